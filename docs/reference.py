@@ -145,7 +145,7 @@ class Reference:
             for message in file.message_type:
                 found[message.name] = f"{page}#{_anchor(message.name)}"
                 found |= {f"{message.name}.{f.name}": found[message.name] for f in message.field}
-                if message.name == "Ruleset":
+                if message.name == "MeldingRuleset":
                     found |= {option: f"options.md#{option}" for option in OPTIONS if "_" in option}
                     found["preset"] = ""
             for kind in file.enum_type:

@@ -12,7 +12,7 @@ from load.corpus.turns import RecordedTurn
 from rummikub.v1.analysis_service_pb2 import Position
 from rummikub.v1.error_reason_pb2 import ErrorReason
 from rummikub.v1.meld_pb2 import MELD_KIND_GROUP, MELD_KIND_RUN, MELD_KIND_UNSPECIFIED, Meld, Table
-from rummikub.v1.ruleset_pb2 import Ruleset
+from rummikub.v1.ruleset_pb2 import MeldingRuleset, TileOptions
 from rummikub.v1.tile_pb2 import Tile as TileValue
 from rummikub.v1.validation_service_pb2 import ValidateMeldsRequest, ValidateTurnRequest
 from rummikub.v1.violation_pb2 import Violation
@@ -34,7 +34,8 @@ class TurnToSend:
 
 def to_send(recorded: RecordedTurn) -> TurnToSend:
     """Returns a recorded turn as requests."""
-    ruleset = Ruleset(geometry_jokers=recorded.game_jokers)  # never omitted: a stream would keep the previous one
+    # never omitted: a stream would keep the previous one
+    ruleset = MeldingRuleset(tiles=TileOptions(jokers=recorded.game_jokers))
     proposal = melds_to_send(parse_table(recorded.proposal))
     table, table_after = Table(melds=melds_to_send(parse_table(recorded.table))), Table(melds=proposal)
     rack, has_melded = _tiles(parse_rack(recorded.rack)), recorded.has_melded

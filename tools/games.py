@@ -3,10 +3,12 @@
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import grpc.aio
 
+from engine.melding.ruleset import OPTIONS
 from rummikub.v1 import game_pb2, meld_pb2, room_settings_pb2, ruleset_pb2, tile_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
@@ -47,11 +49,27 @@ def creation(chosen: Options) -> dict[str, Any]:
     """Returns the fields `ruleset` and `settings` of a request to create a game."""
     ruleset, settings = ruleset_pb2.Ruleset(), room_settings_pb2.RoomSettings()
     for name, value in chosen.items():
-        if name.endswith("_seconds"):
-            getattr(settings, name.removesuffix("_seconds")).FromSeconds(value)
+        if name == "preset":
+            ruleset.melding.preset = value
+            continue
+        row = OPTIONS[name]
+        part: Any = reduce(getattr, row.path[:-1], ruleset.melding if row.stage else settings)
+        if row.is_duration:
+            getattr(part, row.path[-1]).FromSeconds(value)
         else:
-            setattr(settings if name in settings.DESCRIPTOR.fields_by_name else ruleset, name, value)
+            setattr(part, row.path[-1], value)
     return {"ruleset": ruleset, "settings": settings}
+
+
+def game_rules(**chosen: Any) -> ruleset_pb2.Ruleset:  # noqa: ANN401 - each option has a type of its own
+    """Returns the ruleset of a game with some options."""
+    ruleset: ruleset_pb2.Ruleset = creation(chosen)["ruleset"]
+    return ruleset
+
+
+def melding_rules(**chosen: Any) -> ruleset_pb2.MeldingRuleset:  # noqa: ANN401 - each option has a type of its own
+    """Returns the ruleset of a position or a turn with some options."""
+    return game_rules(**chosen).melding
 
 
 def bearer(token: str) -> tuple[tuple[str, str], ...]:

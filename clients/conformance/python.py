@@ -240,7 +240,8 @@ class Checks:
                 person.turns.StartNextRound(rummikub.StartNextRoundRequest(game_id=game_id))
 
     def names(self) -> None:
-        ruleset = rummikub.Ruleset(players_max=len(NAMES))
+        rules = rummikub.MeldingRuleset(deal=rummikub.DealOptions(players_max=len(NAMES)))
+        ruleset = rummikub.Ruleset(melding=rules)
         game = self._service.games.CreateGame(rummikub.CreateGameRequest(ruleset=ruleset)).game
         for name in NAMES:
             game = self._service.games.JoinGame(rummikub.JoinGameRequest(game_id=game.game_id, name=name)).game

@@ -36,13 +36,18 @@ from rummikub import (
     WIN_CALL_REQUIRED,
     AddBotRequest,
     CreateGameRequest,
+    GameEndOptions,
     GetGameRequest,
     JoinGameRequest,
+    MeldingRuleset,
+    MeldOptions,
     Preset,
     RoomSettings,
     Ruleset,
     Rummikub,
     StartGameRequest,
+    TileOptions,
+    TurnOptions,
 )
 
 ROOT = Path(__file__).parents[2]
@@ -65,15 +70,20 @@ SHELL_SECONDS = 900
 RUN_SECONDS = 600
 PRESETS = {name: number for name, number in Preset.items() if number}
 RULESETS = {
-    **{name: Ruleset(preset=number) for name, number in PRESETS.items()},
-    "WIN_CALL_REQUIRED": Ruleset(win_call=WIN_CALL_REQUIRED),
-    "TURN_PLAY_AFTER_DRAW_ALLOWED": Ruleset(turn_play_after_draw=TURN_PLAY_AFTER_DRAW_ALLOWED),
-    "TURN_PLAY_AFTER_DRAW_OTHER_TILES": Ruleset(turn_play_after_draw=TURN_PLAY_AFTER_DRAW_OTHER_TILES),
-    "TURN_DRAW_TWO_RIVER": Ruleset(turn_draw=TURN_DRAW_TWO_RIVER),
-    "JOKERS_DECLARATION_ALWAYS_EXPLICIT": Ruleset(
-        jokers_declaration=JOKERS_DECLARATION_ALWAYS_EXPLICIT, geometry_jokers=4
+    **{name: MeldingRuleset(preset=number) for name, number in PRESETS.items()},
+    **{
+        name: MeldingRuleset(turn=turn)
+        for name, turn in {
+            "WIN_CALL_REQUIRED": TurnOptions(win_call=WIN_CALL_REQUIRED),
+            "TURN_PLAY_AFTER_DRAW_ALLOWED": TurnOptions(play_after_draw=TURN_PLAY_AFTER_DRAW_ALLOWED),
+            "TURN_PLAY_AFTER_DRAW_OTHER_TILES": TurnOptions(play_after_draw=TURN_PLAY_AFTER_DRAW_OTHER_TILES),
+            "TURN_DRAW_TWO_RIVER": TurnOptions(draw=TURN_DRAW_TWO_RIVER),
+        }.items()
+    },
+    "JOKERS_DECLARATION_ALWAYS_EXPLICIT": MeldingRuleset(
+        tiles=TileOptions(jokers=4), melds=MeldOptions(jokers_declaration=JOKERS_DECLARATION_ALWAYS_EXPLICIT)
     ),
-    "MATCH_END_FIXED_ROUNDS": Ruleset(match_end=MATCH_END_FIXED_ROUNDS, match_rounds=3),
+    "MATCH_END_FIXED_ROUNDS": MeldingRuleset(game_end=GameEndOptions(match_end=MATCH_END_FIXED_ROUNDS, match_rounds=3)),
 }
 """The rulesets that the programs play a game of: the presets, and options that change what a turn is."""
 MARKS = {"PASS": "green", "FAIL": "bold red", "SKIP": "yellow"}
@@ -223,13 +233,13 @@ def server() -> Iterator[tuple[str, str]]:
                 process.terminate()
 
 
-def started_game(lobby: Rummikub, ruleset: Ruleset) -> tuple[str, str]:
+def started_game(lobby: Rummikub, ruleset: MeldingRuleset) -> tuple[str, str]:
     """Starts a game of Ann against bots, without a time limit and pauses; returns its id and her token."""
     unhurried = RoomSettings(turn_time_limit=Duration(), round_pause=Duration())
-    created = lobby.games.CreateGame(CreateGameRequest(ruleset=ruleset, settings=unhurried))
+    created = lobby.games.CreateGame(CreateGameRequest(ruleset=Ruleset(melding=ruleset), settings=unhurried))
     game_id, host = created.game.game_id, lobby.seated(created.host_token)
     token = host.games.JoinGame(JoinGameRequest(game_id=game_id, name="Ann")).seat_token
-    for _ in range(1, created.game.ruleset.players_min):
+    for _ in range(1, created.game.ruleset.melding.deal.players_min):
         host.games.AddBot(AddBotRequest(game_id=game_id, level=BOT_LEVEL_EASY))
     host.games.StartGame(StartGameRequest(game_id=game_id))
     return game_id, token

@@ -25,7 +25,7 @@ from service.app.watch_updates import Content
 from service.codec import melding
 from service.codec.fields import encode_etag, invalid, seat_token
 from service.codec.fields import game_id as game_id_of
-from service.codec.rulesets import encode_difference, encode_ruleset, encode_settings
+from service.codec.rulesets import encode_difference, encode_game_ruleset, encode_settings
 from service.codec.tiles import tile_numbers
 from service.model.change import CauseKind
 from service.model.record import STATE_OF_PHASE, GameState, Record, Visibility
@@ -155,7 +155,7 @@ def _lasting_bytes(sight: GameSnapshotView) -> bytes:
 @identity_cache(maxsize=1_024)
 def _ruleset_bytes(rules: Ruleset) -> bytes:
     """Returns the fields `ruleset` and `settings` of a game."""
-    return game_pb2.Game(ruleset=encode_ruleset(rules), settings=encode_settings(rules)).SerializeToString()
+    return game_pb2.Game(ruleset=encode_game_ruleset(rules), settings=encode_settings(rules)).SerializeToString()
 
 
 @lru_cache(maxsize=4_096)
@@ -353,7 +353,7 @@ def _reserved(reserved: ReservedSeat) -> game_pb2.ReservedSeat:
 
 _EVENT_VIEWS: Final = frozenset(get_args(EventView))
 _EVENT_FIELDS: Final[dict[str, tuple[str, _Encoder]]] = {
-    "ruleset": ("ruleset", encode_ruleset),
+    "ruleset": ("ruleset", encode_game_ruleset),
     "reserved": (
         "reserved_seats",
         lambda seats: [game_pb2.ReservedSeat(seat=one.seat, name=one.name) for one in seats],

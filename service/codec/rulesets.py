@@ -1,12 +1,13 @@
-"""Rulesets: their options by name, the same in contract and engine."""
+"""Rulesets and settings of rooms: the rows of options say where each is in the contract."""
 
 import re
 from collections.abc import Iterable
 from dataclasses import replace
 from enum import Enum
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any, Final, TypeVar
 
+from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from engine.melding.presets import PRESETS, chosen_options
@@ -27,21 +28,20 @@ _CHOICES: Final = {
 """The contract's enums of options, by name."""
 
 
-def ruleset(
-    message: ruleset_pb2.Ruleset, prefix: str = "", settings: room_settings_pb2.RoomSettings | None = None
-) -> Ruleset:
+def ruleset(message: ruleset_pb2.MeldingRuleset, prefix: str = "") -> Ruleset:
     """Returns the ruleset of a request. Unset options have the values of its preset.
 
     Args:
         message: The ruleset.
         prefix: The path of the message that has the field `ruleset`, with a dot at the end, or "".
-        settings: The settings of the room; None where a request has none.
     """
-    room = settings.SerializeToString(deterministic=True) if settings else b""
-    try:
-        return _ruleset(message.SerializeToString(deterministic=True), room)
-    except InvalidRequest as error:
-        raise InvalidRequest(*(replace(fault, field=prefix + fault.field) for fault in error.fields)) from None
+    return _chosen_ruleset(message, room_settings_pb2.RoomSettings(), "ruleset", prefix)
+
+
+def game_ruleset(message: ruleset_pb2.Ruleset, settings: room_settings_pb2.RoomSettings, prefix: str = "") -> Ruleset:
+    """Returns the ruleset of a game, with the settings of its room."""
+    _check_known(message, f"{prefix}ruleset")
+    return _chosen_ruleset(message.melding, settings, "ruleset.melding", prefix)
 
 
 def quick_play_ruleset(message: ruleset_pb2.Ruleset, settings: room_settings_pb2.RoomSettings) -> Ruleset:
@@ -49,45 +49,71 @@ def quick_play_ruleset(message: ruleset_pb2.Ruleset, settings: room_settings_pb2
     among_strangers = room_settings_pb2.RoomSettings()
     among_strangers.MergeFrom(_STRANGERS)
     among_strangers.MergeFrom(settings)
-    return ruleset(message, settings=among_strangers)
+    return game_ruleset(message, among_strangers)
+
+
+def _chosen_ruleset(
+    message: ruleset_pb2.MeldingRuleset, settings: room_settings_pb2.RoomSettings, field: str, prefix: str
+) -> Ruleset:
+    data, room = (sent.SerializeToString(deterministic=True) for sent in (message, settings))
+    try:
+        return _ruleset(data, room, field)
+    except InvalidRequest as error:
+        raise InvalidRequest(*(replace(fault, field=prefix + fault.field) for fault in error.fields)) from None
 
 
 @lru_cache(maxsize=256)
-def _ruleset(data: bytes, room: bytes) -> Ruleset:
-    message, settings = ruleset_pb2.Ruleset.FromString(data), room_settings_pb2.RoomSettings.FromString(room)
-    for field, sent in (("ruleset", message), ("settings", settings)):
-        unknown = UnknownFieldSet(sent)
-        if len(unknown):
-            numbers = ", ".join(str(unknown[place].field_number) for place in range(len(unknown)))
-            raise invalid(field, f"this server has no option with field number {numbers}", "OPTION_UNKNOWN")
+def _ruleset(data: bytes, room: bytes, field: str) -> Ruleset:
+    message, settings = ruleset_pb2.MeldingRuleset.FromString(data), room_settings_pb2.RoomSettings.FromString(room)
+    _check_known(message, field)
+    for stage, options in message.ListFields():
+        if stage.message_type:
+            _check_known(options, f"{field}.{stage.name}")
+    _check_known(settings, "settings")
     preset = Preset.SABRA
     if message.preset != ruleset_pb2.PRESET_UNSPECIFIED:
-        preset = _option_value(Preset, "ruleset.preset", message.preset)
-    chosen = {row.name: value for row in OPTIONS.values() if (value := _chosen(row, message, settings)) is not None}
+        preset = _option_value(Preset, f"{field}.preset", message.preset)
+    chosen = {
+        row.name: value
+        for row in OPTIONS.values()
+        if (value := _chosen(row, message if row.stage else settings, _place(row, field))) is not None
+    }
     rules = with_options(PRESETS[preset], {"preset": preset, **chosen})
-    _check_problems(rules)
+    _check_problems(rules, field)
     return rules
 
 
-def _place(row: Option) -> str:
-    """Returns the path of an option in a request."""
-    return f"ruleset.{row.name}" if row.stage else f"settings.{row.path[-1]}"
+def _check_known(sent: Message, field: str) -> None:
+    """Raises InvalidRequest if a message has fields that this server does not know."""
+    unknown = UnknownFieldSet(sent)
+    if len(unknown):
+        numbers = ", ".join(str(unknown[place].field_number) for place in range(len(unknown)))
+        raise invalid(field, f"this server has no option with field number {numbers}", "OPTION_UNKNOWN")
 
 
-def _chosen(row: Option, message: ruleset_pb2.Ruleset, settings: room_settings_pb2.RoomSettings) -> object:
+def _place(row: Option, field: str) -> str:
+    """Returns the path of an option in a request, where `field` is that of the ruleset."""
+    return ".".join((field if row.stage else "settings", *row.path))
+
+
+def _part(row: Option, message: Message) -> Any:  # noqa: ANN401 - each stage of a ruleset has a type of its own
+    """Returns the message that has an option: a stage of a ruleset, or the settings of a room."""
+    return reduce(getattr, row.path[:-1], message)
+
+
+def _chosen(row: Option, message: Message, place: str) -> object:
     """Returns the value of an option; None if it is not set."""
-    sent: Any = message if row.stage else settings
-    name = row.name if row.stage else row.path[-1]
+    sent, name = _part(row, message), row.path[-1]
     if isinstance(row.default, Enum):
         number = getattr(sent, name)
-        return _option_value(type(row.default), _place(row), number) if number else None
+        return _option_value(type(row.default), place, number) if number else None
     if not sent.HasField(name):
         return None
     if not row.is_duration:
         return getattr(sent, name)
     duration = getattr(sent, name)
     if duration.nanos:
-        raise invalid(_place(row), "expected whole seconds", "OPTION_VALUE_INVALID")
+        raise invalid(place, "expected whole seconds", "OPTION_VALUE_INVALID")
     return duration.seconds
 
 
@@ -108,10 +134,10 @@ def _prefix(enum: type[Enum]) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", enum.__name__).upper() + "_"
 
 
-def _check_problems(rules: Ruleset) -> None:
+def _check_problems(rules: Ruleset, field: str) -> None:
     """Raises InvalidRequest with a field violation for each option of each problem."""
     faults = [
-        FieldFault(_place(OPTIONS[option]), _problem_text(problem), problem.reason.name)
+        FieldFault(_place(OPTIONS[option], field), _problem_text(problem), problem.reason.name)
         for problem in problems(rules)
         for option in problem.options
     ]
@@ -146,43 +172,49 @@ def preset_filter(number: int) -> Preset | None:
 
 
 @lru_cache(maxsize=256)
-def encode_ruleset(rules: Ruleset) -> ruleset_pb2.Ruleset:
+def encode_ruleset(rules: Ruleset) -> ruleset_pb2.MeldingRuleset:
     """Returns a ruleset with every option set."""
-    return _encoded(ruleset_pb2.Ruleset(preset=_preset(rules)), rules, OPTIONS)
+    return _encoded_ruleset(rules, OPTIONS)
+
+
+@lru_cache(maxsize=256)
+def encode_game_ruleset(rules: Ruleset) -> ruleset_pb2.Ruleset:
+    """Returns the ruleset of a game with every option set."""
+    return ruleset_pb2.Ruleset(melding=encode_ruleset(rules))
 
 
 @lru_cache(maxsize=256)
 def encode_settings(rules: Ruleset) -> room_settings_pb2.RoomSettings:
     """Returns the settings of a room, all of them set."""
-    return _encoded(room_settings_pb2.RoomSettings(), rules, OPTIONS)
+    return _encoded_settings(rules, OPTIONS)
 
 
 @lru_cache(maxsize=256)
 def encode_difference(rules: Ruleset) -> tuple[ruleset_pb2.Ruleset, room_settings_pb2.RoomSettings]:
     """Returns ruleset and settings with the preset and the options that differ from those that follow from it."""
     chosen = chosen_options(rules)
-    message = _encoded(ruleset_pb2.Ruleset(preset=_preset(rules)), rules, chosen)
-    return message, _encoded(room_settings_pb2.RoomSettings(), rules, chosen)
+    return ruleset_pb2.Ruleset(melding=_encoded_ruleset(rules, chosen)), _encoded_settings(rules, chosen)
 
 
-def _preset(rules: Ruleset) -> ruleset_pb2.Preset.ValueType:
-    return ruleset_pb2.Preset.Value(_prefix(Preset) + rules.preset.name)
+def _encoded_ruleset(rules: Ruleset, options: Iterable[str]) -> ruleset_pb2.MeldingRuleset:
+    message = ruleset_pb2.MeldingRuleset(preset=ruleset_pb2.Preset.Value(_prefix(Preset) + rules.preset.name))
+    _set_options(message, rules, (row for option in options if (row := OPTIONS[option]).stage))
+    return message
 
 
-_M = TypeVar("_M", ruleset_pb2.Ruleset, room_settings_pb2.RoomSettings)
+def _encoded_settings(rules: Ruleset, options: Iterable[str]) -> room_settings_pb2.RoomSettings:
+    message = room_settings_pb2.RoomSettings()
+    _set_options(message, rules, (row for option in options if not (row := OPTIONS[option]).stage))
+    return message
 
 
-def _encoded(message: _M, rules: Ruleset, options: Iterable[str]) -> _M:
-    """Returns a message after those of the options are set that it has."""
-    for row in (OPTIONS[option] for option in options):
-        if (row.stage is None) is isinstance(message, ruleset_pb2.Ruleset):
-            continue
-        value = getattr(rules, row.name)
+def _set_options(message: Message, rules: Ruleset, rows: Iterable[Option]) -> None:
+    for row in rows:
+        part, name, value = _part(row, message), row.path[-1], getattr(rules, row.name)
         if row.is_duration:
-            getattr(message, row.path[-1]).FromSeconds(value)
+            getattr(part, name).FromSeconds(value)
         elif isinstance(value, Enum):
             choices = _CHOICES[type(value).__name__]
-            setattr(message, row.name, choices.values_by_name[_prefix(type(value)) + value.name].number)
+            setattr(part, name, choices.values_by_name[_prefix(type(value)) + value.name].number)
         else:
-            setattr(message, row.name, value)
-    return message
+            setattr(part, name, value)

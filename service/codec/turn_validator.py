@@ -392,7 +392,7 @@ def _parse(parse: Callable[[bytes], T], data: bytes) -> T:
 
 def _decode_ruleset(data: bytes) -> Ruleset:
     """Returns the ruleset of an encoded message. Raises InvalidRequest, MalformedRequest."""
-    return rulesets.ruleset(fields.decode(ruleset_pb2.Ruleset, data))
+    return rulesets.ruleset(fields.decode(ruleset_pb2.MeldingRuleset, data))
 
 
 def _cacheable_ruleset(data: bytes) -> Ruleset:
@@ -404,7 +404,9 @@ def _cacheable_ruleset(data: bytes) -> Ruleset:
 
 def _normalized(data: bytes) -> bytes:
     """Returns an encoded ruleset in its shortest form if it is long: a stream holds it. Raises MalformedRequest."""
-    return data if len(data) <= RULESET_BYTES_MAX else fields.decode(ruleset_pb2.Ruleset, data).SerializeToString()
+    return (
+        data if len(data) <= RULESET_BYTES_MAX else fields.decode(ruleset_pb2.MeldingRuleset, data).SerializeToString()
+    )
 
 
 def _proposed(data: bytes) -> ProposedMeld:

@@ -76,8 +76,9 @@ def test_updates(
     assert request == rummikub.WatchGameRequest(game_id="g", content=content, etag=f"e{resumes_after}")
 
 
+RULES = rummikub.MeldingRuleset(game_end=rummikub.GameEndOptions(match_rounds=2))
 WHOLE = rummikub.Game(
-    ruleset=rummikub.Ruleset(match_rounds=2), visibility=rummikub.VISIBILITY_PUBLIC, labels={"region": "eu"}
+    ruleset=rummikub.Ruleset(melding=RULES), visibility=rummikub.VISIBILITY_PUBLIC, labels={"region": "eu"}
 )
 
 

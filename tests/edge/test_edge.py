@@ -103,7 +103,7 @@ async def test_a_token_by_json_shows_the_rack_of_its_seat_only(web: Web) -> None
         (f"/v1/games/{UNKNOWN}:fly", {}, 404, 5),
         ("/v1/games?color=1", None, 400, 3),
         ("/v1/games?page_size=x", None, 400, 3),
-        ("/v1/games", {"ruleset": {"preset": "NONE"}}, 400, 3),
+        ("/v1/games", {"ruleset": {"melding": {"preset": "NONE"}}}, 400, 3),
         ("/v1/games", [], 400, 3),
         ("/v1/games/x:watch", None, 400, 3),
     ],

@@ -21,7 +21,7 @@ SETTINGS = {option for option, row in OPTIONS.items() if not row.stage}
 
 
 OPTION_OF_FIELD = {
-    f"ruleset.{option}" if row.stage else f"settings.{row.path[-1]}": option for option, row in OPTIONS.items()
+    ".".join(("ruleset.melding" if row.stage else "settings", *row.path)): option for option, row in OPTIONS.items()
 }
 """The options by the fields of a request to create a game."""
 
@@ -29,13 +29,13 @@ OPTION_OF_FIELD = {
 def decoded(options: Options) -> Ruleset:
     """Returns the engine's ruleset of a request to create a game with options."""
     created = creation_of(options)
-    return rulesets.ruleset(created["ruleset"], settings=created["settings"])
+    return rulesets.game_ruleset(created["ruleset"], created["settings"])
 
 
-def ruleset_of(options: Options) -> ruleset_pb2.Ruleset:
+def ruleset_of(options: Options) -> ruleset_pb2.MeldingRuleset:
     """Returns the ruleset of options. Validation needs no settings, and has none."""
     ruleset: ruleset_pb2.Ruleset = creation_of(options)["ruleset"]
-    return ruleset
+    return ruleset.melding
 
 
 def creation_of(options: Options) -> dict[str, Any]:

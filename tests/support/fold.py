@@ -126,7 +126,7 @@ def _round_started(game: Game, event: game_pb2.RoundStarted, _: GameChange) -> N
     for player in game.players:
         if game.settings.clock_total.seconds:
             player.time_left.CopyFrom(game.settings.clock_total)
-        player.tile_count = game.ruleset.deal_hand_size if player.seat in event.turn_order else 0
+        player.tile_count = game.ruleset.melding.deal.hand_size if player.seat in event.turn_order else 0
         player.has_melded = False
 
 
@@ -153,13 +153,13 @@ def _tiles_played(game: Game, event: game_pb2.TilesPlayed, _: GameChange) -> Non
 
 
 def _tiles_drawn(game: Game, event: game_pb2.TilesDrawn, _: GameChange) -> None:
-    if game.ruleset.turn_draw == ruleset_pb2.TURN_DRAW_TWO_RIVER and event.tile_count == 2:
+    if game.ruleset.melding.turn.draw == ruleset_pb2.TURN_DRAW_TWO_RIVER and event.tile_count == 2:
         game.pool_count -= 2
         game.turn.step = game_pb2.TURN_STEP_CHOOSING
         game.turn.tiles_drawn[:] = event.tiles
         return
     _draw(game, event.seat, event.tile_count, event.tiles)
-    if game.ruleset.turn_play_after_draw != ruleset_pb2.TURN_PLAY_AFTER_DRAW_FORBIDDEN:
+    if game.ruleset.melding.turn.play_after_draw != ruleset_pb2.TURN_PLAY_AFTER_DRAW_FORBIDDEN:
         game.turn.step = game_pb2.TURN_STEP_DRAWN
         game.turn.tiles_drawn[:] = event.tiles[-1:]
 

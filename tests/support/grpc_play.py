@@ -49,7 +49,7 @@ def meld_message(meld: ProposedMeld) -> meld_pb2.Meld:
 
 def random_turn(game: game_pb2.Game, rng: random.Random) -> ts.PlayTurnRequest:
     """Returns a legal turn of the seat that sees this game; sometimes an illegal play, if the rules allow penalties."""
-    rules = ruleset(game.ruleset)
+    rules = ruleset(game.ruleset.melding)
     request = ts.PlayTurnRequest(game_id=game.game_id, etag=game.etag, request_id=new_id())
     if game.turn.step == game_pb2.TURN_STEP_CHOOSING:
         request.lay_on_river.tile = rng.choice(game.turn.tiles_drawn)

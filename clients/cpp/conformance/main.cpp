@@ -385,7 +385,7 @@ class Checks {
   // Returns a new game with players, the first of whom is the host, and their clients.
   static std::pair<v1::Game, std::vector<Client>> joined(const Client& lobby, const std::vector<std::string>& names) {
     v1::CreateGameRequest request;
-    request.mutable_ruleset()->set_players_max(4);
+    request.mutable_ruleset()->mutable_melding()->mutable_deal()->set_players_max(4);
     const auto created = lobby.games.CreateGame(request);
     auto game = created.game();
     auto caller = lobby.seated(created.host_token());

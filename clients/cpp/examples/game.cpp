@@ -8,12 +8,12 @@ using namespace rummikub;
 int main(int argc, char** argv) try {
   const Client lobby(argc > 1 ? argv[1] : "127.0.0.1:50051");
   v1::CreateGameRequest creating;
-  auto& rules = *creating.mutable_ruleset();
+  auto& rules = *creating.mutable_ruleset()->mutable_melding();
   auto preset = v1::PRESET_SABRA;
   if (argc > 2) v1::Preset_Parse(argv[2], &preset);
   rules.set_preset(preset);
-  rules.set_match_end(v1::MATCH_END_FIXED_ROUNDS);
-  rules.set_match_rounds(2);
+  rules.mutable_game_end()->set_match_end(v1::MATCH_END_FIXED_ROUNDS);
+  rules.mutable_game_end()->set_match_rounds(2);
   const auto created = lobby.games.CreateGame(creating);
   const auto id = created.game().game_id();
   v1::JoinGameRequest joining;
@@ -23,7 +23,7 @@ int main(int argc, char** argv) try {
   v1::AddBotRequest bot;
   bot.set_game_id(id);
   bot.set_level(v1::BOT_LEVEL_EASY);
-  for (auto players = created.game().ruleset().players_min(); players > 1; --players) ann.games.AddBot(bot);
+  for (auto players = created.game().ruleset().melding().deal().players_min(); players > 1; --players) ann.games.AddBot(bot);
   v1::StartGameRequest start;
   start.set_game_id(id);
   ann.games.StartGame(start);

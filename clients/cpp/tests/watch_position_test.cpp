@@ -50,7 +50,7 @@ TEST(every_game_has_what_only_the_first_one_of_a_stream_has) {
     WatchPosition position(request(0, v1::WATCH_CONTENT_GAMES), 60s);
     auto first = is_snapshot ? snapshot(3) : game(3);
     auto& whole = is_snapshot ? *first.mutable_snapshot() : *first.mutable_game();
-    whole.mutable_ruleset()->set_preset(v1::PRESET_GUIDE_A);
+    whole.mutable_ruleset()->mutable_melding()->set_preset(v1::PRESET_GUIDE_A);
     whole.set_visibility(v1::VISIBILITY_PUBLIC);
     (*whole.mutable_labels())["region"] = "eu";
     position.receive(first);
@@ -58,7 +58,7 @@ TEST(every_game_has_what_only_the_first_one_of_a_stream_has) {
       auto update = game(revision);
       position.receive(update);
       position.complete(update);
-      CHECK_EQUAL(update.game().ruleset().preset(), v1::PRESET_GUIDE_A);
+      CHECK_EQUAL(update.game().ruleset().melding().preset(), v1::PRESET_GUIDE_A);
       CHECK_EQUAL(update.game().visibility(), v1::VISIBILITY_PUBLIC);
       CHECK_EQUAL(update.game().labels().at("region"), "eu");
       CHECK_EQUAL(update.game().revision(), revision);

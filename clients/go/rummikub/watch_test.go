@@ -131,7 +131,7 @@ func TestWatchResumes(t *testing.T) {
 func TestEveryGameHasWhatOnlyTheFirstOneOfAStreamHas(t *testing.T) {
 	whole := &pb.Game{
 		Revision: 3, Etag: etag(3), Visibility: pb.Visibility_VISIBILITY_PUBLIC,
-		Ruleset: &pb.Ruleset{Preset: pb.Preset_PRESET_GUIDE_A}, Labels: map[string]string{"region": "eu"},
+		Ruleset: &pb.Ruleset{Game: &pb.Ruleset_Melding{Melding: &pb.MeldingRuleset{Preset: pb.Preset_PRESET_GUIDE_A}}}, Labels: map[string]string{"region": "eu"},
 	}
 	for _, first := range []*pb.WatchGameResponse{
 		{Update: &pb.WatchGameResponse_Snapshot{Snapshot: whole}}, {Update: &pb.WatchGameResponse_Game{Game: whole}},

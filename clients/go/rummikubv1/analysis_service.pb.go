@@ -276,7 +276,7 @@ func (StepKind) EnumDescriptor() ([]byte, []int) {
 type Position struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The rules. Unset: the preset SABRA; in a batch, the ruleset of the batch.
-	Ruleset *Ruleset `protobuf:"bytes,1,opt,name=ruleset,proto3" json:"ruleset,omitempty"`
+	Ruleset *MeldingRuleset `protobuf:"bytes,1,opt,name=ruleset,proto3" json:"ruleset,omitempty"`
 	// The melds on the table. Each must be valid (INVALID_ARGUMENT, MALFORMED_TABLE). At most 128.
 	Table *Table `protobuf:"bytes,2,opt,name=table,proto3" json:"table,omitempty"`
 	// The player's rack, in any order. At most 128 tiles.
@@ -320,7 +320,7 @@ func (*Position) Descriptor() ([]byte, []int) {
 	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{0}
 }
 
-func (x *Position) GetRuleset() *Ruleset {
+func (x *Position) GetRuleset() *MeldingRuleset {
 	if x != nil {
 		return x.Ruleset
 	}
@@ -1036,7 +1036,7 @@ func (x *HasLegalTurnResponse) GetExists() Existence {
 type ArrangeTilesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The rules. Unset: the preset SABRA.
-	Ruleset *Ruleset `protobuf:"bytes,1,opt,name=ruleset,proto3" json:"ruleset,omitempty"`
+	Ruleset *MeldingRuleset `protobuf:"bytes,1,opt,name=ruleset,proto3" json:"ruleset,omitempty"`
 	// The tiles, in any order. At most 128.
 	Tiles []Tile `protobuf:"varint,2,rep,packed,name=tiles,proto3,enum=rummikub.v1.Tile" json:"tiles,omitempty"`
 	// Time limit of the search: more than 0, at most 10 s. Unset: 1 s.
@@ -1075,7 +1075,7 @@ func (*ArrangeTilesRequest) Descriptor() ([]byte, []int) {
 	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{9}
 }
 
-func (x *ArrangeTilesRequest) GetRuleset() *Ruleset {
+func (x *ArrangeTilesRequest) GetRuleset() *MeldingRuleset {
 	if x != nil {
 		return x.Ruleset
 	}
@@ -1155,7 +1155,7 @@ func (x *ArrangeTilesResponse) GetMelds() []*Meld {
 type BatchSuggestTurnsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The rules for every position without a ruleset. Unset: the preset SABRA.
-	Ruleset *Ruleset `protobuf:"bytes,1,opt,name=ruleset,proto3" json:"ruleset,omitempty"`
+	Ruleset *MeldingRuleset `protobuf:"bytes,1,opt,name=ruleset,proto3" json:"ruleset,omitempty"`
 	// The positions. At most 100: as many positions of any game fit in the 256 KiB that a server accepts by default.
 	Positions []*Position `protobuf:"bytes,2,rep,name=positions,proto3" json:"positions,omitempty"`
 	// The level of detail of each suggestion.
@@ -1201,7 +1201,7 @@ func (*BatchSuggestTurnsRequest) Descriptor() ([]byte, []int) {
 	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{11}
 }
 
-func (x *BatchSuggestTurnsRequest) GetRuleset() *Ruleset {
+func (x *BatchSuggestTurnsRequest) GetRuleset() *MeldingRuleset {
 	if x != nil {
 		return x.Ruleset
 	}
@@ -1286,7 +1286,7 @@ func (x *BatchSuggestTurnsResponse) GetSuggestions() []*Suggestion {
 type ExplainTurnRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The rules. Unset: the preset SABRA.
-	Ruleset *Ruleset `protobuf:"bytes,1,opt,name=ruleset,proto3" json:"ruleset,omitempty"`
+	Ruleset *MeldingRuleset `protobuf:"bytes,1,opt,name=ruleset,proto3" json:"ruleset,omitempty"`
 	// The melds before the turn. Each must be valid (INVALID_ARGUMENT, MALFORMED_TABLE). At most 128.
 	TableBefore *Table `protobuf:"bytes,2,opt,name=table_before,json=tableBefore,proto3" json:"table_before,omitempty"`
 	// The melds after the turn. Each must be valid. All tiles of table_before must be there (POSITION_IMPOSSIBLE). At most
@@ -1330,7 +1330,7 @@ func (*ExplainTurnRequest) Descriptor() ([]byte, []int) {
 	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{13}
 }
 
-func (x *ExplainTurnRequest) GetRuleset() *Ruleset {
+func (x *ExplainTurnRequest) GetRuleset() *MeldingRuleset {
 	if x != nil {
 		return x.Ruleset
 	}
@@ -1424,9 +1424,9 @@ var File_rummikub_v1_analysis_service_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_analysis_service_proto_rawDesc = "" +
 	"\n" +
-	"\"rummikub/v1/analysis_service.proto\x12\vrummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x16rummikub/v1/meld.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1erummikub/v1/turn_service.proto\"\x85\x02\n" +
-	"\bPosition\x124\n" +
-	"\aruleset\x18\x01 \x01(\v2\x14.rummikub.v1.RulesetB\x04\xe2A\x01\x01R\aruleset\x12.\n" +
+	"\"rummikub/v1/analysis_service.proto\x12\vrummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x16rummikub/v1/meld.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1erummikub/v1/turn_service.proto\"\x8c\x02\n" +
+	"\bPosition\x12;\n" +
+	"\aruleset\x18\x01 \x01(\v2\x1b.rummikub.v1.MeldingRulesetB\x04\xe2A\x01\x01R\aruleset\x12.\n" +
 	"\x05table\x18\x02 \x01(\v2\x12.rummikub.v1.TableB\x04\xe2A\x01\x01R\x05table\x12+\n" +
 	"\x04rack\x18\x03 \x03(\x0e2\x11.rummikub.v1.TileB\x04\xe2A\x01\x01R\x04rack\x12(\n" +
 	"\n" +
@@ -1486,26 +1486,26 @@ const file_rummikub_v1_analysis_service_proto_rawDesc = "" +
 	"\n" +
 	"time_limit\x18\x02 \x01(\v2\x19.google.protobuf.DurationB\x04\xe2A\x01\x01R\ttimeLimit\"F\n" +
 	"\x14HasLegalTurnResponse\x12.\n" +
-	"\x06exists\x18\x01 \x01(\x0e2\x16.rummikub.v1.ExistenceR\x06exists\"\xba\x01\n" +
-	"\x13ArrangeTilesRequest\x124\n" +
-	"\aruleset\x18\x01 \x01(\v2\x14.rummikub.v1.RulesetB\x04\xe2A\x01\x01R\aruleset\x12-\n" +
+	"\x06exists\x18\x01 \x01(\x0e2\x16.rummikub.v1.ExistenceR\x06exists\"\xc1\x01\n" +
+	"\x13ArrangeTilesRequest\x12;\n" +
+	"\aruleset\x18\x01 \x01(\v2\x1b.rummikub.v1.MeldingRulesetB\x04\xe2A\x01\x01R\aruleset\x12-\n" +
 	"\x05tiles\x18\x02 \x03(\x0e2\x11.rummikub.v1.TileB\x04\xe2A\x01\x01R\x05tiles\x12>\n" +
 	"\n" +
 	"time_limit\x18\x03 \x01(\v2\x19.google.protobuf.DurationB\x04\xe2A\x01\x01R\ttimeLimit\"o\n" +
 	"\x14ArrangeTilesResponse\x12.\n" +
 	"\x06exists\x18\x01 \x01(\x0e2\x16.rummikub.v1.ExistenceR\x06exists\x12'\n" +
-	"\x05melds\x18\x02 \x03(\v2\x11.rummikub.v1.MeldR\x05melds\"\xb8\x02\n" +
-	"\x18BatchSuggestTurnsRequest\x124\n" +
-	"\aruleset\x18\x01 \x01(\v2\x14.rummikub.v1.RulesetB\x04\xe2A\x01\x01R\aruleset\x129\n" +
+	"\x05melds\x18\x02 \x03(\v2\x11.rummikub.v1.MeldR\x05melds\"\xbf\x02\n" +
+	"\x18BatchSuggestTurnsRequest\x12;\n" +
+	"\aruleset\x18\x01 \x01(\v2\x1b.rummikub.v1.MeldingRulesetB\x04\xe2A\x01\x01R\aruleset\x129\n" +
 	"\tpositions\x18\x02 \x03(\v2\x15.rummikub.v1.PositionB\x04\xe2A\x01\x01R\tpositions\x12/\n" +
 	"\x04tier\x18\x03 \x01(\x0e2\x15.rummikub.v1.HintTierB\x04\xe2A\x01\x01R\x04tier\x12:\n" +
 	"\tobjective\x18\x04 \x01(\x0e2\x16.rummikub.v1.ObjectiveB\x04\xe2A\x01\x01R\tobjective\x12>\n" +
 	"\n" +
 	"time_limit\x18\x05 \x01(\v2\x19.google.protobuf.DurationB\x04\xe2A\x01\x01R\ttimeLimit\"V\n" +
 	"\x19BatchSuggestTurnsResponse\x129\n" +
-	"\vsuggestions\x18\x01 \x03(\v2\x17.rummikub.v1.SuggestionR\vsuggestions\"\xb3\x02\n" +
-	"\x12ExplainTurnRequest\x124\n" +
-	"\aruleset\x18\x01 \x01(\v2\x14.rummikub.v1.RulesetB\x04\xe2A\x01\x01R\aruleset\x12;\n" +
+	"\vsuggestions\x18\x01 \x03(\v2\x17.rummikub.v1.SuggestionR\vsuggestions\"\xba\x02\n" +
+	"\x12ExplainTurnRequest\x12;\n" +
+	"\aruleset\x18\x01 \x01(\v2\x1b.rummikub.v1.MeldingRulesetB\x04\xe2A\x01\x01R\aruleset\x12;\n" +
 	"\ftable_before\x18\x02 \x01(\v2\x12.rummikub.v1.TableB\x04\xe2A\x01\x01R\vtableBefore\x129\n" +
 	"\vtable_after\x18\x03 \x01(\v2\x12.rummikub.v1.TableB\x04\xe2A\x01\x01R\n" +
 	"tableAfter\x12/\n" +
@@ -1582,7 +1582,7 @@ var file_rummikub_v1_analysis_service_proto_goTypes = []any{
 	(*BatchSuggestTurnsResponse)(nil), // 16: rummikub.v1.BatchSuggestTurnsResponse
 	(*ExplainTurnRequest)(nil),        // 17: rummikub.v1.ExplainTurnRequest
 	(*ExplainTurnResponse)(nil),       // 18: rummikub.v1.ExplainTurnResponse
-	(*Ruleset)(nil),                   // 19: rummikub.v1.Ruleset
+	(*MeldingRuleset)(nil),            // 19: rummikub.v1.MeldingRuleset
 	(*Table)(nil),                     // 20: rummikub.v1.Table
 	(Tile)(0),                         // 21: rummikub.v1.Tile
 	(*durationpb.Duration)(nil),       // 22: google.protobuf.Duration
@@ -1590,7 +1590,7 @@ var file_rummikub_v1_analysis_service_proto_goTypes = []any{
 	(*Meld)(nil),                      // 24: rummikub.v1.Meld
 }
 var file_rummikub_v1_analysis_service_proto_depIdxs = []int32{
-	19, // 0: rummikub.v1.Position.ruleset:type_name -> rummikub.v1.Ruleset
+	19, // 0: rummikub.v1.Position.ruleset:type_name -> rummikub.v1.MeldingRuleset
 	20, // 1: rummikub.v1.Position.table:type_name -> rummikub.v1.Table
 	21, // 2: rummikub.v1.Position.rack:type_name -> rummikub.v1.Tile
 	21, // 3: rummikub.v1.Position.river:type_name -> rummikub.v1.Tile
@@ -1616,18 +1616,18 @@ var file_rummikub_v1_analysis_service_proto_depIdxs = []int32{
 	4,  // 23: rummikub.v1.HasLegalTurnRequest.position:type_name -> rummikub.v1.Position
 	22, // 24: rummikub.v1.HasLegalTurnRequest.time_limit:type_name -> google.protobuf.Duration
 	0,  // 25: rummikub.v1.HasLegalTurnResponse.exists:type_name -> rummikub.v1.Existence
-	19, // 26: rummikub.v1.ArrangeTilesRequest.ruleset:type_name -> rummikub.v1.Ruleset
+	19, // 26: rummikub.v1.ArrangeTilesRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
 	21, // 27: rummikub.v1.ArrangeTilesRequest.tiles:type_name -> rummikub.v1.Tile
 	22, // 28: rummikub.v1.ArrangeTilesRequest.time_limit:type_name -> google.protobuf.Duration
 	0,  // 29: rummikub.v1.ArrangeTilesResponse.exists:type_name -> rummikub.v1.Existence
 	24, // 30: rummikub.v1.ArrangeTilesResponse.melds:type_name -> rummikub.v1.Meld
-	19, // 31: rummikub.v1.BatchSuggestTurnsRequest.ruleset:type_name -> rummikub.v1.Ruleset
+	19, // 31: rummikub.v1.BatchSuggestTurnsRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
 	4,  // 32: rummikub.v1.BatchSuggestTurnsRequest.positions:type_name -> rummikub.v1.Position
 	2,  // 33: rummikub.v1.BatchSuggestTurnsRequest.tier:type_name -> rummikub.v1.HintTier
 	1,  // 34: rummikub.v1.BatchSuggestTurnsRequest.objective:type_name -> rummikub.v1.Objective
 	22, // 35: rummikub.v1.BatchSuggestTurnsRequest.time_limit:type_name -> google.protobuf.Duration
 	7,  // 36: rummikub.v1.BatchSuggestTurnsResponse.suggestions:type_name -> rummikub.v1.Suggestion
-	19, // 37: rummikub.v1.ExplainTurnRequest.ruleset:type_name -> rummikub.v1.Ruleset
+	19, // 37: rummikub.v1.ExplainTurnRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
 	20, // 38: rummikub.v1.ExplainTurnRequest.table_before:type_name -> rummikub.v1.Table
 	20, // 39: rummikub.v1.ExplainTurnRequest.table_after:type_name -> rummikub.v1.Table
 	21, // 40: rummikub.v1.ExplainTurnRequest.pulled:type_name -> rummikub.v1.Tile

@@ -2701,169 +2701,1079 @@ func (Contract) EnumDescriptor() ([]byte, []int) {
 	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{45}
 }
 
-// The rules of a game: what is legal, dealt and scored. An unset field has the preset's value, except
-// joker_retrieval_same_meld. In answers every field is set. What concerns the players beside the rules is in RoomSettings.
-//
-// A number out of range is refused with INVALID_ARGUMENT and OPTION_VALUE_INVALID. Options that contradict each other,
-// or that have no effect together, are refused with INVALID_ARGUMENT and OPTIONS_CONFLICT, which names both fields;
-// docs/options.md lists them. The server never substitutes another value.
-type Ruleset struct {
+// The tile set. Before the names of these options, docs/options.md has `geometry_`.
+type TileOptions struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The preset that supplies the values of unset fields.
-	Preset Preset `protobuf:"varint,1,opt,name=preset,proto3,enum=rummikub.v1.Preset" json:"preset,omitempty"`
-	// Number of jokers in the tile set (geometry_jokers): 0 to 8. Default 2. Evidence: 2 in all sources; 4 in the English
-	// article and with five or six players; 0 in Machiavelli; 8 in Twist, of several kinds.
-	GeometryJokers *uint32 `protobuf:"varint,2,opt,name=geometry_jokers,json=geometryJokers,proto3,oneof" json:"geometry_jokers,omitempty"`
-	// Minimum number of players (players_min): 2 to 6. Default 2. Evidence: four sources.
-	PlayersMin *uint32 `protobuf:"varint,3,opt,name=players_min,json=playersMin,proto3,oneof" json:"players_min,omitempty"`
-	// Maximum number of players (players_max): 2 to 6, at least players_min. Default 4. Evidence: four sources; 5 and 6
-	// with 160 tiles.
-	PlayersMax *uint32 `protobuf:"varint,4,opt,name=players_max,json=playersMax,proto3,oneof" json:"players_max,omitempty"`
-	// What happens when a player draws a joker in the start draw. Default REDRAW.
-	StartDrawJoker StartDrawJoker `protobuf:"varint,5,opt,name=start_draw_joker,json=startDrawJoker,proto3,enum=rummikub.v1.StartDrawJoker" json:"start_draw_joker,omitempty"`
-	// The direction in which turns pass around the table. Default CLOCKWISE.
-	TurnDirection TurnDirection `protobuf:"varint,6,opt,name=turn_direction,json=turnDirection,proto3,enum=rummikub.v1.TurnDirection" json:"turn_direction,omitempty"`
-	// Whether a run may continue after 13. Default OFF.
-	RunWrap RunWrap `protobuf:"varint,7,opt,name=run_wrap,json=runWrap,proto3,enum=rummikub.v1.RunWrap" json:"run_wrap,omitempty"`
-	// How many jokers one meld may hold. Default UNLIMITED_WITH_ONE_NATURAL.
-	JokersMaxPerMeld JokersMaxPerMeld `protobuf:"varint,8,opt,name=jokers_max_per_meld,json=jokersMaxPerMeld,proto3,enum=rummikub.v1.JokersMaxPerMeld" json:"jokers_max_per_meld,omitempty"`
-	// Whether two jokers may lie side by side in a run. Default ALLOWED.
-	JokersAdjacent JokersAdjacent `protobuf:"varint,9,opt,name=jokers_adjacent,json=jokersAdjacent,proto3,enum=rummikub.v1.JokersAdjacent" json:"jokers_adjacent,omitempty"`
-	// When a player must declare what jokers stand for. Default POSITIONAL.
-	JokersDeclaration JokersDeclaration `protobuf:"varint,10,opt,name=jokers_declaration,json=jokersDeclaration,proto3,enum=rummikub.v1.JokersDeclaration" json:"jokers_declaration,omitempty"`
-	// Points that the initial meld needs: 0 to 200; with 0, any complete meld will do. Default 30. Evidence: 30 in all
-	// sources; 50 in the book of 1978.
-	InitialMeldThreshold *uint32 `protobuf:"varint,11,opt,name=initial_meld_threshold,json=initialMeldThreshold,proto3,oneof" json:"initial_meld_threshold,omitempty"`
-	// How the initial meld's total is compared with the threshold. Default AT_LEAST.
-	InitialMeldComparison InitialMeldComparison `protobuf:"varint,12,opt,name=initial_meld_comparison,json=initialMeldComparison,proto3,enum=rummikub.v1.InitialMeldComparison" json:"initial_meld_comparison,omitempty"`
-	// How many melds the initial meld may consist of. Default ONE_OR_MORE.
-	InitialMeldCount InitialMeldCount `protobuf:"varint,13,opt,name=initial_meld_count,json=initialMeldCount,proto3,enum=rummikub.v1.InitialMeldCount" json:"initial_meld_count,omitempty"`
-	// How many points a joker counts in the initial meld. Default REPRESENTED_VALUE.
-	InitialMeldJoker InitialMeldJoker `protobuf:"varint,14,opt,name=initial_meld_joker,json=initialMeldJoker,proto3,enum=rummikub.v1.InitialMeldJoker" json:"initial_meld_joker,omitempty"`
-	// Whether a player may also play on melds of the table in the turn of the initial meld. Default FORBIDDEN.
-	InitialMeldSameTurnTablePlay InitialMeldSameTurnTablePlay `protobuf:"varint,15,opt,name=initial_meld_same_turn_table_play,json=initialMeldSameTurnTablePlay,proto3,enum=rummikub.v1.InitialMeldSameTurnTablePlay" json:"initial_meld_same_turn_table_play,omitempty"`
-	// Whether a player who could play may draw instead. Default ALLOWED.
-	TurnVoluntaryDraw TurnVoluntaryDraw `protobuf:"varint,16,opt,name=turn_voluntary_draw,json=turnVoluntaryDraw,proto3,enum=rummikub.v1.TurnVoluntaryDraw" json:"turn_voluntary_draw,omitempty"`
-	// What a player draws, and whether the turn then ends. Default ONE.
-	TurnDraw TurnDraw `protobuf:"varint,17,opt,name=turn_draw,json=turnDraw,proto3,enum=rummikub.v1.TurnDraw" json:"turn_draw,omitempty"`
-	// What happens when a turn's time runs out while the table differs from the one at its start, or after an illegal play
-	// was shown. Default COMMIT_IF_VALID_ELSE_REVERT.
-	TurnTimeoutDirty TurnTimeoutDirty `protobuf:"varint,19,opt,name=turn_timeout_dirty,json=turnTimeoutDirty,proto3,enum=rummikub.v1.TurnTimeoutDirty" json:"turn_timeout_dirty,omitempty"`
-	// What happens when a player submits an illegal table. Default REJECT.
-	TurnInvalidSubmission TurnInvalidSubmission `protobuf:"varint,20,opt,name=turn_invalid_submission,json=turnInvalidSubmission,proto3,enum=rummikub.v1.TurnInvalidSubmission" json:"turn_invalid_submission,omitempty"`
-	// How a joker may leave its meld. Default FREE.
-	JokerRetrievalMode JokerRetrievalMode `protobuf:"varint,21,opt,name=joker_retrieval_mode,json=jokerRetrievalMode,proto3,enum=rummikub.v1.JokerRetrievalMode" json:"joker_retrieval_mode,omitempty"`
-	// Where the tile that replaces a joker may come from. Default RACK_OR_TABLE.
-	JokerRetrievalSource JokerRetrievalSource `protobuf:"varint,22,opt,name=joker_retrieval_source,json=jokerRetrievalSource,proto3,enum=rummikub.v1.JokerRetrievalSource" json:"joker_retrieval_source,omitempty"`
-	// In which melds a retrieved joker may be used. Default ANY_MELD.
-	JokerRetrievalReuse JokerRetrievalReuse `protobuf:"varint,23,opt,name=joker_retrieval_reuse,json=jokerRetrievalReuse,proto3,enum=rummikub.v1.JokerRetrievalReuse" json:"joker_retrieval_reuse,omitempty"`
-	// Whether a retrieved joker may return to its old meld. Default ALLOWED with JOKER_RETRIEVAL_MODE_FREE, otherwise
-	// FORBIDDEN. If this field is unset and joker_retrieval_mode differs from the preset's, that default applies instead
-	// of the preset's value.
-	JokerRetrievalSameMeld JokerRetrievalSameMeld `protobuf:"varint,24,opt,name=joker_retrieval_same_meld,json=jokerRetrievalSameMeld,proto3,enum=rummikub.v1.JokerRetrievalSameMeld" json:"joker_retrieval_same_meld,omitempty"`
-	// Which tiles replace the joker in a group of three. Default EITHER_COLOR.
-	JokerRetrievalGroupOfThree JokerRetrievalGroupOfThree `protobuf:"varint,25,opt,name=joker_retrieval_group_of_three,json=jokerRetrievalGroupOfThree,proto3,enum=rummikub.v1.JokerRetrievalGroupOfThree" json:"joker_retrieval_group_of_three,omitempty"`
-	// How a round continues when the pool is empty. Default CONTINUE_UNTIL_STUCK.
-	PoolEmptyMode PoolEmptyMode `protobuf:"varint,26,opt,name=pool_empty_mode,json=poolEmptyMode,proto3,enum=rummikub.v1.PoolEmptyMode" json:"pool_empty_mode,omitempty"`
-	// Whether a player may pass when the pool is empty. Default ALLOWED.
-	PoolEmptyPass PoolEmptyPass `protobuf:"varint,27,opt,name=pool_empty_pass,json=poolEmptyPass,proto3,enum=rummikub.v1.PoolEmptyPass" json:"pool_empty_pass,omitempty"`
-	// When a round with an empty pool is blocked. Default CONSECUTIVE_PASSES.
-	PoolEmptyStuckTest PoolEmptyStuckTest `protobuf:"varint,28,opt,name=pool_empty_stuck_test,json=poolEmptyStuckTest,proto3,enum=rummikub.v1.PoolEmptyStuckTest" json:"pool_empty_stuck_test,omitempty"`
-	// Who wins a blocked round. Default LOWEST_VALUE.
-	ScoreBlockedWinner ScoreBlockedWinner `protobuf:"varint,29,opt,name=score_blocked_winner,json=scoreBlockedWinner,proto3,enum=rummikub.v1.ScoreBlockedWinner" json:"score_blocked_winner,omitempty"`
-	// How a blocked round is scored. Default DIFFERENCE.
-	ScoreBlockedPoints ScoreBlockedPoints `protobuf:"varint,30,opt,name=score_blocked_points,json=scoreBlockedPoints,proto3,enum=rummikub.v1.ScoreBlockedPoints" json:"score_blocked_points,omitempty"`
-	// Value of a joker left on a rack: 0 to 100. Default 30. Evidence: 30 in all sources; 25 in a variation; 50 in a
-	// tournament.
-	ScoreJokerPenalty *uint32 `protobuf:"varint,31,opt,name=score_joker_penalty,json=scoreJokerPenalty,proto3,oneof" json:"score_joker_penalty,omitempty"`
-	// What a loser who never melded pays. Default OFF.
-	ScoreNeverMelded ScoreNeverMelded `protobuf:"varint,32,opt,name=score_never_melded,json=scoreNeverMelded,proto3,enum=rummikub.v1.ScoreNeverMelded" json:"score_never_melded,omitempty"`
-	// When the game ends. Default SINGLE_ROUND.
-	MatchEnd MatchEnd `protobuf:"varint,33,opt,name=match_end,json=matchEnd,proto3,enum=rummikub.v1.MatchEnd" json:"match_end,omitempty"`
-	// Number of rounds in a game with MATCH_END_FIXED_ROUNDS: 1 to 100. Default 1. Other values require
-	// MATCH_END_FIXED_ROUNDS (OPTIONS_CONFLICT). Evidence: none; a decision.
-	MatchRounds *uint32 `protobuf:"varint,34,opt,name=match_rounds,json=matchRounds,proto3,oneof" json:"match_rounds,omitempty"`
-	// Total that ends a game with MATCH_END_TARGET_SCORE: 1 to 10000. Default 200. Other values require
-	// MATCH_END_TARGET_SCORE (OPTIONS_CONFLICT). Evidence: 200 on French pages, 100 to 200 elsewhere.
-	MatchTargetScore *uint32 `protobuf:"varint,35,opt,name=match_target_score,json=matchTargetScore,proto3,oneof" json:"match_target_score,omitempty"`
 	// Number of colors in the tile set: 4 or 6. Default 4. A group has at most one tile of each color. Evidence: 4 in all
 	// sources; 6 in an old German set.
-	GeometryColors *uint32 `protobuf:"varint,36,opt,name=geometry_colors,json=geometryColors,proto3,oneof" json:"geometry_colors,omitempty"`
+	Colors *uint32 `protobuf:"varint,1,opt,name=colors,proto3,oneof" json:"colors,omitempty"`
 	// Number of copies of each face in the tile set: 2 or 3. Default 2. Evidence: 2 in all sources; 3 with five or six
 	// players.
-	GeometryCopies *uint32 `protobuf:"varint,37,opt,name=geometry_copies,json=geometryCopies,proto3,oneof" json:"geometry_copies,omitempty"`
+	Copies *uint32 `protobuf:"varint,2,opt,name=copies,proto3,oneof" json:"copies,omitempty"`
+	// Number of jokers in the tile set (geometry_jokers): 0 to 8. Default 2. Evidence: 2 in all sources; 4 in the English
+	// article and with five or six players; 0 in Machiavelli; 8 in Twist, of several kinds.
+	Jokers *uint32 `protobuf:"varint,3,opt,name=jokers,proto3,oneof" json:"jokers,omitempty"`
 	// Jokers in the tile set for each player dealt in, instead of geometry_jokers: 0 or 1. Default 0. 1 requires
 	// geometry_jokers 0 (OPTIONS_CONFLICT). Evidence: older articles, Vatikan.
-	GeometryJokersPerPlayer *uint32 `protobuf:"varint,38,opt,name=geometry_jokers_per_player,json=geometryJokersPerPlayer,proto3,oneof" json:"geometry_jokers_per_player,omitempty"`
+	JokersPerPlayer *uint32 `protobuf:"varint,4,opt,name=jokers_per_player,json=jokersPerPlayer,proto3,oneof" json:"jokers_per_player,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *TileOptions) Reset() {
+	*x = TileOptions{}
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TileOptions) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TileOptions) ProtoMessage() {}
+
+func (x *TileOptions) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TileOptions.ProtoReflect.Descriptor instead.
+func (*TileOptions) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *TileOptions) GetColors() uint32 {
+	if x != nil && x.Colors != nil {
+		return *x.Colors
+	}
+	return 0
+}
+
+func (x *TileOptions) GetCopies() uint32 {
+	if x != nil && x.Copies != nil {
+		return *x.Copies
+	}
+	return 0
+}
+
+func (x *TileOptions) GetJokers() uint32 {
+	if x != nil && x.Jokers != nil {
+		return *x.Jokers
+	}
+	return 0
+}
+
+func (x *TileOptions) GetJokersPerPlayer() uint32 {
+	if x != nil && x.JokersPerPlayer != nil {
+		return *x.JokersPerPlayer
+	}
+	return 0
+}
+
+// Players, the deal and the start draw. Before the names of the options of the deal, docs/options.md has `deal_`:
+// `deal_hand_size`, `deal_order`, `deal_fixed_jokers`, `deal_three_pairs_reshuffle`.
+type DealOptions struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Minimum number of players (players_min): 2 to 6. Default 2. Evidence: four sources.
+	PlayersMin *uint32 `protobuf:"varint,1,opt,name=players_min,json=playersMin,proto3,oneof" json:"players_min,omitempty"`
+	// Maximum number of players (players_max): 2 to 6, at least players_min. Default 4. Evidence: four sources; 5 and 6
+	// with 160 tiles.
+	PlayersMax *uint32 `protobuf:"varint,2,opt,name=players_max,json=playersMax,proto3,oneof" json:"players_max,omitempty"`
+	// Whether players score alone or in teams. Default OFF.
+	Teams Teams `protobuf:"varint,3,opt,name=teams,proto3,enum=rummikub.v1.Teams" json:"teams,omitempty"`
 	// Tiles dealt to each player: 5 to 21. Default 14. At least one tile must remain for the pool (INSUFFICIENT_TILES).
 	// Evidence: 14 in four sources; 13 in Vatikan, 15 in Machiavelli, 16 in older articles.
-	DealHandSize *uint32 `protobuf:"varint,39,opt,name=deal_hand_size,json=dealHandSize,proto3,oneof" json:"deal_hand_size,omitempty"`
+	HandSize *uint32 `protobuf:"varint,4,opt,name=hand_size,json=handSize,proto3,oneof" json:"hand_size,omitempty"`
 	// Whether the start draw takes place before or after the deal. Default START_DRAW_FIRST.
-	DealOrder DealOrder `protobuf:"varint,40,opt,name=deal_order,json=dealOrder,proto3,enum=rummikub.v1.DealOrder" json:"deal_order,omitempty"`
-	// Whether a player who is dealt three pairs of identical tiles may demand a new deal. Default OFF.
-	DealThreePairsReshuffle DealThreePairsReshuffle `protobuf:"varint,41,opt,name=deal_three_pairs_reshuffle,json=dealThreePairsReshuffle,proto3,enum=rummikub.v1.DealThreePairsReshuffle" json:"deal_three_pairs_reshuffle,omitempty"`
+	Order DealOrder `protobuf:"varint,5,opt,name=order,proto3,enum=rummikub.v1.DealOrder" json:"order,omitempty"`
 	// Jokers that each player gets before the other tiles are dealt: 0 or 1. Default 0. The tile set must have enough
 	// jokers (OPTIONS_CONFLICT). Evidence: a tournament for two.
-	DealFixedJokers *uint32 `protobuf:"varint,42,opt,name=deal_fixed_jokers,json=dealFixedJokers,proto3,oneof" json:"deal_fixed_jokers,omitempty"`
+	FixedJokers *uint32 `protobuf:"varint,6,opt,name=fixed_jokers,json=fixedJokers,proto3,oneof" json:"fixed_jokers,omitempty"`
+	// Whether a player who is dealt three pairs of identical tiles may demand a new deal. Default OFF.
+	ThreePairsReshuffle DealThreePairsReshuffle `protobuf:"varint,7,opt,name=three_pairs_reshuffle,json=threePairsReshuffle,proto3,enum=rummikub.v1.DealThreePairsReshuffle" json:"three_pairs_reshuffle,omitempty"`
+	// What happens when a player draws a joker in the start draw. Default REDRAW.
+	StartDrawJoker StartDrawJoker `protobuf:"varint,8,opt,name=start_draw_joker,json=startDrawJoker,proto3,enum=rummikub.v1.StartDrawJoker" json:"start_draw_joker,omitempty"`
 	// Where the tiles of the start draw go. Default PUT_BACK.
-	StartDrawTile StartDrawTile `protobuf:"varint,43,opt,name=start_draw_tile,json=startDrawTile,proto3,enum=rummikub.v1.StartDrawTile" json:"start_draw_tile,omitempty"`
+	StartDrawTile StartDrawTile `protobuf:"varint,9,opt,name=start_draw_tile,json=startDrawTile,proto3,enum=rummikub.v1.StartDrawTile" json:"start_draw_tile,omitempty"`
 	// What happens when the highest tile of the start draw is tied. Default REDRAW_TIED.
-	StartDrawTie StartDrawTie `protobuf:"varint,44,opt,name=start_draw_tie,json=startDrawTie,proto3,enum=rummikub.v1.StartDrawTie" json:"start_draw_tie,omitempty"`
+	StartDrawTie StartDrawTie `protobuf:"varint,10,opt,name=start_draw_tie,json=startDrawTie,proto3,enum=rummikub.v1.StartDrawTie" json:"start_draw_tie,omitempty"`
 	// What the start draw decides. Default STARTER_ONLY.
-	StartDrawDetermines StartDrawDetermines `protobuf:"varint,45,opt,name=start_draw_determines,json=startDrawDetermines,proto3,enum=rummikub.v1.StartDrawDetermines" json:"start_draw_determines,omitempty"`
+	StartDrawDetermines StartDrawDetermines `protobuf:"varint,11,opt,name=start_draw_determines,json=startDrawDetermines,proto3,enum=rummikub.v1.StartDrawDetermines" json:"start_draw_determines,omitempty"`
 	// Who starts the first round. Default HIGHEST_DRAW.
-	StartPlayer StartPlayer `protobuf:"varint,46,opt,name=start_player,json=startPlayer,proto3,enum=rummikub.v1.StartPlayer" json:"start_player,omitempty"`
+	StartPlayer StartPlayer `protobuf:"varint,12,opt,name=start_player,json=startPlayer,proto3,enum=rummikub.v1.StartPlayer" json:"start_player,omitempty"`
 	// Who starts the later rounds. Default HIGHEST_DRAW.
-	StartPlayerNextRounds StartPlayerNextRounds `protobuf:"varint,47,opt,name=start_player_next_rounds,json=startPlayerNextRounds,proto3,enum=rummikub.v1.StartPlayerNextRounds" json:"start_player_next_rounds,omitempty"`
-	// Whether players score alone or in teams. Default OFF.
-	Teams Teams `protobuf:"varint,48,opt,name=teams,proto3,enum=rummikub.v1.Teams" json:"teams,omitempty"`
+	StartPlayerNextRounds StartPlayerNextRounds `protobuf:"varint,13,opt,name=start_player_next_rounds,json=startPlayerNextRounds,proto3,enum=rummikub.v1.StartPlayerNextRounds" json:"start_player_next_rounds,omitempty"`
+	unknownFields         protoimpl.UnknownFields
+	sizeCache             protoimpl.SizeCache
+}
+
+func (x *DealOptions) Reset() {
+	*x = DealOptions{}
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DealOptions) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DealOptions) ProtoMessage() {}
+
+func (x *DealOptions) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DealOptions.ProtoReflect.Descriptor instead.
+func (*DealOptions) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *DealOptions) GetPlayersMin() uint32 {
+	if x != nil && x.PlayersMin != nil {
+		return *x.PlayersMin
+	}
+	return 0
+}
+
+func (x *DealOptions) GetPlayersMax() uint32 {
+	if x != nil && x.PlayersMax != nil {
+		return *x.PlayersMax
+	}
+	return 0
+}
+
+func (x *DealOptions) GetTeams() Teams {
+	if x != nil {
+		return x.Teams
+	}
+	return Teams_TEAMS_UNSPECIFIED
+}
+
+func (x *DealOptions) GetHandSize() uint32 {
+	if x != nil && x.HandSize != nil {
+		return *x.HandSize
+	}
+	return 0
+}
+
+func (x *DealOptions) GetOrder() DealOrder {
+	if x != nil {
+		return x.Order
+	}
+	return DealOrder_DEAL_ORDER_UNSPECIFIED
+}
+
+func (x *DealOptions) GetFixedJokers() uint32 {
+	if x != nil && x.FixedJokers != nil {
+		return *x.FixedJokers
+	}
+	return 0
+}
+
+func (x *DealOptions) GetThreePairsReshuffle() DealThreePairsReshuffle {
+	if x != nil {
+		return x.ThreePairsReshuffle
+	}
+	return DealThreePairsReshuffle_DEAL_THREE_PAIRS_RESHUFFLE_UNSPECIFIED
+}
+
+func (x *DealOptions) GetStartDrawJoker() StartDrawJoker {
+	if x != nil {
+		return x.StartDrawJoker
+	}
+	return StartDrawJoker_START_DRAW_JOKER_UNSPECIFIED
+}
+
+func (x *DealOptions) GetStartDrawTile() StartDrawTile {
+	if x != nil {
+		return x.StartDrawTile
+	}
+	return StartDrawTile_START_DRAW_TILE_UNSPECIFIED
+}
+
+func (x *DealOptions) GetStartDrawTie() StartDrawTie {
+	if x != nil {
+		return x.StartDrawTie
+	}
+	return StartDrawTie_START_DRAW_TIE_UNSPECIFIED
+}
+
+func (x *DealOptions) GetStartDrawDetermines() StartDrawDetermines {
+	if x != nil {
+		return x.StartDrawDetermines
+	}
+	return StartDrawDetermines_START_DRAW_DETERMINES_UNSPECIFIED
+}
+
+func (x *DealOptions) GetStartPlayer() StartPlayer {
+	if x != nil {
+		return x.StartPlayer
+	}
+	return StartPlayer_START_PLAYER_UNSPECIFIED
+}
+
+func (x *DealOptions) GetStartPlayerNextRounds() StartPlayerNextRounds {
+	if x != nil {
+		return x.StartPlayerNextRounds
+	}
+	return StartPlayerNextRounds_START_PLAYER_NEXT_ROUNDS_UNSPECIFIED
+}
+
+// What is a meld.
+type MeldOptions struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whether a run may continue after 13. Default OFF.
+	RunWrap RunWrap `protobuf:"varint,1,opt,name=run_wrap,json=runWrap,proto3,enum=rummikub.v1.RunWrap" json:"run_wrap,omitempty"`
 	// Whether the order of a run's tiles matters. Default STRICT.
-	MeldOrder MeldOrder `protobuf:"varint,49,opt,name=meld_order,json=meldOrder,proto3,enum=rummikub.v1.MeldOrder" json:"meld_order,omitempty"`
+	MeldOrder MeldOrder `protobuf:"varint,2,opt,name=meld_order,json=meldOrder,proto3,enum=rummikub.v1.MeldOrder" json:"meld_order,omitempty"`
+	// How many jokers one meld may hold. Default UNLIMITED_WITH_ONE_NATURAL.
+	JokersMaxPerMeld JokersMaxPerMeld `protobuf:"varint,3,opt,name=jokers_max_per_meld,json=jokersMaxPerMeld,proto3,enum=rummikub.v1.JokersMaxPerMeld" json:"jokers_max_per_meld,omitempty"`
+	// Whether two jokers may lie side by side in a run. Default ALLOWED.
+	JokersAdjacent JokersAdjacent `protobuf:"varint,4,opt,name=jokers_adjacent,json=jokersAdjacent,proto3,enum=rummikub.v1.JokersAdjacent" json:"jokers_adjacent,omitempty"`
+	// When a player must declare what jokers stand for. Default POSITIONAL.
+	JokersDeclaration JokersDeclaration `protobuf:"varint,5,opt,name=jokers_declaration,json=jokersDeclaration,proto3,enum=rummikub.v1.JokersDeclaration" json:"jokers_declaration,omitempty"`
 	// Whether a joker may be the first tile of a meld, in the order in which the meld is read (JOKER_LEADS_MELD). Default
 	// true. Evidence: false is a reading of the French article.
-	JokersMayLead *bool `protobuf:"varint,50,opt,name=jokers_may_lead,json=jokersMayLead,proto3,oneof" json:"jokers_may_lead,omitempty"`
+	JokersMayLead *bool `protobuf:"varint,6,opt,name=jokers_may_lead,json=jokersMayLead,proto3,oneof" json:"jokers_may_lead,omitempty"`
 	// Whether a joker may stand for a face whose copies are all on the table (JOKER_FACE_EXHAUSTED). Default true.
 	// Evidence: a tournament allows it.
-	JokersBeyondPhysical *bool `protobuf:"varint,51,opt,name=jokers_beyond_physical,json=jokersBeyondPhysical,proto3,oneof" json:"jokers_beyond_physical,omitempty"`
+	JokersBeyondPhysical *bool `protobuf:"varint,7,opt,name=jokers_beyond_physical,json=jokersBeyondPhysical,proto3,oneof" json:"jokers_beyond_physical,omitempty"`
+	// What every meld with a played tile must satisfy. Default OFF.
+	Contract      Contract `protobuf:"varint,8,opt,name=contract,proto3,enum=rummikub.v1.Contract" json:"contract,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MeldOptions) Reset() {
+	*x = MeldOptions{}
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MeldOptions) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MeldOptions) ProtoMessage() {}
+
+func (x *MeldOptions) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MeldOptions.ProtoReflect.Descriptor instead.
+func (*MeldOptions) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *MeldOptions) GetRunWrap() RunWrap {
+	if x != nil {
+		return x.RunWrap
+	}
+	return RunWrap_RUN_WRAP_UNSPECIFIED
+}
+
+func (x *MeldOptions) GetMeldOrder() MeldOrder {
+	if x != nil {
+		return x.MeldOrder
+	}
+	return MeldOrder_MELD_ORDER_UNSPECIFIED
+}
+
+func (x *MeldOptions) GetJokersMaxPerMeld() JokersMaxPerMeld {
+	if x != nil {
+		return x.JokersMaxPerMeld
+	}
+	return JokersMaxPerMeld_JOKERS_MAX_PER_MELD_UNSPECIFIED
+}
+
+func (x *MeldOptions) GetJokersAdjacent() JokersAdjacent {
+	if x != nil {
+		return x.JokersAdjacent
+	}
+	return JokersAdjacent_JOKERS_ADJACENT_UNSPECIFIED
+}
+
+func (x *MeldOptions) GetJokersDeclaration() JokersDeclaration {
+	if x != nil {
+		return x.JokersDeclaration
+	}
+	return JokersDeclaration_JOKERS_DECLARATION_UNSPECIFIED
+}
+
+func (x *MeldOptions) GetJokersMayLead() bool {
+	if x != nil && x.JokersMayLead != nil {
+		return *x.JokersMayLead
+	}
+	return false
+}
+
+func (x *MeldOptions) GetJokersBeyondPhysical() bool {
+	if x != nil && x.JokersBeyondPhysical != nil {
+		return *x.JokersBeyondPhysical
+	}
+	return false
+}
+
+func (x *MeldOptions) GetContract() Contract {
+	if x != nil {
+		return x.Contract
+	}
+	return Contract_CONTRACT_UNSPECIFIED
+}
+
+// The initial meld. Before the names of these options, docs/options.md has `initial_meld_`.
+type InitialMeldOptions struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Points that the initial meld needs: 0 to 200; with 0, any complete meld will do. Default 30. Evidence: 30 in all
+	// sources; 50 in the book of 1978.
+	Threshold *uint32 `protobuf:"varint,1,opt,name=threshold,proto3,oneof" json:"threshold,omitempty"`
+	// How the initial meld's total is compared with the threshold. Default AT_LEAST.
+	Comparison InitialMeldComparison `protobuf:"varint,2,opt,name=comparison,proto3,enum=rummikub.v1.InitialMeldComparison" json:"comparison,omitempty"`
+	// How many melds the initial meld may consist of. Default ONE_OR_MORE.
+	Count InitialMeldCount `protobuf:"varint,3,opt,name=count,proto3,enum=rummikub.v1.InitialMeldCount" json:"count,omitempty"`
+	// How many points a joker counts in the initial meld. Default REPRESENTED_VALUE.
+	Joker InitialMeldJoker `protobuf:"varint,4,opt,name=joker,proto3,enum=rummikub.v1.InitialMeldJoker" json:"joker,omitempty"`
 	// Which kind of meld the initial meld must include. Default ANY.
-	InitialMeldRequiredKind InitialMeldRequiredKind `protobuf:"varint,52,opt,name=initial_meld_required_kind,json=initialMeldRequiredKind,proto3,enum=rummikub.v1.InitialMeldRequiredKind" json:"initial_meld_required_kind,omitempty"`
+	RequiredKind InitialMeldRequiredKind `protobuf:"varint,5,opt,name=required_kind,json=requiredKind,proto3,enum=rummikub.v1.InitialMeldRequiredKind" json:"required_kind,omitempty"`
+	// Whether a player may also play on melds of the table in the turn of the initial meld. Default FORBIDDEN.
+	SameTurnTablePlay InitialMeldSameTurnTablePlay `protobuf:"varint,6,opt,name=same_turn_table_play,json=sameTurnTablePlay,proto3,enum=rummikub.v1.InitialMeldSameTurnTablePlay" json:"same_turn_table_play,omitempty"`
 	// Whether a player who could make the initial meld may draw instead. If false, a refused draw reveals that the player
 	// could meld. Default true. Evidence: true in the manuals, the English article and a tournament.
-	InitialMeldVoluntaryDelay *bool `protobuf:"varint,53,opt,name=initial_meld_voluntary_delay,json=initialMeldVoluntaryDelay,proto3,oneof" json:"initial_meld_voluntary_delay,omitempty"`
-	// Whether a player may play in the same turn after drawing. Default FORBIDDEN.
-	TurnPlayAfterDraw TurnPlayAfterDraw `protobuf:"varint,54,opt,name=turn_play_after_draw,json=turnPlayAfterDraw,proto3,enum=rummikub.v1.TurnPlayAfterDraw" json:"turn_play_after_draw,omitempty"`
-	// What happens when a turn's time runs out while the table is untouched. Default DRAW_ONE.
-	TurnTimeoutClean TurnTimeoutClean `protobuf:"varint,55,opt,name=turn_timeout_clean,json=turnTimeoutClean,proto3,enum=rummikub.v1.TurnTimeoutClean" json:"turn_timeout_clean,omitempty"`
-	// Tiles drawn as a penalty: 1 to 14, or as many as the pool has. Default 3. Evidence: 3 in three sources; 7 in a
-	// house rule.
-	PenaltyTiles *uint32 `protobuf:"varint,56,opt,name=penalty_tiles,json=penaltyTiles,proto3,oneof" json:"penalty_tiles,omitempty"`
-	// How players may change melds of the table. Default FREE.
-	Manipulation Manipulation `protobuf:"varint,57,opt,name=manipulation,proto3,enum=rummikub.v1.Manipulation" json:"manipulation,omitempty"`
-	// Whether a joker at an end of a run of four or more may leave without being replaced. Default false. true requires
-	// REPLACE or LOCKED. Evidence: a reading of the French article.
-	JokerRetrievalEndOfRunFree *bool `protobuf:"varint,58,opt,name=joker_retrieval_end_of_run_free,json=jokerRetrievalEndOfRunFree,proto3,oneof" json:"joker_retrieval_end_of_run_free,omitempty"`
-	// Who takes the first of the last turns. Default DRAWER_FIRST. Another value requires ONE_LAST_CHANCE.
-	PoolEmptyLastChanceStart PoolEmptyLastChanceStart `protobuf:"varint,59,opt,name=pool_empty_last_chance_start,json=poolEmptyLastChanceStart,proto3,enum=rummikub.v1.PoolEmptyLastChanceStart" json:"pool_empty_last_chance_start,omitempty"`
-	// Who wins a tied blocked round. Default OTHER_METRIC_THEN_SHARE.
-	ScoreBlockedTie ScoreBlockedTie `protobuf:"varint,60,opt,name=score_blocked_tie,json=scoreBlockedTie,proto3,enum=rummikub.v1.ScoreBlockedTie" json:"score_blocked_tie,omitempty"`
-	// Whether a player who goes out must call it. Default AUTOMATIC.
-	WinCall WinCall `protobuf:"varint,61,opt,name=win_call,json=winCall,proto3,enum=rummikub.v1.WinCall" json:"win_call,omitempty"`
-	// How many points the winner of a round gets. Default SUM_OF_LOSERS.
-	ScoreWinner ScoreWinner `protobuf:"varint,62,opt,name=score_winner,json=scoreWinner,proto3,enum=rummikub.v1.ScoreWinner" json:"score_winner,omitempty"`
-	// Who wins a game of several rounds. Default HIGHEST_TOTAL.
-	MatchWinner MatchWinner `protobuf:"varint,63,opt,name=match_winner,json=matchWinner,proto3,enum=rummikub.v1.MatchWinner" json:"match_winner,omitempty"`
-	// What every meld with a played tile must satisfy. Default OFF.
-	Contract Contract `protobuf:"varint,64,opt,name=contract,proto3,enum=rummikub.v1.Contract" json:"contract,omitempty"`
-	// Extra points for the winner of a round with a contract, if that player has melded: 0 to 1000. Default 0. Other
-	// values require a contract (OPTIONS_CONFLICT). Evidence: the French article names no number.
-	ContractPoints *uint32 `protobuf:"varint,65,opt,name=contract_points,json=contractPoints,proto3,oneof" json:"contract_points,omitempty"`
+	VoluntaryDelay *bool `protobuf:"varint,7,opt,name=voluntary_delay,json=voluntaryDelay,proto3,oneof" json:"voluntary_delay,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
 
+func (x *InitialMeldOptions) Reset() {
+	*x = InitialMeldOptions{}
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InitialMeldOptions) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InitialMeldOptions) ProtoMessage() {}
+
+func (x *InitialMeldOptions) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InitialMeldOptions.ProtoReflect.Descriptor instead.
+func (*InitialMeldOptions) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *InitialMeldOptions) GetThreshold() uint32 {
+	if x != nil && x.Threshold != nil {
+		return *x.Threshold
+	}
+	return 0
+}
+
+func (x *InitialMeldOptions) GetComparison() InitialMeldComparison {
+	if x != nil {
+		return x.Comparison
+	}
+	return InitialMeldComparison_INITIAL_MELD_COMPARISON_UNSPECIFIED
+}
+
+func (x *InitialMeldOptions) GetCount() InitialMeldCount {
+	if x != nil {
+		return x.Count
+	}
+	return InitialMeldCount_INITIAL_MELD_COUNT_UNSPECIFIED
+}
+
+func (x *InitialMeldOptions) GetJoker() InitialMeldJoker {
+	if x != nil {
+		return x.Joker
+	}
+	return InitialMeldJoker_INITIAL_MELD_JOKER_UNSPECIFIED
+}
+
+func (x *InitialMeldOptions) GetRequiredKind() InitialMeldRequiredKind {
+	if x != nil {
+		return x.RequiredKind
+	}
+	return InitialMeldRequiredKind_INITIAL_MELD_REQUIRED_KIND_UNSPECIFIED
+}
+
+func (x *InitialMeldOptions) GetSameTurnTablePlay() InitialMeldSameTurnTablePlay {
+	if x != nil {
+		return x.SameTurnTablePlay
+	}
+	return InitialMeldSameTurnTablePlay_INITIAL_MELD_SAME_TURN_TABLE_PLAY_UNSPECIFIED
+}
+
+func (x *InitialMeldOptions) GetVoluntaryDelay() bool {
+	if x != nil && x.VoluntaryDelay != nil {
+		return *x.VoluntaryDelay
+	}
+	return false
+}
+
+// What a player may do in a turn. Before the names of these options, docs/options.md has `turn_`, except before
+// `manipulation`, `penalty_tiles` and `win_call`.
+type TurnOptions struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The direction in which turns pass around the table. Default CLOCKWISE.
+	Direction TurnDirection `protobuf:"varint,1,opt,name=direction,proto3,enum=rummikub.v1.TurnDirection" json:"direction,omitempty"`
+	// What a player draws, and whether the turn then ends. Default ONE.
+	Draw TurnDraw `protobuf:"varint,2,opt,name=draw,proto3,enum=rummikub.v1.TurnDraw" json:"draw,omitempty"`
+	// Whether a player who could play may draw instead. Default ALLOWED.
+	VoluntaryDraw TurnVoluntaryDraw `protobuf:"varint,3,opt,name=voluntary_draw,json=voluntaryDraw,proto3,enum=rummikub.v1.TurnVoluntaryDraw" json:"voluntary_draw,omitempty"`
+	// Whether a player may play in the same turn after drawing. Default FORBIDDEN.
+	PlayAfterDraw TurnPlayAfterDraw `protobuf:"varint,4,opt,name=play_after_draw,json=playAfterDraw,proto3,enum=rummikub.v1.TurnPlayAfterDraw" json:"play_after_draw,omitempty"`
+	// How players may change melds of the table. Default FREE.
+	Manipulation Manipulation `protobuf:"varint,5,opt,name=manipulation,proto3,enum=rummikub.v1.Manipulation" json:"manipulation,omitempty"`
+	// What happens when a player submits an illegal table. Default REJECT.
+	InvalidSubmission TurnInvalidSubmission `protobuf:"varint,6,opt,name=invalid_submission,json=invalidSubmission,proto3,enum=rummikub.v1.TurnInvalidSubmission" json:"invalid_submission,omitempty"`
+	// Tiles drawn as a penalty: 1 to 14, or as many as the pool has. Default 3. Evidence: 3 in three sources; 7 in a
+	// house rule.
+	PenaltyTiles *uint32 `protobuf:"varint,7,opt,name=penalty_tiles,json=penaltyTiles,proto3,oneof" json:"penalty_tiles,omitempty"`
+	// What happens when a turn's time runs out while the table is untouched. Default DRAW_ONE.
+	TimeoutClean TurnTimeoutClean `protobuf:"varint,8,opt,name=timeout_clean,json=timeoutClean,proto3,enum=rummikub.v1.TurnTimeoutClean" json:"timeout_clean,omitempty"`
+	// What happens when a turn's time runs out while the table differs from the one at its start, or after an illegal play
+	// was shown. Default COMMIT_IF_VALID_ELSE_REVERT.
+	TimeoutDirty TurnTimeoutDirty `protobuf:"varint,9,opt,name=timeout_dirty,json=timeoutDirty,proto3,enum=rummikub.v1.TurnTimeoutDirty" json:"timeout_dirty,omitempty"`
+	// Whether a player who goes out must call it. Default AUTOMATIC.
+	WinCall       WinCall `protobuf:"varint,10,opt,name=win_call,json=winCall,proto3,enum=rummikub.v1.WinCall" json:"win_call,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TurnOptions) Reset() {
+	*x = TurnOptions{}
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TurnOptions) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TurnOptions) ProtoMessage() {}
+
+func (x *TurnOptions) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TurnOptions.ProtoReflect.Descriptor instead.
+func (*TurnOptions) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *TurnOptions) GetDirection() TurnDirection {
+	if x != nil {
+		return x.Direction
+	}
+	return TurnDirection_TURN_DIRECTION_UNSPECIFIED
+}
+
+func (x *TurnOptions) GetDraw() TurnDraw {
+	if x != nil {
+		return x.Draw
+	}
+	return TurnDraw_TURN_DRAW_UNSPECIFIED
+}
+
+func (x *TurnOptions) GetVoluntaryDraw() TurnVoluntaryDraw {
+	if x != nil {
+		return x.VoluntaryDraw
+	}
+	return TurnVoluntaryDraw_TURN_VOLUNTARY_DRAW_UNSPECIFIED
+}
+
+func (x *TurnOptions) GetPlayAfterDraw() TurnPlayAfterDraw {
+	if x != nil {
+		return x.PlayAfterDraw
+	}
+	return TurnPlayAfterDraw_TURN_PLAY_AFTER_DRAW_UNSPECIFIED
+}
+
+func (x *TurnOptions) GetManipulation() Manipulation {
+	if x != nil {
+		return x.Manipulation
+	}
+	return Manipulation_MANIPULATION_UNSPECIFIED
+}
+
+func (x *TurnOptions) GetInvalidSubmission() TurnInvalidSubmission {
+	if x != nil {
+		return x.InvalidSubmission
+	}
+	return TurnInvalidSubmission_TURN_INVALID_SUBMISSION_UNSPECIFIED
+}
+
+func (x *TurnOptions) GetPenaltyTiles() uint32 {
+	if x != nil && x.PenaltyTiles != nil {
+		return *x.PenaltyTiles
+	}
+	return 0
+}
+
+func (x *TurnOptions) GetTimeoutClean() TurnTimeoutClean {
+	if x != nil {
+		return x.TimeoutClean
+	}
+	return TurnTimeoutClean_TURN_TIMEOUT_CLEAN_UNSPECIFIED
+}
+
+func (x *TurnOptions) GetTimeoutDirty() TurnTimeoutDirty {
+	if x != nil {
+		return x.TimeoutDirty
+	}
+	return TurnTimeoutDirty_TURN_TIMEOUT_DIRTY_UNSPECIFIED
+}
+
+func (x *TurnOptions) GetWinCall() WinCall {
+	if x != nil {
+		return x.WinCall
+	}
+	return WinCall_WIN_CALL_UNSPECIFIED
+}
+
+// How jokers leave their melds. Before the names of these options, docs/options.md has `joker_retrieval_`.
+type JokerRetrievalOptions struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How a joker may leave its meld. Default FREE.
+	Mode JokerRetrievalMode `protobuf:"varint,1,opt,name=mode,proto3,enum=rummikub.v1.JokerRetrievalMode" json:"mode,omitempty"`
+	// Where the tile that replaces a joker may come from. Default RACK_OR_TABLE.
+	Source JokerRetrievalSource `protobuf:"varint,2,opt,name=source,proto3,enum=rummikub.v1.JokerRetrievalSource" json:"source,omitempty"`
+	// In which melds a retrieved joker may be used. Default ANY_MELD.
+	Reuse JokerRetrievalReuse `protobuf:"varint,3,opt,name=reuse,proto3,enum=rummikub.v1.JokerRetrievalReuse" json:"reuse,omitempty"`
+	// Whether a retrieved joker may return to its old meld. Default ALLOWED with JOKER_RETRIEVAL_MODE_FREE, otherwise
+	// FORBIDDEN. If this field is unset and joker_retrieval_mode differs from the preset's, that default applies instead
+	// of the preset's value.
+	SameMeld JokerRetrievalSameMeld `protobuf:"varint,4,opt,name=same_meld,json=sameMeld,proto3,enum=rummikub.v1.JokerRetrievalSameMeld" json:"same_meld,omitempty"`
+	// Which tiles replace the joker in a group of three. Default EITHER_COLOR.
+	GroupOfThree JokerRetrievalGroupOfThree `protobuf:"varint,5,opt,name=group_of_three,json=groupOfThree,proto3,enum=rummikub.v1.JokerRetrievalGroupOfThree" json:"group_of_three,omitempty"`
+	// Whether a joker at an end of a run of four or more may leave without being replaced. Default false. true requires
+	// REPLACE or LOCKED. Evidence: a reading of the French article.
+	EndOfRunFree  *bool `protobuf:"varint,6,opt,name=end_of_run_free,json=endOfRunFree,proto3,oneof" json:"end_of_run_free,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JokerRetrievalOptions) Reset() {
+	*x = JokerRetrievalOptions{}
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JokerRetrievalOptions) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JokerRetrievalOptions) ProtoMessage() {}
+
+func (x *JokerRetrievalOptions) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JokerRetrievalOptions.ProtoReflect.Descriptor instead.
+func (*JokerRetrievalOptions) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *JokerRetrievalOptions) GetMode() JokerRetrievalMode {
+	if x != nil {
+		return x.Mode
+	}
+	return JokerRetrievalMode_JOKER_RETRIEVAL_MODE_UNSPECIFIED
+}
+
+func (x *JokerRetrievalOptions) GetSource() JokerRetrievalSource {
+	if x != nil {
+		return x.Source
+	}
+	return JokerRetrievalSource_JOKER_RETRIEVAL_SOURCE_UNSPECIFIED
+}
+
+func (x *JokerRetrievalOptions) GetReuse() JokerRetrievalReuse {
+	if x != nil {
+		return x.Reuse
+	}
+	return JokerRetrievalReuse_JOKER_RETRIEVAL_REUSE_UNSPECIFIED
+}
+
+func (x *JokerRetrievalOptions) GetSameMeld() JokerRetrievalSameMeld {
+	if x != nil {
+		return x.SameMeld
+	}
+	return JokerRetrievalSameMeld_JOKER_RETRIEVAL_SAME_MELD_UNSPECIFIED
+}
+
+func (x *JokerRetrievalOptions) GetGroupOfThree() JokerRetrievalGroupOfThree {
+	if x != nil {
+		return x.GroupOfThree
+	}
+	return JokerRetrievalGroupOfThree_JOKER_RETRIEVAL_GROUP_OF_THREE_UNSPECIFIED
+}
+
+func (x *JokerRetrievalOptions) GetEndOfRunFree() bool {
+	if x != nil && x.EndOfRunFree != nil {
+		return *x.EndOfRunFree
+	}
+	return false
+}
+
+// Play with an empty pool. Before the names of these options, docs/options.md has `pool_`.
+type PoolEndOptions struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How a round continues when the pool is empty. Default CONTINUE_UNTIL_STUCK.
+	EmptyMode PoolEmptyMode `protobuf:"varint,1,opt,name=empty_mode,json=emptyMode,proto3,enum=rummikub.v1.PoolEmptyMode" json:"empty_mode,omitempty"`
+	// Whether a player may pass when the pool is empty. Default ALLOWED.
+	EmptyPass PoolEmptyPass `protobuf:"varint,2,opt,name=empty_pass,json=emptyPass,proto3,enum=rummikub.v1.PoolEmptyPass" json:"empty_pass,omitempty"`
+	// When a round with an empty pool is blocked. Default CONSECUTIVE_PASSES.
+	EmptyStuckTest PoolEmptyStuckTest `protobuf:"varint,3,opt,name=empty_stuck_test,json=emptyStuckTest,proto3,enum=rummikub.v1.PoolEmptyStuckTest" json:"empty_stuck_test,omitempty"`
+	// Who takes the first of the last turns. Default DRAWER_FIRST. Another value requires ONE_LAST_CHANCE.
+	EmptyLastChanceStart PoolEmptyLastChanceStart `protobuf:"varint,4,opt,name=empty_last_chance_start,json=emptyLastChanceStart,proto3,enum=rummikub.v1.PoolEmptyLastChanceStart" json:"empty_last_chance_start,omitempty"`
+	unknownFields        protoimpl.UnknownFields
+	sizeCache            protoimpl.SizeCache
+}
+
+func (x *PoolEndOptions) Reset() {
+	*x = PoolEndOptions{}
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PoolEndOptions) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PoolEndOptions) ProtoMessage() {}
+
+func (x *PoolEndOptions) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PoolEndOptions.ProtoReflect.Descriptor instead.
+func (*PoolEndOptions) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *PoolEndOptions) GetEmptyMode() PoolEmptyMode {
+	if x != nil {
+		return x.EmptyMode
+	}
+	return PoolEmptyMode_POOL_EMPTY_MODE_UNSPECIFIED
+}
+
+func (x *PoolEndOptions) GetEmptyPass() PoolEmptyPass {
+	if x != nil {
+		return x.EmptyPass
+	}
+	return PoolEmptyPass_POOL_EMPTY_PASS_UNSPECIFIED
+}
+
+func (x *PoolEndOptions) GetEmptyStuckTest() PoolEmptyStuckTest {
+	if x != nil {
+		return x.EmptyStuckTest
+	}
+	return PoolEmptyStuckTest_POOL_EMPTY_STUCK_TEST_UNSPECIFIED
+}
+
+func (x *PoolEndOptions) GetEmptyLastChanceStart() PoolEmptyLastChanceStart {
+	if x != nil {
+		return x.EmptyLastChanceStart
+	}
+	return PoolEmptyLastChanceStart_POOL_EMPTY_LAST_CHANCE_START_UNSPECIFIED
+}
+
+// The points of a round. Before the names of these options, docs/options.md has `score_`, except before
+// `contract_points`.
+type ScoringOptions struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Value of a joker left on a rack: 0 to 100. Default 30. Evidence: 30 in all sources; 25 in a variation; 50 in a
+	// tournament.
+	JokerPenalty *uint32 `protobuf:"varint,1,opt,name=joker_penalty,json=jokerPenalty,proto3,oneof" json:"joker_penalty,omitempty"`
+	// What a loser who never melded pays. Default OFF.
+	NeverMelded ScoreNeverMelded `protobuf:"varint,2,opt,name=never_melded,json=neverMelded,proto3,enum=rummikub.v1.ScoreNeverMelded" json:"never_melded,omitempty"`
+	// How many points the winner of a round gets. Default SUM_OF_LOSERS.
+	Winner ScoreWinner `protobuf:"varint,3,opt,name=winner,proto3,enum=rummikub.v1.ScoreWinner" json:"winner,omitempty"`
+	// Who wins a blocked round. Default LOWEST_VALUE.
+	BlockedWinner ScoreBlockedWinner `protobuf:"varint,4,opt,name=blocked_winner,json=blockedWinner,proto3,enum=rummikub.v1.ScoreBlockedWinner" json:"blocked_winner,omitempty"`
+	// How a blocked round is scored. Default DIFFERENCE.
+	BlockedPoints ScoreBlockedPoints `protobuf:"varint,5,opt,name=blocked_points,json=blockedPoints,proto3,enum=rummikub.v1.ScoreBlockedPoints" json:"blocked_points,omitempty"`
+	// Who wins a tied blocked round. Default OTHER_METRIC_THEN_SHARE.
+	BlockedTie ScoreBlockedTie `protobuf:"varint,6,opt,name=blocked_tie,json=blockedTie,proto3,enum=rummikub.v1.ScoreBlockedTie" json:"blocked_tie,omitempty"`
+	// Extra points for the winner of a round with a contract, if that player has melded: 0 to 1000. Default 0. Other
+	// values require a contract (OPTIONS_CONFLICT). Evidence: the French article names no number.
+	ContractPoints *uint32 `protobuf:"varint,7,opt,name=contract_points,json=contractPoints,proto3,oneof" json:"contract_points,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *ScoringOptions) Reset() {
+	*x = ScoringOptions{}
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScoringOptions) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScoringOptions) ProtoMessage() {}
+
+func (x *ScoringOptions) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScoringOptions.ProtoReflect.Descriptor instead.
+func (*ScoringOptions) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *ScoringOptions) GetJokerPenalty() uint32 {
+	if x != nil && x.JokerPenalty != nil {
+		return *x.JokerPenalty
+	}
+	return 0
+}
+
+func (x *ScoringOptions) GetNeverMelded() ScoreNeverMelded {
+	if x != nil {
+		return x.NeverMelded
+	}
+	return ScoreNeverMelded_SCORE_NEVER_MELDED_UNSPECIFIED
+}
+
+func (x *ScoringOptions) GetWinner() ScoreWinner {
+	if x != nil {
+		return x.Winner
+	}
+	return ScoreWinner_SCORE_WINNER_UNSPECIFIED
+}
+
+func (x *ScoringOptions) GetBlockedWinner() ScoreBlockedWinner {
+	if x != nil {
+		return x.BlockedWinner
+	}
+	return ScoreBlockedWinner_SCORE_BLOCKED_WINNER_UNSPECIFIED
+}
+
+func (x *ScoringOptions) GetBlockedPoints() ScoreBlockedPoints {
+	if x != nil {
+		return x.BlockedPoints
+	}
+	return ScoreBlockedPoints_SCORE_BLOCKED_POINTS_UNSPECIFIED
+}
+
+func (x *ScoringOptions) GetBlockedTie() ScoreBlockedTie {
+	if x != nil {
+		return x.BlockedTie
+	}
+	return ScoreBlockedTie_SCORE_BLOCKED_TIE_UNSPECIFIED
+}
+
+func (x *ScoringOptions) GetContractPoints() uint32 {
+	if x != nil && x.ContractPoints != nil {
+		return *x.ContractPoints
+	}
+	return 0
+}
+
+// The end of a game.
+type GameEndOptions struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// When the game ends. Default SINGLE_ROUND.
+	MatchEnd MatchEnd `protobuf:"varint,1,opt,name=match_end,json=matchEnd,proto3,enum=rummikub.v1.MatchEnd" json:"match_end,omitempty"`
+	// Number of rounds in a game with MATCH_END_FIXED_ROUNDS: 1 to 100. Default 1. Other values require
+	// MATCH_END_FIXED_ROUNDS (OPTIONS_CONFLICT). Evidence: none; a decision.
+	MatchRounds *uint32 `protobuf:"varint,2,opt,name=match_rounds,json=matchRounds,proto3,oneof" json:"match_rounds,omitempty"`
+	// Total that ends a game with MATCH_END_TARGET_SCORE: 1 to 10000. Default 200. Other values require
+	// MATCH_END_TARGET_SCORE (OPTIONS_CONFLICT). Evidence: 200 on French pages, 100 to 200 elsewhere.
+	MatchTargetScore *uint32 `protobuf:"varint,3,opt,name=match_target_score,json=matchTargetScore,proto3,oneof" json:"match_target_score,omitempty"`
+	// Who wins a game of several rounds. Default HIGHEST_TOTAL.
+	MatchWinner   MatchWinner `protobuf:"varint,4,opt,name=match_winner,json=matchWinner,proto3,enum=rummikub.v1.MatchWinner" json:"match_winner,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GameEndOptions) Reset() {
+	*x = GameEndOptions{}
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GameEndOptions) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GameEndOptions) ProtoMessage() {}
+
+func (x *GameEndOptions) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GameEndOptions.ProtoReflect.Descriptor instead.
+func (*GameEndOptions) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *GameEndOptions) GetMatchEnd() MatchEnd {
+	if x != nil {
+		return x.MatchEnd
+	}
+	return MatchEnd_MATCH_END_UNSPECIFIED
+}
+
+func (x *GameEndOptions) GetMatchRounds() uint32 {
+	if x != nil && x.MatchRounds != nil {
+		return *x.MatchRounds
+	}
+	return 0
+}
+
+func (x *GameEndOptions) GetMatchTargetScore() uint32 {
+	if x != nil && x.MatchTargetScore != nil {
+		return *x.MatchTargetScore
+	}
+	return 0
+}
+
+func (x *GameEndOptions) GetMatchWinner() MatchWinner {
+	if x != nil {
+		return x.MatchWinner
+	}
+	return MatchWinner_MATCH_WINNER_UNSPECIFIED
+}
+
+// The rules of the melding game: what is legal, dealt and scored, by stage of the game. An unset field has the preset's
+// value, except joker_retrieval.same_meld. In answers every field is set. What concerns the players beside the rules is
+// in RoomSettings.
+//
+// A number out of range is refused with INVALID_ARGUMENT and OPTION_VALUE_INVALID. Options that contradict each other,
+// or that have no effect together, are refused with INVALID_ARGUMENT and OPTIONS_CONFLICT, which names both fields;
+// docs/options.md lists them. The server never substitutes another value. Comments, records as text and docs/options.md
+// name an option by its key, such as `initial_meld_threshold` for `initial_meld.threshold`.
+type MeldingRuleset struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The preset that supplies the values of unset fields.
+	Preset Preset `protobuf:"varint,1,opt,name=preset,proto3,enum=rummikub.v1.Preset" json:"preset,omitempty"`
+	// The tile set.
+	Tiles *TileOptions `protobuf:"bytes,2,opt,name=tiles,proto3" json:"tiles,omitempty"`
+	// Players, the deal and the start draw.
+	Deal *DealOptions `protobuf:"bytes,3,opt,name=deal,proto3" json:"deal,omitempty"`
+	// What is a meld.
+	Melds *MeldOptions `protobuf:"bytes,4,opt,name=melds,proto3" json:"melds,omitempty"`
+	// The initial meld.
+	InitialMeld *InitialMeldOptions `protobuf:"bytes,5,opt,name=initial_meld,json=initialMeld,proto3" json:"initial_meld,omitempty"`
+	// What a player may do in a turn.
+	Turn *TurnOptions `protobuf:"bytes,6,opt,name=turn,proto3" json:"turn,omitempty"`
+	// How jokers leave their melds.
+	JokerRetrieval *JokerRetrievalOptions `protobuf:"bytes,7,opt,name=joker_retrieval,json=jokerRetrieval,proto3" json:"joker_retrieval,omitempty"`
+	// Play with an empty pool.
+	PoolEnd *PoolEndOptions `protobuf:"bytes,8,opt,name=pool_end,json=poolEnd,proto3" json:"pool_end,omitempty"`
+	// The points of a round.
+	Scoring *ScoringOptions `protobuf:"bytes,9,opt,name=scoring,proto3" json:"scoring,omitempty"`
+	// The end of a game.
+	GameEnd       *GameEndOptions `protobuf:"bytes,10,opt,name=game_end,json=gameEnd,proto3" json:"game_end,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MeldingRuleset) Reset() {
+	*x = MeldingRuleset{}
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MeldingRuleset) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MeldingRuleset) ProtoMessage() {}
+
+func (x *MeldingRuleset) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MeldingRuleset.ProtoReflect.Descriptor instead.
+func (*MeldingRuleset) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *MeldingRuleset) GetPreset() Preset {
+	if x != nil {
+		return x.Preset
+	}
+	return Preset_PRESET_UNSPECIFIED
+}
+
+func (x *MeldingRuleset) GetTiles() *TileOptions {
+	if x != nil {
+		return x.Tiles
+	}
+	return nil
+}
+
+func (x *MeldingRuleset) GetDeal() *DealOptions {
+	if x != nil {
+		return x.Deal
+	}
+	return nil
+}
+
+func (x *MeldingRuleset) GetMelds() *MeldOptions {
+	if x != nil {
+		return x.Melds
+	}
+	return nil
+}
+
+func (x *MeldingRuleset) GetInitialMeld() *InitialMeldOptions {
+	if x != nil {
+		return x.InitialMeld
+	}
+	return nil
+}
+
+func (x *MeldingRuleset) GetTurn() *TurnOptions {
+	if x != nil {
+		return x.Turn
+	}
+	return nil
+}
+
+func (x *MeldingRuleset) GetJokerRetrieval() *JokerRetrievalOptions {
+	if x != nil {
+		return x.JokerRetrieval
+	}
+	return nil
+}
+
+func (x *MeldingRuleset) GetPoolEnd() *PoolEndOptions {
+	if x != nil {
+		return x.PoolEnd
+	}
+	return nil
+}
+
+func (x *MeldingRuleset) GetScoring() *ScoringOptions {
+	if x != nil {
+		return x.Scoring
+	}
+	return nil
+}
+
+func (x *MeldingRuleset) GetGameEnd() *GameEndOptions {
+	if x != nil {
+		return x.GameEnd
+	}
+	return nil
+}
+
+// The rules of a game, which say which game is played.
+type Ruleset struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The game that is played. Unset in a request: melding, with the preset SABRA.
+	//
+	// Types that are valid to be assigned to Game:
+	//
+	//	*Ruleset_Melding
+	Game          isRuleset_Game `protobuf_oneof:"game"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
 func (x *Ruleset) Reset() {
 	*x = Ruleset{}
-	mi := &file_rummikub_v1_ruleset_proto_msgTypes[0]
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2875,7 +3785,7 @@ func (x *Ruleset) String() string {
 func (*Ruleset) ProtoMessage() {}
 
 func (x *Ruleset) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_ruleset_proto_msgTypes[0]
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2888,551 +3798,158 @@ func (x *Ruleset) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ruleset.ProtoReflect.Descriptor instead.
 func (*Ruleset) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{0}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{10}
 }
 
-func (x *Ruleset) GetPreset() Preset {
+func (x *Ruleset) GetGame() isRuleset_Game {
 	if x != nil {
-		return x.Preset
+		return x.Game
 	}
-	return Preset_PRESET_UNSPECIFIED
+	return nil
 }
 
-func (x *Ruleset) GetGeometryJokers() uint32 {
-	if x != nil && x.GeometryJokers != nil {
-		return *x.GeometryJokers
-	}
-	return 0
-}
-
-func (x *Ruleset) GetPlayersMin() uint32 {
-	if x != nil && x.PlayersMin != nil {
-		return *x.PlayersMin
-	}
-	return 0
-}
-
-func (x *Ruleset) GetPlayersMax() uint32 {
-	if x != nil && x.PlayersMax != nil {
-		return *x.PlayersMax
-	}
-	return 0
-}
-
-func (x *Ruleset) GetStartDrawJoker() StartDrawJoker {
+func (x *Ruleset) GetMelding() *MeldingRuleset {
 	if x != nil {
-		return x.StartDrawJoker
+		if x, ok := x.Game.(*Ruleset_Melding); ok {
+			return x.Melding
+		}
 	}
-	return StartDrawJoker_START_DRAW_JOKER_UNSPECIFIED
+	return nil
 }
 
-func (x *Ruleset) GetTurnDirection() TurnDirection {
-	if x != nil {
-		return x.TurnDirection
-	}
-	return TurnDirection_TURN_DIRECTION_UNSPECIFIED
+type isRuleset_Game interface {
+	isRuleset_Game()
 }
 
-func (x *Ruleset) GetRunWrap() RunWrap {
-	if x != nil {
-		return x.RunWrap
-	}
-	return RunWrap_RUN_WRAP_UNSPECIFIED
+type Ruleset_Melding struct {
+	// Tiles are laid in melds on a table that all players share: Sabra, and its variants.
+	Melding *MeldingRuleset `protobuf:"bytes,1,opt,name=melding,proto3,oneof"`
 }
 
-func (x *Ruleset) GetJokersMaxPerMeld() JokersMaxPerMeld {
-	if x != nil {
-		return x.JokersMaxPerMeld
-	}
-	return JokersMaxPerMeld_JOKERS_MAX_PER_MELD_UNSPECIFIED
-}
-
-func (x *Ruleset) GetJokersAdjacent() JokersAdjacent {
-	if x != nil {
-		return x.JokersAdjacent
-	}
-	return JokersAdjacent_JOKERS_ADJACENT_UNSPECIFIED
-}
-
-func (x *Ruleset) GetJokersDeclaration() JokersDeclaration {
-	if x != nil {
-		return x.JokersDeclaration
-	}
-	return JokersDeclaration_JOKERS_DECLARATION_UNSPECIFIED
-}
-
-func (x *Ruleset) GetInitialMeldThreshold() uint32 {
-	if x != nil && x.InitialMeldThreshold != nil {
-		return *x.InitialMeldThreshold
-	}
-	return 0
-}
-
-func (x *Ruleset) GetInitialMeldComparison() InitialMeldComparison {
-	if x != nil {
-		return x.InitialMeldComparison
-	}
-	return InitialMeldComparison_INITIAL_MELD_COMPARISON_UNSPECIFIED
-}
-
-func (x *Ruleset) GetInitialMeldCount() InitialMeldCount {
-	if x != nil {
-		return x.InitialMeldCount
-	}
-	return InitialMeldCount_INITIAL_MELD_COUNT_UNSPECIFIED
-}
-
-func (x *Ruleset) GetInitialMeldJoker() InitialMeldJoker {
-	if x != nil {
-		return x.InitialMeldJoker
-	}
-	return InitialMeldJoker_INITIAL_MELD_JOKER_UNSPECIFIED
-}
-
-func (x *Ruleset) GetInitialMeldSameTurnTablePlay() InitialMeldSameTurnTablePlay {
-	if x != nil {
-		return x.InitialMeldSameTurnTablePlay
-	}
-	return InitialMeldSameTurnTablePlay_INITIAL_MELD_SAME_TURN_TABLE_PLAY_UNSPECIFIED
-}
-
-func (x *Ruleset) GetTurnVoluntaryDraw() TurnVoluntaryDraw {
-	if x != nil {
-		return x.TurnVoluntaryDraw
-	}
-	return TurnVoluntaryDraw_TURN_VOLUNTARY_DRAW_UNSPECIFIED
-}
-
-func (x *Ruleset) GetTurnDraw() TurnDraw {
-	if x != nil {
-		return x.TurnDraw
-	}
-	return TurnDraw_TURN_DRAW_UNSPECIFIED
-}
-
-func (x *Ruleset) GetTurnTimeoutDirty() TurnTimeoutDirty {
-	if x != nil {
-		return x.TurnTimeoutDirty
-	}
-	return TurnTimeoutDirty_TURN_TIMEOUT_DIRTY_UNSPECIFIED
-}
-
-func (x *Ruleset) GetTurnInvalidSubmission() TurnInvalidSubmission {
-	if x != nil {
-		return x.TurnInvalidSubmission
-	}
-	return TurnInvalidSubmission_TURN_INVALID_SUBMISSION_UNSPECIFIED
-}
-
-func (x *Ruleset) GetJokerRetrievalMode() JokerRetrievalMode {
-	if x != nil {
-		return x.JokerRetrievalMode
-	}
-	return JokerRetrievalMode_JOKER_RETRIEVAL_MODE_UNSPECIFIED
-}
-
-func (x *Ruleset) GetJokerRetrievalSource() JokerRetrievalSource {
-	if x != nil {
-		return x.JokerRetrievalSource
-	}
-	return JokerRetrievalSource_JOKER_RETRIEVAL_SOURCE_UNSPECIFIED
-}
-
-func (x *Ruleset) GetJokerRetrievalReuse() JokerRetrievalReuse {
-	if x != nil {
-		return x.JokerRetrievalReuse
-	}
-	return JokerRetrievalReuse_JOKER_RETRIEVAL_REUSE_UNSPECIFIED
-}
-
-func (x *Ruleset) GetJokerRetrievalSameMeld() JokerRetrievalSameMeld {
-	if x != nil {
-		return x.JokerRetrievalSameMeld
-	}
-	return JokerRetrievalSameMeld_JOKER_RETRIEVAL_SAME_MELD_UNSPECIFIED
-}
-
-func (x *Ruleset) GetJokerRetrievalGroupOfThree() JokerRetrievalGroupOfThree {
-	if x != nil {
-		return x.JokerRetrievalGroupOfThree
-	}
-	return JokerRetrievalGroupOfThree_JOKER_RETRIEVAL_GROUP_OF_THREE_UNSPECIFIED
-}
-
-func (x *Ruleset) GetPoolEmptyMode() PoolEmptyMode {
-	if x != nil {
-		return x.PoolEmptyMode
-	}
-	return PoolEmptyMode_POOL_EMPTY_MODE_UNSPECIFIED
-}
-
-func (x *Ruleset) GetPoolEmptyPass() PoolEmptyPass {
-	if x != nil {
-		return x.PoolEmptyPass
-	}
-	return PoolEmptyPass_POOL_EMPTY_PASS_UNSPECIFIED
-}
-
-func (x *Ruleset) GetPoolEmptyStuckTest() PoolEmptyStuckTest {
-	if x != nil {
-		return x.PoolEmptyStuckTest
-	}
-	return PoolEmptyStuckTest_POOL_EMPTY_STUCK_TEST_UNSPECIFIED
-}
-
-func (x *Ruleset) GetScoreBlockedWinner() ScoreBlockedWinner {
-	if x != nil {
-		return x.ScoreBlockedWinner
-	}
-	return ScoreBlockedWinner_SCORE_BLOCKED_WINNER_UNSPECIFIED
-}
-
-func (x *Ruleset) GetScoreBlockedPoints() ScoreBlockedPoints {
-	if x != nil {
-		return x.ScoreBlockedPoints
-	}
-	return ScoreBlockedPoints_SCORE_BLOCKED_POINTS_UNSPECIFIED
-}
-
-func (x *Ruleset) GetScoreJokerPenalty() uint32 {
-	if x != nil && x.ScoreJokerPenalty != nil {
-		return *x.ScoreJokerPenalty
-	}
-	return 0
-}
-
-func (x *Ruleset) GetScoreNeverMelded() ScoreNeverMelded {
-	if x != nil {
-		return x.ScoreNeverMelded
-	}
-	return ScoreNeverMelded_SCORE_NEVER_MELDED_UNSPECIFIED
-}
-
-func (x *Ruleset) GetMatchEnd() MatchEnd {
-	if x != nil {
-		return x.MatchEnd
-	}
-	return MatchEnd_MATCH_END_UNSPECIFIED
-}
-
-func (x *Ruleset) GetMatchRounds() uint32 {
-	if x != nil && x.MatchRounds != nil {
-		return *x.MatchRounds
-	}
-	return 0
-}
-
-func (x *Ruleset) GetMatchTargetScore() uint32 {
-	if x != nil && x.MatchTargetScore != nil {
-		return *x.MatchTargetScore
-	}
-	return 0
-}
-
-func (x *Ruleset) GetGeometryColors() uint32 {
-	if x != nil && x.GeometryColors != nil {
-		return *x.GeometryColors
-	}
-	return 0
-}
-
-func (x *Ruleset) GetGeometryCopies() uint32 {
-	if x != nil && x.GeometryCopies != nil {
-		return *x.GeometryCopies
-	}
-	return 0
-}
-
-func (x *Ruleset) GetGeometryJokersPerPlayer() uint32 {
-	if x != nil && x.GeometryJokersPerPlayer != nil {
-		return *x.GeometryJokersPerPlayer
-	}
-	return 0
-}
-
-func (x *Ruleset) GetDealHandSize() uint32 {
-	if x != nil && x.DealHandSize != nil {
-		return *x.DealHandSize
-	}
-	return 0
-}
-
-func (x *Ruleset) GetDealOrder() DealOrder {
-	if x != nil {
-		return x.DealOrder
-	}
-	return DealOrder_DEAL_ORDER_UNSPECIFIED
-}
-
-func (x *Ruleset) GetDealThreePairsReshuffle() DealThreePairsReshuffle {
-	if x != nil {
-		return x.DealThreePairsReshuffle
-	}
-	return DealThreePairsReshuffle_DEAL_THREE_PAIRS_RESHUFFLE_UNSPECIFIED
-}
-
-func (x *Ruleset) GetDealFixedJokers() uint32 {
-	if x != nil && x.DealFixedJokers != nil {
-		return *x.DealFixedJokers
-	}
-	return 0
-}
-
-func (x *Ruleset) GetStartDrawTile() StartDrawTile {
-	if x != nil {
-		return x.StartDrawTile
-	}
-	return StartDrawTile_START_DRAW_TILE_UNSPECIFIED
-}
-
-func (x *Ruleset) GetStartDrawTie() StartDrawTie {
-	if x != nil {
-		return x.StartDrawTie
-	}
-	return StartDrawTie_START_DRAW_TIE_UNSPECIFIED
-}
-
-func (x *Ruleset) GetStartDrawDetermines() StartDrawDetermines {
-	if x != nil {
-		return x.StartDrawDetermines
-	}
-	return StartDrawDetermines_START_DRAW_DETERMINES_UNSPECIFIED
-}
-
-func (x *Ruleset) GetStartPlayer() StartPlayer {
-	if x != nil {
-		return x.StartPlayer
-	}
-	return StartPlayer_START_PLAYER_UNSPECIFIED
-}
-
-func (x *Ruleset) GetStartPlayerNextRounds() StartPlayerNextRounds {
-	if x != nil {
-		return x.StartPlayerNextRounds
-	}
-	return StartPlayerNextRounds_START_PLAYER_NEXT_ROUNDS_UNSPECIFIED
-}
-
-func (x *Ruleset) GetTeams() Teams {
-	if x != nil {
-		return x.Teams
-	}
-	return Teams_TEAMS_UNSPECIFIED
-}
-
-func (x *Ruleset) GetMeldOrder() MeldOrder {
-	if x != nil {
-		return x.MeldOrder
-	}
-	return MeldOrder_MELD_ORDER_UNSPECIFIED
-}
-
-func (x *Ruleset) GetJokersMayLead() bool {
-	if x != nil && x.JokersMayLead != nil {
-		return *x.JokersMayLead
-	}
-	return false
-}
-
-func (x *Ruleset) GetJokersBeyondPhysical() bool {
-	if x != nil && x.JokersBeyondPhysical != nil {
-		return *x.JokersBeyondPhysical
-	}
-	return false
-}
-
-func (x *Ruleset) GetInitialMeldRequiredKind() InitialMeldRequiredKind {
-	if x != nil {
-		return x.InitialMeldRequiredKind
-	}
-	return InitialMeldRequiredKind_INITIAL_MELD_REQUIRED_KIND_UNSPECIFIED
-}
-
-func (x *Ruleset) GetInitialMeldVoluntaryDelay() bool {
-	if x != nil && x.InitialMeldVoluntaryDelay != nil {
-		return *x.InitialMeldVoluntaryDelay
-	}
-	return false
-}
-
-func (x *Ruleset) GetTurnPlayAfterDraw() TurnPlayAfterDraw {
-	if x != nil {
-		return x.TurnPlayAfterDraw
-	}
-	return TurnPlayAfterDraw_TURN_PLAY_AFTER_DRAW_UNSPECIFIED
-}
-
-func (x *Ruleset) GetTurnTimeoutClean() TurnTimeoutClean {
-	if x != nil {
-		return x.TurnTimeoutClean
-	}
-	return TurnTimeoutClean_TURN_TIMEOUT_CLEAN_UNSPECIFIED
-}
-
-func (x *Ruleset) GetPenaltyTiles() uint32 {
-	if x != nil && x.PenaltyTiles != nil {
-		return *x.PenaltyTiles
-	}
-	return 0
-}
-
-func (x *Ruleset) GetManipulation() Manipulation {
-	if x != nil {
-		return x.Manipulation
-	}
-	return Manipulation_MANIPULATION_UNSPECIFIED
-}
-
-func (x *Ruleset) GetJokerRetrievalEndOfRunFree() bool {
-	if x != nil && x.JokerRetrievalEndOfRunFree != nil {
-		return *x.JokerRetrievalEndOfRunFree
-	}
-	return false
-}
-
-func (x *Ruleset) GetPoolEmptyLastChanceStart() PoolEmptyLastChanceStart {
-	if x != nil {
-		return x.PoolEmptyLastChanceStart
-	}
-	return PoolEmptyLastChanceStart_POOL_EMPTY_LAST_CHANCE_START_UNSPECIFIED
-}
-
-func (x *Ruleset) GetScoreBlockedTie() ScoreBlockedTie {
-	if x != nil {
-		return x.ScoreBlockedTie
-	}
-	return ScoreBlockedTie_SCORE_BLOCKED_TIE_UNSPECIFIED
-}
-
-func (x *Ruleset) GetWinCall() WinCall {
-	if x != nil {
-		return x.WinCall
-	}
-	return WinCall_WIN_CALL_UNSPECIFIED
-}
-
-func (x *Ruleset) GetScoreWinner() ScoreWinner {
-	if x != nil {
-		return x.ScoreWinner
-	}
-	return ScoreWinner_SCORE_WINNER_UNSPECIFIED
-}
-
-func (x *Ruleset) GetMatchWinner() MatchWinner {
-	if x != nil {
-		return x.MatchWinner
-	}
-	return MatchWinner_MATCH_WINNER_UNSPECIFIED
-}
-
-func (x *Ruleset) GetContract() Contract {
-	if x != nil {
-		return x.Contract
-	}
-	return Contract_CONTRACT_UNSPECIFIED
-}
-
-func (x *Ruleset) GetContractPoints() uint32 {
-	if x != nil && x.ContractPoints != nil {
-		return *x.ContractPoints
-	}
-	return 0
-}
+func (*Ruleset_Melding) isRuleset_Game() {}
 
 var File_rummikub_v1_ruleset_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_ruleset_proto_rawDesc = "" +
 	"\n" +
-	"\x19rummikub/v1/ruleset.proto\x12\vrummikub.v1\"\xa4%\n" +
-	"\aRuleset\x12+\n" +
-	"\x06preset\x18\x01 \x01(\x0e2\x13.rummikub.v1.PresetR\x06preset\x12,\n" +
-	"\x0fgeometry_jokers\x18\x02 \x01(\rH\x00R\x0egeometryJokers\x88\x01\x01\x12$\n" +
-	"\vplayers_min\x18\x03 \x01(\rH\x01R\n" +
+	"\x19rummikub/v1/ruleset.proto\x12\vrummikub.v1\"\xcc\x01\n" +
+	"\vTileOptions\x12\x1b\n" +
+	"\x06colors\x18\x01 \x01(\rH\x00R\x06colors\x88\x01\x01\x12\x1b\n" +
+	"\x06copies\x18\x02 \x01(\rH\x01R\x06copies\x88\x01\x01\x12\x1b\n" +
+	"\x06jokers\x18\x03 \x01(\rH\x02R\x06jokers\x88\x01\x01\x12/\n" +
+	"\x11jokers_per_player\x18\x04 \x01(\rH\x03R\x0fjokersPerPlayer\x88\x01\x01B\t\n" +
+	"\a_colorsB\t\n" +
+	"\a_copiesB\t\n" +
+	"\a_jokersB\x14\n" +
+	"\x12_jokers_per_player\"\xd0\x06\n" +
+	"\vDealOptions\x12$\n" +
+	"\vplayers_min\x18\x01 \x01(\rH\x00R\n" +
 	"playersMin\x88\x01\x01\x12$\n" +
-	"\vplayers_max\x18\x04 \x01(\rH\x02R\n" +
-	"playersMax\x88\x01\x01\x12E\n" +
-	"\x10start_draw_joker\x18\x05 \x01(\x0e2\x1b.rummikub.v1.StartDrawJokerR\x0estartDrawJoker\x12A\n" +
-	"\x0eturn_direction\x18\x06 \x01(\x0e2\x1a.rummikub.v1.TurnDirectionR\rturnDirection\x12/\n" +
-	"\brun_wrap\x18\a \x01(\x0e2\x14.rummikub.v1.RunWrapR\arunWrap\x12L\n" +
-	"\x13jokers_max_per_meld\x18\b \x01(\x0e2\x1d.rummikub.v1.JokersMaxPerMeldR\x10jokersMaxPerMeld\x12D\n" +
-	"\x0fjokers_adjacent\x18\t \x01(\x0e2\x1b.rummikub.v1.JokersAdjacentR\x0ejokersAdjacent\x12M\n" +
-	"\x12jokers_declaration\x18\n" +
-	" \x01(\x0e2\x1e.rummikub.v1.JokersDeclarationR\x11jokersDeclaration\x129\n" +
-	"\x16initial_meld_threshold\x18\v \x01(\rH\x03R\x14initialMeldThreshold\x88\x01\x01\x12Z\n" +
-	"\x17initial_meld_comparison\x18\f \x01(\x0e2\".rummikub.v1.InitialMeldComparisonR\x15initialMeldComparison\x12K\n" +
-	"\x12initial_meld_count\x18\r \x01(\x0e2\x1d.rummikub.v1.InitialMeldCountR\x10initialMeldCount\x12K\n" +
-	"\x12initial_meld_joker\x18\x0e \x01(\x0e2\x1d.rummikub.v1.InitialMeldJokerR\x10initialMeldJoker\x12r\n" +
-	"!initial_meld_same_turn_table_play\x18\x0f \x01(\x0e2).rummikub.v1.InitialMeldSameTurnTablePlayR\x1cinitialMeldSameTurnTablePlay\x12N\n" +
-	"\x13turn_voluntary_draw\x18\x10 \x01(\x0e2\x1e.rummikub.v1.TurnVoluntaryDrawR\x11turnVoluntaryDraw\x122\n" +
-	"\tturn_draw\x18\x11 \x01(\x0e2\x15.rummikub.v1.TurnDrawR\bturnDraw\x12K\n" +
-	"\x12turn_timeout_dirty\x18\x13 \x01(\x0e2\x1d.rummikub.v1.TurnTimeoutDirtyR\x10turnTimeoutDirty\x12Z\n" +
-	"\x17turn_invalid_submission\x18\x14 \x01(\x0e2\".rummikub.v1.TurnInvalidSubmissionR\x15turnInvalidSubmission\x12Q\n" +
-	"\x14joker_retrieval_mode\x18\x15 \x01(\x0e2\x1f.rummikub.v1.JokerRetrievalModeR\x12jokerRetrievalMode\x12W\n" +
-	"\x16joker_retrieval_source\x18\x16 \x01(\x0e2!.rummikub.v1.JokerRetrievalSourceR\x14jokerRetrievalSource\x12T\n" +
-	"\x15joker_retrieval_reuse\x18\x17 \x01(\x0e2 .rummikub.v1.JokerRetrievalReuseR\x13jokerRetrievalReuse\x12^\n" +
-	"\x19joker_retrieval_same_meld\x18\x18 \x01(\x0e2#.rummikub.v1.JokerRetrievalSameMeldR\x16jokerRetrievalSameMeld\x12k\n" +
-	"\x1ejoker_retrieval_group_of_three\x18\x19 \x01(\x0e2'.rummikub.v1.JokerRetrievalGroupOfThreeR\x1ajokerRetrievalGroupOfThree\x12B\n" +
-	"\x0fpool_empty_mode\x18\x1a \x01(\x0e2\x1a.rummikub.v1.PoolEmptyModeR\rpoolEmptyMode\x12B\n" +
-	"\x0fpool_empty_pass\x18\x1b \x01(\x0e2\x1a.rummikub.v1.PoolEmptyPassR\rpoolEmptyPass\x12R\n" +
-	"\x15pool_empty_stuck_test\x18\x1c \x01(\x0e2\x1f.rummikub.v1.PoolEmptyStuckTestR\x12poolEmptyStuckTest\x12Q\n" +
-	"\x14score_blocked_winner\x18\x1d \x01(\x0e2\x1f.rummikub.v1.ScoreBlockedWinnerR\x12scoreBlockedWinner\x12Q\n" +
-	"\x14score_blocked_points\x18\x1e \x01(\x0e2\x1f.rummikub.v1.ScoreBlockedPointsR\x12scoreBlockedPoints\x123\n" +
-	"\x13score_joker_penalty\x18\x1f \x01(\rH\x04R\x11scoreJokerPenalty\x88\x01\x01\x12K\n" +
-	"\x12score_never_melded\x18  \x01(\x0e2\x1d.rummikub.v1.ScoreNeverMeldedR\x10scoreNeverMelded\x122\n" +
-	"\tmatch_end\x18! \x01(\x0e2\x15.rummikub.v1.MatchEndR\bmatchEnd\x12&\n" +
-	"\fmatch_rounds\x18\" \x01(\rH\x05R\vmatchRounds\x88\x01\x01\x121\n" +
-	"\x12match_target_score\x18# \x01(\rH\x06R\x10matchTargetScore\x88\x01\x01\x12,\n" +
-	"\x0fgeometry_colors\x18$ \x01(\rH\aR\x0egeometryColors\x88\x01\x01\x12,\n" +
-	"\x0fgeometry_copies\x18% \x01(\rH\bR\x0egeometryCopies\x88\x01\x01\x12@\n" +
-	"\x1ageometry_jokers_per_player\x18& \x01(\rH\tR\x17geometryJokersPerPlayer\x88\x01\x01\x12)\n" +
-	"\x0edeal_hand_size\x18' \x01(\rH\n" +
-	"R\fdealHandSize\x88\x01\x01\x125\n" +
-	"\n" +
-	"deal_order\x18( \x01(\x0e2\x16.rummikub.v1.DealOrderR\tdealOrder\x12a\n" +
-	"\x1adeal_three_pairs_reshuffle\x18) \x01(\x0e2$.rummikub.v1.DealThreePairsReshuffleR\x17dealThreePairsReshuffle\x12/\n" +
-	"\x11deal_fixed_jokers\x18* \x01(\rH\vR\x0fdealFixedJokers\x88\x01\x01\x12B\n" +
-	"\x0fstart_draw_tile\x18+ \x01(\x0e2\x1a.rummikub.v1.StartDrawTileR\rstartDrawTile\x12?\n" +
-	"\x0estart_draw_tie\x18, \x01(\x0e2\x19.rummikub.v1.StartDrawTieR\fstartDrawTie\x12T\n" +
-	"\x15start_draw_determines\x18- \x01(\x0e2 .rummikub.v1.StartDrawDeterminesR\x13startDrawDetermines\x12;\n" +
-	"\fstart_player\x18. \x01(\x0e2\x18.rummikub.v1.StartPlayerR\vstartPlayer\x12[\n" +
-	"\x18start_player_next_rounds\x18/ \x01(\x0e2\".rummikub.v1.StartPlayerNextRoundsR\x15startPlayerNextRounds\x12(\n" +
-	"\x05teams\x180 \x01(\x0e2\x12.rummikub.v1.TeamsR\x05teams\x125\n" +
-	"\n" +
-	"meld_order\x181 \x01(\x0e2\x16.rummikub.v1.MeldOrderR\tmeldOrder\x12+\n" +
-	"\x0fjokers_may_lead\x182 \x01(\bH\fR\rjokersMayLead\x88\x01\x01\x129\n" +
-	"\x16jokers_beyond_physical\x183 \x01(\bH\rR\x14jokersBeyondPhysical\x88\x01\x01\x12a\n" +
-	"\x1ainitial_meld_required_kind\x184 \x01(\x0e2$.rummikub.v1.InitialMeldRequiredKindR\x17initialMeldRequiredKind\x12D\n" +
-	"\x1cinitial_meld_voluntary_delay\x185 \x01(\bH\x0eR\x19initialMeldVoluntaryDelay\x88\x01\x01\x12O\n" +
-	"\x14turn_play_after_draw\x186 \x01(\x0e2\x1e.rummikub.v1.TurnPlayAfterDrawR\x11turnPlayAfterDraw\x12K\n" +
-	"\x12turn_timeout_clean\x187 \x01(\x0e2\x1d.rummikub.v1.TurnTimeoutCleanR\x10turnTimeoutClean\x12(\n" +
-	"\rpenalty_tiles\x188 \x01(\rH\x0fR\fpenaltyTiles\x88\x01\x01\x12=\n" +
-	"\fmanipulation\x189 \x01(\x0e2\x19.rummikub.v1.ManipulationR\fmanipulation\x12H\n" +
-	"\x1fjoker_retrieval_end_of_run_free\x18: \x01(\bH\x10R\x1ajokerRetrievalEndOfRunFree\x88\x01\x01\x12e\n" +
-	"\x1cpool_empty_last_chance_start\x18; \x01(\x0e2%.rummikub.v1.PoolEmptyLastChanceStartR\x18poolEmptyLastChanceStart\x12H\n" +
-	"\x11score_blocked_tie\x18< \x01(\x0e2\x1c.rummikub.v1.ScoreBlockedTieR\x0fscoreBlockedTie\x12/\n" +
-	"\bwin_call\x18= \x01(\x0e2\x14.rummikub.v1.WinCallR\awinCall\x12;\n" +
-	"\fscore_winner\x18> \x01(\x0e2\x18.rummikub.v1.ScoreWinnerR\vscoreWinner\x12;\n" +
-	"\fmatch_winner\x18? \x01(\x0e2\x18.rummikub.v1.MatchWinnerR\vmatchWinner\x121\n" +
-	"\bcontract\x18@ \x01(\x0e2\x15.rummikub.v1.ContractR\bcontract\x12,\n" +
-	"\x0fcontract_points\x18A \x01(\rH\x11R\x0econtractPoints\x88\x01\x01B\x12\n" +
-	"\x10_geometry_jokersB\x0e\n" +
+	"\vplayers_max\x18\x02 \x01(\rH\x01R\n" +
+	"playersMax\x88\x01\x01\x12(\n" +
+	"\x05teams\x18\x03 \x01(\x0e2\x12.rummikub.v1.TeamsR\x05teams\x12 \n" +
+	"\thand_size\x18\x04 \x01(\rH\x02R\bhandSize\x88\x01\x01\x12,\n" +
+	"\x05order\x18\x05 \x01(\x0e2\x16.rummikub.v1.DealOrderR\x05order\x12&\n" +
+	"\ffixed_jokers\x18\x06 \x01(\rH\x03R\vfixedJokers\x88\x01\x01\x12X\n" +
+	"\x15three_pairs_reshuffle\x18\a \x01(\x0e2$.rummikub.v1.DealThreePairsReshuffleR\x13threePairsReshuffle\x12E\n" +
+	"\x10start_draw_joker\x18\b \x01(\x0e2\x1b.rummikub.v1.StartDrawJokerR\x0estartDrawJoker\x12B\n" +
+	"\x0fstart_draw_tile\x18\t \x01(\x0e2\x1a.rummikub.v1.StartDrawTileR\rstartDrawTile\x12?\n" +
+	"\x0estart_draw_tie\x18\n" +
+	" \x01(\x0e2\x19.rummikub.v1.StartDrawTieR\fstartDrawTie\x12T\n" +
+	"\x15start_draw_determines\x18\v \x01(\x0e2 .rummikub.v1.StartDrawDeterminesR\x13startDrawDetermines\x12;\n" +
+	"\fstart_player\x18\f \x01(\x0e2\x18.rummikub.v1.StartPlayerR\vstartPlayer\x12[\n" +
+	"\x18start_player_next_rounds\x18\r \x01(\x0e2\".rummikub.v1.StartPlayerNextRoundsR\x15startPlayerNextRoundsB\x0e\n" +
 	"\f_players_minB\x0e\n" +
-	"\f_players_maxB\x19\n" +
-	"\x17_initial_meld_thresholdB\x16\n" +
-	"\x14_score_joker_penaltyB\x0f\n" +
-	"\r_match_roundsB\x15\n" +
-	"\x13_match_target_scoreB\x12\n" +
-	"\x10_geometry_colorsB\x12\n" +
-	"\x10_geometry_copiesB\x1d\n" +
-	"\x1b_geometry_jokers_per_playerB\x11\n" +
-	"\x0f_deal_hand_sizeB\x14\n" +
-	"\x12_deal_fixed_jokersB\x12\n" +
+	"\f_players_maxB\f\n" +
+	"\n" +
+	"_hand_sizeB\x0f\n" +
+	"\r_fixed_jokers\"\xa2\x04\n" +
+	"\vMeldOptions\x12/\n" +
+	"\brun_wrap\x18\x01 \x01(\x0e2\x14.rummikub.v1.RunWrapR\arunWrap\x125\n" +
+	"\n" +
+	"meld_order\x18\x02 \x01(\x0e2\x16.rummikub.v1.MeldOrderR\tmeldOrder\x12L\n" +
+	"\x13jokers_max_per_meld\x18\x03 \x01(\x0e2\x1d.rummikub.v1.JokersMaxPerMeldR\x10jokersMaxPerMeld\x12D\n" +
+	"\x0fjokers_adjacent\x18\x04 \x01(\x0e2\x1b.rummikub.v1.JokersAdjacentR\x0ejokersAdjacent\x12M\n" +
+	"\x12jokers_declaration\x18\x05 \x01(\x0e2\x1e.rummikub.v1.JokersDeclarationR\x11jokersDeclaration\x12+\n" +
+	"\x0fjokers_may_lead\x18\x06 \x01(\bH\x00R\rjokersMayLead\x88\x01\x01\x129\n" +
+	"\x16jokers_beyond_physical\x18\a \x01(\bH\x01R\x14jokersBeyondPhysical\x88\x01\x01\x121\n" +
+	"\bcontract\x18\b \x01(\x0e2\x15.rummikub.v1.ContractR\bcontractB\x12\n" +
 	"\x10_jokers_may_leadB\x19\n" +
-	"\x17_jokers_beyond_physicalB\x1f\n" +
-	"\x1d_initial_meld_voluntary_delayB\x10\n" +
-	"\x0e_penalty_tilesB\"\n" +
-	" _joker_retrieval_end_of_run_freeB\x12\n" +
-	"\x10_contract_points*\xd5\x02\n" +
+	"\x17_jokers_beyond_physical\"\xdc\x03\n" +
+	"\x12InitialMeldOptions\x12!\n" +
+	"\tthreshold\x18\x01 \x01(\rH\x00R\tthreshold\x88\x01\x01\x12B\n" +
+	"\n" +
+	"comparison\x18\x02 \x01(\x0e2\".rummikub.v1.InitialMeldComparisonR\n" +
+	"comparison\x123\n" +
+	"\x05count\x18\x03 \x01(\x0e2\x1d.rummikub.v1.InitialMeldCountR\x05count\x123\n" +
+	"\x05joker\x18\x04 \x01(\x0e2\x1d.rummikub.v1.InitialMeldJokerR\x05joker\x12I\n" +
+	"\rrequired_kind\x18\x05 \x01(\x0e2$.rummikub.v1.InitialMeldRequiredKindR\frequiredKind\x12Z\n" +
+	"\x14same_turn_table_play\x18\x06 \x01(\x0e2).rummikub.v1.InitialMeldSameTurnTablePlayR\x11sameTurnTablePlay\x12,\n" +
+	"\x0fvoluntary_delay\x18\a \x01(\bH\x01R\x0evoluntaryDelay\x88\x01\x01B\f\n" +
+	"\n" +
+	"_thresholdB\x12\n" +
+	"\x10_voluntary_delay\"\x88\x05\n" +
+	"\vTurnOptions\x128\n" +
+	"\tdirection\x18\x01 \x01(\x0e2\x1a.rummikub.v1.TurnDirectionR\tdirection\x12)\n" +
+	"\x04draw\x18\x02 \x01(\x0e2\x15.rummikub.v1.TurnDrawR\x04draw\x12E\n" +
+	"\x0evoluntary_draw\x18\x03 \x01(\x0e2\x1e.rummikub.v1.TurnVoluntaryDrawR\rvoluntaryDraw\x12F\n" +
+	"\x0fplay_after_draw\x18\x04 \x01(\x0e2\x1e.rummikub.v1.TurnPlayAfterDrawR\rplayAfterDraw\x12=\n" +
+	"\fmanipulation\x18\x05 \x01(\x0e2\x19.rummikub.v1.ManipulationR\fmanipulation\x12Q\n" +
+	"\x12invalid_submission\x18\x06 \x01(\x0e2\".rummikub.v1.TurnInvalidSubmissionR\x11invalidSubmission\x12(\n" +
+	"\rpenalty_tiles\x18\a \x01(\rH\x00R\fpenaltyTiles\x88\x01\x01\x12B\n" +
+	"\rtimeout_clean\x18\b \x01(\x0e2\x1d.rummikub.v1.TurnTimeoutCleanR\ftimeoutClean\x12B\n" +
+	"\rtimeout_dirty\x18\t \x01(\x0e2\x1d.rummikub.v1.TurnTimeoutDirtyR\ftimeoutDirty\x12/\n" +
+	"\bwin_call\x18\n" +
+	" \x01(\x0e2\x14.rummikub.v1.WinCallR\awinCallB\x10\n" +
+	"\x0e_penalty_tiles\"\x90\x03\n" +
+	"\x15JokerRetrievalOptions\x123\n" +
+	"\x04mode\x18\x01 \x01(\x0e2\x1f.rummikub.v1.JokerRetrievalModeR\x04mode\x129\n" +
+	"\x06source\x18\x02 \x01(\x0e2!.rummikub.v1.JokerRetrievalSourceR\x06source\x126\n" +
+	"\x05reuse\x18\x03 \x01(\x0e2 .rummikub.v1.JokerRetrievalReuseR\x05reuse\x12@\n" +
+	"\tsame_meld\x18\x04 \x01(\x0e2#.rummikub.v1.JokerRetrievalSameMeldR\bsameMeld\x12M\n" +
+	"\x0egroup_of_three\x18\x05 \x01(\x0e2'.rummikub.v1.JokerRetrievalGroupOfThreeR\fgroupOfThree\x12*\n" +
+	"\x0fend_of_run_free\x18\x06 \x01(\bH\x00R\fendOfRunFree\x88\x01\x01B\x12\n" +
+	"\x10_end_of_run_free\"\xaf\x02\n" +
+	"\x0ePoolEndOptions\x129\n" +
+	"\n" +
+	"empty_mode\x18\x01 \x01(\x0e2\x1a.rummikub.v1.PoolEmptyModeR\temptyMode\x129\n" +
+	"\n" +
+	"empty_pass\x18\x02 \x01(\x0e2\x1a.rummikub.v1.PoolEmptyPassR\temptyPass\x12I\n" +
+	"\x10empty_stuck_test\x18\x03 \x01(\x0e2\x1f.rummikub.v1.PoolEmptyStuckTestR\x0eemptyStuckTest\x12\\\n" +
+	"\x17empty_last_chance_start\x18\x04 \x01(\x0e2%.rummikub.v1.PoolEmptyLastChanceStartR\x14emptyLastChanceStart\"\xd1\x03\n" +
+	"\x0eScoringOptions\x12(\n" +
+	"\rjoker_penalty\x18\x01 \x01(\rH\x00R\fjokerPenalty\x88\x01\x01\x12@\n" +
+	"\fnever_melded\x18\x02 \x01(\x0e2\x1d.rummikub.v1.ScoreNeverMeldedR\vneverMelded\x120\n" +
+	"\x06winner\x18\x03 \x01(\x0e2\x18.rummikub.v1.ScoreWinnerR\x06winner\x12F\n" +
+	"\x0eblocked_winner\x18\x04 \x01(\x0e2\x1f.rummikub.v1.ScoreBlockedWinnerR\rblockedWinner\x12F\n" +
+	"\x0eblocked_points\x18\x05 \x01(\x0e2\x1f.rummikub.v1.ScoreBlockedPointsR\rblockedPoints\x12=\n" +
+	"\vblocked_tie\x18\x06 \x01(\x0e2\x1c.rummikub.v1.ScoreBlockedTieR\n" +
+	"blockedTie\x12,\n" +
+	"\x0fcontract_points\x18\a \x01(\rH\x01R\x0econtractPoints\x88\x01\x01B\x10\n" +
+	"\x0e_joker_penaltyB\x12\n" +
+	"\x10_contract_points\"\x84\x02\n" +
+	"\x0eGameEndOptions\x122\n" +
+	"\tmatch_end\x18\x01 \x01(\x0e2\x15.rummikub.v1.MatchEndR\bmatchEnd\x12&\n" +
+	"\fmatch_rounds\x18\x02 \x01(\rH\x00R\vmatchRounds\x88\x01\x01\x121\n" +
+	"\x12match_target_score\x18\x03 \x01(\rH\x01R\x10matchTargetScore\x88\x01\x01\x12;\n" +
+	"\fmatch_winner\x18\x04 \x01(\x0e2\x18.rummikub.v1.MatchWinnerR\vmatchWinnerB\x0f\n" +
+	"\r_match_roundsB\x15\n" +
+	"\x13_match_target_score\"\xb1\x04\n" +
+	"\x0eMeldingRuleset\x12+\n" +
+	"\x06preset\x18\x01 \x01(\x0e2\x13.rummikub.v1.PresetR\x06preset\x12.\n" +
+	"\x05tiles\x18\x02 \x01(\v2\x18.rummikub.v1.TileOptionsR\x05tiles\x12,\n" +
+	"\x04deal\x18\x03 \x01(\v2\x18.rummikub.v1.DealOptionsR\x04deal\x12.\n" +
+	"\x05melds\x18\x04 \x01(\v2\x18.rummikub.v1.MeldOptionsR\x05melds\x12B\n" +
+	"\finitial_meld\x18\x05 \x01(\v2\x1f.rummikub.v1.InitialMeldOptionsR\vinitialMeld\x12,\n" +
+	"\x04turn\x18\x06 \x01(\v2\x18.rummikub.v1.TurnOptionsR\x04turn\x12K\n" +
+	"\x0fjoker_retrieval\x18\a \x01(\v2\".rummikub.v1.JokerRetrievalOptionsR\x0ejokerRetrieval\x126\n" +
+	"\bpool_end\x18\b \x01(\v2\x1b.rummikub.v1.PoolEndOptionsR\apoolEnd\x125\n" +
+	"\ascoring\x18\t \x01(\v2\x1b.rummikub.v1.ScoringOptionsR\ascoring\x126\n" +
+	"\bgame_end\x18\n" +
+	" \x01(\v2\x1b.rummikub.v1.GameEndOptionsR\agameEnd\"J\n" +
+	"\aRuleset\x127\n" +
+	"\amelding\x18\x01 \x01(\v2\x1b.rummikub.v1.MeldingRulesetH\x00R\ameldingB\x06\n" +
+	"\x04game*\xd5\x02\n" +
 	"\x06Preset\x12\x16\n" +
 	"\x12PRESET_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fPRESET_SABRA\x10\x01\x12\x18\n" +
@@ -3682,7 +4199,7 @@ func file_rummikub_v1_ruleset_proto_rawDescGZIP() []byte {
 }
 
 var file_rummikub_v1_ruleset_proto_enumTypes = make([]protoimpl.EnumInfo, 46)
-var file_rummikub_v1_ruleset_proto_msgTypes = make([]protoimpl.MessageInfo, 1)
+var file_rummikub_v1_ruleset_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_rummikub_v1_ruleset_proto_goTypes = []any{
 	(Preset)(0),                       // 0: rummikub.v1.Preset
 	(StartDrawJoker)(0),               // 1: rummikub.v1.StartDrawJoker
@@ -3730,60 +4247,80 @@ var file_rummikub_v1_ruleset_proto_goTypes = []any{
 	(ScoreWinner)(0),                  // 43: rummikub.v1.ScoreWinner
 	(MatchWinner)(0),                  // 44: rummikub.v1.MatchWinner
 	(Contract)(0),                     // 45: rummikub.v1.Contract
-	(*Ruleset)(nil),                   // 46: rummikub.v1.Ruleset
+	(*TileOptions)(nil),               // 46: rummikub.v1.TileOptions
+	(*DealOptions)(nil),               // 47: rummikub.v1.DealOptions
+	(*MeldOptions)(nil),               // 48: rummikub.v1.MeldOptions
+	(*InitialMeldOptions)(nil),        // 49: rummikub.v1.InitialMeldOptions
+	(*TurnOptions)(nil),               // 50: rummikub.v1.TurnOptions
+	(*JokerRetrievalOptions)(nil),     // 51: rummikub.v1.JokerRetrievalOptions
+	(*PoolEndOptions)(nil),            // 52: rummikub.v1.PoolEndOptions
+	(*ScoringOptions)(nil),            // 53: rummikub.v1.ScoringOptions
+	(*GameEndOptions)(nil),            // 54: rummikub.v1.GameEndOptions
+	(*MeldingRuleset)(nil),            // 55: rummikub.v1.MeldingRuleset
+	(*Ruleset)(nil),                   // 56: rummikub.v1.Ruleset
 }
 var file_rummikub_v1_ruleset_proto_depIdxs = []int32{
-	0,  // 0: rummikub.v1.Ruleset.preset:type_name -> rummikub.v1.Preset
-	1,  // 1: rummikub.v1.Ruleset.start_draw_joker:type_name -> rummikub.v1.StartDrawJoker
-	2,  // 2: rummikub.v1.Ruleset.turn_direction:type_name -> rummikub.v1.TurnDirection
-	3,  // 3: rummikub.v1.Ruleset.run_wrap:type_name -> rummikub.v1.RunWrap
-	4,  // 4: rummikub.v1.Ruleset.jokers_max_per_meld:type_name -> rummikub.v1.JokersMaxPerMeld
-	5,  // 5: rummikub.v1.Ruleset.jokers_adjacent:type_name -> rummikub.v1.JokersAdjacent
-	6,  // 6: rummikub.v1.Ruleset.jokers_declaration:type_name -> rummikub.v1.JokersDeclaration
-	7,  // 7: rummikub.v1.Ruleset.initial_meld_comparison:type_name -> rummikub.v1.InitialMeldComparison
-	8,  // 8: rummikub.v1.Ruleset.initial_meld_count:type_name -> rummikub.v1.InitialMeldCount
-	9,  // 9: rummikub.v1.Ruleset.initial_meld_joker:type_name -> rummikub.v1.InitialMeldJoker
-	10, // 10: rummikub.v1.Ruleset.initial_meld_same_turn_table_play:type_name -> rummikub.v1.InitialMeldSameTurnTablePlay
-	11, // 11: rummikub.v1.Ruleset.turn_voluntary_draw:type_name -> rummikub.v1.TurnVoluntaryDraw
-	12, // 12: rummikub.v1.Ruleset.turn_draw:type_name -> rummikub.v1.TurnDraw
-	13, // 13: rummikub.v1.Ruleset.turn_timeout_dirty:type_name -> rummikub.v1.TurnTimeoutDirty
-	14, // 14: rummikub.v1.Ruleset.turn_invalid_submission:type_name -> rummikub.v1.TurnInvalidSubmission
-	15, // 15: rummikub.v1.Ruleset.joker_retrieval_mode:type_name -> rummikub.v1.JokerRetrievalMode
-	16, // 16: rummikub.v1.Ruleset.joker_retrieval_source:type_name -> rummikub.v1.JokerRetrievalSource
-	17, // 17: rummikub.v1.Ruleset.joker_retrieval_reuse:type_name -> rummikub.v1.JokerRetrievalReuse
-	18, // 18: rummikub.v1.Ruleset.joker_retrieval_same_meld:type_name -> rummikub.v1.JokerRetrievalSameMeld
-	19, // 19: rummikub.v1.Ruleset.joker_retrieval_group_of_three:type_name -> rummikub.v1.JokerRetrievalGroupOfThree
-	20, // 20: rummikub.v1.Ruleset.pool_empty_mode:type_name -> rummikub.v1.PoolEmptyMode
-	21, // 21: rummikub.v1.Ruleset.pool_empty_pass:type_name -> rummikub.v1.PoolEmptyPass
-	22, // 22: rummikub.v1.Ruleset.pool_empty_stuck_test:type_name -> rummikub.v1.PoolEmptyStuckTest
-	23, // 23: rummikub.v1.Ruleset.score_blocked_winner:type_name -> rummikub.v1.ScoreBlockedWinner
-	24, // 24: rummikub.v1.Ruleset.score_blocked_points:type_name -> rummikub.v1.ScoreBlockedPoints
-	25, // 25: rummikub.v1.Ruleset.score_never_melded:type_name -> rummikub.v1.ScoreNeverMelded
-	26, // 26: rummikub.v1.Ruleset.match_end:type_name -> rummikub.v1.MatchEnd
-	27, // 27: rummikub.v1.Ruleset.deal_order:type_name -> rummikub.v1.DealOrder
-	28, // 28: rummikub.v1.Ruleset.deal_three_pairs_reshuffle:type_name -> rummikub.v1.DealThreePairsReshuffle
-	29, // 29: rummikub.v1.Ruleset.start_draw_tile:type_name -> rummikub.v1.StartDrawTile
-	30, // 30: rummikub.v1.Ruleset.start_draw_tie:type_name -> rummikub.v1.StartDrawTie
-	31, // 31: rummikub.v1.Ruleset.start_draw_determines:type_name -> rummikub.v1.StartDrawDetermines
-	32, // 32: rummikub.v1.Ruleset.start_player:type_name -> rummikub.v1.StartPlayer
-	33, // 33: rummikub.v1.Ruleset.start_player_next_rounds:type_name -> rummikub.v1.StartPlayerNextRounds
-	34, // 34: rummikub.v1.Ruleset.teams:type_name -> rummikub.v1.Teams
-	35, // 35: rummikub.v1.Ruleset.meld_order:type_name -> rummikub.v1.MeldOrder
-	36, // 36: rummikub.v1.Ruleset.initial_meld_required_kind:type_name -> rummikub.v1.InitialMeldRequiredKind
-	37, // 37: rummikub.v1.Ruleset.turn_play_after_draw:type_name -> rummikub.v1.TurnPlayAfterDraw
-	38, // 38: rummikub.v1.Ruleset.turn_timeout_clean:type_name -> rummikub.v1.TurnTimeoutClean
-	39, // 39: rummikub.v1.Ruleset.manipulation:type_name -> rummikub.v1.Manipulation
-	40, // 40: rummikub.v1.Ruleset.pool_empty_last_chance_start:type_name -> rummikub.v1.PoolEmptyLastChanceStart
-	41, // 41: rummikub.v1.Ruleset.score_blocked_tie:type_name -> rummikub.v1.ScoreBlockedTie
-	42, // 42: rummikub.v1.Ruleset.win_call:type_name -> rummikub.v1.WinCall
-	43, // 43: rummikub.v1.Ruleset.score_winner:type_name -> rummikub.v1.ScoreWinner
-	44, // 44: rummikub.v1.Ruleset.match_winner:type_name -> rummikub.v1.MatchWinner
-	45, // 45: rummikub.v1.Ruleset.contract:type_name -> rummikub.v1.Contract
-	46, // [46:46] is the sub-list for method output_type
-	46, // [46:46] is the sub-list for method input_type
-	46, // [46:46] is the sub-list for extension type_name
-	46, // [46:46] is the sub-list for extension extendee
-	0,  // [0:46] is the sub-list for field type_name
+	34, // 0: rummikub.v1.DealOptions.teams:type_name -> rummikub.v1.Teams
+	27, // 1: rummikub.v1.DealOptions.order:type_name -> rummikub.v1.DealOrder
+	28, // 2: rummikub.v1.DealOptions.three_pairs_reshuffle:type_name -> rummikub.v1.DealThreePairsReshuffle
+	1,  // 3: rummikub.v1.DealOptions.start_draw_joker:type_name -> rummikub.v1.StartDrawJoker
+	29, // 4: rummikub.v1.DealOptions.start_draw_tile:type_name -> rummikub.v1.StartDrawTile
+	30, // 5: rummikub.v1.DealOptions.start_draw_tie:type_name -> rummikub.v1.StartDrawTie
+	31, // 6: rummikub.v1.DealOptions.start_draw_determines:type_name -> rummikub.v1.StartDrawDetermines
+	32, // 7: rummikub.v1.DealOptions.start_player:type_name -> rummikub.v1.StartPlayer
+	33, // 8: rummikub.v1.DealOptions.start_player_next_rounds:type_name -> rummikub.v1.StartPlayerNextRounds
+	3,  // 9: rummikub.v1.MeldOptions.run_wrap:type_name -> rummikub.v1.RunWrap
+	35, // 10: rummikub.v1.MeldOptions.meld_order:type_name -> rummikub.v1.MeldOrder
+	4,  // 11: rummikub.v1.MeldOptions.jokers_max_per_meld:type_name -> rummikub.v1.JokersMaxPerMeld
+	5,  // 12: rummikub.v1.MeldOptions.jokers_adjacent:type_name -> rummikub.v1.JokersAdjacent
+	6,  // 13: rummikub.v1.MeldOptions.jokers_declaration:type_name -> rummikub.v1.JokersDeclaration
+	45, // 14: rummikub.v1.MeldOptions.contract:type_name -> rummikub.v1.Contract
+	7,  // 15: rummikub.v1.InitialMeldOptions.comparison:type_name -> rummikub.v1.InitialMeldComparison
+	8,  // 16: rummikub.v1.InitialMeldOptions.count:type_name -> rummikub.v1.InitialMeldCount
+	9,  // 17: rummikub.v1.InitialMeldOptions.joker:type_name -> rummikub.v1.InitialMeldJoker
+	36, // 18: rummikub.v1.InitialMeldOptions.required_kind:type_name -> rummikub.v1.InitialMeldRequiredKind
+	10, // 19: rummikub.v1.InitialMeldOptions.same_turn_table_play:type_name -> rummikub.v1.InitialMeldSameTurnTablePlay
+	2,  // 20: rummikub.v1.TurnOptions.direction:type_name -> rummikub.v1.TurnDirection
+	12, // 21: rummikub.v1.TurnOptions.draw:type_name -> rummikub.v1.TurnDraw
+	11, // 22: rummikub.v1.TurnOptions.voluntary_draw:type_name -> rummikub.v1.TurnVoluntaryDraw
+	37, // 23: rummikub.v1.TurnOptions.play_after_draw:type_name -> rummikub.v1.TurnPlayAfterDraw
+	39, // 24: rummikub.v1.TurnOptions.manipulation:type_name -> rummikub.v1.Manipulation
+	14, // 25: rummikub.v1.TurnOptions.invalid_submission:type_name -> rummikub.v1.TurnInvalidSubmission
+	38, // 26: rummikub.v1.TurnOptions.timeout_clean:type_name -> rummikub.v1.TurnTimeoutClean
+	13, // 27: rummikub.v1.TurnOptions.timeout_dirty:type_name -> rummikub.v1.TurnTimeoutDirty
+	42, // 28: rummikub.v1.TurnOptions.win_call:type_name -> rummikub.v1.WinCall
+	15, // 29: rummikub.v1.JokerRetrievalOptions.mode:type_name -> rummikub.v1.JokerRetrievalMode
+	16, // 30: rummikub.v1.JokerRetrievalOptions.source:type_name -> rummikub.v1.JokerRetrievalSource
+	17, // 31: rummikub.v1.JokerRetrievalOptions.reuse:type_name -> rummikub.v1.JokerRetrievalReuse
+	18, // 32: rummikub.v1.JokerRetrievalOptions.same_meld:type_name -> rummikub.v1.JokerRetrievalSameMeld
+	19, // 33: rummikub.v1.JokerRetrievalOptions.group_of_three:type_name -> rummikub.v1.JokerRetrievalGroupOfThree
+	20, // 34: rummikub.v1.PoolEndOptions.empty_mode:type_name -> rummikub.v1.PoolEmptyMode
+	21, // 35: rummikub.v1.PoolEndOptions.empty_pass:type_name -> rummikub.v1.PoolEmptyPass
+	22, // 36: rummikub.v1.PoolEndOptions.empty_stuck_test:type_name -> rummikub.v1.PoolEmptyStuckTest
+	40, // 37: rummikub.v1.PoolEndOptions.empty_last_chance_start:type_name -> rummikub.v1.PoolEmptyLastChanceStart
+	25, // 38: rummikub.v1.ScoringOptions.never_melded:type_name -> rummikub.v1.ScoreNeverMelded
+	43, // 39: rummikub.v1.ScoringOptions.winner:type_name -> rummikub.v1.ScoreWinner
+	23, // 40: rummikub.v1.ScoringOptions.blocked_winner:type_name -> rummikub.v1.ScoreBlockedWinner
+	24, // 41: rummikub.v1.ScoringOptions.blocked_points:type_name -> rummikub.v1.ScoreBlockedPoints
+	41, // 42: rummikub.v1.ScoringOptions.blocked_tie:type_name -> rummikub.v1.ScoreBlockedTie
+	26, // 43: rummikub.v1.GameEndOptions.match_end:type_name -> rummikub.v1.MatchEnd
+	44, // 44: rummikub.v1.GameEndOptions.match_winner:type_name -> rummikub.v1.MatchWinner
+	0,  // 45: rummikub.v1.MeldingRuleset.preset:type_name -> rummikub.v1.Preset
+	46, // 46: rummikub.v1.MeldingRuleset.tiles:type_name -> rummikub.v1.TileOptions
+	47, // 47: rummikub.v1.MeldingRuleset.deal:type_name -> rummikub.v1.DealOptions
+	48, // 48: rummikub.v1.MeldingRuleset.melds:type_name -> rummikub.v1.MeldOptions
+	49, // 49: rummikub.v1.MeldingRuleset.initial_meld:type_name -> rummikub.v1.InitialMeldOptions
+	50, // 50: rummikub.v1.MeldingRuleset.turn:type_name -> rummikub.v1.TurnOptions
+	51, // 51: rummikub.v1.MeldingRuleset.joker_retrieval:type_name -> rummikub.v1.JokerRetrievalOptions
+	52, // 52: rummikub.v1.MeldingRuleset.pool_end:type_name -> rummikub.v1.PoolEndOptions
+	53, // 53: rummikub.v1.MeldingRuleset.scoring:type_name -> rummikub.v1.ScoringOptions
+	54, // 54: rummikub.v1.MeldingRuleset.game_end:type_name -> rummikub.v1.GameEndOptions
+	55, // 55: rummikub.v1.Ruleset.melding:type_name -> rummikub.v1.MeldingRuleset
+	56, // [56:56] is the sub-list for method output_type
+	56, // [56:56] is the sub-list for method input_type
+	56, // [56:56] is the sub-list for extension type_name
+	56, // [56:56] is the sub-list for extension extendee
+	0,  // [0:56] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_ruleset_proto_init() }
@@ -3792,13 +4329,23 @@ func file_rummikub_v1_ruleset_proto_init() {
 		return
 	}
 	file_rummikub_v1_ruleset_proto_msgTypes[0].OneofWrappers = []any{}
+	file_rummikub_v1_ruleset_proto_msgTypes[1].OneofWrappers = []any{}
+	file_rummikub_v1_ruleset_proto_msgTypes[2].OneofWrappers = []any{}
+	file_rummikub_v1_ruleset_proto_msgTypes[3].OneofWrappers = []any{}
+	file_rummikub_v1_ruleset_proto_msgTypes[4].OneofWrappers = []any{}
+	file_rummikub_v1_ruleset_proto_msgTypes[5].OneofWrappers = []any{}
+	file_rummikub_v1_ruleset_proto_msgTypes[7].OneofWrappers = []any{}
+	file_rummikub_v1_ruleset_proto_msgTypes[8].OneofWrappers = []any{}
+	file_rummikub_v1_ruleset_proto_msgTypes[10].OneofWrappers = []any{
+		(*Ruleset_Melding)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rummikub_v1_ruleset_proto_rawDesc), len(file_rummikub_v1_ruleset_proto_rawDesc)),
 			NumEnums:      46,
-			NumMessages:   1,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -79,7 +79,7 @@ func (TextDirection) EnumDescriptor() ([]byte, []int) {
 type ValidateMeldsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The rules. Unset: the preset SABRA.
-	Ruleset *Ruleset `protobuf:"bytes,1,opt,name=ruleset,proto3" json:"ruleset,omitempty"`
+	Ruleset *MeldingRuleset `protobuf:"bytes,1,opt,name=ruleset,proto3" json:"ruleset,omitempty"`
 	// The melds. At most 128.
 	Melds         []*Meld `protobuf:"bytes,2,rep,name=melds,proto3" json:"melds,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -116,7 +116,7 @@ func (*ValidateMeldsRequest) Descriptor() ([]byte, []int) {
 	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{0}
 }
 
-func (x *ValidateMeldsRequest) GetRuleset() *Ruleset {
+func (x *ValidateMeldsRequest) GetRuleset() *MeldingRuleset {
 	if x != nil {
 		return x.Ruleset
 	}
@@ -180,7 +180,7 @@ func (x *ValidateMeldsResponse) GetMelds() []*MeldReading {
 type ValidateTurnRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The rules. Unset: the preset SABRA.
-	Ruleset *Ruleset `protobuf:"bytes,1,opt,name=ruleset,proto3" json:"ruleset,omitempty"`
+	Ruleset *MeldingRuleset `protobuf:"bytes,1,opt,name=ruleset,proto3" json:"ruleset,omitempty"`
 	// The table when the turn began. Every meld on it must be valid (INVALID_ARGUMENT, MALFORMED_TABLE). At most 128
 	// melds.
 	TableBefore *Table `protobuf:"bytes,2,opt,name=table_before,json=tableBefore,proto3" json:"table_before,omitempty"`
@@ -234,7 +234,7 @@ func (*ValidateTurnRequest) Descriptor() ([]byte, []int) {
 	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{2}
 }
 
-func (x *ValidateTurnRequest) GetRuleset() *Ruleset {
+func (x *ValidateTurnRequest) GetRuleset() *MeldingRuleset {
 	if x != nil {
 		return x.Ruleset
 	}
@@ -386,7 +386,7 @@ func (x *ValidateTurnResponse) GetGoesOut() bool {
 type BatchValidateTurnsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The rules for every turn without a ruleset. Unset: the preset SABRA.
-	Ruleset *Ruleset `protobuf:"bytes,1,opt,name=ruleset,proto3" json:"ruleset,omitempty"`
+	Ruleset *MeldingRuleset `protobuf:"bytes,1,opt,name=ruleset,proto3" json:"ruleset,omitempty"`
 	// The turns. At most 100: as many turns of any game fit in the 256 KiB that a server accepts by default.
 	Turns         []*ValidateTurnRequest `protobuf:"bytes,2,rep,name=turns,proto3" json:"turns,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -423,7 +423,7 @@ func (*BatchValidateTurnsRequest) Descriptor() ([]byte, []int) {
 	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{4}
 }
 
-func (x *BatchValidateTurnsRequest) GetRuleset() *Ruleset {
+func (x *BatchValidateTurnsRequest) GetRuleset() *MeldingRuleset {
 	if x != nil {
 		return x.Ruleset
 	}
@@ -672,7 +672,7 @@ func (x *RackToScore) GetDeclinedToMeld() bool {
 type ScoreRoundRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The rules. Unset: the preset SABRA.
-	Ruleset *Ruleset `protobuf:"bytes,1,opt,name=ruleset,proto3" json:"ruleset,omitempty"`
+	Ruleset *MeldingRuleset `protobuf:"bytes,1,opt,name=ruleset,proto3" json:"ruleset,omitempty"`
 	// The rack of each player, 2 to 6, in turn order from the starter. The order determines who gets the remainder of a
 	// shared win. At most one rack is empty (POSITION_IMPOSSIBLE).
 	Racks         []*RackToScore `protobuf:"bytes,2,rep,name=racks,proto3" json:"racks,omitempty"`
@@ -710,7 +710,7 @@ func (*ScoreRoundRequest) Descriptor() ([]byte, []int) {
 	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{9}
 }
 
-func (x *ScoreRoundRequest) GetRuleset() *Ruleset {
+func (x *ScoreRoundRequest) GetRuleset() *MeldingRuleset {
 	if x != nil {
 		return x.Ruleset
 	}
@@ -1261,14 +1261,14 @@ var File_rummikub_v1_validation_service_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_validation_service_proto_rawDesc = "" +
 	"\n" +
-	"$rummikub/v1/validation_service.proto\x12\vrummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1erummikub/v1/error_reason.proto\x1a\x16rummikub/v1/meld.proto\x1a\x1frummikub/v1/room_settings.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x17rummikub/v1/score.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1brummikub/v1/violation.proto\"{\n" +
-	"\x14ValidateMeldsRequest\x124\n" +
-	"\aruleset\x18\x01 \x01(\v2\x14.rummikub.v1.RulesetB\x04\xe2A\x01\x01R\aruleset\x12-\n" +
+	"$rummikub/v1/validation_service.proto\x12\vrummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1erummikub/v1/error_reason.proto\x1a\x16rummikub/v1/meld.proto\x1a\x1frummikub/v1/room_settings.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x17rummikub/v1/score.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1brummikub/v1/violation.proto\"\x82\x01\n" +
+	"\x14ValidateMeldsRequest\x12;\n" +
+	"\aruleset\x18\x01 \x01(\v2\x1b.rummikub.v1.MeldingRulesetB\x04\xe2A\x01\x01R\aruleset\x12-\n" +
 	"\x05melds\x18\x02 \x03(\v2\x11.rummikub.v1.MeldB\x04\xe2A\x01\x01R\x05melds\"G\n" +
 	"\x15ValidateMeldsResponse\x12.\n" +
-	"\x05melds\x18\x01 \x03(\v2\x18.rummikub.v1.MeldReadingR\x05melds\"\xf9\x03\n" +
-	"\x13ValidateTurnRequest\x124\n" +
-	"\aruleset\x18\x01 \x01(\v2\x14.rummikub.v1.RulesetB\x04\xe2A\x01\x01R\aruleset\x12;\n" +
+	"\x05melds\x18\x01 \x03(\v2\x18.rummikub.v1.MeldReadingR\x05melds\"\x80\x04\n" +
+	"\x13ValidateTurnRequest\x12;\n" +
+	"\aruleset\x18\x01 \x01(\v2\x1b.rummikub.v1.MeldingRulesetB\x04\xe2A\x01\x01R\aruleset\x12;\n" +
 	"\ftable_before\x18\x02 \x01(\v2\x12.rummikub.v1.TableB\x04\xe2A\x01\x01R\vtableBefore\x129\n" +
 	"\vtable_after\x18\x03 \x01(\v2\x12.rummikub.v1.TableB\x04\xe2A\x01\x01R\n" +
 	"tableAfter\x12+\n" +
@@ -1290,9 +1290,9 @@ const file_rummikub_v1_validation_service_proto_rawDesc = "" +
 	"\ftiles_played\x18\x02 \x03(\x0e2\x11.rummikub.v1.TileR\vtilesPlayed\x12\x16\n" +
 	"\x06points\x18\x03 \x01(\rR\x06points\x12.\n" +
 	"\track_left\x18\x04 \x03(\x0e2\x11.rummikub.v1.TileR\brackLeft\x12\x19\n" +
-	"\bgoes_out\x18\x05 \x01(\bR\agoesOut\"\x8f\x01\n" +
-	"\x19BatchValidateTurnsRequest\x124\n" +
-	"\aruleset\x18\x01 \x01(\v2\x14.rummikub.v1.RulesetB\x04\xe2A\x01\x01R\aruleset\x12<\n" +
+	"\bgoes_out\x18\x05 \x01(\bR\agoesOut\"\x96\x01\n" +
+	"\x19BatchValidateTurnsRequest\x12;\n" +
+	"\aruleset\x18\x01 \x01(\v2\x1b.rummikub.v1.MeldingRulesetB\x04\xe2A\x01\x01R\aruleset\x12<\n" +
 	"\x05turns\x18\x02 \x03(\v2 .rummikub.v1.ValidateTurnRequestB\x04\xe2A\x01\x01R\x05turns\"U\n" +
 	"\x1aBatchValidateTurnsResponse\x127\n" +
 	"\x05turns\x18\x01 \x03(\v2!.rummikub.v1.ValidateTurnResponseR\x05turns\"\x85\x01\n" +
@@ -1306,9 +1306,9 @@ const file_rummikub_v1_validation_service_proto_rawDesc = "" +
 	"\x04seat\x18\x01 \x01(\rB\x04\xe2A\x01\x02R\x04seat\x12+\n" +
 	"\x04rack\x18\x02 \x03(\x0e2\x11.rummikub.v1.TileB\x04\xe2A\x01\x01R\x04rack\x12'\n" +
 	"\fnever_melded\x18\x03 \x01(\bB\x04\xe2A\x01\x01R\vneverMelded\x12.\n" +
-	"\x10declined_to_meld\x18\x04 \x01(\bB\x04\xe2A\x01\x01R\x0edeclinedToMeld\"\x7f\n" +
-	"\x11ScoreRoundRequest\x124\n" +
-	"\aruleset\x18\x01 \x01(\v2\x14.rummikub.v1.RulesetB\x04\xe2A\x01\x01R\aruleset\x124\n" +
+	"\x10declined_to_meld\x18\x04 \x01(\bB\x04\xe2A\x01\x01R\x0edeclinedToMeld\"\x86\x01\n" +
+	"\x11ScoreRoundRequest\x12;\n" +
+	"\aruleset\x18\x01 \x01(\v2\x1b.rummikub.v1.MeldingRulesetB\x04\xe2A\x01\x01R\aruleset\x124\n" +
 	"\x05racks\x18\x02 \x03(\v2\x18.rummikub.v1.RackToScoreB\x04\xe2A\x01\x02R\x05racks\"\x9a\x01\n" +
 	"\x12ScoreRoundResponse\x122\n" +
 	"\tround_end\x18\x01 \x01(\x0e2\x15.rummikub.v1.RoundEndR\broundEnd\x12!\n" +
@@ -1395,7 +1395,7 @@ var file_rummikub_v1_validation_service_proto_goTypes = []any{
 	(*ReasonText)(nil),                  // 16: rummikub.v1.ReasonText
 	(*ColorText)(nil),                   // 17: rummikub.v1.ColorText
 	(*ListMessagesResponse)(nil),        // 18: rummikub.v1.ListMessagesResponse
-	(*Ruleset)(nil),                     // 19: rummikub.v1.Ruleset
+	(*MeldingRuleset)(nil),              // 19: rummikub.v1.MeldingRuleset
 	(*Meld)(nil),                        // 20: rummikub.v1.Meld
 	(*MeldReading)(nil),                 // 21: rummikub.v1.MeldReading
 	(*Table)(nil),                       // 22: rummikub.v1.Table
@@ -1403,15 +1403,16 @@ var file_rummikub_v1_validation_service_proto_goTypes = []any{
 	(*Violation)(nil),                   // 24: rummikub.v1.Violation
 	(RoundEnd)(0),                       // 25: rummikub.v1.RoundEnd
 	(*SeatResult)(nil),                  // 26: rummikub.v1.SeatResult
-	(*RoomSettings)(nil),                // 27: rummikub.v1.RoomSettings
-	(ErrorReason)(0),                    // 28: rummikub.v1.ErrorReason
-	(TileColor)(0),                      // 29: rummikub.v1.TileColor
+	(*Ruleset)(nil),                     // 27: rummikub.v1.Ruleset
+	(*RoomSettings)(nil),                // 28: rummikub.v1.RoomSettings
+	(ErrorReason)(0),                    // 29: rummikub.v1.ErrorReason
+	(TileColor)(0),                      // 30: rummikub.v1.TileColor
 }
 var file_rummikub_v1_validation_service_proto_depIdxs = []int32{
-	19, // 0: rummikub.v1.ValidateMeldsRequest.ruleset:type_name -> rummikub.v1.Ruleset
+	19, // 0: rummikub.v1.ValidateMeldsRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
 	20, // 1: rummikub.v1.ValidateMeldsRequest.melds:type_name -> rummikub.v1.Meld
 	21, // 2: rummikub.v1.ValidateMeldsResponse.melds:type_name -> rummikub.v1.MeldReading
-	19, // 3: rummikub.v1.ValidateTurnRequest.ruleset:type_name -> rummikub.v1.Ruleset
+	19, // 3: rummikub.v1.ValidateTurnRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
 	22, // 4: rummikub.v1.ValidateTurnRequest.table_before:type_name -> rummikub.v1.Table
 	22, // 5: rummikub.v1.ValidateTurnRequest.table_after:type_name -> rummikub.v1.Table
 	23, // 6: rummikub.v1.ValidateTurnRequest.rack:type_name -> rummikub.v1.Tile
@@ -1420,21 +1421,21 @@ var file_rummikub_v1_validation_service_proto_depIdxs = []int32{
 	24, // 9: rummikub.v1.ValidateTurnResponse.violations:type_name -> rummikub.v1.Violation
 	23, // 10: rummikub.v1.ValidateTurnResponse.tiles_played:type_name -> rummikub.v1.Tile
 	23, // 11: rummikub.v1.ValidateTurnResponse.rack_left:type_name -> rummikub.v1.Tile
-	19, // 12: rummikub.v1.BatchValidateTurnsRequest.ruleset:type_name -> rummikub.v1.Ruleset
+	19, // 12: rummikub.v1.BatchValidateTurnsRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
 	3,  // 13: rummikub.v1.BatchValidateTurnsRequest.turns:type_name -> rummikub.v1.ValidateTurnRequest
 	4,  // 14: rummikub.v1.BatchValidateTurnsResponse.turns:type_name -> rummikub.v1.ValidateTurnResponse
 	3,  // 15: rummikub.v1.StreamValidateTurnsRequest.turn:type_name -> rummikub.v1.ValidateTurnRequest
 	4,  // 16: rummikub.v1.StreamValidateTurnsResponse.turn:type_name -> rummikub.v1.ValidateTurnResponse
 	23, // 17: rummikub.v1.RackToScore.rack:type_name -> rummikub.v1.Tile
-	19, // 18: rummikub.v1.ScoreRoundRequest.ruleset:type_name -> rummikub.v1.Ruleset
+	19, // 18: rummikub.v1.ScoreRoundRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
 	9,  // 19: rummikub.v1.ScoreRoundRequest.racks:type_name -> rummikub.v1.RackToScore
 	25, // 20: rummikub.v1.ScoreRoundResponse.round_end:type_name -> rummikub.v1.RoundEnd
 	26, // 21: rummikub.v1.ScoreRoundResponse.seats:type_name -> rummikub.v1.SeatResult
-	19, // 22: rummikub.v1.NamedRuleset.ruleset:type_name -> rummikub.v1.Ruleset
-	27, // 23: rummikub.v1.NamedRuleset.settings:type_name -> rummikub.v1.RoomSettings
+	27, // 22: rummikub.v1.NamedRuleset.ruleset:type_name -> rummikub.v1.Ruleset
+	28, // 23: rummikub.v1.NamedRuleset.settings:type_name -> rummikub.v1.RoomSettings
 	13, // 24: rummikub.v1.ListRulesetsResponse.rulesets:type_name -> rummikub.v1.NamedRuleset
-	28, // 25: rummikub.v1.ReasonText.reason:type_name -> rummikub.v1.ErrorReason
-	29, // 26: rummikub.v1.ColorText.color:type_name -> rummikub.v1.TileColor
+	29, // 25: rummikub.v1.ReasonText.reason:type_name -> rummikub.v1.ErrorReason
+	30, // 26: rummikub.v1.ColorText.color:type_name -> rummikub.v1.TileColor
 	0,  // 27: rummikub.v1.ListMessagesResponse.direction:type_name -> rummikub.v1.TextDirection
 	16, // 28: rummikub.v1.ListMessagesResponse.reasons:type_name -> rummikub.v1.ReasonText
 	17, // 29: rummikub.v1.ListMessagesResponse.colors:type_name -> rummikub.v1.ColorText

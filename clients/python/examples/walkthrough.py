@@ -21,8 +21,10 @@ from rummikub import (
     BotLevel,
     CreateGameRequest,
     CreateRematchRequest,
+    DealOptions,
     ExportGameRequest,
     Game,
+    GameEndOptions,
     GameEvent,
     GetGameRequest,
     ImportRecordRequest,
@@ -30,6 +32,7 @@ from rummikub import (
     JoinOrCreateGameRequest,
     KickPlayerRequest,
     Meld,
+    MeldingRuleset,
     ReturnToSeatRequest,
     ReviewGameRequest,
     RoomSettings,
@@ -47,7 +50,8 @@ from rummikub import (
 
 ANN, BOB = 1, 2
 """Their seats in the first game and its rematch."""
-RULES = Ruleset(match_end=MATCH_END_FIXED_ROUNDS, match_rounds=2)
+ROUNDS = 2
+RULES = MeldingRuleset(game_end=GameEndOptions(match_end=MATCH_END_FIXED_ROUNDS, match_rounds=ROUNDS))
 SETTINGS = RoomSettings(
     turn_time_limit=Duration(seconds=6),
     absent_after_timeouts=2,
@@ -56,7 +60,7 @@ SETTINGS = RoomSettings(
     draft_visibility=DRAFT_VISIBILITY_EVERYONE,
     hints=HINTS_TURN,
 )
-FOR_TWO = Ruleset(players_max=2)
+FOR_TWO = MeldingRuleset(deal=DealOptions(players_max=2))
 CHESS_CLOCK = RoomSettings(turn_time_limit=Duration(), clock_total=Duration(seconds=2))
 
 
@@ -96,7 +100,7 @@ def open_lobby(service: Rummikub) -> tuple[str, Rummikub, Rummikub]:
     Returns the game's id and the clients of Ann and Bob.
     """
     created = service.games.CreateGame(
-        CreateGameRequest(ruleset=RULES, settings=SETTINGS, visibility=VISIBILITY_UNLISTED)
+        CreateGameRequest(ruleset=Ruleset(melding=RULES), settings=SETTINGS, visibility=VISIBILITY_UNLISTED)
     )
     game_id, code = created.game.game_id, created.game.join_code
     say(f"Ann creates an unlisted game; its code is {code}")
@@ -192,10 +196,10 @@ def play_rematch(game_id: str, old_ann: Rummikub, old_bob: Rummikub) -> None:
     bob = take_reserved(old_bob, game_id, "Bob")
     watch.event("round_started")
     say("The rematch starts by itself, because all have come")
-    for number in range(1, RULES.match_rounds + 1):
+    for number in range(1, ROUNDS + 1):
         say(f"Round {number} of the rematch")
         play_round(game_id, {ANN: ann, BOB: bob}, watch)
-        if number < RULES.match_rounds:
+        if number < ROUNDS:
             watch.event("round_started")
     watch.event("game_ended")
     watch.close()
@@ -210,10 +214,10 @@ def play_rematch(game_id: str, old_ann: Rummikub, old_bob: Rummikub) -> None:
 
 def run_out_of_time(service: Rummikub) -> None:
     """Ann and Cem are matched by the rules that they want; the time of who is to move runs out."""
-    wanted = JoinOrCreateGameRequest(ruleset=FOR_TWO, settings=CHESS_CLOCK, name="Ann")
+    wanted = JoinOrCreateGameRequest(ruleset=Ruleset(melding=FOR_TWO), settings=CHESS_CLOCK, name="Ann")
     first = service.games.JoinOrCreateGame(wanted)
     watch = Watcher(service.seated(first.seat_token), first.game.game_id)
-    wanted = JoinOrCreateGameRequest(ruleset=FOR_TWO, settings=CHESS_CLOCK, name="Cem")
+    wanted = JoinOrCreateGameRequest(ruleset=Ruleset(melding=FOR_TWO), settings=CHESS_CLOCK, name="Cem")
     second = service.games.JoinOrCreateGame(wanted)
     tables = {first.game.game_id, second.game.game_id}
     say(f"Ann and Cem ask for a game with a chess clock and are seated at {len(tables)} table")

@@ -11,7 +11,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let preset = Preset::from_str_name(&preset).unwrap_or_default().into();
     let service = Rummikub::connect(&target)?;
     let match_end = MatchEnd::FixedRounds.into();
-    let rules = Ruleset { preset, match_end, match_rounds: Some(2), ..Default::default() };
+    let game_end = Some(GameEndOptions { match_end, match_rounds: Some(2), ..Default::default() });
+    let melding = MeldingRuleset { preset, game_end, ..Default::default() };
+    let rules = Ruleset { game: Some(ruleset::Game::Melding(melding)) };
     let created = service.create_game(CreateGameRequest { ruleset: Some(rules), ..Default::default() }).await?;
     let created_game = created.game.unwrap_or_default();
     let game_id = created_game.game_id;
@@ -20,7 +22,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let ann = host.join_game(JoinGameRequest { game, name, ..Default::default() }).await?;
     let ann = service.seated(&ann.seat_token); // store the tokens: they are returned once
     let level = BotLevel::Easy.into();
-    for _ in 1..created_game.ruleset.unwrap_or_default().players_min() {
+    let played = created_game.ruleset.unwrap_or_default().game;
+    let players_min = played.map_or(2, |ruleset::Game::Melding(melding)| melding.deal.unwrap_or_default().players_min());
+    for _ in 1..players_min {
         ann.add_bot(AddBotRequest { game_id: game_id.clone(), level, ..Default::default() }).await?;
     }
     ann.start_game(StartGameRequest { game_id: game_id.clone(), ..Default::default() }).await?;

@@ -5,7 +5,7 @@ use tonic::{Code, Status};
 
 use crate::scripted::{change, game, refused, snapshot, Answer, End, Server, PATIENCE};
 use crate::v1::watch_game_response::Update;
-use crate::v1::{Closing, ErrorReason, Game, Heartbeat, Preset, Ruleset, Visibility, WatchContent, WatchGameRequest};
+use crate::v1::{ruleset, Closing, ErrorReason, Game, Heartbeat, MeldingRuleset, Preset, Ruleset, Visibility, WatchContent, WatchGameRequest};
 use crate::{Refusal, Watch};
 
 fn answer(updates: impl IntoIterator<Item = Option<Update>>, end: End) -> Answer {
@@ -59,7 +59,8 @@ async fn heartbeats_and_unknown_updates_are_passed_over() {
 
 #[tokio::test]
 async fn every_game_has_what_only_the_first_one_of_a_stream_has() {
-    let ruleset = Ruleset { preset: Preset::GuideA.into(), ..Default::default() };
+    let melding = MeldingRuleset { preset: Preset::GuideA.into(), ..Default::default() };
+    let ruleset = Ruleset { game: Some(ruleset::Game::Melding(melding)) };
     let labels = [("region".to_string(), "eu".to_string())].into();
     let whole = Game {
         ruleset: Some(ruleset),

@@ -26,7 +26,7 @@ const heartbeat: Response = { update: { case: "heartbeat", value: { revision: 1 
 const at = (revision: number) => ({ revision, etag: `e${revision}` });
 
 /** A game with what never changes. */
-const whole = { ...at(3), ruleset: { preset: 2 }, visibility: 1, labels: { region: "eu" } };
+const whole = { ...at(3), ruleset: { game: { case: "melding" as const, value: { preset: 2 } } }, visibility: 1, labels: { region: "eu" } };
 
 const lost = (code = Code.Unavailable) => new ConnectError("lost", code);
 const refused = (code: Code, reason: ErrorReason) =>
@@ -94,12 +94,12 @@ test("every game has what only the first one of a stream has", async () => {
     const games = [];
     for await (const { case: found, value } of service.watch("g", FAST)) {
       assert.ok(found === "snapshot" || found === "game");
-      games.push([value.revision, value.ruleset?.preset, value.visibility, value.labels]);
+      games.push([value.revision, value.ruleset?.game.value?.preset, value.visibility, value.labels]);
     }
     const { ruleset, visibility, labels } = whole;
     assert.deepEqual(
       games,
-      [3, 4, 5].map((revision) => [revision, ruleset.preset, visibility, labels]),
+      [3, 4, 5].map((revision) => [revision, ruleset.game.value.preset, visibility, labels]),
     );
   }
 });

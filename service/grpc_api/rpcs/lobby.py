@@ -27,7 +27,7 @@ async def create_game(
 ) -> bytes:
     """CreateGame."""
     visibility, labels = game_codec.visibility(request.visibility), fields.labels(request.labels)
-    ruleset = rulesets.ruleset(request.ruleset, settings=request.settings)
+    ruleset = rulesets.game_ruleset(request.ruleset, request.settings)
     operator_labels = fields.operator_labels(request.operator_labels)
     check_labels((*labels, *operator_labels))
     plan = GamePlan(ruleset, visibility, labels, identity.caller.key, operator_labels)

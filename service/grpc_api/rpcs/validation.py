@@ -172,7 +172,7 @@ def _list_rulesets(data: bytes) -> bytes:
     first = int(fields.page_cursor(request.page_token, _PRESETS_CURSOR) or 0)
     named = (
         pb.NamedRuleset(
-            ruleset=rulesets.encode_ruleset(ruleset),
+            ruleset=rulesets.encode_game_ruleset(ruleset),
             settings=rulesets.encode_settings(ruleset),
             name=preset.name,
             **asdict(PRESET_TEXTS[preset]),

@@ -77,6 +77,7 @@ from support.harness import (
 from support.positions import game_at
 from support.scripted_worker import Script
 from support.soak import few_of
+from tools.games import melding_rules
 
 pytestmark = pytest.mark.slow
 
@@ -138,7 +139,7 @@ async def test_the_time_of_a_search_is_used_to_change_the_fewest_melds(served: t
         "K2 K3 K4 K5 K6, O2 O3 O4"
     )
     rack = "R5 R7 R10 R12 B1 B4 B8 B10 B13 K4 K7 K11 K13 O2 O5"
-    asked = position(rack, *table.split(","), ruleset=ruleset_pb2.Ruleset(geometry_jokers=4))
+    asked = position(rack, *table.split(","), ruleset=melding_rules(geometry_jokers=4))
     found = await suggested(client, asked, time_limit=LONG)
     assert (len(found.untouched), found.is_least_change) == (15, True)
 
@@ -204,7 +205,7 @@ async def test_joker_faces_are_declared_if_the_order_of_a_run_does_not_show_them
     served: tuple[Client, MemoryStore],
 ) -> None:
     client, _ = served
-    rules = ruleset_pb2.Ruleset(
+    rules = melding_rules(
         meld_order=ruleset_pb2.MELD_ORDER_CANONICALISE, joker_retrieval_mode=ruleset_pb2.JOKER_RETRIEVAL_MODE_OFF
     )
     asked = position("K6", "B3 K3 O3", "B2 B3 B4 B5 B6", ruleset=rules)
@@ -262,7 +263,7 @@ async def test_the_objective_decides_which_turn_is_best(served: tuple[Client, Me
         (position("R9 R10 K10", has_melded=False), pb.EXISTENCE_NO),
         (position("R1 R2 R3", has_melded=False), pb.EXISTENCE_NO),
         (
-            position("R1 R2 R3", has_melded=False, ruleset=ruleset_pb2.Ruleset(initial_meld_threshold=6)),
+            position("R1 R2 R3", has_melded=False, ruleset=melding_rules(initial_meld_threshold=6)),
             pb.EXISTENCE_YES,
         ),
     ],
@@ -301,7 +302,7 @@ async def test_tiles_are_arranged(served: tuple[Client, MemoryStore], tiles: str
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_batch_is_answered_in_order_with_each_positions_rules(served: tuple[Client, MemoryStore]) -> None:
     client, _ = served
-    loose, strict = (ruleset_pb2.Ruleset(initial_meld_threshold=threshold) for threshold in (6, 30))
+    loose, strict = (melding_rules(initial_meld_threshold=threshold) for threshold in (6, 30))
     positions = [
         position("R7", "R4 R5 R6"),
         position("R1 R2 R3", has_melded=False),
@@ -318,7 +319,7 @@ async def test_a_batch_is_answered_in_order_with_each_positions_rules(served: tu
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_pull_from_the_river_is_suggested(served: tuple[Client, MemoryStore]) -> None:
     client, _ = served
-    rules = ruleset_pb2.Ruleset(turn_draw=ruleset_pb2.TURN_DRAW_TWO_RIVER)
+    rules = melding_rules(turn_draw=ruleset_pb2.TURN_DRAW_TWO_RIVER)
     river = as_tiles(parse_tiles("K13 O1 R7"))
     found = await suggested(client, position("R8 R9", ruleset=rules, river=river))
     assert (text(found.tiles_played), found.HasField("river_index"), found.river_index) == ("R8 R9", True, 2)
@@ -346,8 +347,8 @@ BAD_POSITIONS = {
     "position.rack[2]": (pb.Position(rack=as_tiles([1, 2, 0]), has_melded=True), "TILE_UNKNOWN"),
     "position.rack": (position("R1 R1", "R1 R2 R3"), "POSITION_IMPOSSIBLE"),
     "position.river": (pb.Position(river=as_tiles([1]), has_melded=True), "POSITION_IMPOSSIBLE"),
-    "position.ruleset.players_min": (
-        pb.Position(ruleset=ruleset_pb2.Ruleset(players_min=1), has_melded=True),
+    "position.ruleset.deal.players_min": (
+        pb.Position(ruleset=melding_rules(players_min=1), has_melded=True),
         "OPTION_VALUE_INVALID",
     ),
 }
@@ -464,7 +465,7 @@ async def test_a_suggested_turn_can_be_played_as_received(served: tuple[Client, 
     """The conformance programs of the clients do the same with every preset."""
     client, _ = served
     rules = replace(rules, hints=Hints.TURN)
-    game = await client.new_game(ruleset=rulesets.encode_ruleset(rules), settings=rulesets.encode_settings(rules))
+    game = await client.new_game(ruleset=rulesets.encode_game_ruleset(rules), settings=rulesets.encode_settings(rules))
     plays = 0
     while (seen := await game.see()).state == game_pb2.GAME_STATE_PLAYING:
         seat = seen.turn.seat

@@ -44,7 +44,7 @@ from support.harness import (
     server_settings,
 )
 from support.stores import STORES, STORES_AND_CLUSTER, running_store
-from tools.games import options
+from tools.games import game_rules, options
 from tools.redis_servers import HOST
 
 pytestmark = pytest.mark.slow
@@ -698,7 +698,7 @@ async def create_raw(client: Client, request: bytes) -> bytes:
 
 
 async def test_a_retried_creation_gets_the_same_bytes_from_another_server(creating: Creating, store: Store) -> None:
-    rules = ruleset_pb2.Ruleset(geometry_jokers=4, match_end=ruleset_pb2.MATCH_END_FIXED_ROUNDS, match_rounds=3)
+    rules = game_rules(geometry_jokers=4, match_end=ruleset_pb2.MATCH_END_FIXED_ROUNDS, match_rounds=3)
     public = game_pb2.VISIBILITY_PUBLIC
     sent = gs.CreateGameRequest(ruleset=rules, request_id=new_id(), visibility=public).SerializeToString()
     first = await create_raw(creating.client, sent)

@@ -318,7 +318,7 @@ async def test_bots_agree_with_a_claim_of_an_illegal_play(store: Store) -> None:
         shown = await game.play_illegally(1)
         assert shown.game.turn.shown_play.revision == shown.game.revision
         after = await until(game, lambda now: len(now.rack) > len(before.rack))
-        assert len(after.rack) == len(before.rack) + before.ruleset.penalty_tiles
+        assert len(after.rack) == len(before.rack) + before.ruleset.melding.turn.penalty_tiles
         request = gs.ListChangesRequest(game_id=game.game_id, after_revision=shown.game.revision - 1)
         changes = (await client.games.ListChanges(request)).changes
         votes = [

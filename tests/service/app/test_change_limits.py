@@ -4,12 +4,13 @@ import grpc.aio
 import pytest
 import redis
 
-from rummikub.v1 import game_pb2, ruleset_pb2
+from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from service.app.change_pace import SEAT_CHANGES
 from service.storage.store import Store
 from support.harness import Client, FakeClock, GameAtHand, error_info, new_id, running_server
 from support.stores import running_store
+from tools.games import game_rules
 
 
 async def renew(game: GameAtHand, seat: int) -> None:
@@ -89,7 +90,7 @@ async def test_a_seat_makes_changes_that_cost_nothing_at_a_pace(store: Store, cl
 
 
 async def test_strangers_join_no_more_often_than_they_leave(client: Client) -> None:
-    game = await client.new_game(players=1, start=False, ruleset=ruleset_pb2.Ruleset(players_max=2))
+    game = await client.new_game(players=1, start=False, ruleset=game_rules(players_max=2))
     for _ in range(SEAT_CHANGES):
         await leave(game, await game.join("Eve"))
     seat = await game.join("Eve")

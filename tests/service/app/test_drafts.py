@@ -47,7 +47,7 @@ from support.harness import (
     status_details,
 )
 from support.positions import game_at
-from tools.games import Options, options
+from tools.games import Options, game_rules, options
 
 pytestmark = pytest.mark.slow
 
@@ -189,7 +189,7 @@ def untimed(position: str, rules: Ruleset = SABRA) -> Game:
 
 async def test_a_draft_lasts_for_its_turn_whatever_else_happens_in_it(client: Client) -> None:
     claims = ruleset_pb2.TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM
-    game = await client.new_game(3, ruleset=ruleset_pb2.Ruleset(turn_invalid_submission=claims))
+    game = await client.new_game(3, ruleset=game_rules(turn_invalid_submission=claims))
     started = await game.see()
     seat = started.turn.seat
     await game.save_draft(await own_draft(game))

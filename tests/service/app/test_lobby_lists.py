@@ -37,7 +37,7 @@ from support.harness import (
     running_server,
     server_settings,
 )
-from tools.games import creation, options
+from tools.games import creation, game_rules, options
 
 pytestmark = pytest.mark.slow
 
@@ -173,7 +173,7 @@ async def test_a_summary_has_what_a_list_shows(client: Client, clock: FakeClock)
 
 
 async def test_the_rules_of_a_summary_create_a_game_with_the_same_rules(client: Client) -> None:
-    rules = ruleset_pb2.Ruleset(preset=ruleset_pb2.PRESET_MACHIAVELLI, players_min=3)
+    rules = game_rules(preset=ruleset_pb2.PRESET_MACHIAVELLI, players_min=3)
     first = await create(client, ruleset=rules)
     (found,) = (await client.games.ListGames(gs.ListGamesRequest())).games
     assert found.ruleset == rules
@@ -186,8 +186,8 @@ async def test_the_rules_of_a_summary_create_a_game_with_the_same_rules(client: 
 
 async def test_lists_are_filtered_by_preset_free_seats_and_labels(client: Client) -> None:
     sabra = await create(client, labels={"region": "eu", "league": "1"})
-    pair = await create(client, ruleset=ruleset_pb2.Ruleset(players_max=2), labels={"region": "eu"})
-    jumbo = await create(client, ruleset=ruleset_pb2.Ruleset(preset=ruleset_pb2.PRESET_JUMBO_DE))
+    pair = await create(client, ruleset=game_rules(players_max=2), labels={"region": "eu"})
+    jumbo = await create(client, ruleset=game_rules(preset=ruleset_pb2.PRESET_JUMBO_DE))
     await GameAtHand(client, pair.game_id).join("Ada")
     filters: list[tuple[dict[str, Any], list[game_pb2.Game]]] = [
         ({}, [sabra, pair, jumbo]),
@@ -369,7 +369,7 @@ GUESSES, PER_MINUTE = 1_000, 30
 async def test_guesses_of_join_codes_are_limited_by_address_and_true_codes_are_not() -> None:
     settings = server_settings(join_guesses_per_minute=PER_MINUTE)
     async with running_server(memory_store(), settings) as (server, client), from_another_address(server.port) as port:
-        rules = ruleset_pb2.Ruleset(players_max=6)
+        rules = game_rules(players_max=6)
         game = await create(client, ruleset=rules)
         for number in range(5):  # true codes count for nothing
             await client.games.JoinGame(gs.JoinGameRequest(join_code=game.join_code, name=f"player {number}"))
@@ -404,7 +404,7 @@ async def test_quick_play_joins_the_oldest_open_game_else_creates_one(clients: t
 
 async def test_quick_play_joins_games_that_were_created_publicly_and_no_other(client: Client, clock: FakeClock) -> None:
     await create(client, ruleset=QUICK_PLAY, visibility=UNLISTED)
-    await create(client, ruleset=ruleset_pb2.Ruleset(players_max=3))
+    await create(client, ruleset=game_rules(players_max=3))
     await create(client)
     await create(client, ruleset=QUICK_PLAY, labels={"region": "eu"})
     clock.advance(1)
@@ -420,7 +420,7 @@ async def test_quick_play_joins_games_that_were_created_publicly_and_no_other(cl
 async def test_quick_play_passes_over_full_started_and_emptied_games_and_games_with_a_like_name(
     client: Client, clock: FakeClock
 ) -> None:
-    rules = ruleset_pb2.Ruleset(players_max=2)
+    rules = game_rules(players_max=2)
     first = await quick(client, "Ada", ruleset=rules)
     clock.advance(1)
     assert (await quick(client, "ADA", ruleset=rules)).created
@@ -466,7 +466,7 @@ async def test_a_lobby_that_its_host_empties_stays(client: Client) -> None:
 async def test_concurrent_callers_meet_in_as_few_games_as_can_be(
     clients: tuple[Client, Client], store: Store, players_max: int
 ) -> None:
-    rules = ruleset_pb2.Ruleset(players_max=players_max)
+    rules = game_rules(players_max=players_max)
     calls = (quick(clients[number % 2], f"player {number}", ruleset=rules) for number in range(8))
     joined = await asyncio.gather(*calls)
     games = Counter(answer.game.game_id for answer in joined)
@@ -485,7 +485,7 @@ async def test_callers_who_meet_count_for_the_games_that_they_create_only(store:
 
 
 async def test_a_repeated_quick_join_has_one_seat_although_its_game_was_full(clients: tuple[Client, Client]) -> None:
-    rules = ruleset_pb2.Ruleset(players_max=2)
+    rules = game_rules(players_max=2)
     request_id = new_id()
     for name in ("Ada", "Ben", "Cleo"):
         await quick(clients[0], name, ruleset=rules)

@@ -49,6 +49,7 @@ from support.harness import (
 from support.random_play import players_of, random_changes, random_ruleset
 from support.records import recorded
 from support.soak import few_of
+from tools.games import game_rules
 
 pytestmark = pytest.mark.slow
 
@@ -426,14 +427,14 @@ async def answer_of(call: Awaitable[rs.ImportRecordResponse] | Awaitable[rs.Revi
 async def test_a_place_on_the_river_beyond_the_limit_is_refused_by_its_field(
     store: MemoryStore, client: Client
 ) -> None:
-    far, river = 2**31, ruleset_pb2.Ruleset(turn_draw=ruleset_pb2.TURN_DRAW_TWO_RIVER)
+    far, river = 2**31, game_rules(turn_draw=ruleset_pb2.TURN_DRAW_TWO_RIVER)
     game = await put_history(store, client, until=30)
     record = await exported(store, client)
     record.moves[3].river_index = far
     turn = ts.PlayTurnRequest(
         game_id=game.game_id, etag=(await game.see()).etag, request_id=new_id(), play=ts.PlayTiles(river_index=far)
     )
-    judged = vs.ValidateTurnRequest(ruleset=river, river=as_tiles([1, 2]), river_index=far, has_melded=True)
+    judged = vs.ValidateTurnRequest(ruleset=river.melding, river=as_tiles([1, 2]), river_index=far, has_melded=True)
     for call, field in (
         (client.records.ImportRecord(rs.ImportRecordRequest(record=record)), "record.moves[3].river_index"),
         (client.validation.ValidateTurn(judged), "river_index"),

@@ -31,7 +31,7 @@ from support.harness import (
     server_settings,
 )
 from support.rpcs import METHODS, MUTATING, OF_A_SEAT, USUAL, new_message, send_raw, usual_request
-from tools.games import creation, options
+from tools.games import creation, game_rules, options
 
 pytestmark = [pytest.mark.usefixtures("all_rights"), pytest.mark.slow]
 
@@ -95,7 +95,7 @@ HOST_KEY = 99
 OVER = (game_pb2.GAME_STATE_FINISHED, game_pb2.GAME_STATE_ABORTED)
 TWO_ROUNDS = options(match_end=ruleset_pb2.MATCH_END_FIXED_ROUNDS, match_rounds=2, absent_after_timeouts=0)
 SOON_ABSENT = options(absent_after_timeouts=1)
-CLAIMS = ruleset_pb2.Ruleset(turn_invalid_submission=ruleset_pb2.TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM)
+CLAIMS = game_rules(turn_invalid_submission=ruleset_pb2.TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM)
 
 
 async def ready_for(rpc: str, servers: Servers) -> Sent:
@@ -406,7 +406,7 @@ async def test_a_seats_id_may_be_short(servers: Servers, rpc: str) -> None:
 
 async def test_a_refused_creation_is_not_stored(servers: Servers) -> None:
     sent = await ready_for("CreateGame", servers)
-    refused = sent.changed(ruleset=ruleset_pb2.Ruleset(players_min=9))
+    refused = sent.changed(ruleset=game_rules(players_min=9))
     assert await reason_of_refusal(servers.client, refused) == ("INVALID_ARGUMENT", "OPTION_VALUE_INVALID")
     assert gs.CreateGameResponse.FromString(await answer_to(servers.client, sent)).game.revision == 1
 
@@ -420,7 +420,7 @@ async def test_a_refused_join_is_not_stored(servers: Servers) -> None:
 
 async def test_a_refused_quick_join_is_not_stored(servers: Servers) -> None:
     sent = await ready_for("JoinOrCreateGame", servers)
-    refused = sent.changed(ruleset=ruleset_pb2.Ruleset(players_min=9))
+    refused = sent.changed(ruleset=game_rules(players_min=9))
     assert await reason_of_refusal(servers.client, refused) == ("INVALID_ARGUMENT", "OPTION_VALUE_INVALID")
     assert gs.JoinOrCreateGameResponse.FromString(await answer_to(servers.client, sent)).seat == 1
 
@@ -474,7 +474,7 @@ async def test_a_refused_redeal_is_not_stored(servers: Servers) -> None:
 
 async def test_a_penalized_play_is_stored_like_an_accepted_turn(servers: Servers) -> None:
     penalised = ruleset_pb2.TURN_INVALID_SUBMISSION_PENALISE
-    game = await servers.client.new_game(ruleset=ruleset_pb2.Ruleset(turn_invalid_submission=penalised))
+    game = await servers.client.new_game(ruleset=game_rules(turn_invalid_submission=penalised))
     seen = await game.see()
     turn = ts.PlayTurnRequest(game_id=game.game_id, etag=seen.etag, request_id=new_id(), play=ts.PlayTiles())
     sent = Sent("PlayTurn", turn, game, seen.turn.seat)

@@ -15,8 +15,9 @@ from rummikub.v1 import ruleset_pb2
 from rummikub.v1 import turn_service_pb2 as ts
 from service.app.commands import turns as commands
 from support.harness import memory_store, running_server
+from tools.games import game_rules
 
-ASKING = ruleset_pb2.Ruleset(turn_voluntary_draw=ruleset_pb2.TURN_VOLUNTARY_DRAW_ONLY_IF_NO_PLAY)
+ASKING = game_rules(turn_voluntary_draw=ruleset_pb2.TURN_VOLUNTARY_DRAW_ONLY_IF_NO_PLAY)
 CALLS = 40
 """More turns than the event loop's executor has threads."""
 SOON_SECONDS = 5.0

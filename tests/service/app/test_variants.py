@@ -41,14 +41,14 @@ from support.harness import (
     server_settings,
     without_lasting,
 )
-from tools.games import options
+from tools.games import game_rules, melding_rules, options
 
 LIMIT = 30
 RIVER = options(turn_draw=ruleset_pb2.TURN_DRAW_TWO_RIVER, turn_time_limit_seconds=LIMIT)
 DRAW_AND_PLAY = options(
     turn_play_after_draw=ruleset_pb2.TURN_PLAY_AFTER_DRAW_OTHER_TILES, turn_time_limit_seconds=LIMIT
 )
-PENALISE = ruleset_pb2.Ruleset(turn_invalid_submission=ruleset_pb2.TURN_INVALID_SUBMISSION_PENALISE)
+PENALISE = game_rules(turn_invalid_submission=ruleset_pb2.TURN_INVALID_SUBMISSION_PENALISE)
 CLAIMS = options(
     turn_invalid_submission=ruleset_pb2.TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM,
     turn_time_limit_seconds=LIMIT,
@@ -325,7 +325,7 @@ ANSWERED = {
 async def test_an_illegal_play_is_an_error_unless_it_changes_the_game(
     client: Client, consequence: ruleset_pb2.TurnInvalidSubmission.ValueType, laid: str, *, validate_only: bool
 ) -> None:
-    game = await client.new_game(PLAYERS, ruleset=ruleset_pb2.Ruleset(turn_invalid_submission=consequence))
+    game = await client.new_game(PLAYERS, ruleset=game_rules(turn_invalid_submission=consequence))
     before = await game.see()
     rack = list((await game.see(before.turn.seat)).rack)
     melds = {
@@ -459,7 +459,7 @@ async def test_every_player_has_one_more_turn_when_the_pool_is_empty(client: Cli
 
 
 async def test_six_players_use_three_copies_and_four_jokers(client: Client) -> None:
-    game = await client.new_game(6, ruleset=ruleset_pb2.Ruleset(preset=ruleset_pb2.PRESET_SIX_PLAYERS))
+    game = await client.new_game(6, ruleset=game_rules(preset=ruleset_pb2.PRESET_SIX_PLAYERS))
     seen = await game.see(6)
     assert (len(seen.rack), seen.pool_count) == (14, 160 - 6 * 14)
     assert sorted(seen.turn_order) == [1, 2, 3, 4, 5, 6]
@@ -467,7 +467,7 @@ async def test_six_players_use_three_copies_and_four_jokers(client: Client) -> N
 
 
 async def test_a_game_has_one_joker_for_each_player_at_the_deal(client: Client) -> None:
-    rules = ruleset_pb2.Ruleset(geometry_jokers=0, geometry_jokers_per_player=1, deal_fixed_jokers=1)
+    rules = game_rules(geometry_jokers=0, geometry_jokers_per_player=1, deal_fixed_jokers=1)
     game = await client.new_game(PLAYERS, ruleset=rules)
     for seat in (1, 2, 3):
         seen = await game.see(seat)
@@ -509,9 +509,9 @@ async def test_a_declared_joker_face_stays_on_the_table_and_is_visible(client: C
 
 
 async def test_a_meld_is_returned_in_its_canonical_order(client: Client) -> None:
-    rules = ruleset_pb2.Ruleset(meld_order=ruleset_pb2.MELD_ORDER_CANONICALISE)
+    rules = game_rules(meld_order=ruleset_pb2.MELD_ORDER_CANONICALISE)
     sent = [meld_pb2.Meld(tiles=tiles_of("R12 R13 J"))]
-    answer = await client.validation.ValidateMelds(vs.ValidateMeldsRequest(ruleset=rules, melds=sent))
+    answer = await client.validation.ValidateMelds(vs.ValidateMeldsRequest(ruleset=rules.melding, melds=sent))
     assert list(answer.melds[0].tiles) == tiles_of("J R12 R13")
     assert not answer.melds[0].violations
 
@@ -523,15 +523,15 @@ async def test_every_preset_is_listed_and_its_games_are_created(client: Client) 
     listed = (await client.validation.ListRulesets(vs.ListRulesetsRequest())).rulesets
     assert [named.name for named in listed] == [preset.name for preset in PRESETS]
     for named, (preset, rules) in zip(listed, PRESETS.items(), strict=True):
-        assert rulesets.ruleset(named.ruleset) == rules
+        assert rulesets.ruleset(named.ruleset.melding) == rules
         assert (named.title, named.summary, named.source) == astuple(PRESET_TEXTS[preset])
-        for sent in (named.ruleset, ruleset_pb2.Ruleset(preset=named.ruleset.preset)):
+        for sent in (named.ruleset, game_rules(preset=named.ruleset.melding.preset)):
             created = await client.games.CreateGame(gs.CreateGameRequest(ruleset=sent))
             assert created.game.ruleset == named.ruleset
 
 
 async def test_validation_runs_no_search_for_rulesets_that_search_in_games(client: Client) -> None:
-    rules = ruleset_pb2.Ruleset(preset=ruleset_pb2.PRESET_MSO_2019)
+    rules = melding_rules(preset=ruleset_pb2.PRESET_MSO_2019)
     rack = tiles_of("R11 R12 R13")
     turn = vs.ValidateTurnRequest(
         ruleset=rules, rack=rack, table_after=meld_pb2.Table(melds=[meld_pb2.Meld(tiles=rack)]), has_melded=False
@@ -545,24 +545,24 @@ async def test_validation_runs_no_search_for_rulesets_that_search_in_games(clien
 
 
 async def test_joker_retrieval_same_meld_defaults_by_retrieval_mode(client: Client) -> None:
-    locked = ruleset_pb2.Ruleset(joker_retrieval_mode=ruleset_pb2.JOKER_RETRIEVAL_MODE_LOCKED)
+    locked = game_rules(joker_retrieval_mode=ruleset_pb2.JOKER_RETRIEVAL_MODE_LOCKED)
     created = await client.games.CreateGame(gs.CreateGameRequest(ruleset=locked))
-    assert created.game.ruleset.joker_retrieval_same_meld == ruleset_pb2.JOKER_RETRIEVAL_SAME_MELD_FORBIDDEN
-    locked.joker_retrieval_same_meld = ruleset_pb2.JOKER_RETRIEVAL_SAME_MELD_ALLOWED
+    assert created.game.ruleset.melding.joker_retrieval.same_meld == ruleset_pb2.JOKER_RETRIEVAL_SAME_MELD_FORBIDDEN
+    locked.melding.joker_retrieval.same_meld = ruleset_pb2.JOKER_RETRIEVAL_SAME_MELD_ALLOWED
     created = await client.games.CreateGame(gs.CreateGameRequest(ruleset=locked))
-    assert created.game.ruleset.joker_retrieval_same_meld == ruleset_pb2.JOKER_RETRIEVAL_SAME_MELD_ALLOWED
+    assert created.game.ruleset.melding.joker_retrieval.same_meld == ruleset_pb2.JOKER_RETRIEVAL_SAME_MELD_ALLOWED
 
 
 async def test_boolean_options_are_used_as_sent(client: Client) -> None:
-    rules = ruleset_pb2.Ruleset(jokers_may_lead=False, jokers_beyond_physical=False)
-    created = (await client.games.CreateGame(gs.CreateGameRequest(ruleset=rules))).game.ruleset
-    assert (created.jokers_may_lead, created.jokers_beyond_physical) == (False, False)
-    assert created.HasField("jokers_may_lead")
-    assert created.initial_meld_voluntary_delay
+    rules = game_rules(jokers_may_lead=False, jokers_beyond_physical=False)
+    created = (await client.games.CreateGame(gs.CreateGameRequest(ruleset=rules))).game.ruleset.melding
+    assert (created.melds.jokers_may_lead, created.melds.jokers_beyond_physical) == (False, False)
+    assert created.melds.HasField("jokers_may_lead")
+    assert created.initial_meld.voluntary_delay
 
 
 async def test_every_problem_of_a_ruleset_is_reported(client: Client) -> None:
-    rules = ruleset_pb2.Ruleset(
+    rules = game_rules(
         penalty_tiles=15,
         joker_retrieval_end_of_run_free=True,
         teams=ruleset_pb2.TEAMS_PAIRS,

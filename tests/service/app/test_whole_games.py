@@ -15,6 +15,7 @@ from service.storage.stored_events import encode_change
 from support.grpc_play import Fleet, history, lost_or_doubled, play_game
 from support.harness import FakeClock, GameAtHand, redis_store, running_server
 from support.soak import few_of
+from tools.games import game_rules
 
 pytestmark = pytest.mark.slow
 
@@ -24,29 +25,27 @@ CHUNKS = 4
 MANY_CHUNKS = 40
 """As many are played by `make soak`."""
 VARIANTS = {
-    "River": ruleset_pb2.Ruleset(turn_draw=ruleset_pb2.TURN_DRAW_TWO_RIVER),
-    "play after draw": ruleset_pb2.Ruleset(turn_play_after_draw=ruleset_pb2.TURN_PLAY_AFTER_DRAW_OTHER_TILES),
-    "penalties": ruleset_pb2.Ruleset(
+    "River": game_rules(turn_draw=ruleset_pb2.TURN_DRAW_TWO_RIVER),
+    "play after draw": game_rules(turn_play_after_draw=ruleset_pb2.TURN_PLAY_AFTER_DRAW_OTHER_TILES),
+    "penalties": game_rules(
         turn_invalid_submission=ruleset_pb2.TURN_INVALID_SUBMISSION_PENALISE,
         win_call=ruleset_pb2.WIN_CALL_REQUIRED,
     ),
-    "claims": ruleset_pb2.Ruleset(
-        turn_invalid_submission=ruleset_pb2.TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM
-    ),
-    "last chance": ruleset_pb2.Ruleset(preset=ruleset_pb2.PRESET_JUMBO_DE),
-    "locked jokers": ruleset_pb2.Ruleset(preset=ruleset_pb2.PRESET_GUIDE_A),
-    "six colors": ruleset_pb2.Ruleset(geometry_colors=6, geometry_jokers_per_player=1, geometry_jokers=0),
-    "INTL_OFFICIAL": ruleset_pb2.Ruleset(preset=ruleset_pb2.PRESET_INTL_OFFICIAL),
-    "MSO_2019": ruleset_pb2.Ruleset(preset=ruleset_pb2.PRESET_MSO_2019),
-    "must play": ruleset_pb2.Ruleset(
+    "claims": game_rules(turn_invalid_submission=ruleset_pb2.TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM),
+    "last chance": game_rules(preset=ruleset_pb2.PRESET_JUMBO_DE),
+    "locked jokers": game_rules(preset=ruleset_pb2.PRESET_GUIDE_A),
+    "six colors": game_rules(geometry_colors=6, geometry_jokers_per_player=1, geometry_jokers=0),
+    "INTL_OFFICIAL": game_rules(preset=ruleset_pb2.PRESET_INTL_OFFICIAL),
+    "MSO_2019": game_rules(preset=ruleset_pb2.PRESET_MSO_2019),
+    "must play": game_rules(
         turn_voluntary_draw=ruleset_pb2.TURN_VOLUNTARY_DRAW_ONLY_IF_NO_PLAY,
         pool_empty_stuck_test=ruleset_pb2.POOL_EMPTY_STUCK_TEST_EXACT,
         deal_hand_size=20,
     ),
-    "until playable": ruleset_pb2.Ruleset(
+    "until playable": game_rules(
         turn_draw=ruleset_pb2.TURN_DRAW_UNTIL_PLAYABLE, pool_empty_stuck_test=ruleset_pb2.POOL_EMPTY_STUCK_TEST_BOTH
     ),
-    "empty pool": ruleset_pb2.Ruleset(pool_empty_mode=ruleset_pb2.POOL_EMPTY_MODE_END_IMMEDIATELY),
+    "empty pool": game_rules(pool_empty_mode=ruleset_pb2.POOL_EMPTY_MODE_END_IMMEDIATELY),
 }
 SEEN = {
     "River": {"river_tile_laid"},
@@ -99,7 +98,7 @@ async def test_games_of_each_variant_end_and_show_players_only_their_own_tiles(r
             if number >= GAMES_LEAST and SEEN.get(variant, set()) <= kinds:
                 break
             rng = random.Random(f"{variant} {number}")
-            players = min(2 + number % 3, ruleset(VARIANTS[variant]).players_max)
+            players = min(2 + number % 3, ruleset(VARIANTS[variant].melding).players_max)
             game = await client.new_game(players=players, ruleset=VARIANTS[variant])
             played = await play_game(Fleet([client], rng), game, rng)
             assert played.final.state == game_pb2.GAME_STATE_FINISHED

@@ -343,7 +343,7 @@ async def test_a_stream_keeps_its_ruleset_until_a_turn_states_another(both: Both
     """SlowCalls answers every other turn, which is an initial meld."""
     initial = [vs.ValidateTurnRequest.FromString(turn) for turn in (QUICK, TURN) * 4]
     for place, points in ((0, 0), (3, 40), (4, 30), (7, 0)):
-        initial[place].ruleset.initial_meld_threshold = points
+        initial[place].ruleset.initial_meld.threshold = points
     messages = [stream_request(turn.SerializeToString(), str(place)) for place, turn in enumerate(initial)]
     main, validation = [await end_of_stream(caller, messages) for caller in (both.main, both.validation)]
     assert main == validation

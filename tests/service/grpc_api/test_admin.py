@@ -47,7 +47,7 @@ from support.harness import (
 from support.operator import Operated, admin_at, changes, operated, traces_of
 from support.random_play import random_changes
 from support.stores import STORES_AND_CLUSTER, running_store
-from tools.games import options
+from tools.games import game_rules, options
 
 pytestmark = pytest.mark.slow
 
@@ -115,7 +115,7 @@ async def test_the_operator_sees_everything_of_a_game(house: Operated) -> None:
 
 
 async def test_the_operator_sees_offered_tiles_and_join_codes(house: Operated) -> None:
-    river = ruleset_pb2.Ruleset(turn_draw=ruleset_pb2.TURN_DRAW_TWO_RIVER)
+    river = game_rules(turn_draw=ruleset_pb2.TURN_DRAW_TWO_RIVER)
     game = await house.client.new_game(ruleset=river)
     answer = await game.draw()
     full = (await house.admin.GetGame(pb.GetGameRequest(game_id=game.game_id))).game

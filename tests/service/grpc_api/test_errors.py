@@ -40,6 +40,7 @@ from engine.melding.melds import Meld
 from engine.melding.play import Play
 from engine.melding.round import Choosing, Drawn, Open, ShownPlay, Step
 from engine.melding.ruleset import (
+    OPTIONS,
     SABRA,
     MatchEnd,
     PoolEmptyPass,
@@ -109,7 +110,7 @@ from support.harness import (
 )
 from support.rpcs import MUTATING, OF_A_SEAT, USUAL, as_usual, new_message, usual_request
 from support.scripted_worker import Script
-from tools.games import options
+from tools.games import game_rules, melding_rules, options
 from tools.redis_servers import RedisServer
 
 pytestmark = [pytest.mark.usefixtures("all_rights"), pytest.mark.slow]
@@ -915,34 +916,38 @@ async def _(stage: Stage, rpc: str) -> Ask:
 
 
 RULESETS = {
-    "OPTION_UNKNOWN": (ruleset_pb2.Ruleset(run_wrap=99), ["ruleset.run_wrap"]),  # type: ignore[arg-type]  # unknown
-    "OPTION_VALUE_INVALID": (ruleset_pb2.Ruleset(geometry_jokers=9), ["ruleset.geometry_jokers"]),
+    "OPTION_UNKNOWN": (game_rules(run_wrap=99), ["melds.run_wrap"]),
+    "OPTION_VALUE_INVALID": (game_rules(geometry_jokers=9), ["tiles.jokers"]),
     "OPTIONS_CONFLICT": (
-        ruleset_pb2.Ruleset(players_min=4, players_max=3),
-        ["ruleset.players_min", "ruleset.players_max"],
+        game_rules(players_min=4, players_max=3),
+        ["deal.players_min", "deal.players_max"],
     ),
     "INSUFFICIENT_TILES": (
-        ruleset_pb2.Ruleset(players_max=6, deal_hand_size=18),
-        ["ruleset.deal_hand_size", "ruleset.players_max"],
+        game_rules(players_max=6, deal_hand_size=18),
+        ["deal.hand_size", "deal.players_max"],
     ),
 }
 
 
 def with_ruleset(reason: str) -> Preparation:
-    rules, fields = RULESETS[reason]
+    rules, options = RULESETS[reason]
+    fields = [f"ruleset.{option}" for option in options]
+    of_game = [f"ruleset.melding.{option}" for option in options]
 
     async def prepare(_stage: Stage, rpc: str) -> Ask:
         if rpc == "StreamValidateTurns":
-            turn = vs.ValidateTurnRequest(ruleset=rules, has_melded=True)
+            turn = vs.ValidateTurnRequest(ruleset=rules.melding, has_melded=True)
             return Ask(vs.StreamValidateTurnsRequest(turn=turn), fields=[f"turn.{field}" for field in fields])
         if rpc in WITH_RECORD:
             request = new_message(rpc, record=record_pb2.GameRecord(ruleset=rules))
-            return Ask(request, fields=[f"record.{field}" for field in fields])
+            return Ask(request, fields=[f"record.{field}" for field in of_game])
         if rpc in {"SuggestTurn", "HasLegalTurn"}:
-            request, prefix = position_message(rpc, an.Position(ruleset=rules, has_melded=True))
+            request, prefix = position_message(rpc, an.Position(ruleset=rules.melding, has_melded=True))
             return Ask(request, fields=[prefix + field for field in fields])
+        if rpc not in CREATING:
+            return Ask(new_message(rpc, ruleset=rules.melding), fields=fields)
         named = {"name": "Cleo"} if rpc == "JoinOrCreateGame" else {}
-        return Ask(new_message(rpc, ruleset=rules, **named), fields=fields)
+        return Ask(new_message(rpc, ruleset=rules, **named), fields=of_game)
 
     prepare.__name__ = "ruleset"
     return prepare
@@ -980,7 +985,9 @@ for _reason in SETTINGS:
 
 @case("OPTION_UNKNOWN", "CreateGame", "ValidateMelds", "ScoreRound", "ValidateTurn", "BatchValidateTurns")
 async def _unknown_option(_stage: Stage, rpc: str) -> Ask:
-    rules = ruleset_pb2.Ruleset.FromString(b"\xf8\x3f\x01")  # field 1023
+    rules: Message = ruleset_pb2.MeldingRuleset.FromString(b"\xf8\x3f\x01")  # field 1023
+    if rpc == "CreateGame":
+        rules = ruleset_pb2.Ruleset.FromString(rules.SerializeToString())
     return Ask(new_message(rpc, ruleset=rules), fields=["ruleset"])
 
 
@@ -1249,7 +1256,7 @@ async def _laid(stage: Stage, rpc: str) -> Ask:
     return Ask(request, stage.game.as_seat(1), ["lay_on_river.tile"])
 
 
-RIVER_MESSAGE = ruleset_pb2.Ruleset(turn_draw=ruleset_pb2.TURN_DRAW_TWO_RIVER)
+RIVER_MESSAGE = melding_rules(turn_draw=ruleset_pb2.TURN_DRAW_TWO_RIVER)
 
 
 @case("TILE_UNKNOWN", *JUDGING)
@@ -1344,7 +1351,7 @@ async def _melded_or_not(_stage: Stage, rpc: str) -> Ask:
 
 @case("POSITION_IMPOSSIBLE", "ScoreRound")
 async def _three_in_pairs(_stage: Stage, _rpc: str) -> Ask:
-    rules = ruleset_pb2.Ruleset(teams=ruleset_pb2.TEAMS_PAIRS, players_min=4)
+    rules = melding_rules(teams=ruleset_pb2.TEAMS_PAIRS, players_min=4)
     racks = [vs.RackToScore(seat=seat, rack=as_tiles([seat])) for seat in (1, 2, 3)]
     return Ask(vs.ScoreRoundRequest(ruleset=rules, racks=racks), fields=["racks"])
 
@@ -1363,7 +1370,7 @@ async def _two_empty_racks(_stage: Stage, _rpc: str) -> Ask:
 
 @case("DUPLICATE_REQUEST", "CreateGame")
 async def _(stage: Stage, _rpc: str) -> Ask:
-    changed = ruleset_pb2.Ruleset(players_max=3)
+    changed = game_rules(players_max=3)
     return Ask(gs.CreateGameRequest(ruleset=changed, request_id=stage.creation.request_id))
 
 
@@ -1932,18 +1939,18 @@ async def test_a_truncated_message_does_not_end_with_a_space(stages: Stages) -> 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_an_error_names_the_first_invalid_fields(stages: Stages) -> None:
     stage = await stages.at(usual)
-    options = ruleset_pb2.Ruleset.DESCRIPTOR.fields
-    numbers = [option.name for option in options if option.type == option.TYPE_UINT32]
-    rules = ruleset_pb2.Ruleset()
-    for name in numbers:
-        setattr(rules, name, 2**32 - 1)
+    numbers = [row for row in OPTIONS.values() if row.stage and type(row.default) is int]
+    rules = game_rules(**{row.name: 2**32 - 1 for row in numbers})
     settings, lengths = room_settings_pb2.RoomSettings(), ("turn_time_limit", "round_pause", "clock_total")
     for name in lengths:
         getattr(settings, name).seconds = 10**9
     request = gs.CreateGameRequest(ruleset=rules, settings=settings)
     refusal = await refusal_of(stage.client, RPCS["CreateGame"], Ask(request))
     named = set(field_violations(refusal))
-    assert named <= {*(f"ruleset.{name}" for name in numbers), *(f"settings.{name}" for name in lengths)}
+    assert named <= {
+        *(".".join(("ruleset.melding", *row.path)) for row in numbers),
+        *(f"settings.{name}" for name in lengths),
+    }
     assert len(named) == 16
     assert size_of(refusal) < METADATA_LIMIT
 
@@ -1959,11 +1966,11 @@ async def test_an_error_in_a_batch_names_the_turn_and_its_ruleset(stages: Stages
     stage = await stages.at(usual)
     turns = [
         vs.ValidateTurnRequest(has_melded=True),
-        vs.ValidateTurnRequest(ruleset=ruleset_pb2.Ruleset(players_min=1), has_melded=True),
+        vs.ValidateTurnRequest(ruleset=melding_rules(players_min=1), has_melded=True),
     ]
     request = vs.BatchValidateTurnsRequest(turns=turns)
     refusal = await refusal_of(stage.client, RPCS["BatchValidateTurns"], Ask(request))
-    assert field_violations(refusal) == ["turns[1].ruleset.players_min"]
+    assert field_violations(refusal) == ["turns[1].ruleset.deal.players_min"]
 
 
 @pytest.mark.asyncio(loop_scope="module")

@@ -71,8 +71,8 @@ def is_required(field: FieldDescriptor) -> bool:
 
 
 def choices(message: Descriptor) -> list[OneofDescriptor]:
-    """Returns the oneofs that the contract states; `optional` makes others."""
-    return [oneof for oneof in message.oneofs if not oneof.name.startswith("_")]
+    """Returns the oneofs of which a member is required; `optional` makes others, and a ruleset has a default."""
+    return [oneof for oneof in message.oneofs if not oneof.name.startswith("_") and message.name != "Ruleset"]
 
 
 def required(message: Descriptor, before: Path = ()) -> Iterator[Path]:

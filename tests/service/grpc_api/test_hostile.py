@@ -3,6 +3,7 @@
 import copy
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import Enum
 
 import grpc
 import grpc.aio
@@ -18,6 +19,7 @@ from grpc_reflection.v1alpha import reflection_pb2
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.melding.ruleset import OPTIONS
 from engine.tiles import JOKER
 from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import (
@@ -57,7 +59,7 @@ from support.harness import (
 )
 from support.rpcs import METHODS, OF_A_SEAT, ROWS, send_raw, usual_request
 from support.stores import STORES
-from tools.games import options
+from tools.games import game_rules, options
 from tools.redis_servers import RedisServer
 
 pytestmark = [pytest.mark.usefixtures("all_rights"), pytest.mark.slow]
@@ -568,7 +570,7 @@ def tile_lists(scene: Scene, numbers: list[int]) -> list[tuple[str, Message, str
     tiles = as_tiles(numbers)
     table = [meld_pb2.Meld(tiles=tiles)]
     declared = [meld_pb2.Meld(declared_faces=tiles)]
-    river = ruleset_pb2.Ruleset(turn_draw=ruleset_pb2.TURN_DRAW_TWO_RIVER)
+    river = game_rules(turn_draw=ruleset_pb2.TURN_DRAW_TWO_RIVER)
     turns = {
         "table_before[0].tiles": vs.ValidateTurnRequest(table_before=meld_pb2.Table(melds=table), has_melded=True),
         "table_after[0].tiles": vs.ValidateTurnRequest(table_after=meld_pb2.Table(melds=table), has_melded=True),
@@ -576,7 +578,7 @@ def tile_lists(scene: Scene, numbers: list[int]) -> list[tuple[str, Message, str
             table_after=meld_pb2.Table(melds=declared), has_melded=True
         ),
         "rack": vs.ValidateTurnRequest(rack=tiles, has_melded=True),
-        "river": vs.ValidateTurnRequest(ruleset=river, river=tiles, has_melded=True),
+        "river": vs.ValidateTurnRequest(ruleset=river.melding, river=tiles, has_melded=True),
     }
     draft = ts.SaveDraftRequest(
         game_id=scene.game.game_id, etag=scene.game.etag, draft=game_pb2.Draft(table=meld_pb2.Table(melds=table))
@@ -597,7 +599,7 @@ def tile_lists(scene: Scene, numbers: list[int]) -> list[tuple[str, Message, str
         "table[0].tiles": an.Position(table=meld_pb2.Table(melds=table), has_melded=True),
         "table[0].declared_faces": an.Position(table=meld_pb2.Table(melds=declared), has_melded=True),
         "rack": an.Position(rack=tiles, has_melded=True),
-        "river": an.Position(ruleset=river, river=tiles, has_melded=True),
+        "river": an.Position(ruleset=river.melding, river=tiles, has_melded=True),
     }
     for place, position in positions.items():
         found.append(("SuggestTurn", an.SuggestTurnRequest(position=position), f"position.{place}"))
@@ -695,13 +697,10 @@ async def test_an_unknown_value_of_an_enum_is_named(scene: Scene, number: int) -
             "objective",
         ),
     ]
-    for option in ruleset_pb2.Ruleset.DESCRIPTOR.fields:
-        if option.enum_type:
-            rules = ruleset_pb2.Ruleset()
-            setattr(rules, option.name, number)
-            requests.append(
-                ("CreateGame", gs.CreateGameRequest(ruleset=rules), "OPTION_UNKNOWN", f"ruleset.{option.name}")
-            )
+    for row in OPTIONS.values():
+        if row.stage and isinstance(row.default, Enum):
+            creation = gs.CreateGameRequest(ruleset=game_rules(**{row.name: number}))
+            requests.append(("CreateGame", creation, "OPTION_UNKNOWN", ".".join(("ruleset.melding", *row.path))))
     for setting in room_settings_pb2.RoomSettings.DESCRIPTOR.fields:
         settings = room_settings_pb2.RoomSettings()
         if setting.enum_type:
@@ -723,9 +722,13 @@ async def test_an_unknown_value_of_an_enum_is_named(scene: Scene, number: int) -
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_an_option_that_the_contract_does_not_know_is_not_ignored(scene: Scene) -> None:
-    rules = ruleset_pb2.Ruleset.FromString(b"\xf8\x3f\x01")  # field 1023
+    unknown = b"\xf8\x3f\x01"  # field 1023
+    rules = ruleset_pb2.MeldingRuleset.FromString(unknown)
+    stage = ruleset_pb2.MeldingRuleset(deal=ruleset_pb2.DealOptions.FromString(unknown))
     requests: list[tuple[str, Message]] = [
-        ("CreateGame", gs.CreateGameRequest(ruleset=rules)),
+        ("CreateGame", gs.CreateGameRequest(ruleset=ruleset_pb2.Ruleset.FromString(unknown))),
+        ("CreateGame", gs.CreateGameRequest(ruleset=ruleset_pb2.Ruleset(melding=rules))),
+        ("ValidateMelds", vs.ValidateMeldsRequest(ruleset=stage)),
         ("ValidateMelds", vs.ValidateMeldsRequest(ruleset=rules)),
         ("ScoreRound", vs.ScoreRoundRequest(ruleset=rules)),
         ("SuggestTurn", an.SuggestTurnRequest(position=an.Position(ruleset=rules, has_melded=True))),

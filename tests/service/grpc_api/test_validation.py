@@ -45,6 +45,7 @@ from support.malformed_protobuf import (
     unknown_fields,
 )
 from support.plays import to_tables
+from tools.games import melding_rules
 
 pytestmark = pytest.mark.slow
 
@@ -123,11 +124,15 @@ def of_message(message: vs.ValidateTurnRequest) -> WireTurn:
     )
 
 
-def options_of(ruleset: ruleset_pb2.Ruleset) -> tuple[bytes, ...]:
-    """The fields of a ruleset, each by itself."""
-    return tuple(
-        ruleset_pb2.Ruleset(**{option.name: value}).SerializeToString() for option, value in ruleset.ListFields()
-    )
+def options_of(ruleset: ruleset_pb2.MeldingRuleset) -> tuple[bytes, ...]:
+    """The options of a ruleset, each by itself."""
+    return tuple(alone.SerializeToString() for alone in _alone(ruleset))
+
+
+def _alone(message: Message) -> Iterator[Message]:
+    for field, value in message.ListFields():
+        for option in _alone(value) if field.message_type else (value,):
+            yield type(message)(**{field.name: option})
 
 
 def of_meld(meld: meld_pb2.Meld) -> WireMeld:
@@ -136,7 +141,7 @@ def of_meld(meld: meld_pb2.Meld) -> WireMeld:
 
 def of_play(play: Play, preset: Preset) -> WireTurn:
     """A turn of a preset, the melds of its table with their kinds."""
-    ruleset = ruleset_pb2.Ruleset(initial_meld_threshold=play.ruleset.initial_meld_threshold)
+    ruleset = melding_rules(initial_meld_threshold=play.ruleset.initial_meld_threshold)
     ruleset.preset = ruleset_pb2.Preset.Value(f"PRESET_{preset.name}")
     return WireTurn(
         ruleset=options_of(ruleset),

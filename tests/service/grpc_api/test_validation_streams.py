@@ -5,9 +5,10 @@ import asyncio
 import grpc.aio
 import pytest
 
-from rummikub.v1 import error_reason_pb2, meld_pb2, ruleset_pb2, tile_pb2
+from rummikub.v1 import error_reason_pb2, meld_pb2, tile_pb2
 from rummikub.v1 import validation_service_pb2 as vs
 from support.harness import error_info, field_violations, memory_store, running_server, server_settings
+from tools.games import melding_rules
 
 RUN = meld_pb2.Meld(tiles=[tile_pb2.TILE_RED_3, tile_pb2.TILE_RED_4, tile_pb2.TILE_RED_5])
 
@@ -16,7 +17,7 @@ def asked(correlation_id: str, threshold: int | None = None) -> vs.StreamValidat
     """An initial meld of 12 points, with the threshold stated or not."""
     turn = vs.ValidateTurnRequest(table_after=meld_pb2.Table(melds=[RUN]), rack=RUN.tiles, has_melded=False)
     if threshold is not None:
-        turn.ruleset.CopyFrom(ruleset_pb2.Ruleset(initial_meld_threshold=threshold))
+        turn.ruleset.CopyFrom(melding_rules(initial_meld_threshold=threshold))
     return vs.StreamValidateTurnsRequest(turn=turn, correlation_id=correlation_id)
 
 

@@ -1,6 +1,7 @@
 /** Questions about the game: hints of a tier, and explanations of plays step by step. */
 import { Existence, HintTier, type Rummikub, type Suggestion, toMelds } from "rummikub-client";
 import { t, tilesList } from "../i18n/index.js";
+import { meldingOf } from "../model/turn.js";
 import type { Acting } from "./acting.js";
 import type { SessionStore } from "./session-state.js";
 
@@ -36,7 +37,7 @@ export class Hints {
   /** Explains the last play of the table step by step. */
   async explainLastPlay(name: string): Promise<void> {
     const { lastPlay } = this.#state.value;
-    const { ruleset } = this.#state.game;
+    const ruleset = meldingOf(this.#state.game);
     if (lastPlay === undefined) return;
     const { before, after, pulled } = lastPlay;
     await this.#acting.act(async () => {

@@ -33,8 +33,13 @@ export interface NewGame {
   readonly hasRiver: boolean;
   readonly showsDrafts: boolean;
   readonly isPublic: boolean;
-  /** Further options by their names in the contract, such as `dealHandSize`. */
+  /** Further options by their names in the contract, such as `deal.handSize` or `hints`. */
   readonly options: Readonly<Record<string, number | boolean>>;
+}
+
+/** Returns whether a setting is a length of time. */
+function isLength(setting: string): boolean {
+  return RoomSettingsSchema.fields.some(({ localName, fieldKind }) => localName === setting && fieldKind === "message");
 }
 
 /** Returns the ruleset and the settings of a new game: the preset and the options that differ from it. */
@@ -44,19 +49,22 @@ export function rulesOf(wanted: Omit<NewGame, "name" | "bots" | "level" | "isPub
 } {
   const options: Record<string, number | boolean> = {
     ...(wanted.turnSeconds !== undefined && { turnTimeLimit: wanted.turnSeconds }),
-    ...(wanted.rounds > 1 && { matchEnd: MatchEnd.FIXED_ROUNDS, matchRounds: wanted.rounds }),
-    ...(wanted.hasRiver && { turnDraw: TurnDraw.TWO_RIVER }),
+    ...(wanted.rounds > 1 && {
+      "gameEnd.matchEnd": MatchEnd.FIXED_ROUNDS,
+      "gameEnd.matchRounds": wanted.rounds,
+    }),
+    ...(wanted.hasRiver && { "turn.draw": TurnDraw.TWO_RIVER }),
     ...(wanted.showsDrafts && { draftVisibility: DraftVisibility.EVERYONE }),
     ...wanted.options,
   };
   const settings: Record<string, unknown> = {};
-  for (const { localName, fieldKind } of RoomSettingsSchema.fields) {
-    const { [localName]: value } = options;
-    if (value === undefined) continue;
-    settings[localName] = fieldKind === "message" ? { seconds: BigInt(value) } : value;
-    delete options[localName];
+  const stages: Record<string, Record<string, number | boolean>> = {};
+  for (const [path, value] of Object.entries(options)) {
+    const [stage = "", option] = path.split(".");
+    if (option !== undefined) stages[stage] = { ...stages[stage], [option]: value };
+    else settings[path] = isLength(path) ? { seconds: BigInt(value) } : value;
   }
-  return { ruleset: { preset: wanted.preset, ...options }, settings };
+  return { ruleset: { game: { case: "melding", value: { preset: wanted.preset, ...stages } } }, settings };
 }
 
 /**

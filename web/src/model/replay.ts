@@ -9,6 +9,7 @@ import {
   TurnDraw,
 } from "rummikub-client";
 import { without } from "./tiles.js";
+import { meldingOf } from "./turn.js";
 
 export interface Frame {
   /** The move's index in the record. */
@@ -46,7 +47,7 @@ const START: Position = {
 
 /** Returns a frame for each move of a record that was checked by ImportRecord or exported by the service. */
 export function framesOf(record: GameRecord): Frame[] {
-  const hasRiver = record.ruleset?.turnDraw === TurnDraw.TWO_RIVER;
+  const hasRiver = meldingOf(record)?.turn?.draw === TurnDraw.TWO_RIVER;
   let position = START;
   return record.moves.map((move, index) => {
     const before = position;

@@ -3,7 +3,9 @@ import {
   DealThreePairsReshuffle,
   type Game,
   GameState,
+  type MeldingRuleset,
   type Player,
+  type Ruleset,
   Tile,
   toMelds,
   TurnPlayAfterDraw,
@@ -28,12 +30,18 @@ export interface Choices {
   readonly mustCall: boolean;
 }
 
+/** Returns the rules of a game, or of what else has them; undefined where they are not known. */
+export function meldingOf({ ruleset }: { readonly ruleset?: Ruleset | undefined }): MeldingRuleset | undefined {
+  return ruleset?.game.value;
+}
+
 export function playerOf(game: Game, seat: number): Player | undefined {
   return game.players.find((player) => player.seat === seat);
 }
 
 export function choices(game: Game): Choices {
-  const { turn, seat, ruleset, river, rack, state } = game;
+  const { turn, seat, river, rack, state } = game;
+  const ruleset = meldingOf(game);
   const me = playerOf(game, seat);
   const isPlaying = state === GameState.PLAYING && me !== undefined && !me.resigned;
   const isMine = isPlaying && turn?.seat === seat;
@@ -49,20 +57,21 @@ export function choices(game: Game): Choices {
       isPlaying && !isMine && shown !== undefined && shown.againstSeat === 0 && !shown.claimSeats.includes(seat),
     mayRedeal:
       isPlaying &&
-      ruleset?.dealThreePairsReshuffle === DealThreePairsReshuffle.ON_REQUEST &&
+      ruleset?.deal?.threePairsReshuffle === DealThreePairsReshuffle.ON_REQUEST &&
       (game.table?.melds.length ?? 0) === 0 &&
       pairs(rack) >= 3,
     mayReturn: isPlaying && me.isAbsent,
-    mustCall: ruleset?.winCall === WinCall.REQUIRED,
+    mustCall: ruleset?.turn?.winCall === WinCall.REQUIRED,
   };
 }
 
 /** Returns the request of ValidateTurn for an arrangement of the caller's turn. */
 export function turnToJudge(game: Game, arrangement: Arrangement) {
   const drawn = game.turn?.step === TurnStep.DRAWN ? game.turn.tilesDrawn.at(-1) : undefined;
-  const otherTilesOnly = game.ruleset?.turnPlayAfterDraw === TurnPlayAfterDraw.OTHER_TILES;
+  const ruleset = meldingOf(game);
+  const otherTilesOnly = ruleset?.turn?.playAfterDraw === TurnPlayAfterDraw.OTHER_TILES;
   return {
-    ...(game.ruleset && { ruleset: game.ruleset }),
+    ...(ruleset && { ruleset }),
     tableBefore: { melds: toMelds(game.table?.melds ?? []) },
     tableAfter: { melds: tableOf(arrangement) },
     rack: game.rack,

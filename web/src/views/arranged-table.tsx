@@ -9,7 +9,7 @@ import { t, tilesList, tileText, violationText } from "../i18n/index.js";
 import type { ArrangedMeld, Target } from "../model/arrangement.js";
 import type { MeldMark } from "../model/marks.js";
 import { faceOf, tileOf, without } from "../model/tiles.js";
-import { choices, playerOf } from "../model/turn.js";
+import { choices, meldingOf, playerOf } from "../model/turn.js";
 import { MovableTile, StaticTable } from "./tile.js";
 
 /** The tile that Tab reaches, of the table and of the rack each: the one that had the focus last. */
@@ -214,7 +214,7 @@ function NewMeld({ mark, onPlace }: { mark: MeldMark | undefined; onPlace: () =>
 /** Whether the rules may want to know what jokers stand for, or one numbered tile and jokers fit both kinds. */
 function mayNeedDeclaration(tiles: readonly Tile[], arranging: Arranging): boolean {
   const jokers = tiles.filter((tile) => tile === Tile.JOKER).length;
-  const isByPlace = arranging.state.value.game?.ruleset?.jokersDeclaration === JokersDeclaration.POSITIONAL;
+  const isByPlace = meldingOf(arranging.state.value.game ?? {})?.melds?.jokersDeclaration === JokersDeclaration.POSITIONAL;
   return jokers > 0 && (!isByPlace || tiles.length - jokers === 1);
 }
 
@@ -222,7 +222,7 @@ function mayNeedDeclaration(tiles: readonly Tile[], arranging: Arranging): boole
 function Declaration({ meld, arranging }: { meld: ArrangedMeld; arranging: Arranging }) {
   const jokers = meld.pieces.filter(({ tile }) => tile === Tile.JOKER).length;
   const faces = meld.pieces.flatMap(({ tile }) => faceOf(tile) ?? []);
-  const colors = arranging.state.value.game?.ruleset?.geometryColors ?? 4;
+  const colors = meldingOf(arranging.state.value.game ?? {})?.tiles?.colors ?? 4;
   const [value] = faces.map((face) => face.value);
   const missing =
     value === undefined

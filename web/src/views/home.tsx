@@ -5,6 +5,7 @@ import { createGame, joinAnyGame, joinGame, listGames, listOwnGames, listRuleset
 import { go } from "../control/router.js";
 import { errorText, t } from "../i18n/index.js";
 import { AllOptions } from "./options.js";
+import { meldingOf } from "../model/turn.js";
 
 const NAME = "rummikub.name";
 const SECONDS = [30, 60, 120, 300];
@@ -85,8 +86,8 @@ function CreateForm({ name, isBusy, enter, onProblem }: FormProps & { onProblem:
   useEffect(() => {
     listRulesets().then(setRulesets, onProblem);
   }, []);
-  const chosen = rulesets.find(({ ruleset }) => ruleset?.preset === preset);
-  const playersMax = chosen?.ruleset?.playersMax ?? 4;
+  const chosen = rulesets.find((named) => meldingOf(named)?.preset === preset);
+  const playersMax = meldingOf(chosen ?? {})?.deal?.playersMax ?? 4;
   const wanted = {
     name: name.trim() || t("player"),
     preset,
@@ -112,9 +113,9 @@ function CreateForm({ name, isBusy, enter, onProblem }: FormProps & { onProblem:
           {t("rules")}
           <select value={preset} onChange={(e) => setPreset(Number(e.currentTarget.value))}>
             {rulesets.length === 0 && <option value={Preset.SABRA}>Sabra</option>}
-            {rulesets.map(({ ruleset, title }) => (
-              <option key={title} value={ruleset?.preset}>
-                {title}
+            {rulesets.map((named) => (
+              <option key={named.title} value={meldingOf(named)?.preset}>
+                {named.title}
               </option>
             ))}
           </select>
@@ -334,7 +335,7 @@ function GameList({ games, action }: { games: GameSummary[]; action: (game: Game
           <span>
             {game.playerNames.join(", ") || "–"}{" "}
             <small class="help">
-              {Preset[game.ruleset?.preset ?? 0]} {game.seatsTaken}/{game.playersMax}
+              {Preset[meldingOf(game)?.preset ?? 0]} {game.seatsTaken}/{game.playersMax}
             </small>
           </span>
           {action(game)}

@@ -3,7 +3,7 @@ import { AbortBy, type Game, GameState } from "rummikub-client";
 import { useState } from "preact/hooks";
 import type { Acting } from "../control/acting.js";
 import { t } from "../i18n/index.js";
-import { playerOf } from "../model/turn.js";
+import { meldingOf, playerOf } from "../model/turn.js";
 
 type Question = { text: string; act: () => Promise<void> };
 
@@ -26,7 +26,7 @@ export function Menu({ game, acting }: { game: Game; acting: Acting }) {
       </button>
       {isOpen && question === undefined && (
         <span class="menu-list">
-          <span class="help">{t("initialMeld", { points: game.ruleset?.initialMeldThreshold ?? 30 })}</span>
+          <span class="help">{t("initialMeld", { points: meldingOf(game)?.initialMeld?.threshold ?? 30 })}</span>
           <button type="button" onClick={() => setQuestion({ text: t("resignSure"), act: () => acting.resign() })}>
             {t("resign")}
           </button>

@@ -1,8 +1,9 @@
 /** All options of a ruleset and the settings of a room, made from the contract's descriptors: a new one appears by itself. */
 import { ScalarType, type DescField } from "@bufbuild/protobuf";
 import type { Duration } from "@bufbuild/protobuf/wkt";
-import { type NamedRuleset, RoomSettingsSchema, RulesetSchema } from "rummikub-client";
+import { MeldingRulesetSchema, type NamedRuleset, RoomSettingsSchema } from "rummikub-client";
 import { t } from "../i18n/index.js";
+import { meldingOf } from "../model/turn.js";
 
 type Options = Readonly<Record<string, number | boolean>>;
 
@@ -20,28 +21,42 @@ export function AllOptions(props: {
     <>
       <p class="help">{t("allOptionsHelp")}</p>
       <div class="options">
-        {[...RulesetSchema.fields, ...RoomSettingsSchema.fields]
-          .filter(({ name }) => name !== "preset")
-          .map((field) => (
-            <label key={field.name} class="field">
-              <code>{field.name}</code>
-              <OptionInput
-                field={field}
-                value={options[field.localName]}
-                base={baseOf(field, base)}
-                onChange={(value) => set(field.localName, value)}
-              />
-            </label>
-          ))}
+        {OPTIONS.map(({ field, stage }) => (
+          <label key={path(field.name, stage?.name)} class="field">
+            <code>{path(field.name, stage?.name)}</code>
+            <OptionInput
+              field={field}
+              value={options[path(field.localName, stage?.localName)]}
+              base={baseOf(field, stage, base)}
+              onChange={(value) => set(path(field.localName, stage?.localName), value)}
+            />
+          </label>
+        ))}
       </div>
     </>
   );
 }
 
+interface Option {
+  readonly field: DescField;
+  /** The field of the ruleset that has it; undefined for a setting of the room. */
+  readonly stage?: DescField;
+}
+
+const OPTIONS: readonly Option[] = [
+  ...MeldingRulesetSchema.fields.flatMap((stage) => stage.message?.fields.map((field) => ({ field, stage })) ?? []),
+  ...RoomSettingsSchema.fields.map((field) => ({ field })),
+];
+
+function path(name: string, stage: string | undefined): string {
+  return stage === undefined ? name : `${stage}.${name}`;
+}
+
 /** Returns the value of an option under a preset; of a length of time its seconds. */
-function baseOf(field: DescField, base: NamedRuleset | undefined): unknown {
-  const message = field.parent.typeName === RulesetSchema.typeName ? base?.ruleset : base?.settings;
-  const value = (message as Record<string, unknown> | undefined)?.[field.localName];
+function baseOf(field: DescField, stage: DescField | undefined, base: NamedRuleset | undefined): unknown {
+  const part = (message: unknown, name: string) => (message as Record<string, unknown> | undefined)?.[name];
+  const message = stage === undefined ? base?.settings : part(meldingOf(base ?? {}), stage.localName);
+  const value = part(message, field.localName);
   return field.fieldKind === "message" ? (value as Duration | undefined)?.seconds : value;
 }
 

@@ -3,6 +3,7 @@ import { BotLevel, type Game, type Player, Teams } from "rummikub-client";
 import { t } from "../i18n/index.js";
 import { clockText, type ServerClock } from "../model/clock.js";
 import { Countdown } from "./clock.js";
+import { meldingOf } from "../model/turn.js";
 
 export function PlayerName({ player, isMe }: { player: Player; isMe: boolean }) {
   const level = { [BotLevel.EASY]: t("easy"), [BotLevel.MEDIUM]: t("medium"), [BotLevel.HARD]: t("hard") } as Record<
@@ -69,7 +70,7 @@ function PlayerCard({ player, game, clock, onWarning }: PlayersProps & { player:
           <span class="hidden">{player.hasMelded ? t("melded") : t("notMelded")}</span>
         </span>
         {game.rounds.length > 0 && <span class="badge">{t("points", { points: player.totalPoints })}</span>}
-        {game.ruleset?.teams === Teams.PAIRS && (
+        {meldingOf(game)?.deal?.teams === Teams.PAIRS && (
           <span class="badge">{t("team", { team: player.seat % 2 === 1 ? "A" : "B" })}</span>
         )}
         {player.timeLeft && !hasTurn && (

@@ -15,6 +15,7 @@ import { type Frame, framesOf } from "../model/replay.js";
 import { compareTiles } from "../model/tiles.js";
 import { Stepper } from "./stepper.js";
 import { StaticTable, StaticTile } from "./tile.js";
+import { meldingOf } from "../model/turn.js";
 
 const MOVE_TEXTS: { readonly [kind in MoveKind]?: Key } = {
   [MoveKind.DEAL]: "mvDeal",
@@ -270,8 +271,9 @@ function Explained({ frame, record, name }: { frame: Frame; record: GameRecord; 
   useEffect(() => setSteps(undefined), [frame]);
   if (frame.played.length === 0) return null;
   const ask = async () => {
+    const ruleset = meldingOf(record);
     const answer = await service.analysis.explainTurn({
-      ...(record.ruleset && { ruleset: record.ruleset }),
+      ...(ruleset && { ruleset }),
       tableBefore: { melds: [...frame.tableBefore] },
       tableAfter: { melds: [...frame.table] },
       pulled: [...frame.pulled],

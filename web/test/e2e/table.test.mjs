@@ -21,9 +21,9 @@ import {
   tilesOf,
 } from "./support.mjs";
 
-const QUICK = { deal_hand_size: 7, initial_meld_threshold: 0, turn_time_limit: 0 };
+const QUICK = { "deal.hand_size": 7, "initial_meld.threshold": 0, turn_time_limit: 0 };
 /** Nobody can make the initial meld: the table stays empty. */
-const CALM = { ...QUICK, initial_meld_threshold: 200 };
+const CALM = { ...QUICK, "initial_meld.threshold": 200 };
 /** The example of a watch in the page on the web edge. */
 const EVENTS = /### Events.*?```js\n(.*?)```/s.exec(await readFile(new URL("../../../docs/web-edge.md", import.meta.url), "utf8"))[1];
 let world;
@@ -68,7 +68,7 @@ test("a round is played to its end by drags and clicks against bots; the next fo
   await inspect(page, "home");
   await createGame(page, {
     level: "hard",
-    options: { ...QUICK, deal_hand_size: 6, match_end: "FIXED_ROUNDS", match_rounds: 2, round_pause: 0 },
+    options: { ...QUICK, "deal.hand_size": 6, "game_end.match_end": "FIXED_ROUNDS", "game_end.match_rounds": 2, round_pause: 0 },
   });
   await inspect(page, "lobby");
   await startGame(page);
@@ -284,7 +284,7 @@ test("strangers start a full table by itself, abort it together, and one decline
     await page.getByLabel("Your name").fill(name);
     await page.getByLabel("Time for a turn").selectOption({ label: "no limit" });
     await page.getByText("All options").click();
-    await page.locator("label.field", { has: page.locator('code:text-is("players_max")') }).locator("input").fill("2");
+    await page.locator("label.field", { has: page.locator('code:text-is("deal.players_max")') }).locator("input").fill("2");
     await button(page, "Play with anyone").click();
     await page.getByRole("heading", { name: "Lobby" }).waitFor();
   }
@@ -374,7 +374,7 @@ test("the EventSource of the page on the web edge resumes after a cut, and close
     globalThis.gameId = game.gameId;
     globalThis.change = (verb, body = {}) => post(`/${game.gameId}:${verb}`, body, seatToken);
     globalThis.shown = [];
-    globalThis.show = ({ revision, ruleset }) => globalThis.shown.push(ruleset.playersMax === 4 && revision);
+    globalThis.show = ({ revision, ruleset }) => globalThis.shown.push(ruleset.game.value.deal.playersMax === 4 && revision);
   });
   await page.evaluate(`globalThis.events = (() => { ${EVENTS} return events; })()`);
   const shown = async (...revisions) => {
@@ -399,7 +399,7 @@ test("the EventSource of the page on the web edge resumes after a cut, and close
 
 test("hints: whether, which tiles, and a best turn step by step that is laid and played", async () => {
   const page = await world.open();
-  await createGame(page, { options: { ...QUICK, deal_hand_size: 21 } });
+  await createGame(page, { options: { ...QUICK, "deal.hand_size": 21 } });
   await startGame(page);
   await myTurn(page);
   const hint = async (name) => {
@@ -458,7 +458,7 @@ test("the time of a turn is counted down, and a time-out puts the tiles back", a
 
 test("where plays are shown before they are judged, the other player objects", async () => {
   const ann = await world.open();
-  await createGame(ann, { bots: 0, options: { ...CALM, turn_invalid_submission: "PENALISE_ON_UNANIMOUS_CLAIM" } });
+  await createGame(ann, { bots: 0, options: { ...CALM, "turn.invalid_submission": "PENALISE_ON_UNANIMOUS_CLAIM" } });
   const ben = await world.open();
   await ben.getByLabel("Your name").fill("Ben");
   await ben.getByLabel("Code of the game").fill(await ann.locator("output.code").textContent());
@@ -547,7 +547,7 @@ test("the developer's drawer shows calls and updates without tokens", async () =
 
 test("on a phone of 360 px a finger drags a tile, and nothing scrolls sideways", async () => {
   const page = await world.open({ viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true });
-  await createGame(page, { bots: 3, options: { initial_meld_threshold: 0 } });
+  await createGame(page, { bots: 3, options: { "initial_meld.threshold": 0 } });
   await startGame(page);
   await myTurn(page);
   await page.locator(".felt").evaluate((felt) => felt.scrollIntoView({ block: "center" }));

@@ -28,7 +28,8 @@ const DEAL: Move = {
 
 /** Returns each frame as text: table, racks, number of tiles in the pool, River. */
 function replay(turnDraw: TurnDraw, ...moves: Move[]): string[] {
-  const record = create(GameRecordSchema, { ruleset: { turnDraw }, moves: [DEAL, ...moves] });
+  const ruleset = { game: { case: "melding" as const, value: { turn: { draw: turnDraw } } } };
+  const record = create(GameRecordSchema, { ruleset, moves: [DEAL, ...moves] });
   const text = ({ table, racks, poolCount, river }: Frame) =>
     [tableText(table), ...[...racks.values()].map(tilesText), poolCount, tilesText(river)].join(" / ");
   return framesOf(record).slice(1).map(text);

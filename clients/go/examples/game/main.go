@@ -32,7 +32,9 @@ func play(ctx context.Context, target string, preset pb.Preset) error {
 		return err
 	}
 	defer lobby.Close()
-	rules := &pb.Ruleset{Preset: preset, MatchEnd: pb.MatchEnd_MATCH_END_FIXED_ROUNDS, MatchRounds: proto.Uint32(2)}
+	twoRounds := &pb.GameEndOptions{MatchEnd: pb.MatchEnd_MATCH_END_FIXED_ROUNDS, MatchRounds: proto.Uint32(2)}
+	melding := &pb.MeldingRuleset{Preset: preset, GameEnd: twoRounds}
+	rules := &pb.Ruleset{Game: &pb.Ruleset_Melding{Melding: melding}}
 	created, err := lobby.Games.CreateGame(ctx, &pb.CreateGameRequest{Ruleset: rules})
 	if err != nil {
 		return err
@@ -44,7 +46,7 @@ func play(ctx context.Context, target string, preset pb.Preset) error {
 		return err
 	}
 	ann := lobby.Seated(joined.SeatToken)
-	for range created.Game.Ruleset.GetPlayersMin() - 1 {
+	for range created.Game.Ruleset.GetMelding().Deal.GetPlayersMin() - 1 {
 		if _, err := ann.Games.AddBot(ctx, &pb.AddBotRequest{GameId: id, Level: pb.BotLevel_BOT_LEVEL_EASY}); err != nil {
 			return err
 		}

@@ -1139,226 +1139,311 @@ impl MeldKind {
         }
     }
 }
-/// The rules of a game: what is legal, dealt and scored. An unset field has the preset's value, except
-/// joker_retrieval_same_meld. In answers every field is set. What concerns the players beside the rules is in RoomSettings.
-///
-/// A number out of range is refused with INVALID_ARGUMENT and OPTION_VALUE_INVALID. Options that contradict each other,
-/// or that have no effect together, are refused with INVALID_ARGUMENT and OPTIONS_CONFLICT, which names both fields;
-/// docs/options.md lists them. The server never substitutes another value.
+/// The tile set. Before the names of these options, docs/options.md has `geometry_`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct Ruleset {
-    /// The preset that supplies the values of unset fields.
-    #[prost(enumeration = "Preset", tag = "1")]
-    pub preset: i32,
+pub struct TileOptions {
+    /// Number of colors in the tile set: 4 or 6. Default 4. A group has at most one tile of each color. Evidence: 4 in all
+    /// sources; 6 in an old German set.
+    #[prost(uint32, optional, tag = "1")]
+    pub colors: ::core::option::Option<u32>,
+    /// Number of copies of each face in the tile set: 2 or 3. Default 2. Evidence: 2 in all sources; 3 with five or six
+    /// players.
+    #[prost(uint32, optional, tag = "2")]
+    pub copies: ::core::option::Option<u32>,
     /// Number of jokers in the tile set (geometry_jokers): 0 to 8. Default 2. Evidence: 2 in all sources; 4 in the English
     /// article and with five or six players; 0 in Machiavelli; 8 in Twist, of several kinds.
-    #[prost(uint32, optional, tag = "2")]
-    pub geometry_jokers: ::core::option::Option<u32>,
-    /// Minimum number of players (players_min): 2 to 6. Default 2. Evidence: four sources.
     #[prost(uint32, optional, tag = "3")]
+    pub jokers: ::core::option::Option<u32>,
+    /// Jokers in the tile set for each player dealt in, instead of geometry_jokers: 0 or 1. Default 0. 1 requires
+    /// geometry_jokers 0 (OPTIONS_CONFLICT). Evidence: older articles, Vatikan.
+    #[prost(uint32, optional, tag = "4")]
+    pub jokers_per_player: ::core::option::Option<u32>,
+}
+/// Players, the deal and the start draw. Before the names of the options of the deal, docs/options.md has `deal_`:
+/// `deal_hand_size`, `deal_order`, `deal_fixed_jokers`, `deal_three_pairs_reshuffle`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DealOptions {
+    /// Minimum number of players (players_min): 2 to 6. Default 2. Evidence: four sources.
+    #[prost(uint32, optional, tag = "1")]
     pub players_min: ::core::option::Option<u32>,
     /// Maximum number of players (players_max): 2 to 6, at least players_min. Default 4. Evidence: four sources; 5 and 6
     /// with 160 tiles.
-    #[prost(uint32, optional, tag = "4")]
+    #[prost(uint32, optional, tag = "2")]
     pub players_max: ::core::option::Option<u32>,
-    /// What happens when a player draws a joker in the start draw. Default REDRAW.
-    #[prost(enumeration = "StartDrawJoker", tag = "5")]
-    pub start_draw_joker: i32,
-    /// The direction in which turns pass around the table. Default CLOCKWISE.
-    #[prost(enumeration = "TurnDirection", tag = "6")]
-    pub turn_direction: i32,
-    /// Whether a run may continue after 13. Default OFF.
-    #[prost(enumeration = "RunWrap", tag = "7")]
-    pub run_wrap: i32,
-    /// How many jokers one meld may hold. Default UNLIMITED_WITH_ONE_NATURAL.
-    #[prost(enumeration = "JokersMaxPerMeld", tag = "8")]
-    pub jokers_max_per_meld: i32,
-    /// Whether two jokers may lie side by side in a run. Default ALLOWED.
-    #[prost(enumeration = "JokersAdjacent", tag = "9")]
-    pub jokers_adjacent: i32,
-    /// When a player must declare what jokers stand for. Default POSITIONAL.
-    #[prost(enumeration = "JokersDeclaration", tag = "10")]
-    pub jokers_declaration: i32,
-    /// Points that the initial meld needs: 0 to 200; with 0, any complete meld will do. Default 30. Evidence: 30 in all
-    /// sources; 50 in the book of 1978.
-    #[prost(uint32, optional, tag = "11")]
-    pub initial_meld_threshold: ::core::option::Option<u32>,
-    /// How the initial meld's total is compared with the threshold. Default AT_LEAST.
-    #[prost(enumeration = "InitialMeldComparison", tag = "12")]
-    pub initial_meld_comparison: i32,
-    /// How many melds the initial meld may consist of. Default ONE_OR_MORE.
-    #[prost(enumeration = "InitialMeldCount", tag = "13")]
-    pub initial_meld_count: i32,
-    /// How many points a joker counts in the initial meld. Default REPRESENTED_VALUE.
-    #[prost(enumeration = "InitialMeldJoker", tag = "14")]
-    pub initial_meld_joker: i32,
-    /// Whether a player may also play on melds of the table in the turn of the initial meld. Default FORBIDDEN.
-    #[prost(enumeration = "InitialMeldSameTurnTablePlay", tag = "15")]
-    pub initial_meld_same_turn_table_play: i32,
-    /// Whether a player who could play may draw instead. Default ALLOWED.
-    #[prost(enumeration = "TurnVoluntaryDraw", tag = "16")]
-    pub turn_voluntary_draw: i32,
-    /// What a player draws, and whether the turn then ends. Default ONE.
-    #[prost(enumeration = "TurnDraw", tag = "17")]
-    pub turn_draw: i32,
-    /// What happens when a turn's time runs out while the table differs from the one at its start, or after an illegal play
-    /// was shown. Default COMMIT_IF_VALID_ELSE_REVERT.
-    #[prost(enumeration = "TurnTimeoutDirty", tag = "19")]
-    pub turn_timeout_dirty: i32,
-    /// What happens when a player submits an illegal table. Default REJECT.
-    #[prost(enumeration = "TurnInvalidSubmission", tag = "20")]
-    pub turn_invalid_submission: i32,
-    /// How a joker may leave its meld. Default FREE.
-    #[prost(enumeration = "JokerRetrievalMode", tag = "21")]
-    pub joker_retrieval_mode: i32,
-    /// Where the tile that replaces a joker may come from. Default RACK_OR_TABLE.
-    #[prost(enumeration = "JokerRetrievalSource", tag = "22")]
-    pub joker_retrieval_source: i32,
-    /// In which melds a retrieved joker may be used. Default ANY_MELD.
-    #[prost(enumeration = "JokerRetrievalReuse", tag = "23")]
-    pub joker_retrieval_reuse: i32,
-    /// Whether a retrieved joker may return to its old meld. Default ALLOWED with JOKER_RETRIEVAL_MODE_FREE, otherwise
-    /// FORBIDDEN. If this field is unset and joker_retrieval_mode differs from the preset's, that default applies instead
-    /// of the preset's value.
-    #[prost(enumeration = "JokerRetrievalSameMeld", tag = "24")]
-    pub joker_retrieval_same_meld: i32,
-    /// Which tiles replace the joker in a group of three. Default EITHER_COLOR.
-    #[prost(enumeration = "JokerRetrievalGroupOfThree", tag = "25")]
-    pub joker_retrieval_group_of_three: i32,
-    /// How a round continues when the pool is empty. Default CONTINUE_UNTIL_STUCK.
-    #[prost(enumeration = "PoolEmptyMode", tag = "26")]
-    pub pool_empty_mode: i32,
-    /// Whether a player may pass when the pool is empty. Default ALLOWED.
-    #[prost(enumeration = "PoolEmptyPass", tag = "27")]
-    pub pool_empty_pass: i32,
-    /// When a round with an empty pool is blocked. Default CONSECUTIVE_PASSES.
-    #[prost(enumeration = "PoolEmptyStuckTest", tag = "28")]
-    pub pool_empty_stuck_test: i32,
-    /// Who wins a blocked round. Default LOWEST_VALUE.
-    #[prost(enumeration = "ScoreBlockedWinner", tag = "29")]
-    pub score_blocked_winner: i32,
-    /// How a blocked round is scored. Default DIFFERENCE.
-    #[prost(enumeration = "ScoreBlockedPoints", tag = "30")]
-    pub score_blocked_points: i32,
-    /// Value of a joker left on a rack: 0 to 100. Default 30. Evidence: 30 in all sources; 25 in a variation; 50 in a
-    /// tournament.
-    #[prost(uint32, optional, tag = "31")]
-    pub score_joker_penalty: ::core::option::Option<u32>,
-    /// What a loser who never melded pays. Default OFF.
-    #[prost(enumeration = "ScoreNeverMelded", tag = "32")]
-    pub score_never_melded: i32,
-    /// When the game ends. Default SINGLE_ROUND.
-    #[prost(enumeration = "MatchEnd", tag = "33")]
-    pub match_end: i32,
-    /// Number of rounds in a game with MATCH_END_FIXED_ROUNDS: 1 to 100. Default 1. Other values require
-    /// MATCH_END_FIXED_ROUNDS (OPTIONS_CONFLICT). Evidence: none; a decision.
-    #[prost(uint32, optional, tag = "34")]
-    pub match_rounds: ::core::option::Option<u32>,
-    /// Total that ends a game with MATCH_END_TARGET_SCORE: 1 to 10000. Default 200. Other values require
-    /// MATCH_END_TARGET_SCORE (OPTIONS_CONFLICT). Evidence: 200 on French pages, 100 to 200 elsewhere.
-    #[prost(uint32, optional, tag = "35")]
-    pub match_target_score: ::core::option::Option<u32>,
-    /// Number of colors in the tile set: 4 or 6. Default 4. A group has at most one tile of each color. Evidence: 4 in all
-    /// sources; 6 in an old German set.
-    #[prost(uint32, optional, tag = "36")]
-    pub geometry_colors: ::core::option::Option<u32>,
-    /// Number of copies of each face in the tile set: 2 or 3. Default 2. Evidence: 2 in all sources; 3 with five or six
-    /// players.
-    #[prost(uint32, optional, tag = "37")]
-    pub geometry_copies: ::core::option::Option<u32>,
-    /// Jokers in the tile set for each player dealt in, instead of geometry_jokers: 0 or 1. Default 0. 1 requires
-    /// geometry_jokers 0 (OPTIONS_CONFLICT). Evidence: older articles, Vatikan.
-    #[prost(uint32, optional, tag = "38")]
-    pub geometry_jokers_per_player: ::core::option::Option<u32>,
+    /// Whether players score alone or in teams. Default OFF.
+    #[prost(enumeration = "Teams", tag = "3")]
+    pub teams: i32,
     /// Tiles dealt to each player: 5 to 21. Default 14. At least one tile must remain for the pool (INSUFFICIENT_TILES).
     /// Evidence: 14 in four sources; 13 in Vatikan, 15 in Machiavelli, 16 in older articles.
-    #[prost(uint32, optional, tag = "39")]
-    pub deal_hand_size: ::core::option::Option<u32>,
+    #[prost(uint32, optional, tag = "4")]
+    pub hand_size: ::core::option::Option<u32>,
     /// Whether the start draw takes place before or after the deal. Default START_DRAW_FIRST.
-    #[prost(enumeration = "DealOrder", tag = "40")]
-    pub deal_order: i32,
-    /// Whether a player who is dealt three pairs of identical tiles may demand a new deal. Default OFF.
-    #[prost(enumeration = "DealThreePairsReshuffle", tag = "41")]
-    pub deal_three_pairs_reshuffle: i32,
+    #[prost(enumeration = "DealOrder", tag = "5")]
+    pub order: i32,
     /// Jokers that each player gets before the other tiles are dealt: 0 or 1. Default 0. The tile set must have enough
     /// jokers (OPTIONS_CONFLICT). Evidence: a tournament for two.
-    #[prost(uint32, optional, tag = "42")]
-    pub deal_fixed_jokers: ::core::option::Option<u32>,
+    #[prost(uint32, optional, tag = "6")]
+    pub fixed_jokers: ::core::option::Option<u32>,
+    /// Whether a player who is dealt three pairs of identical tiles may demand a new deal. Default OFF.
+    #[prost(enumeration = "DealThreePairsReshuffle", tag = "7")]
+    pub three_pairs_reshuffle: i32,
+    /// What happens when a player draws a joker in the start draw. Default REDRAW.
+    #[prost(enumeration = "StartDrawJoker", tag = "8")]
+    pub start_draw_joker: i32,
     /// Where the tiles of the start draw go. Default PUT_BACK.
-    #[prost(enumeration = "StartDrawTile", tag = "43")]
+    #[prost(enumeration = "StartDrawTile", tag = "9")]
     pub start_draw_tile: i32,
     /// What happens when the highest tile of the start draw is tied. Default REDRAW_TIED.
-    #[prost(enumeration = "StartDrawTie", tag = "44")]
+    #[prost(enumeration = "StartDrawTie", tag = "10")]
     pub start_draw_tie: i32,
     /// What the start draw decides. Default STARTER_ONLY.
-    #[prost(enumeration = "StartDrawDetermines", tag = "45")]
+    #[prost(enumeration = "StartDrawDetermines", tag = "11")]
     pub start_draw_determines: i32,
     /// Who starts the first round. Default HIGHEST_DRAW.
-    #[prost(enumeration = "StartPlayer", tag = "46")]
+    #[prost(enumeration = "StartPlayer", tag = "12")]
     pub start_player: i32,
     /// Who starts the later rounds. Default HIGHEST_DRAW.
-    #[prost(enumeration = "StartPlayerNextRounds", tag = "47")]
+    #[prost(enumeration = "StartPlayerNextRounds", tag = "13")]
     pub start_player_next_rounds: i32,
-    /// Whether players score alone or in teams. Default OFF.
-    #[prost(enumeration = "Teams", tag = "48")]
-    pub teams: i32,
+}
+/// What is a meld.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct MeldOptions {
+    /// Whether a run may continue after 13. Default OFF.
+    #[prost(enumeration = "RunWrap", tag = "1")]
+    pub run_wrap: i32,
     /// Whether the order of a run's tiles matters. Default STRICT.
-    #[prost(enumeration = "MeldOrder", tag = "49")]
+    #[prost(enumeration = "MeldOrder", tag = "2")]
     pub meld_order: i32,
+    /// How many jokers one meld may hold. Default UNLIMITED_WITH_ONE_NATURAL.
+    #[prost(enumeration = "JokersMaxPerMeld", tag = "3")]
+    pub jokers_max_per_meld: i32,
+    /// Whether two jokers may lie side by side in a run. Default ALLOWED.
+    #[prost(enumeration = "JokersAdjacent", tag = "4")]
+    pub jokers_adjacent: i32,
+    /// When a player must declare what jokers stand for. Default POSITIONAL.
+    #[prost(enumeration = "JokersDeclaration", tag = "5")]
+    pub jokers_declaration: i32,
     /// Whether a joker may be the first tile of a meld, in the order in which the meld is read (JOKER_LEADS_MELD). Default
     /// true. Evidence: false is a reading of the French article.
-    #[prost(bool, optional, tag = "50")]
+    #[prost(bool, optional, tag = "6")]
     pub jokers_may_lead: ::core::option::Option<bool>,
     /// Whether a joker may stand for a face whose copies are all on the table (JOKER_FACE_EXHAUSTED). Default true.
     /// Evidence: a tournament allows it.
-    #[prost(bool, optional, tag = "51")]
+    #[prost(bool, optional, tag = "7")]
     pub jokers_beyond_physical: ::core::option::Option<bool>,
+    /// What every meld with a played tile must satisfy. Default OFF.
+    #[prost(enumeration = "Contract", tag = "8")]
+    pub contract: i32,
+}
+/// The initial meld. Before the names of these options, docs/options.md has `initial_meld_`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct InitialMeldOptions {
+    /// Points that the initial meld needs: 0 to 200; with 0, any complete meld will do. Default 30. Evidence: 30 in all
+    /// sources; 50 in the book of 1978.
+    #[prost(uint32, optional, tag = "1")]
+    pub threshold: ::core::option::Option<u32>,
+    /// How the initial meld's total is compared with the threshold. Default AT_LEAST.
+    #[prost(enumeration = "InitialMeldComparison", tag = "2")]
+    pub comparison: i32,
+    /// How many melds the initial meld may consist of. Default ONE_OR_MORE.
+    #[prost(enumeration = "InitialMeldCount", tag = "3")]
+    pub count: i32,
+    /// How many points a joker counts in the initial meld. Default REPRESENTED_VALUE.
+    #[prost(enumeration = "InitialMeldJoker", tag = "4")]
+    pub joker: i32,
     /// Which kind of meld the initial meld must include. Default ANY.
-    #[prost(enumeration = "InitialMeldRequiredKind", tag = "52")]
-    pub initial_meld_required_kind: i32,
+    #[prost(enumeration = "InitialMeldRequiredKind", tag = "5")]
+    pub required_kind: i32,
+    /// Whether a player may also play on melds of the table in the turn of the initial meld. Default FORBIDDEN.
+    #[prost(enumeration = "InitialMeldSameTurnTablePlay", tag = "6")]
+    pub same_turn_table_play: i32,
     /// Whether a player who could make the initial meld may draw instead. If false, a refused draw reveals that the player
     /// could meld. Default true. Evidence: true in the manuals, the English article and a tournament.
-    #[prost(bool, optional, tag = "53")]
-    pub initial_meld_voluntary_delay: ::core::option::Option<bool>,
+    #[prost(bool, optional, tag = "7")]
+    pub voluntary_delay: ::core::option::Option<bool>,
+}
+/// What a player may do in a turn. Before the names of these options, docs/options.md has `turn_`, except before
+/// `manipulation`, `penalty_tiles` and `win_call`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TurnOptions {
+    /// The direction in which turns pass around the table. Default CLOCKWISE.
+    #[prost(enumeration = "TurnDirection", tag = "1")]
+    pub direction: i32,
+    /// What a player draws, and whether the turn then ends. Default ONE.
+    #[prost(enumeration = "TurnDraw", tag = "2")]
+    pub draw: i32,
+    /// Whether a player who could play may draw instead. Default ALLOWED.
+    #[prost(enumeration = "TurnVoluntaryDraw", tag = "3")]
+    pub voluntary_draw: i32,
     /// Whether a player may play in the same turn after drawing. Default FORBIDDEN.
-    #[prost(enumeration = "TurnPlayAfterDraw", tag = "54")]
-    pub turn_play_after_draw: i32,
-    /// What happens when a turn's time runs out while the table is untouched. Default DRAW_ONE.
-    #[prost(enumeration = "TurnTimeoutClean", tag = "55")]
-    pub turn_timeout_clean: i32,
+    #[prost(enumeration = "TurnPlayAfterDraw", tag = "4")]
+    pub play_after_draw: i32,
+    /// How players may change melds of the table. Default FREE.
+    #[prost(enumeration = "Manipulation", tag = "5")]
+    pub manipulation: i32,
+    /// What happens when a player submits an illegal table. Default REJECT.
+    #[prost(enumeration = "TurnInvalidSubmission", tag = "6")]
+    pub invalid_submission: i32,
     /// Tiles drawn as a penalty: 1 to 14, or as many as the pool has. Default 3. Evidence: 3 in three sources; 7 in a
     /// house rule.
-    #[prost(uint32, optional, tag = "56")]
+    #[prost(uint32, optional, tag = "7")]
     pub penalty_tiles: ::core::option::Option<u32>,
-    /// How players may change melds of the table. Default FREE.
-    #[prost(enumeration = "Manipulation", tag = "57")]
-    pub manipulation: i32,
+    /// What happens when a turn's time runs out while the table is untouched. Default DRAW_ONE.
+    #[prost(enumeration = "TurnTimeoutClean", tag = "8")]
+    pub timeout_clean: i32,
+    /// What happens when a turn's time runs out while the table differs from the one at its start, or after an illegal play
+    /// was shown. Default COMMIT_IF_VALID_ELSE_REVERT.
+    #[prost(enumeration = "TurnTimeoutDirty", tag = "9")]
+    pub timeout_dirty: i32,
+    /// Whether a player who goes out must call it. Default AUTOMATIC.
+    #[prost(enumeration = "WinCall", tag = "10")]
+    pub win_call: i32,
+}
+/// How jokers leave their melds. Before the names of these options, docs/options.md has `joker_retrieval_`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct JokerRetrievalOptions {
+    /// How a joker may leave its meld. Default FREE.
+    #[prost(enumeration = "JokerRetrievalMode", tag = "1")]
+    pub mode: i32,
+    /// Where the tile that replaces a joker may come from. Default RACK_OR_TABLE.
+    #[prost(enumeration = "JokerRetrievalSource", tag = "2")]
+    pub source: i32,
+    /// In which melds a retrieved joker may be used. Default ANY_MELD.
+    #[prost(enumeration = "JokerRetrievalReuse", tag = "3")]
+    pub reuse: i32,
+    /// Whether a retrieved joker may return to its old meld. Default ALLOWED with JOKER_RETRIEVAL_MODE_FREE, otherwise
+    /// FORBIDDEN. If this field is unset and joker_retrieval_mode differs from the preset's, that default applies instead
+    /// of the preset's value.
+    #[prost(enumeration = "JokerRetrievalSameMeld", tag = "4")]
+    pub same_meld: i32,
+    /// Which tiles replace the joker in a group of three. Default EITHER_COLOR.
+    #[prost(enumeration = "JokerRetrievalGroupOfThree", tag = "5")]
+    pub group_of_three: i32,
     /// Whether a joker at an end of a run of four or more may leave without being replaced. Default false. true requires
     /// REPLACE or LOCKED. Evidence: a reading of the French article.
-    #[prost(bool, optional, tag = "58")]
-    pub joker_retrieval_end_of_run_free: ::core::option::Option<bool>,
+    #[prost(bool, optional, tag = "6")]
+    pub end_of_run_free: ::core::option::Option<bool>,
+}
+/// Play with an empty pool. Before the names of these options, docs/options.md has `pool_`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PoolEndOptions {
+    /// How a round continues when the pool is empty. Default CONTINUE_UNTIL_STUCK.
+    #[prost(enumeration = "PoolEmptyMode", tag = "1")]
+    pub empty_mode: i32,
+    /// Whether a player may pass when the pool is empty. Default ALLOWED.
+    #[prost(enumeration = "PoolEmptyPass", tag = "2")]
+    pub empty_pass: i32,
+    /// When a round with an empty pool is blocked. Default CONSECUTIVE_PASSES.
+    #[prost(enumeration = "PoolEmptyStuckTest", tag = "3")]
+    pub empty_stuck_test: i32,
     /// Who takes the first of the last turns. Default DRAWER_FIRST. Another value requires ONE_LAST_CHANCE.
-    #[prost(enumeration = "PoolEmptyLastChanceStart", tag = "59")]
-    pub pool_empty_last_chance_start: i32,
-    /// Who wins a tied blocked round. Default OTHER_METRIC_THEN_SHARE.
-    #[prost(enumeration = "ScoreBlockedTie", tag = "60")]
-    pub score_blocked_tie: i32,
-    /// Whether a player who goes out must call it. Default AUTOMATIC.
-    #[prost(enumeration = "WinCall", tag = "61")]
-    pub win_call: i32,
+    #[prost(enumeration = "PoolEmptyLastChanceStart", tag = "4")]
+    pub empty_last_chance_start: i32,
+}
+/// The points of a round. Before the names of these options, docs/options.md has `score_`, except before
+/// `contract_points`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ScoringOptions {
+    /// Value of a joker left on a rack: 0 to 100. Default 30. Evidence: 30 in all sources; 25 in a variation; 50 in a
+    /// tournament.
+    #[prost(uint32, optional, tag = "1")]
+    pub joker_penalty: ::core::option::Option<u32>,
+    /// What a loser who never melded pays. Default OFF.
+    #[prost(enumeration = "ScoreNeverMelded", tag = "2")]
+    pub never_melded: i32,
     /// How many points the winner of a round gets. Default SUM_OF_LOSERS.
-    #[prost(enumeration = "ScoreWinner", tag = "62")]
-    pub score_winner: i32,
-    /// Who wins a game of several rounds. Default HIGHEST_TOTAL.
-    #[prost(enumeration = "MatchWinner", tag = "63")]
-    pub match_winner: i32,
-    /// What every meld with a played tile must satisfy. Default OFF.
-    #[prost(enumeration = "Contract", tag = "64")]
-    pub contract: i32,
+    #[prost(enumeration = "ScoreWinner", tag = "3")]
+    pub winner: i32,
+    /// Who wins a blocked round. Default LOWEST_VALUE.
+    #[prost(enumeration = "ScoreBlockedWinner", tag = "4")]
+    pub blocked_winner: i32,
+    /// How a blocked round is scored. Default DIFFERENCE.
+    #[prost(enumeration = "ScoreBlockedPoints", tag = "5")]
+    pub blocked_points: i32,
+    /// Who wins a tied blocked round. Default OTHER_METRIC_THEN_SHARE.
+    #[prost(enumeration = "ScoreBlockedTie", tag = "6")]
+    pub blocked_tie: i32,
     /// Extra points for the winner of a round with a contract, if that player has melded: 0 to 1000. Default 0. Other
     /// values require a contract (OPTIONS_CONFLICT). Evidence: the French article names no number.
-    #[prost(uint32, optional, tag = "65")]
+    #[prost(uint32, optional, tag = "7")]
     pub contract_points: ::core::option::Option<u32>,
+}
+/// The end of a game.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GameEndOptions {
+    /// When the game ends. Default SINGLE_ROUND.
+    #[prost(enumeration = "MatchEnd", tag = "1")]
+    pub match_end: i32,
+    /// Number of rounds in a game with MATCH_END_FIXED_ROUNDS: 1 to 100. Default 1. Other values require
+    /// MATCH_END_FIXED_ROUNDS (OPTIONS_CONFLICT). Evidence: none; a decision.
+    #[prost(uint32, optional, tag = "2")]
+    pub match_rounds: ::core::option::Option<u32>,
+    /// Total that ends a game with MATCH_END_TARGET_SCORE: 1 to 10000. Default 200. Other values require
+    /// MATCH_END_TARGET_SCORE (OPTIONS_CONFLICT). Evidence: 200 on French pages, 100 to 200 elsewhere.
+    #[prost(uint32, optional, tag = "3")]
+    pub match_target_score: ::core::option::Option<u32>,
+    /// Who wins a game of several rounds. Default HIGHEST_TOTAL.
+    #[prost(enumeration = "MatchWinner", tag = "4")]
+    pub match_winner: i32,
+}
+/// The rules of the melding game: what is legal, dealt and scored, by stage of the game. An unset field has the preset's
+/// value, except joker_retrieval.same_meld. In answers every field is set. What concerns the players beside the rules is
+/// in RoomSettings.
+///
+/// A number out of range is refused with INVALID_ARGUMENT and OPTION_VALUE_INVALID. Options that contradict each other,
+/// or that have no effect together, are refused with INVALID_ARGUMENT and OPTIONS_CONFLICT, which names both fields;
+/// docs/options.md lists them. The server never substitutes another value. Comments, records as text and docs/options.md
+/// name an option by its key, such as `initial_meld_threshold` for `initial_meld.threshold`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct MeldingRuleset {
+    /// The preset that supplies the values of unset fields.
+    #[prost(enumeration = "Preset", tag = "1")]
+    pub preset: i32,
+    /// The tile set.
+    #[prost(message, optional, tag = "2")]
+    pub tiles: ::core::option::Option<TileOptions>,
+    /// Players, the deal and the start draw.
+    #[prost(message, optional, tag = "3")]
+    pub deal: ::core::option::Option<DealOptions>,
+    /// What is a meld.
+    #[prost(message, optional, tag = "4")]
+    pub melds: ::core::option::Option<MeldOptions>,
+    /// The initial meld.
+    #[prost(message, optional, tag = "5")]
+    pub initial_meld: ::core::option::Option<InitialMeldOptions>,
+    /// What a player may do in a turn.
+    #[prost(message, optional, tag = "6")]
+    pub turn: ::core::option::Option<TurnOptions>,
+    /// How jokers leave their melds.
+    #[prost(message, optional, tag = "7")]
+    pub joker_retrieval: ::core::option::Option<JokerRetrievalOptions>,
+    /// Play with an empty pool.
+    #[prost(message, optional, tag = "8")]
+    pub pool_end: ::core::option::Option<PoolEndOptions>,
+    /// The points of a round.
+    #[prost(message, optional, tag = "9")]
+    pub scoring: ::core::option::Option<ScoringOptions>,
+    /// The end of a game.
+    #[prost(message, optional, tag = "10")]
+    pub game_end: ::core::option::Option<GameEndOptions>,
+}
+/// The rules of a game, which say which game is played.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Ruleset {
+    /// The game that is played. Unset in a request: melding, with the preset SABRA.
+    #[prost(oneof = "ruleset::Game", tags = "1")]
+    pub game: ::core::option::Option<ruleset::Game>,
+}
+/// Nested message and enum types in `Ruleset`.
+pub mod ruleset {
+    /// The game that is played. Unset in a request: melding, with the preset SABRA.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Game {
+        /// Tiles are laid in melds on a table that all players share: Sabra, and its variants.
+        #[prost(message, tag = "1")]
+        Melding(super::MeldingRuleset),
+    }
 }
 /// A named set of option values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -5057,7 +5142,7 @@ pub mod turn_service_client {
 pub struct Position {
     /// The rules. Unset: the preset SABRA; in a batch, the ruleset of the batch.
     #[prost(message, optional, tag = "1")]
-    pub ruleset: ::core::option::Option<Ruleset>,
+    pub ruleset: ::core::option::Option<MeldingRuleset>,
     /// The melds on the table. Each must be valid (INVALID_ARGUMENT, MALFORMED_TABLE). At most 128.
     #[prost(message, optional, tag = "2")]
     pub table: ::core::option::Option<Table>,
@@ -5242,7 +5327,7 @@ pub struct HasLegalTurnResponse {
 pub struct ArrangeTilesRequest {
     /// The rules. Unset: the preset SABRA.
     #[prost(message, optional, tag = "1")]
-    pub ruleset: ::core::option::Option<Ruleset>,
+    pub ruleset: ::core::option::Option<MeldingRuleset>,
     /// The tiles, in any order. At most 128.
     #[prost(enumeration = "Tile", repeated, tag = "2")]
     pub tiles: ::prost::alloc::vec::Vec<i32>,
@@ -5265,7 +5350,7 @@ pub struct ArrangeTilesResponse {
 pub struct BatchSuggestTurnsRequest {
     /// The rules for every position without a ruleset. Unset: the preset SABRA.
     #[prost(message, optional, tag = "1")]
-    pub ruleset: ::core::option::Option<Ruleset>,
+    pub ruleset: ::core::option::Option<MeldingRuleset>,
     /// The positions. At most 100: as many positions of any game fit in the 256 KiB that a server accepts by default.
     #[prost(message, repeated, tag = "2")]
     pub positions: ::prost::alloc::vec::Vec<Position>,
@@ -5294,7 +5379,7 @@ pub struct BatchSuggestTurnsResponse {
 pub struct ExplainTurnRequest {
     /// The rules. Unset: the preset SABRA.
     #[prost(message, optional, tag = "1")]
-    pub ruleset: ::core::option::Option<Ruleset>,
+    pub ruleset: ::core::option::Option<MeldingRuleset>,
     /// The melds before the turn. Each must be valid (INVALID_ARGUMENT, MALFORMED_TABLE). At most 128.
     #[prost(message, optional, tag = "2")]
     pub table_before: ::core::option::Option<Table>,
@@ -7658,7 +7743,7 @@ pub mod record_service_client {
 pub struct ValidateMeldsRequest {
     /// The rules. Unset: the preset SABRA.
     #[prost(message, optional, tag = "1")]
-    pub ruleset: ::core::option::Option<Ruleset>,
+    pub ruleset: ::core::option::Option<MeldingRuleset>,
     /// The melds. At most 128.
     #[prost(message, repeated, tag = "2")]
     pub melds: ::prost::alloc::vec::Vec<Meld>,
@@ -7675,7 +7760,7 @@ pub struct ValidateMeldsResponse {
 pub struct ValidateTurnRequest {
     /// The rules. Unset: the preset SABRA.
     #[prost(message, optional, tag = "1")]
-    pub ruleset: ::core::option::Option<Ruleset>,
+    pub ruleset: ::core::option::Option<MeldingRuleset>,
     /// The table when the turn began. Every meld on it must be valid (INVALID_ARGUMENT, MALFORMED_TABLE). At most 128
     /// melds.
     #[prost(message, optional, tag = "2")]
@@ -7731,7 +7816,7 @@ pub struct ValidateTurnResponse {
 pub struct BatchValidateTurnsRequest {
     /// The rules for every turn without a ruleset. Unset: the preset SABRA.
     #[prost(message, optional, tag = "1")]
-    pub ruleset: ::core::option::Option<Ruleset>,
+    pub ruleset: ::core::option::Option<MeldingRuleset>,
     /// The turns. At most 100: as many turns of any game fit in the 256 KiB that a server accepts by default.
     #[prost(message, repeated, tag = "2")]
     pub turns: ::prost::alloc::vec::Vec<ValidateTurnRequest>,
@@ -7786,7 +7871,7 @@ pub struct RackToScore {
 pub struct ScoreRoundRequest {
     /// The rules. Unset: the preset SABRA.
     #[prost(message, optional, tag = "1")]
-    pub ruleset: ::core::option::Option<Ruleset>,
+    pub ruleset: ::core::option::Option<MeldingRuleset>,
     /// The rack of each player, 2 to 6, in turn order from the starter. The order determines who gets the remainder of a
     /// shared win. At most one rack is empty (POSITION_IMPOSSIBLE).
     #[prost(message, repeated, tag = "2")]

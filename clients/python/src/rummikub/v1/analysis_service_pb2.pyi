@@ -174,7 +174,7 @@ class Position(_message.Message):
     (INVALID_ARGUMENT, FIELD_INVALID).
     """
     @_builtins.property
-    def ruleset(self) -> _ruleset_pb2.Ruleset:
+    def ruleset(self) -> _ruleset_pb2.MeldingRuleset:
         """The rules. Unset: the preset SABRA; in a batch, the ruleset of the batch."""
 
     @_builtins.property
@@ -192,7 +192,7 @@ class Position(_message.Message):
     def __init__(
         self,
         *,
-        ruleset: _ruleset_pb2.Ruleset | None = ...,
+        ruleset: _ruleset_pb2.MeldingRuleset | None = ...,
         table: _meld_pb2.Table | None = ...,
         rack: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
         has_melded: _builtins.bool | None = ...,
@@ -556,7 +556,7 @@ class ArrangeTilesRequest(_message.Message):
     TILES_FIELD_NUMBER: _builtins.int
     TIME_LIMIT_FIELD_NUMBER: _builtins.int
     @_builtins.property
-    def ruleset(self) -> _ruleset_pb2.Ruleset:
+    def ruleset(self) -> _ruleset_pb2.MeldingRuleset:
         """The rules. Unset: the preset SABRA."""
 
     @_builtins.property
@@ -570,7 +570,7 @@ class ArrangeTilesRequest(_message.Message):
     def __init__(
         self,
         *,
-        ruleset: _ruleset_pb2.Ruleset | None = ...,
+        ruleset: _ruleset_pb2.MeldingRuleset | None = ...,
         tiles: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
         time_limit: _duration_pb2.Duration | None = ...,
     ) -> None: ...
@@ -626,7 +626,7 @@ class BatchSuggestTurnsRequest(_message.Message):
     objective: Global___Objective.ValueType
     """The quantity to maximize."""
     @_builtins.property
-    def ruleset(self) -> _ruleset_pb2.Ruleset:
+    def ruleset(self) -> _ruleset_pb2.MeldingRuleset:
         """The rules for every position without a ruleset. Unset: the preset SABRA."""
 
     @_builtins.property
@@ -644,7 +644,7 @@ class BatchSuggestTurnsRequest(_message.Message):
     def __init__(
         self,
         *,
-        ruleset: _ruleset_pb2.Ruleset | None = ...,
+        ruleset: _ruleset_pb2.MeldingRuleset | None = ...,
         positions: _abc.Iterable[Global___Position] | None = ...,
         tier: Global___HintTier.ValueType = ...,
         objective: Global___Objective.ValueType = ...,
@@ -694,7 +694,7 @@ class ExplainTurnRequest(_message.Message):
     PULLED_FIELD_NUMBER: _builtins.int
     TIME_LIMIT_FIELD_NUMBER: _builtins.int
     @_builtins.property
-    def ruleset(self) -> _ruleset_pb2.Ruleset:
+    def ruleset(self) -> _ruleset_pb2.MeldingRuleset:
         """The rules. Unset: the preset SABRA."""
 
     @_builtins.property
@@ -718,7 +718,7 @@ class ExplainTurnRequest(_message.Message):
     def __init__(
         self,
         *,
-        ruleset: _ruleset_pb2.Ruleset | None = ...,
+        ruleset: _ruleset_pb2.MeldingRuleset | None = ...,
         table_before: _meld_pb2.Table | None = ...,
         table_after: _meld_pb2.Table | None = ...,
         pulled: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,

@@ -10,10 +10,10 @@ import builtins as _builtins
 import sys
 import typing as _typing
 
-if sys.version_info >= (3, 10):
-    from typing import TypeAlias as _TypeAlias
+if sys.version_info >= (3, 11):
+    from typing import TypeAlias as _TypeAlias, Never as _Never
 else:
-    from typing_extensions import TypeAlias as _TypeAlias
+    from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
@@ -1486,190 +1486,105 @@ article.
 Global___Contract: _TypeAlias = Contract  # noqa: Y015
 
 @_typing.final
-class Ruleset(_message.Message):
-    """The rules of a game: what is legal, dealt and scored. An unset field has the preset's value, except
-    joker_retrieval_same_meld. In answers every field is set. What concerns the players beside the rules is in RoomSettings.
+class TileOptions(_message.Message):
+    """The tile set. Before the names of these options, docs/options.md has `geometry_`."""
 
-    A number out of range is refused with INVALID_ARGUMENT and OPTION_VALUE_INVALID. Options that contradict each other,
-    or that have no effect together, are refused with INVALID_ARGUMENT and OPTIONS_CONFLICT, which names both fields;
-    docs/options.md lists them. The server never substitutes another value.
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COLORS_FIELD_NUMBER: _builtins.int
+    COPIES_FIELD_NUMBER: _builtins.int
+    JOKERS_FIELD_NUMBER: _builtins.int
+    JOKERS_PER_PLAYER_FIELD_NUMBER: _builtins.int
+    colors: _builtins.int
+    """Number of colors in the tile set: 4 or 6. Default 4. A group has at most one tile of each color. Evidence: 4 in all
+    sources; 6 in an old German set.
+    """
+    copies: _builtins.int
+    """Number of copies of each face in the tile set: 2 or 3. Default 2. Evidence: 2 in all sources; 3 with five or six
+    players.
+    """
+    jokers: _builtins.int
+    """Number of jokers in the tile set (geometry_jokers): 0 to 8. Default 2. Evidence: 2 in all sources; 4 in the English
+    article and with five or six players; 0 in Machiavelli; 8 in Twist, of several kinds.
+    """
+    jokers_per_player: _builtins.int
+    """Jokers in the tile set for each player dealt in, instead of geometry_jokers: 0 or 1. Default 0. 1 requires
+    geometry_jokers 0 (OPTIONS_CONFLICT). Evidence: older articles, Vatikan.
+    """
+    def __init__(
+        self,
+        *,
+        colors: _builtins.int | None = ...,
+        copies: _builtins.int | None = ...,
+        jokers: _builtins.int | None = ...,
+        jokers_per_player: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_colors", b"_colors", "_copies", b"_copies", "_jokers", b"_jokers", "_jokers_per_player", b"_jokers_per_player", "colors", b"colors", "copies", b"copies", "jokers", b"jokers", "jokers_per_player", b"jokers_per_player"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_colors", b"_colors", "_copies", b"_copies", "_jokers", b"_jokers", "_jokers_per_player", b"_jokers_per_player", "colors", b"colors", "copies", b"copies", "jokers", b"jokers", "jokers_per_player", b"jokers_per_player"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__colors: _TypeAlias = _typing.Literal["colors"]  # noqa: Y015
+    _WhichOneofArgType__colors: _TypeAlias = _typing.Literal["_colors", b"_colors"]  # noqa: Y015
+    _WhichOneofReturnType__copies: _TypeAlias = _typing.Literal["copies"]  # noqa: Y015
+    _WhichOneofArgType__copies: _TypeAlias = _typing.Literal["_copies", b"_copies"]  # noqa: Y015
+    _WhichOneofReturnType__jokers: _TypeAlias = _typing.Literal["jokers"]  # noqa: Y015
+    _WhichOneofArgType__jokers: _TypeAlias = _typing.Literal["_jokers", b"_jokers"]  # noqa: Y015
+    _WhichOneofReturnType__jokers_per_player: _TypeAlias = _typing.Literal["jokers_per_player"]  # noqa: Y015
+    _WhichOneofArgType__jokers_per_player: _TypeAlias = _typing.Literal["_jokers_per_player", b"_jokers_per_player"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__colors) -> _WhichOneofReturnType__colors | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__copies) -> _WhichOneofReturnType__copies | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__jokers) -> _WhichOneofReturnType__jokers | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__jokers_per_player) -> _WhichOneofReturnType__jokers_per_player | None: ...
+
+Global___TileOptions: _TypeAlias = TileOptions  # noqa: Y015
+
+@_typing.final
+class DealOptions(_message.Message):
+    """Players, the deal and the start draw. Before the names of the options of the deal, docs/options.md has `deal_`:
+    `deal_hand_size`, `deal_order`, `deal_fixed_jokers`, `deal_three_pairs_reshuffle`.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    PRESET_FIELD_NUMBER: _builtins.int
-    GEOMETRY_JOKERS_FIELD_NUMBER: _builtins.int
     PLAYERS_MIN_FIELD_NUMBER: _builtins.int
     PLAYERS_MAX_FIELD_NUMBER: _builtins.int
+    TEAMS_FIELD_NUMBER: _builtins.int
+    HAND_SIZE_FIELD_NUMBER: _builtins.int
+    ORDER_FIELD_NUMBER: _builtins.int
+    FIXED_JOKERS_FIELD_NUMBER: _builtins.int
+    THREE_PAIRS_RESHUFFLE_FIELD_NUMBER: _builtins.int
     START_DRAW_JOKER_FIELD_NUMBER: _builtins.int
-    TURN_DIRECTION_FIELD_NUMBER: _builtins.int
-    RUN_WRAP_FIELD_NUMBER: _builtins.int
-    JOKERS_MAX_PER_MELD_FIELD_NUMBER: _builtins.int
-    JOKERS_ADJACENT_FIELD_NUMBER: _builtins.int
-    JOKERS_DECLARATION_FIELD_NUMBER: _builtins.int
-    INITIAL_MELD_THRESHOLD_FIELD_NUMBER: _builtins.int
-    INITIAL_MELD_COMPARISON_FIELD_NUMBER: _builtins.int
-    INITIAL_MELD_COUNT_FIELD_NUMBER: _builtins.int
-    INITIAL_MELD_JOKER_FIELD_NUMBER: _builtins.int
-    INITIAL_MELD_SAME_TURN_TABLE_PLAY_FIELD_NUMBER: _builtins.int
-    TURN_VOLUNTARY_DRAW_FIELD_NUMBER: _builtins.int
-    TURN_DRAW_FIELD_NUMBER: _builtins.int
-    TURN_TIMEOUT_DIRTY_FIELD_NUMBER: _builtins.int
-    TURN_INVALID_SUBMISSION_FIELD_NUMBER: _builtins.int
-    JOKER_RETRIEVAL_MODE_FIELD_NUMBER: _builtins.int
-    JOKER_RETRIEVAL_SOURCE_FIELD_NUMBER: _builtins.int
-    JOKER_RETRIEVAL_REUSE_FIELD_NUMBER: _builtins.int
-    JOKER_RETRIEVAL_SAME_MELD_FIELD_NUMBER: _builtins.int
-    JOKER_RETRIEVAL_GROUP_OF_THREE_FIELD_NUMBER: _builtins.int
-    POOL_EMPTY_MODE_FIELD_NUMBER: _builtins.int
-    POOL_EMPTY_PASS_FIELD_NUMBER: _builtins.int
-    POOL_EMPTY_STUCK_TEST_FIELD_NUMBER: _builtins.int
-    SCORE_BLOCKED_WINNER_FIELD_NUMBER: _builtins.int
-    SCORE_BLOCKED_POINTS_FIELD_NUMBER: _builtins.int
-    SCORE_JOKER_PENALTY_FIELD_NUMBER: _builtins.int
-    SCORE_NEVER_MELDED_FIELD_NUMBER: _builtins.int
-    MATCH_END_FIELD_NUMBER: _builtins.int
-    MATCH_ROUNDS_FIELD_NUMBER: _builtins.int
-    MATCH_TARGET_SCORE_FIELD_NUMBER: _builtins.int
-    GEOMETRY_COLORS_FIELD_NUMBER: _builtins.int
-    GEOMETRY_COPIES_FIELD_NUMBER: _builtins.int
-    GEOMETRY_JOKERS_PER_PLAYER_FIELD_NUMBER: _builtins.int
-    DEAL_HAND_SIZE_FIELD_NUMBER: _builtins.int
-    DEAL_ORDER_FIELD_NUMBER: _builtins.int
-    DEAL_THREE_PAIRS_RESHUFFLE_FIELD_NUMBER: _builtins.int
-    DEAL_FIXED_JOKERS_FIELD_NUMBER: _builtins.int
     START_DRAW_TILE_FIELD_NUMBER: _builtins.int
     START_DRAW_TIE_FIELD_NUMBER: _builtins.int
     START_DRAW_DETERMINES_FIELD_NUMBER: _builtins.int
     START_PLAYER_FIELD_NUMBER: _builtins.int
     START_PLAYER_NEXT_ROUNDS_FIELD_NUMBER: _builtins.int
-    TEAMS_FIELD_NUMBER: _builtins.int
-    MELD_ORDER_FIELD_NUMBER: _builtins.int
-    JOKERS_MAY_LEAD_FIELD_NUMBER: _builtins.int
-    JOKERS_BEYOND_PHYSICAL_FIELD_NUMBER: _builtins.int
-    INITIAL_MELD_REQUIRED_KIND_FIELD_NUMBER: _builtins.int
-    INITIAL_MELD_VOLUNTARY_DELAY_FIELD_NUMBER: _builtins.int
-    TURN_PLAY_AFTER_DRAW_FIELD_NUMBER: _builtins.int
-    TURN_TIMEOUT_CLEAN_FIELD_NUMBER: _builtins.int
-    PENALTY_TILES_FIELD_NUMBER: _builtins.int
-    MANIPULATION_FIELD_NUMBER: _builtins.int
-    JOKER_RETRIEVAL_END_OF_RUN_FREE_FIELD_NUMBER: _builtins.int
-    POOL_EMPTY_LAST_CHANCE_START_FIELD_NUMBER: _builtins.int
-    SCORE_BLOCKED_TIE_FIELD_NUMBER: _builtins.int
-    WIN_CALL_FIELD_NUMBER: _builtins.int
-    SCORE_WINNER_FIELD_NUMBER: _builtins.int
-    MATCH_WINNER_FIELD_NUMBER: _builtins.int
-    CONTRACT_FIELD_NUMBER: _builtins.int
-    CONTRACT_POINTS_FIELD_NUMBER: _builtins.int
-    preset: Global___Preset.ValueType
-    """The preset that supplies the values of unset fields."""
-    geometry_jokers: _builtins.int
-    """Number of jokers in the tile set (geometry_jokers): 0 to 8. Default 2. Evidence: 2 in all sources; 4 in the English
-    article and with five or six players; 0 in Machiavelli; 8 in Twist, of several kinds.
-    """
     players_min: _builtins.int
     """Minimum number of players (players_min): 2 to 6. Default 2. Evidence: four sources."""
     players_max: _builtins.int
     """Maximum number of players (players_max): 2 to 6, at least players_min. Default 4. Evidence: four sources; 5 and 6
     with 160 tiles.
     """
-    start_draw_joker: Global___StartDrawJoker.ValueType
-    """What happens when a player draws a joker in the start draw. Default REDRAW."""
-    turn_direction: Global___TurnDirection.ValueType
-    """The direction in which turns pass around the table. Default CLOCKWISE."""
-    run_wrap: Global___RunWrap.ValueType
-    """Whether a run may continue after 13. Default OFF."""
-    jokers_max_per_meld: Global___JokersMaxPerMeld.ValueType
-    """How many jokers one meld may hold. Default UNLIMITED_WITH_ONE_NATURAL."""
-    jokers_adjacent: Global___JokersAdjacent.ValueType
-    """Whether two jokers may lie side by side in a run. Default ALLOWED."""
-    jokers_declaration: Global___JokersDeclaration.ValueType
-    """When a player must declare what jokers stand for. Default POSITIONAL."""
-    initial_meld_threshold: _builtins.int
-    """Points that the initial meld needs: 0 to 200; with 0, any complete meld will do. Default 30. Evidence: 30 in all
-    sources; 50 in the book of 1978.
-    """
-    initial_meld_comparison: Global___InitialMeldComparison.ValueType
-    """How the initial meld's total is compared with the threshold. Default AT_LEAST."""
-    initial_meld_count: Global___InitialMeldCount.ValueType
-    """How many melds the initial meld may consist of. Default ONE_OR_MORE."""
-    initial_meld_joker: Global___InitialMeldJoker.ValueType
-    """How many points a joker counts in the initial meld. Default REPRESENTED_VALUE."""
-    initial_meld_same_turn_table_play: Global___InitialMeldSameTurnTablePlay.ValueType
-    """Whether a player may also play on melds of the table in the turn of the initial meld. Default FORBIDDEN."""
-    turn_voluntary_draw: Global___TurnVoluntaryDraw.ValueType
-    """Whether a player who could play may draw instead. Default ALLOWED."""
-    turn_draw: Global___TurnDraw.ValueType
-    """What a player draws, and whether the turn then ends. Default ONE."""
-    turn_timeout_dirty: Global___TurnTimeoutDirty.ValueType
-    """What happens when a turn's time runs out while the table differs from the one at its start, or after an illegal play
-    was shown. Default COMMIT_IF_VALID_ELSE_REVERT.
-    """
-    turn_invalid_submission: Global___TurnInvalidSubmission.ValueType
-    """What happens when a player submits an illegal table. Default REJECT."""
-    joker_retrieval_mode: Global___JokerRetrievalMode.ValueType
-    """How a joker may leave its meld. Default FREE."""
-    joker_retrieval_source: Global___JokerRetrievalSource.ValueType
-    """Where the tile that replaces a joker may come from. Default RACK_OR_TABLE."""
-    joker_retrieval_reuse: Global___JokerRetrievalReuse.ValueType
-    """In which melds a retrieved joker may be used. Default ANY_MELD."""
-    joker_retrieval_same_meld: Global___JokerRetrievalSameMeld.ValueType
-    """Whether a retrieved joker may return to its old meld. Default ALLOWED with JOKER_RETRIEVAL_MODE_FREE, otherwise
-    FORBIDDEN. If this field is unset and joker_retrieval_mode differs from the preset's, that default applies instead
-    of the preset's value.
-    """
-    joker_retrieval_group_of_three: Global___JokerRetrievalGroupOfThree.ValueType
-    """Which tiles replace the joker in a group of three. Default EITHER_COLOR."""
-    pool_empty_mode: Global___PoolEmptyMode.ValueType
-    """How a round continues when the pool is empty. Default CONTINUE_UNTIL_STUCK."""
-    pool_empty_pass: Global___PoolEmptyPass.ValueType
-    """Whether a player may pass when the pool is empty. Default ALLOWED."""
-    pool_empty_stuck_test: Global___PoolEmptyStuckTest.ValueType
-    """When a round with an empty pool is blocked. Default CONSECUTIVE_PASSES."""
-    score_blocked_winner: Global___ScoreBlockedWinner.ValueType
-    """Who wins a blocked round. Default LOWEST_VALUE."""
-    score_blocked_points: Global___ScoreBlockedPoints.ValueType
-    """How a blocked round is scored. Default DIFFERENCE."""
-    score_joker_penalty: _builtins.int
-    """Value of a joker left on a rack: 0 to 100. Default 30. Evidence: 30 in all sources; 25 in a variation; 50 in a
-    tournament.
-    """
-    score_never_melded: Global___ScoreNeverMelded.ValueType
-    """What a loser who never melded pays. Default OFF."""
-    match_end: Global___MatchEnd.ValueType
-    """When the game ends. Default SINGLE_ROUND."""
-    match_rounds: _builtins.int
-    """Number of rounds in a game with MATCH_END_FIXED_ROUNDS: 1 to 100. Default 1. Other values require
-    MATCH_END_FIXED_ROUNDS (OPTIONS_CONFLICT). Evidence: none; a decision.
-    """
-    match_target_score: _builtins.int
-    """Total that ends a game with MATCH_END_TARGET_SCORE: 1 to 10000. Default 200. Other values require
-    MATCH_END_TARGET_SCORE (OPTIONS_CONFLICT). Evidence: 200 on French pages, 100 to 200 elsewhere.
-    """
-    geometry_colors: _builtins.int
-    """Number of colors in the tile set: 4 or 6. Default 4. A group has at most one tile of each color. Evidence: 4 in all
-    sources; 6 in an old German set.
-    """
-    geometry_copies: _builtins.int
-    """Number of copies of each face in the tile set: 2 or 3. Default 2. Evidence: 2 in all sources; 3 with five or six
-    players.
-    """
-    geometry_jokers_per_player: _builtins.int
-    """Jokers in the tile set for each player dealt in, instead of geometry_jokers: 0 or 1. Default 0. 1 requires
-    geometry_jokers 0 (OPTIONS_CONFLICT). Evidence: older articles, Vatikan.
-    """
-    deal_hand_size: _builtins.int
+    teams: Global___Teams.ValueType
+    """Whether players score alone or in teams. Default OFF."""
+    hand_size: _builtins.int
     """Tiles dealt to each player: 5 to 21. Default 14. At least one tile must remain for the pool (INSUFFICIENT_TILES).
     Evidence: 14 in four sources; 13 in Vatikan, 15 in Machiavelli, 16 in older articles.
     """
-    deal_order: Global___DealOrder.ValueType
+    order: Global___DealOrder.ValueType
     """Whether the start draw takes place before or after the deal. Default START_DRAW_FIRST."""
-    deal_three_pairs_reshuffle: Global___DealThreePairsReshuffle.ValueType
-    """Whether a player who is dealt three pairs of identical tiles may demand a new deal. Default OFF."""
-    deal_fixed_jokers: _builtins.int
+    fixed_jokers: _builtins.int
     """Jokers that each player gets before the other tiles are dealt: 0 or 1. Default 0. The tile set must have enough
     jokers (OPTIONS_CONFLICT). Evidence: a tournament for two.
     """
+    three_pairs_reshuffle: Global___DealThreePairsReshuffle.ValueType
+    """Whether a player who is dealt three pairs of identical tiles may demand a new deal. Default OFF."""
+    start_draw_joker: Global___StartDrawJoker.ValueType
+    """What happens when a player draws a joker in the start draw. Default REDRAW."""
     start_draw_tile: Global___StartDrawTile.ValueType
     """Where the tiles of the start draw go. Default PUT_BACK."""
     start_draw_tie: Global___StartDrawTie.ValueType
@@ -1680,10 +1595,70 @@ class Ruleset(_message.Message):
     """Who starts the first round. Default HIGHEST_DRAW."""
     start_player_next_rounds: Global___StartPlayerNextRounds.ValueType
     """Who starts the later rounds. Default HIGHEST_DRAW."""
-    teams: Global___Teams.ValueType
-    """Whether players score alone or in teams. Default OFF."""
+    def __init__(
+        self,
+        *,
+        players_min: _builtins.int | None = ...,
+        players_max: _builtins.int | None = ...,
+        teams: Global___Teams.ValueType = ...,
+        hand_size: _builtins.int | None = ...,
+        order: Global___DealOrder.ValueType = ...,
+        fixed_jokers: _builtins.int | None = ...,
+        three_pairs_reshuffle: Global___DealThreePairsReshuffle.ValueType = ...,
+        start_draw_joker: Global___StartDrawJoker.ValueType = ...,
+        start_draw_tile: Global___StartDrawTile.ValueType = ...,
+        start_draw_tie: Global___StartDrawTie.ValueType = ...,
+        start_draw_determines: Global___StartDrawDetermines.ValueType = ...,
+        start_player: Global___StartPlayer.ValueType = ...,
+        start_player_next_rounds: Global___StartPlayerNextRounds.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_fixed_jokers", b"_fixed_jokers", "_hand_size", b"_hand_size", "_players_max", b"_players_max", "_players_min", b"_players_min", "fixed_jokers", b"fixed_jokers", "hand_size", b"hand_size", "players_max", b"players_max", "players_min", b"players_min"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_fixed_jokers", b"_fixed_jokers", "_hand_size", b"_hand_size", "_players_max", b"_players_max", "_players_min", b"_players_min", "fixed_jokers", b"fixed_jokers", "hand_size", b"hand_size", "order", b"order", "players_max", b"players_max", "players_min", b"players_min", "start_draw_determines", b"start_draw_determines", "start_draw_joker", b"start_draw_joker", "start_draw_tie", b"start_draw_tie", "start_draw_tile", b"start_draw_tile", "start_player", b"start_player", "start_player_next_rounds", b"start_player_next_rounds", "teams", b"teams", "three_pairs_reshuffle", b"three_pairs_reshuffle"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__fixed_jokers: _TypeAlias = _typing.Literal["fixed_jokers"]  # noqa: Y015
+    _WhichOneofArgType__fixed_jokers: _TypeAlias = _typing.Literal["_fixed_jokers", b"_fixed_jokers"]  # noqa: Y015
+    _WhichOneofReturnType__hand_size: _TypeAlias = _typing.Literal["hand_size"]  # noqa: Y015
+    _WhichOneofArgType__hand_size: _TypeAlias = _typing.Literal["_hand_size", b"_hand_size"]  # noqa: Y015
+    _WhichOneofReturnType__players_max: _TypeAlias = _typing.Literal["players_max"]  # noqa: Y015
+    _WhichOneofArgType__players_max: _TypeAlias = _typing.Literal["_players_max", b"_players_max"]  # noqa: Y015
+    _WhichOneofReturnType__players_min: _TypeAlias = _typing.Literal["players_min"]  # noqa: Y015
+    _WhichOneofArgType__players_min: _TypeAlias = _typing.Literal["_players_min", b"_players_min"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__fixed_jokers) -> _WhichOneofReturnType__fixed_jokers | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__hand_size) -> _WhichOneofReturnType__hand_size | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__players_max) -> _WhichOneofReturnType__players_max | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__players_min) -> _WhichOneofReturnType__players_min | None: ...
+
+Global___DealOptions: _TypeAlias = DealOptions  # noqa: Y015
+
+@_typing.final
+class MeldOptions(_message.Message):
+    """What is a meld."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_WRAP_FIELD_NUMBER: _builtins.int
+    MELD_ORDER_FIELD_NUMBER: _builtins.int
+    JOKERS_MAX_PER_MELD_FIELD_NUMBER: _builtins.int
+    JOKERS_ADJACENT_FIELD_NUMBER: _builtins.int
+    JOKERS_DECLARATION_FIELD_NUMBER: _builtins.int
+    JOKERS_MAY_LEAD_FIELD_NUMBER: _builtins.int
+    JOKERS_BEYOND_PHYSICAL_FIELD_NUMBER: _builtins.int
+    CONTRACT_FIELD_NUMBER: _builtins.int
+    run_wrap: Global___RunWrap.ValueType
+    """Whether a run may continue after 13. Default OFF."""
     meld_order: Global___MeldOrder.ValueType
     """Whether the order of a run's tiles matters. Default STRICT."""
+    jokers_max_per_meld: Global___JokersMaxPerMeld.ValueType
+    """How many jokers one meld may hold. Default UNLIMITED_WITH_ONE_NATURAL."""
+    jokers_adjacent: Global___JokersAdjacent.ValueType
+    """Whether two jokers may lie side by side in a run. Default ALLOWED."""
+    jokers_declaration: Global___JokersDeclaration.ValueType
+    """When a player must declare what jokers stand for. Default POSITIONAL."""
     jokers_may_lead: _builtins.bool
     """Whether a joker may be the first tile of a meld, in the order in which the meld is read (JOKER_LEADS_MELD). Default
     true. Evidence: false is a reading of the French article.
@@ -1692,38 +1667,270 @@ class Ruleset(_message.Message):
     """Whether a joker may stand for a face whose copies are all on the table (JOKER_FACE_EXHAUSTED). Default true.
     Evidence: a tournament allows it.
     """
-    initial_meld_required_kind: Global___InitialMeldRequiredKind.ValueType
+    contract: Global___Contract.ValueType
+    """What every meld with a played tile must satisfy. Default OFF."""
+    def __init__(
+        self,
+        *,
+        run_wrap: Global___RunWrap.ValueType = ...,
+        meld_order: Global___MeldOrder.ValueType = ...,
+        jokers_max_per_meld: Global___JokersMaxPerMeld.ValueType = ...,
+        jokers_adjacent: Global___JokersAdjacent.ValueType = ...,
+        jokers_declaration: Global___JokersDeclaration.ValueType = ...,
+        jokers_may_lead: _builtins.bool | None = ...,
+        jokers_beyond_physical: _builtins.bool | None = ...,
+        contract: Global___Contract.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_jokers_beyond_physical", b"_jokers_beyond_physical", "_jokers_may_lead", b"_jokers_may_lead", "jokers_beyond_physical", b"jokers_beyond_physical", "jokers_may_lead", b"jokers_may_lead"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_jokers_beyond_physical", b"_jokers_beyond_physical", "_jokers_may_lead", b"_jokers_may_lead", "contract", b"contract", "jokers_adjacent", b"jokers_adjacent", "jokers_beyond_physical", b"jokers_beyond_physical", "jokers_declaration", b"jokers_declaration", "jokers_max_per_meld", b"jokers_max_per_meld", "jokers_may_lead", b"jokers_may_lead", "meld_order", b"meld_order", "run_wrap", b"run_wrap"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__jokers_beyond_physical: _TypeAlias = _typing.Literal["jokers_beyond_physical"]  # noqa: Y015
+    _WhichOneofArgType__jokers_beyond_physical: _TypeAlias = _typing.Literal["_jokers_beyond_physical", b"_jokers_beyond_physical"]  # noqa: Y015
+    _WhichOneofReturnType__jokers_may_lead: _TypeAlias = _typing.Literal["jokers_may_lead"]  # noqa: Y015
+    _WhichOneofArgType__jokers_may_lead: _TypeAlias = _typing.Literal["_jokers_may_lead", b"_jokers_may_lead"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__jokers_beyond_physical) -> _WhichOneofReturnType__jokers_beyond_physical | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__jokers_may_lead) -> _WhichOneofReturnType__jokers_may_lead | None: ...
+
+Global___MeldOptions: _TypeAlias = MeldOptions  # noqa: Y015
+
+@_typing.final
+class InitialMeldOptions(_message.Message):
+    """The initial meld. Before the names of these options, docs/options.md has `initial_meld_`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    THRESHOLD_FIELD_NUMBER: _builtins.int
+    COMPARISON_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
+    JOKER_FIELD_NUMBER: _builtins.int
+    REQUIRED_KIND_FIELD_NUMBER: _builtins.int
+    SAME_TURN_TABLE_PLAY_FIELD_NUMBER: _builtins.int
+    VOLUNTARY_DELAY_FIELD_NUMBER: _builtins.int
+    threshold: _builtins.int
+    """Points that the initial meld needs: 0 to 200; with 0, any complete meld will do. Default 30. Evidence: 30 in all
+    sources; 50 in the book of 1978.
+    """
+    comparison: Global___InitialMeldComparison.ValueType
+    """How the initial meld's total is compared with the threshold. Default AT_LEAST."""
+    count: Global___InitialMeldCount.ValueType
+    """How many melds the initial meld may consist of. Default ONE_OR_MORE."""
+    joker: Global___InitialMeldJoker.ValueType
+    """How many points a joker counts in the initial meld. Default REPRESENTED_VALUE."""
+    required_kind: Global___InitialMeldRequiredKind.ValueType
     """Which kind of meld the initial meld must include. Default ANY."""
-    initial_meld_voluntary_delay: _builtins.bool
+    same_turn_table_play: Global___InitialMeldSameTurnTablePlay.ValueType
+    """Whether a player may also play on melds of the table in the turn of the initial meld. Default FORBIDDEN."""
+    voluntary_delay: _builtins.bool
     """Whether a player who could make the initial meld may draw instead. If false, a refused draw reveals that the player
     could meld. Default true. Evidence: true in the manuals, the English article and a tournament.
     """
-    turn_play_after_draw: Global___TurnPlayAfterDraw.ValueType
+    def __init__(
+        self,
+        *,
+        threshold: _builtins.int | None = ...,
+        comparison: Global___InitialMeldComparison.ValueType = ...,
+        count: Global___InitialMeldCount.ValueType = ...,
+        joker: Global___InitialMeldJoker.ValueType = ...,
+        required_kind: Global___InitialMeldRequiredKind.ValueType = ...,
+        same_turn_table_play: Global___InitialMeldSameTurnTablePlay.ValueType = ...,
+        voluntary_delay: _builtins.bool | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_threshold", b"_threshold", "_voluntary_delay", b"_voluntary_delay", "threshold", b"threshold", "voluntary_delay", b"voluntary_delay"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_threshold", b"_threshold", "_voluntary_delay", b"_voluntary_delay", "comparison", b"comparison", "count", b"count", "joker", b"joker", "required_kind", b"required_kind", "same_turn_table_play", b"same_turn_table_play", "threshold", b"threshold", "voluntary_delay", b"voluntary_delay"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__threshold: _TypeAlias = _typing.Literal["threshold"]  # noqa: Y015
+    _WhichOneofArgType__threshold: _TypeAlias = _typing.Literal["_threshold", b"_threshold"]  # noqa: Y015
+    _WhichOneofReturnType__voluntary_delay: _TypeAlias = _typing.Literal["voluntary_delay"]  # noqa: Y015
+    _WhichOneofArgType__voluntary_delay: _TypeAlias = _typing.Literal["_voluntary_delay", b"_voluntary_delay"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__threshold) -> _WhichOneofReturnType__threshold | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__voluntary_delay) -> _WhichOneofReturnType__voluntary_delay | None: ...
+
+Global___InitialMeldOptions: _TypeAlias = InitialMeldOptions  # noqa: Y015
+
+@_typing.final
+class TurnOptions(_message.Message):
+    """What a player may do in a turn. Before the names of these options, docs/options.md has `turn_`, except before
+    `manipulation`, `penalty_tiles` and `win_call`.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DIRECTION_FIELD_NUMBER: _builtins.int
+    DRAW_FIELD_NUMBER: _builtins.int
+    VOLUNTARY_DRAW_FIELD_NUMBER: _builtins.int
+    PLAY_AFTER_DRAW_FIELD_NUMBER: _builtins.int
+    MANIPULATION_FIELD_NUMBER: _builtins.int
+    INVALID_SUBMISSION_FIELD_NUMBER: _builtins.int
+    PENALTY_TILES_FIELD_NUMBER: _builtins.int
+    TIMEOUT_CLEAN_FIELD_NUMBER: _builtins.int
+    TIMEOUT_DIRTY_FIELD_NUMBER: _builtins.int
+    WIN_CALL_FIELD_NUMBER: _builtins.int
+    direction: Global___TurnDirection.ValueType
+    """The direction in which turns pass around the table. Default CLOCKWISE."""
+    draw: Global___TurnDraw.ValueType
+    """What a player draws, and whether the turn then ends. Default ONE."""
+    voluntary_draw: Global___TurnVoluntaryDraw.ValueType
+    """Whether a player who could play may draw instead. Default ALLOWED."""
+    play_after_draw: Global___TurnPlayAfterDraw.ValueType
     """Whether a player may play in the same turn after drawing. Default FORBIDDEN."""
-    turn_timeout_clean: Global___TurnTimeoutClean.ValueType
-    """What happens when a turn's time runs out while the table is untouched. Default DRAW_ONE."""
+    manipulation: Global___Manipulation.ValueType
+    """How players may change melds of the table. Default FREE."""
+    invalid_submission: Global___TurnInvalidSubmission.ValueType
+    """What happens when a player submits an illegal table. Default REJECT."""
     penalty_tiles: _builtins.int
     """Tiles drawn as a penalty: 1 to 14, or as many as the pool has. Default 3. Evidence: 3 in three sources; 7 in a
     house rule.
     """
-    manipulation: Global___Manipulation.ValueType
-    """How players may change melds of the table. Default FREE."""
-    joker_retrieval_end_of_run_free: _builtins.bool
+    timeout_clean: Global___TurnTimeoutClean.ValueType
+    """What happens when a turn's time runs out while the table is untouched. Default DRAW_ONE."""
+    timeout_dirty: Global___TurnTimeoutDirty.ValueType
+    """What happens when a turn's time runs out while the table differs from the one at its start, or after an illegal play
+    was shown. Default COMMIT_IF_VALID_ELSE_REVERT.
+    """
+    win_call: Global___WinCall.ValueType
+    """Whether a player who goes out must call it. Default AUTOMATIC."""
+    def __init__(
+        self,
+        *,
+        direction: Global___TurnDirection.ValueType = ...,
+        draw: Global___TurnDraw.ValueType = ...,
+        voluntary_draw: Global___TurnVoluntaryDraw.ValueType = ...,
+        play_after_draw: Global___TurnPlayAfterDraw.ValueType = ...,
+        manipulation: Global___Manipulation.ValueType = ...,
+        invalid_submission: Global___TurnInvalidSubmission.ValueType = ...,
+        penalty_tiles: _builtins.int | None = ...,
+        timeout_clean: Global___TurnTimeoutClean.ValueType = ...,
+        timeout_dirty: Global___TurnTimeoutDirty.ValueType = ...,
+        win_call: Global___WinCall.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_penalty_tiles", b"_penalty_tiles", "penalty_tiles", b"penalty_tiles"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_penalty_tiles", b"_penalty_tiles", "direction", b"direction", "draw", b"draw", "invalid_submission", b"invalid_submission", "manipulation", b"manipulation", "penalty_tiles", b"penalty_tiles", "play_after_draw", b"play_after_draw", "timeout_clean", b"timeout_clean", "timeout_dirty", b"timeout_dirty", "voluntary_draw", b"voluntary_draw", "win_call", b"win_call"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__penalty_tiles: _TypeAlias = _typing.Literal["penalty_tiles"]  # noqa: Y015
+    _WhichOneofArgType__penalty_tiles: _TypeAlias = _typing.Literal["_penalty_tiles", b"_penalty_tiles"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__penalty_tiles) -> _WhichOneofReturnType__penalty_tiles | None: ...
+
+Global___TurnOptions: _TypeAlias = TurnOptions  # noqa: Y015
+
+@_typing.final
+class JokerRetrievalOptions(_message.Message):
+    """How jokers leave their melds. Before the names of these options, docs/options.md has `joker_retrieval_`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODE_FIELD_NUMBER: _builtins.int
+    SOURCE_FIELD_NUMBER: _builtins.int
+    REUSE_FIELD_NUMBER: _builtins.int
+    SAME_MELD_FIELD_NUMBER: _builtins.int
+    GROUP_OF_THREE_FIELD_NUMBER: _builtins.int
+    END_OF_RUN_FREE_FIELD_NUMBER: _builtins.int
+    mode: Global___JokerRetrievalMode.ValueType
+    """How a joker may leave its meld. Default FREE."""
+    source: Global___JokerRetrievalSource.ValueType
+    """Where the tile that replaces a joker may come from. Default RACK_OR_TABLE."""
+    reuse: Global___JokerRetrievalReuse.ValueType
+    """In which melds a retrieved joker may be used. Default ANY_MELD."""
+    same_meld: Global___JokerRetrievalSameMeld.ValueType
+    """Whether a retrieved joker may return to its old meld. Default ALLOWED with JOKER_RETRIEVAL_MODE_FREE, otherwise
+    FORBIDDEN. If this field is unset and joker_retrieval_mode differs from the preset's, that default applies instead
+    of the preset's value.
+    """
+    group_of_three: Global___JokerRetrievalGroupOfThree.ValueType
+    """Which tiles replace the joker in a group of three. Default EITHER_COLOR."""
+    end_of_run_free: _builtins.bool
     """Whether a joker at an end of a run of four or more may leave without being replaced. Default false. true requires
     REPLACE or LOCKED. Evidence: a reading of the French article.
     """
-    pool_empty_last_chance_start: Global___PoolEmptyLastChanceStart.ValueType
+    def __init__(
+        self,
+        *,
+        mode: Global___JokerRetrievalMode.ValueType = ...,
+        source: Global___JokerRetrievalSource.ValueType = ...,
+        reuse: Global___JokerRetrievalReuse.ValueType = ...,
+        same_meld: Global___JokerRetrievalSameMeld.ValueType = ...,
+        group_of_three: Global___JokerRetrievalGroupOfThree.ValueType = ...,
+        end_of_run_free: _builtins.bool | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_end_of_run_free", b"_end_of_run_free", "end_of_run_free", b"end_of_run_free"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_end_of_run_free", b"_end_of_run_free", "end_of_run_free", b"end_of_run_free", "group_of_three", b"group_of_three", "mode", b"mode", "reuse", b"reuse", "same_meld", b"same_meld", "source", b"source"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__end_of_run_free: _TypeAlias = _typing.Literal["end_of_run_free"]  # noqa: Y015
+    _WhichOneofArgType__end_of_run_free: _TypeAlias = _typing.Literal["_end_of_run_free", b"_end_of_run_free"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__end_of_run_free) -> _WhichOneofReturnType__end_of_run_free | None: ...
+
+Global___JokerRetrievalOptions: _TypeAlias = JokerRetrievalOptions  # noqa: Y015
+
+@_typing.final
+class PoolEndOptions(_message.Message):
+    """Play with an empty pool. Before the names of these options, docs/options.md has `pool_`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EMPTY_MODE_FIELD_NUMBER: _builtins.int
+    EMPTY_PASS_FIELD_NUMBER: _builtins.int
+    EMPTY_STUCK_TEST_FIELD_NUMBER: _builtins.int
+    EMPTY_LAST_CHANCE_START_FIELD_NUMBER: _builtins.int
+    empty_mode: Global___PoolEmptyMode.ValueType
+    """How a round continues when the pool is empty. Default CONTINUE_UNTIL_STUCK."""
+    empty_pass: Global___PoolEmptyPass.ValueType
+    """Whether a player may pass when the pool is empty. Default ALLOWED."""
+    empty_stuck_test: Global___PoolEmptyStuckTest.ValueType
+    """When a round with an empty pool is blocked. Default CONSECUTIVE_PASSES."""
+    empty_last_chance_start: Global___PoolEmptyLastChanceStart.ValueType
     """Who takes the first of the last turns. Default DRAWER_FIRST. Another value requires ONE_LAST_CHANCE."""
-    score_blocked_tie: Global___ScoreBlockedTie.ValueType
-    """Who wins a tied blocked round. Default OTHER_METRIC_THEN_SHARE."""
-    win_call: Global___WinCall.ValueType
-    """Whether a player who goes out must call it. Default AUTOMATIC."""
-    score_winner: Global___ScoreWinner.ValueType
+    def __init__(
+        self,
+        *,
+        empty_mode: Global___PoolEmptyMode.ValueType = ...,
+        empty_pass: Global___PoolEmptyPass.ValueType = ...,
+        empty_stuck_test: Global___PoolEmptyStuckTest.ValueType = ...,
+        empty_last_chance_start: Global___PoolEmptyLastChanceStart.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["empty_last_chance_start", b"empty_last_chance_start", "empty_mode", b"empty_mode", "empty_pass", b"empty_pass", "empty_stuck_test", b"empty_stuck_test"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PoolEndOptions: _TypeAlias = PoolEndOptions  # noqa: Y015
+
+@_typing.final
+class ScoringOptions(_message.Message):
+    """The points of a round. Before the names of these options, docs/options.md has `score_`, except before
+    `contract_points`.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    JOKER_PENALTY_FIELD_NUMBER: _builtins.int
+    NEVER_MELDED_FIELD_NUMBER: _builtins.int
+    WINNER_FIELD_NUMBER: _builtins.int
+    BLOCKED_WINNER_FIELD_NUMBER: _builtins.int
+    BLOCKED_POINTS_FIELD_NUMBER: _builtins.int
+    BLOCKED_TIE_FIELD_NUMBER: _builtins.int
+    CONTRACT_POINTS_FIELD_NUMBER: _builtins.int
+    joker_penalty: _builtins.int
+    """Value of a joker left on a rack: 0 to 100. Default 30. Evidence: 30 in all sources; 25 in a variation; 50 in a
+    tournament.
+    """
+    never_melded: Global___ScoreNeverMelded.ValueType
+    """What a loser who never melded pays. Default OFF."""
+    winner: Global___ScoreWinner.ValueType
     """How many points the winner of a round gets. Default SUM_OF_LOSERS."""
-    match_winner: Global___MatchWinner.ValueType
-    """Who wins a game of several rounds. Default HIGHEST_TOTAL."""
-    contract: Global___Contract.ValueType
-    """What every meld with a played tile must satisfy. Default OFF."""
+    blocked_winner: Global___ScoreBlockedWinner.ValueType
+    """Who wins a blocked round. Default LOWEST_VALUE."""
+    blocked_points: Global___ScoreBlockedPoints.ValueType
+    """How a blocked round is scored. Default DIFFERENCE."""
+    blocked_tie: Global___ScoreBlockedTie.ValueType
+    """Who wins a tied blocked round. Default OTHER_METRIC_THEN_SHARE."""
     contract_points: _builtins.int
     """Extra points for the winner of a round with a contract, if that player has melded: 0 to 1000. Default 0. Other
     values require a contract (OPTIONS_CONFLICT). Evidence: the French article names no number.
@@ -1731,146 +1938,180 @@ class Ruleset(_message.Message):
     def __init__(
         self,
         *,
-        preset: Global___Preset.ValueType = ...,
-        geometry_jokers: _builtins.int | None = ...,
-        players_min: _builtins.int | None = ...,
-        players_max: _builtins.int | None = ...,
-        start_draw_joker: Global___StartDrawJoker.ValueType = ...,
-        turn_direction: Global___TurnDirection.ValueType = ...,
-        run_wrap: Global___RunWrap.ValueType = ...,
-        jokers_max_per_meld: Global___JokersMaxPerMeld.ValueType = ...,
-        jokers_adjacent: Global___JokersAdjacent.ValueType = ...,
-        jokers_declaration: Global___JokersDeclaration.ValueType = ...,
-        initial_meld_threshold: _builtins.int | None = ...,
-        initial_meld_comparison: Global___InitialMeldComparison.ValueType = ...,
-        initial_meld_count: Global___InitialMeldCount.ValueType = ...,
-        initial_meld_joker: Global___InitialMeldJoker.ValueType = ...,
-        initial_meld_same_turn_table_play: Global___InitialMeldSameTurnTablePlay.ValueType = ...,
-        turn_voluntary_draw: Global___TurnVoluntaryDraw.ValueType = ...,
-        turn_draw: Global___TurnDraw.ValueType = ...,
-        turn_timeout_dirty: Global___TurnTimeoutDirty.ValueType = ...,
-        turn_invalid_submission: Global___TurnInvalidSubmission.ValueType = ...,
-        joker_retrieval_mode: Global___JokerRetrievalMode.ValueType = ...,
-        joker_retrieval_source: Global___JokerRetrievalSource.ValueType = ...,
-        joker_retrieval_reuse: Global___JokerRetrievalReuse.ValueType = ...,
-        joker_retrieval_same_meld: Global___JokerRetrievalSameMeld.ValueType = ...,
-        joker_retrieval_group_of_three: Global___JokerRetrievalGroupOfThree.ValueType = ...,
-        pool_empty_mode: Global___PoolEmptyMode.ValueType = ...,
-        pool_empty_pass: Global___PoolEmptyPass.ValueType = ...,
-        pool_empty_stuck_test: Global___PoolEmptyStuckTest.ValueType = ...,
-        score_blocked_winner: Global___ScoreBlockedWinner.ValueType = ...,
-        score_blocked_points: Global___ScoreBlockedPoints.ValueType = ...,
-        score_joker_penalty: _builtins.int | None = ...,
-        score_never_melded: Global___ScoreNeverMelded.ValueType = ...,
-        match_end: Global___MatchEnd.ValueType = ...,
-        match_rounds: _builtins.int | None = ...,
-        match_target_score: _builtins.int | None = ...,
-        geometry_colors: _builtins.int | None = ...,
-        geometry_copies: _builtins.int | None = ...,
-        geometry_jokers_per_player: _builtins.int | None = ...,
-        deal_hand_size: _builtins.int | None = ...,
-        deal_order: Global___DealOrder.ValueType = ...,
-        deal_three_pairs_reshuffle: Global___DealThreePairsReshuffle.ValueType = ...,
-        deal_fixed_jokers: _builtins.int | None = ...,
-        start_draw_tile: Global___StartDrawTile.ValueType = ...,
-        start_draw_tie: Global___StartDrawTie.ValueType = ...,
-        start_draw_determines: Global___StartDrawDetermines.ValueType = ...,
-        start_player: Global___StartPlayer.ValueType = ...,
-        start_player_next_rounds: Global___StartPlayerNextRounds.ValueType = ...,
-        teams: Global___Teams.ValueType = ...,
-        meld_order: Global___MeldOrder.ValueType = ...,
-        jokers_may_lead: _builtins.bool | None = ...,
-        jokers_beyond_physical: _builtins.bool | None = ...,
-        initial_meld_required_kind: Global___InitialMeldRequiredKind.ValueType = ...,
-        initial_meld_voluntary_delay: _builtins.bool | None = ...,
-        turn_play_after_draw: Global___TurnPlayAfterDraw.ValueType = ...,
-        turn_timeout_clean: Global___TurnTimeoutClean.ValueType = ...,
-        penalty_tiles: _builtins.int | None = ...,
-        manipulation: Global___Manipulation.ValueType = ...,
-        joker_retrieval_end_of_run_free: _builtins.bool | None = ...,
-        pool_empty_last_chance_start: Global___PoolEmptyLastChanceStart.ValueType = ...,
-        score_blocked_tie: Global___ScoreBlockedTie.ValueType = ...,
-        win_call: Global___WinCall.ValueType = ...,
-        score_winner: Global___ScoreWinner.ValueType = ...,
-        match_winner: Global___MatchWinner.ValueType = ...,
-        contract: Global___Contract.ValueType = ...,
+        joker_penalty: _builtins.int | None = ...,
+        never_melded: Global___ScoreNeverMelded.ValueType = ...,
+        winner: Global___ScoreWinner.ValueType = ...,
+        blocked_winner: Global___ScoreBlockedWinner.ValueType = ...,
+        blocked_points: Global___ScoreBlockedPoints.ValueType = ...,
+        blocked_tie: Global___ScoreBlockedTie.ValueType = ...,
         contract_points: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_contract_points", b"_contract_points", "_deal_fixed_jokers", b"_deal_fixed_jokers", "_deal_hand_size", b"_deal_hand_size", "_geometry_colors", b"_geometry_colors", "_geometry_copies", b"_geometry_copies", "_geometry_jokers", b"_geometry_jokers", "_geometry_jokers_per_player", b"_geometry_jokers_per_player", "_initial_meld_threshold", b"_initial_meld_threshold", "_initial_meld_voluntary_delay", b"_initial_meld_voluntary_delay", "_joker_retrieval_end_of_run_free", b"_joker_retrieval_end_of_run_free", "_jokers_beyond_physical", b"_jokers_beyond_physical", "_jokers_may_lead", b"_jokers_may_lead", "_match_rounds", b"_match_rounds", "_match_target_score", b"_match_target_score", "_penalty_tiles", b"_penalty_tiles", "_players_max", b"_players_max", "_players_min", b"_players_min", "_score_joker_penalty", b"_score_joker_penalty", "contract_points", b"contract_points", "deal_fixed_jokers", b"deal_fixed_jokers", "deal_hand_size", b"deal_hand_size", "geometry_colors", b"geometry_colors", "geometry_copies", b"geometry_copies", "geometry_jokers", b"geometry_jokers", "geometry_jokers_per_player", b"geometry_jokers_per_player", "initial_meld_threshold", b"initial_meld_threshold", "initial_meld_voluntary_delay", b"initial_meld_voluntary_delay", "joker_retrieval_end_of_run_free", b"joker_retrieval_end_of_run_free", "jokers_beyond_physical", b"jokers_beyond_physical", "jokers_may_lead", b"jokers_may_lead", "match_rounds", b"match_rounds", "match_target_score", b"match_target_score", "penalty_tiles", b"penalty_tiles", "players_max", b"players_max", "players_min", b"players_min", "score_joker_penalty", b"score_joker_penalty"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_contract_points", b"_contract_points", "_joker_penalty", b"_joker_penalty", "contract_points", b"contract_points", "joker_penalty", b"joker_penalty"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_contract_points", b"_contract_points", "_deal_fixed_jokers", b"_deal_fixed_jokers", "_deal_hand_size", b"_deal_hand_size", "_geometry_colors", b"_geometry_colors", "_geometry_copies", b"_geometry_copies", "_geometry_jokers", b"_geometry_jokers", "_geometry_jokers_per_player", b"_geometry_jokers_per_player", "_initial_meld_threshold", b"_initial_meld_threshold", "_initial_meld_voluntary_delay", b"_initial_meld_voluntary_delay", "_joker_retrieval_end_of_run_free", b"_joker_retrieval_end_of_run_free", "_jokers_beyond_physical", b"_jokers_beyond_physical", "_jokers_may_lead", b"_jokers_may_lead", "_match_rounds", b"_match_rounds", "_match_target_score", b"_match_target_score", "_penalty_tiles", b"_penalty_tiles", "_players_max", b"_players_max", "_players_min", b"_players_min", "_score_joker_penalty", b"_score_joker_penalty", "contract", b"contract", "contract_points", b"contract_points", "deal_fixed_jokers", b"deal_fixed_jokers", "deal_hand_size", b"deal_hand_size", "deal_order", b"deal_order", "deal_three_pairs_reshuffle", b"deal_three_pairs_reshuffle", "geometry_colors", b"geometry_colors", "geometry_copies", b"geometry_copies", "geometry_jokers", b"geometry_jokers", "geometry_jokers_per_player", b"geometry_jokers_per_player", "initial_meld_comparison", b"initial_meld_comparison", "initial_meld_count", b"initial_meld_count", "initial_meld_joker", b"initial_meld_joker", "initial_meld_required_kind", b"initial_meld_required_kind", "initial_meld_same_turn_table_play", b"initial_meld_same_turn_table_play", "initial_meld_threshold", b"initial_meld_threshold", "initial_meld_voluntary_delay", b"initial_meld_voluntary_delay", "joker_retrieval_end_of_run_free", b"joker_retrieval_end_of_run_free", "joker_retrieval_group_of_three", b"joker_retrieval_group_of_three", "joker_retrieval_mode", b"joker_retrieval_mode", "joker_retrieval_reuse", b"joker_retrieval_reuse", "joker_retrieval_same_meld", b"joker_retrieval_same_meld", "joker_retrieval_source", b"joker_retrieval_source", "jokers_adjacent", b"jokers_adjacent", "jokers_beyond_physical", b"jokers_beyond_physical", "jokers_declaration", b"jokers_declaration", "jokers_max_per_meld", b"jokers_max_per_meld", "jokers_may_lead", b"jokers_may_lead", "manipulation", b"manipulation", "match_end", b"match_end", "match_rounds", b"match_rounds", "match_target_score", b"match_target_score", "match_winner", b"match_winner", "meld_order", b"meld_order", "penalty_tiles", b"penalty_tiles", "players_max", b"players_max", "players_min", b"players_min", "pool_empty_last_chance_start", b"pool_empty_last_chance_start", "pool_empty_mode", b"pool_empty_mode", "pool_empty_pass", b"pool_empty_pass", "pool_empty_stuck_test", b"pool_empty_stuck_test", "preset", b"preset", "run_wrap", b"run_wrap", "score_blocked_points", b"score_blocked_points", "score_blocked_tie", b"score_blocked_tie", "score_blocked_winner", b"score_blocked_winner", "score_joker_penalty", b"score_joker_penalty", "score_never_melded", b"score_never_melded", "score_winner", b"score_winner", "start_draw_determines", b"start_draw_determines", "start_draw_joker", b"start_draw_joker", "start_draw_tie", b"start_draw_tie", "start_draw_tile", b"start_draw_tile", "start_player", b"start_player", "start_player_next_rounds", b"start_player_next_rounds", "teams", b"teams", "turn_direction", b"turn_direction", "turn_draw", b"turn_draw", "turn_invalid_submission", b"turn_invalid_submission", "turn_play_after_draw", b"turn_play_after_draw", "turn_timeout_clean", b"turn_timeout_clean", "turn_timeout_dirty", b"turn_timeout_dirty", "turn_voluntary_draw", b"turn_voluntary_draw", "win_call", b"win_call"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_contract_points", b"_contract_points", "_joker_penalty", b"_joker_penalty", "blocked_points", b"blocked_points", "blocked_tie", b"blocked_tie", "blocked_winner", b"blocked_winner", "contract_points", b"contract_points", "joker_penalty", b"joker_penalty", "never_melded", b"never_melded", "winner", b"winner"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__contract_points: _TypeAlias = _typing.Literal["contract_points"]  # noqa: Y015
     _WhichOneofArgType__contract_points: _TypeAlias = _typing.Literal["_contract_points", b"_contract_points"]  # noqa: Y015
-    _WhichOneofReturnType__deal_fixed_jokers: _TypeAlias = _typing.Literal["deal_fixed_jokers"]  # noqa: Y015
-    _WhichOneofArgType__deal_fixed_jokers: _TypeAlias = _typing.Literal["_deal_fixed_jokers", b"_deal_fixed_jokers"]  # noqa: Y015
-    _WhichOneofReturnType__deal_hand_size: _TypeAlias = _typing.Literal["deal_hand_size"]  # noqa: Y015
-    _WhichOneofArgType__deal_hand_size: _TypeAlias = _typing.Literal["_deal_hand_size", b"_deal_hand_size"]  # noqa: Y015
-    _WhichOneofReturnType__geometry_colors: _TypeAlias = _typing.Literal["geometry_colors"]  # noqa: Y015
-    _WhichOneofArgType__geometry_colors: _TypeAlias = _typing.Literal["_geometry_colors", b"_geometry_colors"]  # noqa: Y015
-    _WhichOneofReturnType__geometry_copies: _TypeAlias = _typing.Literal["geometry_copies"]  # noqa: Y015
-    _WhichOneofArgType__geometry_copies: _TypeAlias = _typing.Literal["_geometry_copies", b"_geometry_copies"]  # noqa: Y015
-    _WhichOneofReturnType__geometry_jokers: _TypeAlias = _typing.Literal["geometry_jokers"]  # noqa: Y015
-    _WhichOneofArgType__geometry_jokers: _TypeAlias = _typing.Literal["_geometry_jokers", b"_geometry_jokers"]  # noqa: Y015
-    _WhichOneofReturnType__geometry_jokers_per_player: _TypeAlias = _typing.Literal["geometry_jokers_per_player"]  # noqa: Y015
-    _WhichOneofArgType__geometry_jokers_per_player: _TypeAlias = _typing.Literal["_geometry_jokers_per_player", b"_geometry_jokers_per_player"]  # noqa: Y015
-    _WhichOneofReturnType__initial_meld_threshold: _TypeAlias = _typing.Literal["initial_meld_threshold"]  # noqa: Y015
-    _WhichOneofArgType__initial_meld_threshold: _TypeAlias = _typing.Literal["_initial_meld_threshold", b"_initial_meld_threshold"]  # noqa: Y015
-    _WhichOneofReturnType__initial_meld_voluntary_delay: _TypeAlias = _typing.Literal["initial_meld_voluntary_delay"]  # noqa: Y015
-    _WhichOneofArgType__initial_meld_voluntary_delay: _TypeAlias = _typing.Literal["_initial_meld_voluntary_delay", b"_initial_meld_voluntary_delay"]  # noqa: Y015
-    _WhichOneofReturnType__joker_retrieval_end_of_run_free: _TypeAlias = _typing.Literal["joker_retrieval_end_of_run_free"]  # noqa: Y015
-    _WhichOneofArgType__joker_retrieval_end_of_run_free: _TypeAlias = _typing.Literal["_joker_retrieval_end_of_run_free", b"_joker_retrieval_end_of_run_free"]  # noqa: Y015
-    _WhichOneofReturnType__jokers_beyond_physical: _TypeAlias = _typing.Literal["jokers_beyond_physical"]  # noqa: Y015
-    _WhichOneofArgType__jokers_beyond_physical: _TypeAlias = _typing.Literal["_jokers_beyond_physical", b"_jokers_beyond_physical"]  # noqa: Y015
-    _WhichOneofReturnType__jokers_may_lead: _TypeAlias = _typing.Literal["jokers_may_lead"]  # noqa: Y015
-    _WhichOneofArgType__jokers_may_lead: _TypeAlias = _typing.Literal["_jokers_may_lead", b"_jokers_may_lead"]  # noqa: Y015
+    _WhichOneofReturnType__joker_penalty: _TypeAlias = _typing.Literal["joker_penalty"]  # noqa: Y015
+    _WhichOneofArgType__joker_penalty: _TypeAlias = _typing.Literal["_joker_penalty", b"_joker_penalty"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__contract_points) -> _WhichOneofReturnType__contract_points | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__joker_penalty) -> _WhichOneofReturnType__joker_penalty | None: ...
+
+Global___ScoringOptions: _TypeAlias = ScoringOptions  # noqa: Y015
+
+@_typing.final
+class GameEndOptions(_message.Message):
+    """The end of a game."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MATCH_END_FIELD_NUMBER: _builtins.int
+    MATCH_ROUNDS_FIELD_NUMBER: _builtins.int
+    MATCH_TARGET_SCORE_FIELD_NUMBER: _builtins.int
+    MATCH_WINNER_FIELD_NUMBER: _builtins.int
+    match_end: Global___MatchEnd.ValueType
+    """When the game ends. Default SINGLE_ROUND."""
+    match_rounds: _builtins.int
+    """Number of rounds in a game with MATCH_END_FIXED_ROUNDS: 1 to 100. Default 1. Other values require
+    MATCH_END_FIXED_ROUNDS (OPTIONS_CONFLICT). Evidence: none; a decision.
+    """
+    match_target_score: _builtins.int
+    """Total that ends a game with MATCH_END_TARGET_SCORE: 1 to 10000. Default 200. Other values require
+    MATCH_END_TARGET_SCORE (OPTIONS_CONFLICT). Evidence: 200 on French pages, 100 to 200 elsewhere.
+    """
+    match_winner: Global___MatchWinner.ValueType
+    """Who wins a game of several rounds. Default HIGHEST_TOTAL."""
+    def __init__(
+        self,
+        *,
+        match_end: Global___MatchEnd.ValueType = ...,
+        match_rounds: _builtins.int | None = ...,
+        match_target_score: _builtins.int | None = ...,
+        match_winner: Global___MatchWinner.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_match_rounds", b"_match_rounds", "_match_target_score", b"_match_target_score", "match_rounds", b"match_rounds", "match_target_score", b"match_target_score"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_match_rounds", b"_match_rounds", "_match_target_score", b"_match_target_score", "match_end", b"match_end", "match_rounds", b"match_rounds", "match_target_score", b"match_target_score", "match_winner", b"match_winner"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__match_rounds: _TypeAlias = _typing.Literal["match_rounds"]  # noqa: Y015
     _WhichOneofArgType__match_rounds: _TypeAlias = _typing.Literal["_match_rounds", b"_match_rounds"]  # noqa: Y015
     _WhichOneofReturnType__match_target_score: _TypeAlias = _typing.Literal["match_target_score"]  # noqa: Y015
     _WhichOneofArgType__match_target_score: _TypeAlias = _typing.Literal["_match_target_score", b"_match_target_score"]  # noqa: Y015
-    _WhichOneofReturnType__penalty_tiles: _TypeAlias = _typing.Literal["penalty_tiles"]  # noqa: Y015
-    _WhichOneofArgType__penalty_tiles: _TypeAlias = _typing.Literal["_penalty_tiles", b"_penalty_tiles"]  # noqa: Y015
-    _WhichOneofReturnType__players_max: _TypeAlias = _typing.Literal["players_max"]  # noqa: Y015
-    _WhichOneofArgType__players_max: _TypeAlias = _typing.Literal["_players_max", b"_players_max"]  # noqa: Y015
-    _WhichOneofReturnType__players_min: _TypeAlias = _typing.Literal["players_min"]  # noqa: Y015
-    _WhichOneofArgType__players_min: _TypeAlias = _typing.Literal["_players_min", b"_players_min"]  # noqa: Y015
-    _WhichOneofReturnType__score_joker_penalty: _TypeAlias = _typing.Literal["score_joker_penalty"]  # noqa: Y015
-    _WhichOneofArgType__score_joker_penalty: _TypeAlias = _typing.Literal["_score_joker_penalty", b"_score_joker_penalty"]  # noqa: Y015
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__contract_points) -> _WhichOneofReturnType__contract_points | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__deal_fixed_jokers) -> _WhichOneofReturnType__deal_fixed_jokers | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__deal_hand_size) -> _WhichOneofReturnType__deal_hand_size | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__geometry_colors) -> _WhichOneofReturnType__geometry_colors | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__geometry_copies) -> _WhichOneofReturnType__geometry_copies | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__geometry_jokers) -> _WhichOneofReturnType__geometry_jokers | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__geometry_jokers_per_player) -> _WhichOneofReturnType__geometry_jokers_per_player | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__initial_meld_threshold) -> _WhichOneofReturnType__initial_meld_threshold | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__initial_meld_voluntary_delay) -> _WhichOneofReturnType__initial_meld_voluntary_delay | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__joker_retrieval_end_of_run_free) -> _WhichOneofReturnType__joker_retrieval_end_of_run_free | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__jokers_beyond_physical) -> _WhichOneofReturnType__jokers_beyond_physical | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__jokers_may_lead) -> _WhichOneofReturnType__jokers_may_lead | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__match_rounds) -> _WhichOneofReturnType__match_rounds | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__match_target_score) -> _WhichOneofReturnType__match_target_score | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__penalty_tiles) -> _WhichOneofReturnType__penalty_tiles | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__players_max) -> _WhichOneofReturnType__players_max | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__players_min) -> _WhichOneofReturnType__players_min | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__score_joker_penalty) -> _WhichOneofReturnType__score_joker_penalty | None: ...
+
+Global___GameEndOptions: _TypeAlias = GameEndOptions  # noqa: Y015
+
+@_typing.final
+class MeldingRuleset(_message.Message):
+    """The rules of the melding game: what is legal, dealt and scored, by stage of the game. An unset field has the preset's
+    value, except joker_retrieval.same_meld. In answers every field is set. What concerns the players beside the rules is
+    in RoomSettings.
+
+    A number out of range is refused with INVALID_ARGUMENT and OPTION_VALUE_INVALID. Options that contradict each other,
+    or that have no effect together, are refused with INVALID_ARGUMENT and OPTIONS_CONFLICT, which names both fields;
+    docs/options.md lists them. The server never substitutes another value. Comments, records as text and docs/options.md
+    name an option by its key, such as `initial_meld_threshold` for `initial_meld.threshold`.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PRESET_FIELD_NUMBER: _builtins.int
+    TILES_FIELD_NUMBER: _builtins.int
+    DEAL_FIELD_NUMBER: _builtins.int
+    MELDS_FIELD_NUMBER: _builtins.int
+    INITIAL_MELD_FIELD_NUMBER: _builtins.int
+    TURN_FIELD_NUMBER: _builtins.int
+    JOKER_RETRIEVAL_FIELD_NUMBER: _builtins.int
+    POOL_END_FIELD_NUMBER: _builtins.int
+    SCORING_FIELD_NUMBER: _builtins.int
+    GAME_END_FIELD_NUMBER: _builtins.int
+    preset: Global___Preset.ValueType
+    """The preset that supplies the values of unset fields."""
+    @_builtins.property
+    def tiles(self) -> Global___TileOptions:
+        """The tile set."""
+
+    @_builtins.property
+    def deal(self) -> Global___DealOptions:
+        """Players, the deal and the start draw."""
+
+    @_builtins.property
+    def melds(self) -> Global___MeldOptions:
+        """What is a meld."""
+
+    @_builtins.property
+    def initial_meld(self) -> Global___InitialMeldOptions:
+        """The initial meld."""
+
+    @_builtins.property
+    def turn(self) -> Global___TurnOptions:
+        """What a player may do in a turn."""
+
+    @_builtins.property
+    def joker_retrieval(self) -> Global___JokerRetrievalOptions:
+        """How jokers leave their melds."""
+
+    @_builtins.property
+    def pool_end(self) -> Global___PoolEndOptions:
+        """Play with an empty pool."""
+
+    @_builtins.property
+    def scoring(self) -> Global___ScoringOptions:
+        """The points of a round."""
+
+    @_builtins.property
+    def game_end(self) -> Global___GameEndOptions:
+        """The end of a game."""
+
+    def __init__(
+        self,
+        *,
+        preset: Global___Preset.ValueType = ...,
+        tiles: Global___TileOptions | None = ...,
+        deal: Global___DealOptions | None = ...,
+        melds: Global___MeldOptions | None = ...,
+        initial_meld: Global___InitialMeldOptions | None = ...,
+        turn: Global___TurnOptions | None = ...,
+        joker_retrieval: Global___JokerRetrievalOptions | None = ...,
+        pool_end: Global___PoolEndOptions | None = ...,
+        scoring: Global___ScoringOptions | None = ...,
+        game_end: Global___GameEndOptions | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["deal", b"deal", "game_end", b"game_end", "initial_meld", b"initial_meld", "joker_retrieval", b"joker_retrieval", "melds", b"melds", "pool_end", b"pool_end", "scoring", b"scoring", "tiles", b"tiles", "turn", b"turn"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deal", b"deal", "game_end", b"game_end", "initial_meld", b"initial_meld", "joker_retrieval", b"joker_retrieval", "melds", b"melds", "pool_end", b"pool_end", "preset", b"preset", "scoring", b"scoring", "tiles", b"tiles", "turn", b"turn"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MeldingRuleset: _TypeAlias = MeldingRuleset  # noqa: Y015
+
+@_typing.final
+class Ruleset(_message.Message):
+    """The rules of a game, which say which game is played."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MELDING_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def melding(self) -> Global___MeldingRuleset:
+        """Tiles are laid in melds on a table that all players share: Sabra, and its variants."""
+
+    def __init__(
+        self,
+        *,
+        melding: Global___MeldingRuleset | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["game", b"game", "melding", b"melding"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["game", b"game", "melding", b"melding"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_game: _TypeAlias = _typing.Literal["melding"]  # noqa: Y015
+    _WhichOneofArgType_game: _TypeAlias = _typing.Literal["game", b"game"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_game) -> _WhichOneofReturnType_game | None: ...
 
 Global___Ruleset: _TypeAlias = Ruleset  # noqa: Y015

@@ -59,7 +59,7 @@ class ValidateMeldsRequest(_message.Message):
     RULESET_FIELD_NUMBER: _builtins.int
     MELDS_FIELD_NUMBER: _builtins.int
     @_builtins.property
-    def ruleset(self) -> _ruleset_pb2.Ruleset:
+    def ruleset(self) -> _ruleset_pb2.MeldingRuleset:
         """The rules. Unset: the preset SABRA."""
 
     @_builtins.property
@@ -69,7 +69,7 @@ class ValidateMeldsRequest(_message.Message):
     def __init__(
         self,
         *,
-        ruleset: _ruleset_pb2.Ruleset | None = ...,
+        ruleset: _ruleset_pb2.MeldingRuleset | None = ...,
         melds: _abc.Iterable[_meld_pb2.Meld] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["ruleset", b"ruleset"]  # noqa: Y015
@@ -132,7 +132,7 @@ class ValidateTurnRequest(_message.Message):
     calls_rummikub: _builtins.bool
     """Whether the player calls the win (win_call)."""
     @_builtins.property
-    def ruleset(self) -> _ruleset_pb2.Ruleset:
+    def ruleset(self) -> _ruleset_pb2.MeldingRuleset:
         """The rules. Unset: the preset SABRA."""
 
     @_builtins.property
@@ -156,7 +156,7 @@ class ValidateTurnRequest(_message.Message):
     def __init__(
         self,
         *,
-        ruleset: _ruleset_pb2.Ruleset | None = ...,
+        ruleset: _ruleset_pb2.MeldingRuleset | None = ...,
         table_before: _meld_pb2.Table | None = ...,
         table_after: _meld_pb2.Table | None = ...,
         rack: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
@@ -238,7 +238,7 @@ class BatchValidateTurnsRequest(_message.Message):
     RULESET_FIELD_NUMBER: _builtins.int
     TURNS_FIELD_NUMBER: _builtins.int
     @_builtins.property
-    def ruleset(self) -> _ruleset_pb2.Ruleset:
+    def ruleset(self) -> _ruleset_pb2.MeldingRuleset:
         """The rules for every turn without a ruleset. Unset: the preset SABRA."""
 
     @_builtins.property
@@ -248,7 +248,7 @@ class BatchValidateTurnsRequest(_message.Message):
     def __init__(
         self,
         *,
-        ruleset: _ruleset_pb2.Ruleset | None = ...,
+        ruleset: _ruleset_pb2.MeldingRuleset | None = ...,
         turns: _abc.Iterable[Global___ValidateTurnRequest] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["ruleset", b"ruleset"]  # noqa: Y015
@@ -388,7 +388,7 @@ class ScoreRoundRequest(_message.Message):
     RULESET_FIELD_NUMBER: _builtins.int
     RACKS_FIELD_NUMBER: _builtins.int
     @_builtins.property
-    def ruleset(self) -> _ruleset_pb2.Ruleset:
+    def ruleset(self) -> _ruleset_pb2.MeldingRuleset:
         """The rules. Unset: the preset SABRA."""
 
     @_builtins.property
@@ -400,7 +400,7 @@ class ScoreRoundRequest(_message.Message):
     def __init__(
         self,
         *,
-        ruleset: _ruleset_pb2.Ruleset | None = ...,
+        ruleset: _ruleset_pb2.MeldingRuleset | None = ...,
         racks: _abc.Iterable[Global___RackToScore] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["ruleset", b"ruleset"]  # noqa: Y015

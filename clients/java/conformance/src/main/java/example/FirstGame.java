@@ -8,14 +8,15 @@ public class FirstGame {
     String target = arguments.length > 0 ? arguments[0] : "127.0.0.1:50051";
     String preset = arguments.length > 1 ? arguments[1] : "PRESET_SABRA";
     try (Rummikub lobby = Rummikub.connect(target)) {
-      var rules = Ruleset.newBuilder().setPreset(Preset.valueOf(preset));
-      rules.setMatchEnd(MatchEnd.MATCH_END_FIXED_ROUNDS).setMatchRounds(2);
+      var rules = Ruleset.newBuilder();
+      rules.getMeldingBuilder().setPreset(Preset.valueOf(preset));
+      rules.getMeldingBuilder().getGameEndBuilder().setMatchEnd(MatchEnd.MATCH_END_FIXED_ROUNDS).setMatchRounds(2);
       var created = lobby.games().createGame(CreateGameRequest.newBuilder().setRuleset(rules).build());
       String id = created.getGame().getGameId();
       var joining = JoinGameRequest.newBuilder().setGameId(id).setName("Ann").build();
       var joined = lobby.seated(created.getHostToken()).games().joinGame(joining);
       Rummikub ann = lobby.seated(joined.getSeatToken()); // store the tokens: they are returned once
-      for (int players = 1; players < created.getGame().getRuleset().getPlayersMin(); players++) {
+      for (int players = 1; players < created.getGame().getRuleset().getMelding().getDeal().getPlayersMin(); players++) {
         ann.games().addBot(AddBotRequest.newBuilder().setGameId(id).setLevel(BotLevel.BOT_LEVEL_EASY).build());
       }
       ann.games().startGame(StartGameRequest.newBuilder().setGameId(id).build());

@@ -14,6 +14,7 @@ import rummikub.v1.Closing;
 import rummikub.v1.Game;
 import rummikub.v1.Preset;
 import rummikub.v1.RoomSettings;
+import rummikub.v1.MeldingRuleset;
 import rummikub.v1.Ruleset;
 import rummikub.v1.Visibility;
 import rummikub.v1.WatchGameRequest;
@@ -52,7 +53,7 @@ class WatchPositionTest {
 
   @Test
   void everyGameHasWhatOnlyTheFirstOneOfAStreamHas() {
-    var ruleset = Ruleset.newBuilder().setPreset(Preset.PRESET_GUIDE_A);
+    var ruleset = Ruleset.newBuilder().setMelding(MeldingRuleset.newBuilder().setPreset(Preset.PRESET_GUIDE_A));
     var settings = RoomSettings.newBuilder().setTurnTimeLimit(com.google.protobuf.Duration.newBuilder().setSeconds(30));
     var whole = Game.newBuilder().setRuleset(ruleset).setSettings(settings);
     whole.setVisibility(Visibility.VISIBILITY_PUBLIC).putLabels("region", "eu");

@@ -28,7 +28,7 @@ import rummikub.v1.Game;
 import rummikub.v1.PlayTiles;
 import rummikub.v1.Player;
 import rummikub.v1.Refusal;
-import rummikub.v1.Ruleset;
+import rummikub.v1.MeldingRuleset;
 import rummikub.v1.ValidateTurnRequest;
 import rummikub.v1.ValidateTurnResponse;
 
@@ -133,7 +133,7 @@ public abstract class Suite {
 
   /** Returns the same calls in batches, each with the ruleset of its turns. */
   protected List<Batch> batches() {
-    var groups = new LinkedHashMap<Ruleset, List<Turn>>();
+    var groups = new LinkedHashMap<MeldingRuleset, List<Turn>>();
     turns().forEach(turn -> groups.computeIfAbsent(turn.request.getRuleset(), ruleset -> new ArrayList<>()).add(turn));
     var batches = new ArrayList<Batch>();
     groups.forEach((ruleset, group) -> {
