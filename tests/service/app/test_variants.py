@@ -571,15 +571,15 @@ async def test_every_problem_of_a_ruleset_is_reported(client: Client) -> None:
     )
     refusal = await refused(client.games.CreateGame(gs.CreateGameRequest(ruleset=rules)))
     assert set(field_violations(refusal)) == {
-        f"ruleset.{option}"
+        f"ruleset.melding.{option}"
         for option in (
-            "penalty_tiles",
-            "joker_retrieval_end_of_run_free",
-            "joker_retrieval_mode",
-            "teams",
-            "players_min",
-            "players_max",
-            "deal_hand_size",
+            "turn.penalty_tiles",
+            "joker_retrieval.end_of_run_free",
+            "joker_retrieval.mode",
+            "deal.teams",
+            "deal.players_min",
+            "deal.players_max",
+            "deal.hand_size",
         )
     }
 
