@@ -2701,7 +2701,7 @@ func (Contract) EnumDescriptor() ([]byte, []int) {
 	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{45}
 }
 
-// The tile set. Before the names of these options, docs/options.md has `geometry_`.
+// The tile set. The names of these options begin with `geometry_`, which the fields omit: `geometry_colors`.
 type TileOptions struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Number of colors in the tile set: 4 or 6. Default 4. A group has at most one tile of each color. Evidence: 4 in all
@@ -2778,8 +2778,8 @@ func (x *TileOptions) GetJokersPerPlayer() uint32 {
 	return 0
 }
 
-// Players, the deal and the start draw. Before the names of the options of the deal, docs/options.md has `deal_`:
-// `deal_hand_size`, `deal_order`, `deal_fixed_jokers`, `deal_three_pairs_reshuffle`.
+// Players, the deal and the start draw. The fields omit `deal_` of the names `deal_hand_size`, `deal_order`,
+// `deal_fixed_jokers` and `deal_three_pairs_reshuffle`.
 type DealOptions struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Minimum number of players (players_min): 2 to 6. Default 2. Evidence: four sources.
@@ -3047,7 +3047,7 @@ func (x *MeldOptions) GetContract() Contract {
 	return Contract_CONTRACT_UNSPECIFIED
 }
 
-// The initial meld. Before the names of these options, docs/options.md has `initial_meld_`.
+// The initial meld. The names of these options begin with `initial_meld_`, which the fields omit.
 type InitialMeldOptions struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Points that the initial meld needs: 0 to 200; with 0, any complete meld will do. Default 30. Evidence: 30 in all
@@ -3149,7 +3149,7 @@ func (x *InitialMeldOptions) GetVoluntaryDelay() bool {
 	return false
 }
 
-// What a player may do in a turn. Before the names of these options, docs/options.md has `turn_`, except before
+// What a player may do in a turn. The names of these options begin with `turn_`, which the fields omit, except
 // `manipulation`, `penalty_tiles` and `win_call`.
 type TurnOptions struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3279,7 +3279,7 @@ func (x *TurnOptions) GetWinCall() WinCall {
 	return WinCall_WIN_CALL_UNSPECIFIED
 }
 
-// How jokers leave their melds. Before the names of these options, docs/options.md has `joker_retrieval_`.
+// How jokers leave their melds. The names of these options begin with `joker_retrieval_`, which the fields omit.
 type JokerRetrievalOptions struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// How a joker may leave its meld. Default FREE.
@@ -3373,7 +3373,7 @@ func (x *JokerRetrievalOptions) GetEndOfRunFree() bool {
 	return false
 }
 
-// Play with an empty pool. Before the names of these options, docs/options.md has `pool_`.
+// Play with an empty pool. The names of these options begin with `pool_`, which the fields omit.
 type PoolEndOptions struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// How a round continues when the pool is empty. Default CONTINUE_UNTIL_STUCK.
@@ -3446,7 +3446,7 @@ func (x *PoolEndOptions) GetEmptyLastChanceStart() PoolEmptyLastChanceStart {
 	return PoolEmptyLastChanceStart_POOL_EMPTY_LAST_CHANCE_START_UNSPECIFIED
 }
 
-// The points of a round. Before the names of these options, docs/options.md has `score_`, except before
+// The points of a round. The names of these options begin with `score_`, which the fields omit, except
 // `contract_points`.
 type ScoringOptions struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3631,7 +3631,7 @@ func (x *GameEndOptions) GetMatchWinner() MatchWinner {
 // A number out of range is refused with INVALID_ARGUMENT and OPTION_VALUE_INVALID. Options that contradict each other,
 // or that have no effect together, are refused with INVALID_ARGUMENT and OPTIONS_CONFLICT, which names both fields;
 // docs/options.md lists them. The server never substitutes another value. Comments, records as text and docs/options.md
-// name an option by its key, such as `initial_meld_threshold` for `initial_meld.threshold`.
+// name an option in full, such as `initial_meld_threshold` for `initial_meld.threshold`.
 type MeldingRuleset struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The preset that supplies the values of unset fields.

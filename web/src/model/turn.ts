@@ -31,8 +31,8 @@ export interface Choices {
 }
 
 /** Returns the rules of a game, or of what else has them; undefined where they are not known. */
-export function meldingOf({ ruleset }: { readonly ruleset?: Ruleset | undefined }): MeldingRuleset | undefined {
-  return ruleset?.game.value;
+export function meldingOf(what: { readonly ruleset?: Ruleset | undefined } | undefined): MeldingRuleset | undefined {
+  return what?.ruleset?.game.value;
 }
 
 export function playerOf(game: Game, seat: number): Player | undefined {

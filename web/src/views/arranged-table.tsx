@@ -214,7 +214,7 @@ function NewMeld({ mark, onPlace }: { mark: MeldMark | undefined; onPlace: () =>
 /** Whether the rules may want to know what jokers stand for, or one numbered tile and jokers fit both kinds. */
 function mayNeedDeclaration(tiles: readonly Tile[], arranging: Arranging): boolean {
   const jokers = tiles.filter((tile) => tile === Tile.JOKER).length;
-  const isByPlace = meldingOf(arranging.state.value.game ?? {})?.melds?.jokersDeclaration === JokersDeclaration.POSITIONAL;
+  const isByPlace = meldingOf(arranging.state.value.game)?.melds?.jokersDeclaration === JokersDeclaration.POSITIONAL;
   return jokers > 0 && (!isByPlace || tiles.length - jokers === 1);
 }
 
@@ -222,7 +222,7 @@ function mayNeedDeclaration(tiles: readonly Tile[], arranging: Arranging): boole
 function Declaration({ meld, arranging }: { meld: ArrangedMeld; arranging: Arranging }) {
   const jokers = meld.pieces.filter(({ tile }) => tile === Tile.JOKER).length;
   const faces = meld.pieces.flatMap(({ tile }) => faceOf(tile) ?? []);
-  const colors = meldingOf(arranging.state.value.game ?? {})?.tiles?.colors ?? 4;
+  const colors = meldingOf(arranging.state.value.game)?.tiles?.colors ?? 4;
   const [value] = faces.map((face) => face.value);
   const missing =
     value === undefined

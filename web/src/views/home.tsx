@@ -87,7 +87,7 @@ function CreateForm({ name, isBusy, enter, onProblem }: FormProps & { onProblem:
     listRulesets().then(setRulesets, onProblem);
   }, []);
   const chosen = rulesets.find((named) => meldingOf(named)?.preset === preset);
-  const playersMax = meldingOf(chosen ?? {})?.deal?.playersMax ?? 4;
+  const playersMax = meldingOf(chosen)?.deal?.playersMax ?? 4;
   const wanted = {
     name: name.trim() || t("player"),
     preset,

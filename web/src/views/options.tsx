@@ -55,7 +55,7 @@ function path(name: string, stage: string | undefined): string {
 /** Returns the value of an option under a preset; of a length of time its seconds. */
 function baseOf(field: DescField, stage: DescField | undefined, base: NamedRuleset | undefined): unknown {
   const part = (message: unknown, name: string) => (message as Record<string, unknown> | undefined)?.[name];
-  const message = stage === undefined ? base?.settings : part(meldingOf(base ?? {}), stage.localName);
+  const message = stage === undefined ? base?.settings : part(meldingOf(base), stage.localName);
   const value = part(message, field.localName);
   return field.fieldKind === "message" ? (value as Duration | undefined)?.seconds : value;
 }

@@ -374,7 +374,7 @@ test("the EventSource of the page on the web edge resumes after a cut, and close
     globalThis.gameId = game.gameId;
     globalThis.change = (verb, body = {}) => post(`/${game.gameId}:${verb}`, body, seatToken);
     globalThis.shown = [];
-    globalThis.show = ({ revision, ruleset }) => globalThis.shown.push(ruleset.game.value.deal.playersMax === 4 && revision);
+    globalThis.show = ({ revision, ruleset }) => globalThis.shown.push(ruleset.melding.deal.playersMax === 4 && revision);
   });
   await page.evaluate(`globalThis.events = (() => { ${EVENTS} return events; })()`);
   const shown = async (...revisions) => {

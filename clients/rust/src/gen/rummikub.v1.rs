@@ -1139,7 +1139,7 @@ impl MeldKind {
         }
     }
 }
-/// The tile set. Before the names of these options, docs/options.md has `geometry_`.
+/// The tile set. The names of these options begin with `geometry_`, which the fields omit: `geometry_colors`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TileOptions {
     /// Number of colors in the tile set: 4 or 6. Default 4. A group has at most one tile of each color. Evidence: 4 in all
@@ -1159,8 +1159,8 @@ pub struct TileOptions {
     #[prost(uint32, optional, tag = "4")]
     pub jokers_per_player: ::core::option::Option<u32>,
 }
-/// Players, the deal and the start draw. Before the names of the options of the deal, docs/options.md has `deal_`:
-/// `deal_hand_size`, `deal_order`, `deal_fixed_jokers`, `deal_three_pairs_reshuffle`.
+/// Players, the deal and the start draw. The fields omit `deal_` of the names `deal_hand_size`, `deal_order`,
+/// `deal_fixed_jokers` and `deal_three_pairs_reshuffle`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DealOptions {
     /// Minimum number of players (players_min): 2 to 6. Default 2. Evidence: four sources.
@@ -1236,7 +1236,7 @@ pub struct MeldOptions {
     #[prost(enumeration = "Contract", tag = "8")]
     pub contract: i32,
 }
-/// The initial meld. Before the names of these options, docs/options.md has `initial_meld_`.
+/// The initial meld. The names of these options begin with `initial_meld_`, which the fields omit.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct InitialMeldOptions {
     /// Points that the initial meld needs: 0 to 200; with 0, any complete meld will do. Default 30. Evidence: 30 in all
@@ -1263,7 +1263,7 @@ pub struct InitialMeldOptions {
     #[prost(bool, optional, tag = "7")]
     pub voluntary_delay: ::core::option::Option<bool>,
 }
-/// What a player may do in a turn. Before the names of these options, docs/options.md has `turn_`, except before
+/// What a player may do in a turn. The names of these options begin with `turn_`, which the fields omit, except
 /// `manipulation`, `penalty_tiles` and `win_call`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TurnOptions {
@@ -1300,7 +1300,7 @@ pub struct TurnOptions {
     #[prost(enumeration = "WinCall", tag = "10")]
     pub win_call: i32,
 }
-/// How jokers leave their melds. Before the names of these options, docs/options.md has `joker_retrieval_`.
+/// How jokers leave their melds. The names of these options begin with `joker_retrieval_`, which the fields omit.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct JokerRetrievalOptions {
     /// How a joker may leave its meld. Default FREE.
@@ -1325,7 +1325,7 @@ pub struct JokerRetrievalOptions {
     #[prost(bool, optional, tag = "6")]
     pub end_of_run_free: ::core::option::Option<bool>,
 }
-/// Play with an empty pool. Before the names of these options, docs/options.md has `pool_`.
+/// Play with an empty pool. The names of these options begin with `pool_`, which the fields omit.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct PoolEndOptions {
     /// How a round continues when the pool is empty. Default CONTINUE_UNTIL_STUCK.
@@ -1341,7 +1341,7 @@ pub struct PoolEndOptions {
     #[prost(enumeration = "PoolEmptyLastChanceStart", tag = "4")]
     pub empty_last_chance_start: i32,
 }
-/// The points of a round. Before the names of these options, docs/options.md has `score_`, except before
+/// The points of a round. The names of these options begin with `score_`, which the fields omit, except
 /// `contract_points`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ScoringOptions {
@@ -1394,7 +1394,7 @@ pub struct GameEndOptions {
 /// A number out of range is refused with INVALID_ARGUMENT and OPTION_VALUE_INVALID. Options that contradict each other,
 /// or that have no effect together, are refused with INVALID_ARGUMENT and OPTIONS_CONFLICT, which names both fields;
 /// docs/options.md lists them. The server never substitutes another value. Comments, records as text and docs/options.md
-/// name an option by its key, such as `initial_meld_threshold` for `initial_meld.threshold`.
+/// name an option in full, such as `initial_meld_threshold` for `initial_meld.threshold`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct MeldingRuleset {
     /// The preset that supplies the values of unset fields.

@@ -1487,7 +1487,7 @@ Global___Contract: _TypeAlias = Contract  # noqa: Y015
 
 @_typing.final
 class TileOptions(_message.Message):
-    """The tile set. Before the names of these options, docs/options.md has `geometry_`."""
+    """The tile set. The names of these options begin with `geometry_`, which the fields omit: `geometry_colors`."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1544,8 +1544,8 @@ Global___TileOptions: _TypeAlias = TileOptions  # noqa: Y015
 
 @_typing.final
 class DealOptions(_message.Message):
-    """Players, the deal and the start draw. Before the names of the options of the deal, docs/options.md has `deal_`:
-    `deal_hand_size`, `deal_order`, `deal_fixed_jokers`, `deal_three_pairs_reshuffle`.
+    """Players, the deal and the start draw. The fields omit `deal_` of the names `deal_hand_size`, `deal_order`,
+    `deal_fixed_jokers` and `deal_three_pairs_reshuffle`.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -1698,7 +1698,7 @@ Global___MeldOptions: _TypeAlias = MeldOptions  # noqa: Y015
 
 @_typing.final
 class InitialMeldOptions(_message.Message):
-    """The initial meld. Before the names of these options, docs/options.md has `initial_meld_`."""
+    """The initial meld. The names of these options begin with `initial_meld_`, which the fields omit."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1755,7 +1755,7 @@ Global___InitialMeldOptions: _TypeAlias = InitialMeldOptions  # noqa: Y015
 
 @_typing.final
 class TurnOptions(_message.Message):
-    """What a player may do in a turn. Before the names of these options, docs/options.md has `turn_`, except before
+    """What a player may do in a turn. The names of these options begin with `turn_`, which the fields omit, except
     `manipulation`, `penalty_tiles` and `win_call`.
     """
 
@@ -1821,7 +1821,7 @@ Global___TurnOptions: _TypeAlias = TurnOptions  # noqa: Y015
 
 @_typing.final
 class JokerRetrievalOptions(_message.Message):
-    """How jokers leave their melds. Before the names of these options, docs/options.md has `joker_retrieval_`."""
+    """How jokers leave their melds. The names of these options begin with `joker_retrieval_`, which the fields omit."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1870,7 +1870,7 @@ Global___JokerRetrievalOptions: _TypeAlias = JokerRetrievalOptions  # noqa: Y015
 
 @_typing.final
 class PoolEndOptions(_message.Message):
-    """Play with an empty pool. Before the names of these options, docs/options.md has `pool_`."""
+    """Play with an empty pool. The names of these options begin with `pool_`, which the fields omit."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1904,7 +1904,7 @@ Global___PoolEndOptions: _TypeAlias = PoolEndOptions  # noqa: Y015
 
 @_typing.final
 class ScoringOptions(_message.Message):
-    """The points of a round. Before the names of these options, docs/options.md has `score_`, except before
+    """The points of a round. The names of these options begin with `score_`, which the fields omit, except
     `contract_points`.
     """
 
@@ -2015,7 +2015,7 @@ class MeldingRuleset(_message.Message):
     A number out of range is refused with INVALID_ARGUMENT and OPTION_VALUE_INVALID. Options that contradict each other,
     or that have no effect together, are refused with INVALID_ARGUMENT and OPTIONS_CONFLICT, which names both fields;
     docs/options.md lists them. The server never substitutes another value. Comments, records as text and docs/options.md
-    name an option by its key, such as `initial_meld_threshold` for `initial_meld.threshold`.
+    name an option in full, such as `initial_meld_threshold` for `initial_meld.threshold`.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
