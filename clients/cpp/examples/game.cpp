@@ -23,7 +23,8 @@ int main(int argc, char** argv) try {
   v1::AddBotRequest bot;
   bot.set_game_id(id);
   bot.set_level(v1::BOT_LEVEL_EASY);
-  for (auto players = created.game().ruleset().melding().deal().players_min(); players > 1; --players) ann.games.AddBot(bot);
+  const auto& deal = created.game().ruleset().melding().deal();
+  for (auto players = deal.players_min(); players > 1; --players) ann.games.AddBot(bot);
   v1::StartGameRequest start;
   start.set_game_id(id);
   ann.games.StartGame(start);

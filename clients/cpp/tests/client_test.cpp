@@ -93,7 +93,7 @@ TEST(refusals_are_typed) {
   CHECK_EQUAL(error.reason, v1::STALE_STATE);
   CHECK_EQUAL(error.metadata.at("revision"), "7");
   CHECK_EQUAL(error.violations.at(0).subject(), "play.table[0]");
-  CHECK_EQUAL(error.fields.at(0), "ruleset.deal.players_min");
+  CHECK_EQUAL(error.fields.at(0), "ruleset.melding.deal.players_min");
   CHECK(error.retry_delay == 3s);
   CHECK_EQUAL(std::string(error.what()),
               "rummikub: JoinGame: STALE_STATE: refused; read the game again with GetGame, and let the player decide again");

@@ -84,7 +84,7 @@ inline grpc::Status refused(grpc::StatusCode code, v1::ErrorReason reason, std::
   rummikub::client::Status status;
   status.add_details()->PackFrom(refusal);
   rummikub::client::BadRequest fields;
-  fields.add_field_violations()->set_field("ruleset.deal.players_min");
+  fields.add_field_violations()->set_field("ruleset.melding.deal.players_min");
   auto* detail = status.add_details();
   detail->set_type_url("type.googleapis.com/google.rpc.BadRequest");
   detail->set_value(fields.SerializeAsString());

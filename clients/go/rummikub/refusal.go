@@ -25,7 +25,7 @@ type RefusalError struct {
 	Reason     pb.ErrorReason    // ERROR_REASON_UNSPECIFIED if the service did not answer; may be a number unknown here
 	Metadata   map[string]string // the values that belong to Reason
 	Violations []*pb.Violation   // of an illegal turn
-	Fields     []string          // the fields at fault, such as `ruleset.deal.players_min`
+	Fields     []string          // the fields at fault, such as `ruleset.melding.deal.players_min`
 	RetryDelay time.Duration     // the delay that the service asks for; 0 if none
 	Hint       string            // what to do; "" if the message says it
 

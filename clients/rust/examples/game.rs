@@ -22,9 +22,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let ann = host.join_game(JoinGameRequest { game, name, ..Default::default() }).await?;
     let ann = service.seated(&ann.seat_token); // store the tokens: they are returned once
     let level = BotLevel::Easy.into();
-    let played = created_game.ruleset.unwrap_or_default().game;
-    let players_min = played.map_or(2, |ruleset::Game::Melding(melding)| melding.deal.unwrap_or_default().players_min());
-    for _ in 1..players_min {
+    let played = created_game.ruleset.and_then(|rules| rules.game);
+    let deal = played.and_then(|ruleset::Game::Melding(melding)| melding.deal).unwrap_or_default();
+    for _ in 1..deal.players_min() {
         ann.add_bot(AddBotRequest { game_id: game_id.clone(), level, ..Default::default() }).await?;
     }
     ann.start_game(StartGameRequest { game_id: game_id.clone(), ..Default::default() }).await?;

@@ -5,7 +5,10 @@ use tonic::{Code, Status};
 
 use crate::scripted::{change, game, refused, snapshot, Answer, End, Server, PATIENCE};
 use crate::v1::watch_game_response::Update;
-use crate::v1::{ruleset, Closing, ErrorReason, Game, Heartbeat, MeldingRuleset, Preset, Ruleset, Visibility, WatchContent, WatchGameRequest};
+use crate::v1::{
+    ruleset, Closing, ErrorReason, Game, Heartbeat, MeldingRuleset, Preset, Ruleset, Visibility, WatchContent,
+    WatchGameRequest,
+};
 use crate::{Refusal, Watch};
 
 fn answer(updates: impl IntoIterator<Item = Option<Update>>, end: End) -> Answer {

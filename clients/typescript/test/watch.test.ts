@@ -25,8 +25,9 @@ const game = (revision: number): Response => ({ update: { case: "game", value: a
 const heartbeat: Response = { update: { case: "heartbeat", value: { revision: 1 } } };
 const at = (revision: number) => ({ revision, etag: `e${revision}` });
 
+const ruleset = { game: { case: "melding" as const, value: { preset: 2 } } };
 /** A game with what never changes. */
-const whole = { ...at(3), ruleset: { game: { case: "melding" as const, value: { preset: 2 } } }, visibility: 1, labels: { region: "eu" } };
+const whole = { ...at(3), ruleset, visibility: 1, labels: { region: "eu" } };
 
 const lost = (code = Code.Unavailable) => new ConnectError("lost", code);
 const refused = (code: Code, reason: ErrorReason) =>
@@ -96,7 +97,7 @@ test("every game has what only the first one of a stream has", async () => {
       assert.ok(found === "snapshot" || found === "game");
       games.push([value.revision, value.ruleset?.game.value?.preset, value.visibility, value.labels]);
     }
-    const { ruleset, visibility, labels } = whole;
+    const { visibility, labels } = whole;
     assert.deepEqual(
       games,
       [3, 4, 5].map((revision) => [revision, ruleset.game.value.preset, visibility, labels]),

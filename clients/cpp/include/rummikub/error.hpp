@@ -26,7 +26,7 @@ struct Error : std::runtime_error {
   v1::ErrorReason reason;                         // may be a number that this client does not know
   std::map<std::string, std::string> metadata;    // the values that belong to the reason
   std::vector<v1::Violation> violations;          // of an illegal turn
-  std::vector<std::string> fields;                // the fields at fault, such as `ruleset.deal.players_min`
+  std::vector<std::string> fields;                // the fields at fault, such as `ruleset.melding.deal.players_min`
   std::chrono::milliseconds retry_delay{0};       // the delay that the service asks for
 
  private:

@@ -16,7 +16,8 @@ public class FirstGame {
       var joining = JoinGameRequest.newBuilder().setGameId(id).setName("Ann").build();
       var joined = lobby.seated(created.getHostToken()).games().joinGame(joining);
       Rummikub ann = lobby.seated(joined.getSeatToken()); // store the tokens: they are returned once
-      for (int players = 1; players < created.getGame().getRuleset().getMelding().getDeal().getPlayersMin(); players++) {
+      var deal = created.getGame().getRuleset().getMelding().getDeal();
+      for (int players = 1; players < deal.getPlayersMin(); players++) {
         ann.games().addBot(AddBotRequest.newBuilder().setGameId(id).setLevel(BotLevel.BOT_LEVEL_EASY).build());
       }
       ann.games().startGame(StartGameRequest.newBuilder().setGameId(id).build());

@@ -25,10 +25,10 @@ import rummikub.client.Rummikub;
 import rummikub.v1.BatchValidateTurnsRequest;
 import rummikub.v1.CreateGameRequest;
 import rummikub.v1.Game;
+import rummikub.v1.MeldingRuleset;
 import rummikub.v1.PlayTiles;
 import rummikub.v1.Player;
 import rummikub.v1.Refusal;
-import rummikub.v1.MeldingRuleset;
 import rummikub.v1.ValidateTurnRequest;
 import rummikub.v1.ValidateTurnResponse;
 
