@@ -26,14 +26,14 @@ BY_RULES = ("dart", "swift")
 OTHER_WORDS = {
     "csharp": """
         Act analysis ann async await CancelAfter cancellationToken CancellationTokenSource Cancelled catch
-        channel Client continue Core created Delay delay error for ForAddress foreach FromSeconds game games
+        channel Client continue Core created Delay delay end error for ForAddress foreach FromSeconds game games
         Grpc GrpcChannel Guid id in is isOver joined Net NewGuid NewId or position ReadAllAsync ResponseStream
         RpcException rules silence StatusCode Task Tasks Threading TimeSpan Token token ToTimeSpan try turn
         turns Unavailable update var watch when
     """,
     "dart": """
         act analysis ann async await CallOptions catch channel ChannelCredentials ChannelOptions ClientChannel
-        code const continue credentials delay delayed Duration else error false final for Future GrpcError id if
+        code const continue credentials delay delayed Duration else end error false final for Future GrpcError id if
         import in insecure isOver joined main newId on options port rethrow rules shutdown StatusCode String
         timeout TimeoutException toInt token true try unavailable Uuid v4 var void
     """,
@@ -48,7 +48,7 @@ OTHER_WORDS = {
         UUIDString watch
     """,
     "php": """
-        analysis ann answer as bot call ChannelCredentials code continue createInsecure details do elseif
+        analysis ann answer as bot call ChannelCredentials code continue createInsecure details do elseif end
         file_get_contents foreach getStatus Grpc id isClosing join joined newId next options Ramsey require
         response responses RuntimeException sleep status STATUS_OK STATUS_UNAVAILABLE target token toString Uuid
         uuid4 wait watch while
