@@ -42,7 +42,7 @@ OTHER_WORDS = {
         dispatch_after dispatch_get_main_queue dispatch_queue_t dispatch_time DISPATCH_TIME_NOW dispatchQueue
         found GRPCCallOptions GRPCClient GRPCDefaultTransportImplList GRPCErrorCodeUnavailable
         GRPCMutableCallOptions GRPCProtoResponseHandler GRPCUnaryResponseHandler handler host init
-        initialMetadata initWithResponseHandler joined joinGame kHost mutableCopy NSDictionary NSEC_PER_SEC
+        initialMetadata initWithResponseHandler isClosing joined joinGame kHost mutableCopy NSDictionary NSEC_PER_SEC
         NSError NSObject NSUUID playTurn request response responseDispatchQueue responseHandler self start
         started startNextRound stringByAppendingString suggestTurn Table trailingMetadata transport UUID
         UUIDString watch
