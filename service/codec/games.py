@@ -158,6 +158,13 @@ def _ruleset_bytes(rules: Ruleset) -> bytes:
     return game_pb2.Game(ruleset=encode_game_ruleset(rules), settings=encode_settings(rules)).SerializeToString()
 
 
+def game_encoder(number: int) -> Callable[[GameSnapshotView], game_pb2.Game]:
+    """Returns the encoder of a view of games; that of all fields if unset."""
+    if number not in game_service_pb2.GameView.values():
+        raise invalid("view", f"{number} is not a view: expected 1 (basic) or 2 (full)")
+    return encode_changed_game if number == game_service_pb2.GAME_VIEW_BASIC else encode_game
+
+
 @lru_cache(maxsize=4_096)
 def _player_bytes(player: PlayerView) -> bytes:
     """Returns the field `players` of a game with one player."""

@@ -897,7 +897,7 @@ type Game struct {
 	State GameState `protobuf:"varint,4,opt,name=state,proto3,enum=rummikub.v1.GameState" json:"state,omitempty"`
 	// The rules of the game, with every option set. They never change. Set in the answers of CreateGame, JoinGame,
 	// JoinOrCreateGame and GetGame, and in the first game that a stream of WatchGame sends; unset in the answers to other
-	// changes of the game and in later games of the stream, except snapshots.
+	// changes of the game, in later games of the stream, except snapshots, and with GAME_VIEW_BASIC.
 	Ruleset *Ruleset `protobuf:"bytes,5,opt,name=ruleset,proto3" json:"ruleset,omitempty"`
 	// The players by seat.
 	Players []*Player `protobuf:"bytes,6,rep,name=players,proto3" json:"players,omitempty"`

@@ -24,6 +24,59 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// How much of a game is sent.
+type GameView int32
+
+const (
+	// GAME_VIEW_FULL.
+	GameView_GAME_VIEW_UNSPECIFIED GameView = 0
+	// What may change: without ruleset, settings, visibility and labels.
+	GameView_GAME_VIEW_BASIC GameView = 1
+	// All fields.
+	GameView_GAME_VIEW_FULL GameView = 2
+)
+
+// Enum value maps for GameView.
+var (
+	GameView_name = map[int32]string{
+		0: "GAME_VIEW_UNSPECIFIED",
+		1: "GAME_VIEW_BASIC",
+		2: "GAME_VIEW_FULL",
+	}
+	GameView_value = map[string]int32{
+		"GAME_VIEW_UNSPECIFIED": 0,
+		"GAME_VIEW_BASIC":       1,
+		"GAME_VIEW_FULL":        2,
+	}
+)
+
+func (x GameView) Enum() *GameView {
+	p := new(GameView)
+	*p = x
+	return p
+}
+
+func (x GameView) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (GameView) Descriptor() protoreflect.EnumDescriptor {
+	return file_rummikub_v1_game_service_proto_enumTypes[0].Descriptor()
+}
+
+func (GameView) Type() protoreflect.EnumType {
+	return &file_rummikub_v1_game_service_proto_enumTypes[0]
+}
+
+func (x GameView) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use GameView.Descriptor instead.
+func (GameView) EnumDescriptor() ([]byte, []int) {
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{0}
+}
+
 // The updates that WatchGame sends for each change of a game.
 type WatchContent int32
 
@@ -67,11 +120,11 @@ func (x WatchContent) String() string {
 }
 
 func (WatchContent) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_game_service_proto_enumTypes[0].Descriptor()
+	return file_rummikub_v1_game_service_proto_enumTypes[1].Descriptor()
 }
 
 func (WatchContent) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_game_service_proto_enumTypes[0]
+	return &file_rummikub_v1_game_service_proto_enumTypes[1]
 }
 
 func (x WatchContent) Number() protoreflect.EnumNumber {
@@ -80,7 +133,7 @@ func (x WatchContent) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use WatchContent.Descriptor instead.
 func (WatchContent) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{0}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{1}
 }
 
 // A request to create a game.
@@ -1599,7 +1652,9 @@ type GetGameRequest struct {
 	// The revision to read, without draft, presence and join code, which belong to no revision. 0: the game as it is now,
 	// with them. Earlier revisions can be read while the store has the whole history of the game; what was hidden at that
 	// revision is hidden in the answer.
-	Revision      uint32 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	Revision uint32 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	// How much of the game is returned. Unset: GAME_VIEW_FULL.
+	View          GameView `protobuf:"varint,3,opt,name=view,proto3,enum=rummikub.v1.GameView" json:"view,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1646,6 +1701,13 @@ func (x *GetGameRequest) GetRevision() uint32 {
 		return x.Revision
 	}
 	return 0
+}
+
+func (x *GetGameRequest) GetView() GameView {
+	if x != nil {
+		return x.View
+	}
+	return GameView_GAME_VIEW_UNSPECIFIED
 }
 
 // The response to GetGame.
@@ -2105,7 +2167,9 @@ type WatchGameRequest struct {
 	// The updates for each change. Unset: WATCH_CONTENT_CHANGES.
 	Content WatchContent `protobuf:"varint,3,opt,name=content,proto3,enum=rummikub.v1.WatchContent" json:"content,omitempty"`
 	// Keeps the stream open when the game is over, until its rematch is announced (CreateRematch).
-	UntilRematch  bool `protobuf:"varint,4,opt,name=until_rematch,json=untilRematch,proto3" json:"until_rematch,omitempty"`
+	UntilRematch bool `protobuf:"varint,4,opt,name=until_rematch,json=untilRematch,proto3" json:"until_rematch,omitempty"`
+	// How much of the game snapshots and the first `game` have. Unset: GAME_VIEW_FULL.
+	View          GameView `protobuf:"varint,5,opt,name=view,proto3,enum=rummikub.v1.GameView" json:"view,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2166,6 +2230,13 @@ func (x *WatchGameRequest) GetUntilRematch() bool {
 		return x.UntilRematch
 	}
 	return false
+}
+
+func (x *WatchGameRequest) GetView() GameView {
+	if x != nil {
+		return x.View
+	}
+	return GameView_GAME_VIEW_UNSPECIFIED
 }
 
 // An update of a watched game.
@@ -2326,7 +2397,7 @@ type WatchGameResponse_Presence struct {
 type WatchGameResponse_Game struct {
 	// The game after the next change. Its server_time is the time of the change. Its turn has no draft; with
 	// DRAFT_VISIBILITY_EVERYONE the latest one follows as `draft`. What never changes (ruleset, settings, visibility, labels) is
-	// set only in the first `game` of a stream that has sent no snapshot.
+	// set only in the first `game` of a stream that has sent no snapshot, unless the view is GAME_VIEW_BASIC.
 	Game *Game `protobuf:"bytes,7,opt,name=game,proto3,oneof"`
 }
 
@@ -2763,10 +2834,11 @@ const file_rummikub_v1_game_service_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tB\x04\xe2A\x01\x01R\trequestId\">\n" +
 	"\x15CreateRematchResponse\x12%\n" +
-	"\x04game\x18\x01 \x01(\v2\x11.rummikub.v1.GameR\x04game\"Q\n" +
+	"\x04game\x18\x01 \x01(\v2\x11.rummikub.v1.GameR\x04game\"\x82\x01\n" +
 	"\x0eGetGameRequest\x12\x1d\n" +
 	"\agame_id\x18\x01 \x01(\tB\x04\xe2A\x01\x02R\x06gameId\x12 \n" +
-	"\brevision\x18\x02 \x01(\rB\x04\xe2A\x01\x01R\brevision\"8\n" +
+	"\brevision\x18\x02 \x01(\rB\x04\xe2A\x01\x01R\brevision\x12/\n" +
+	"\x04view\x18\x03 \x01(\x0e2\x15.rummikub.v1.GameViewB\x04\xe2A\x01\x01R\x04view\"8\n" +
 	"\x0fGetGameResponse\x12%\n" +
 	"\x04game\x18\x01 \x01(\v2\x11.rummikub.v1.GameR\x04game\"\xf3\x02\n" +
 	"\x10ListGamesRequest\x12!\n" +
@@ -2797,12 +2869,13 @@ const file_rummikub_v1_game_service_proto_rawDesc = "" +
 	"\arefusal\x18\x03 \x01(\x0e2\x18.rummikub.v1.ErrorReasonH\x00R\arefusal\x12\x17\n" +
 	"\x04seat\x18\x04 \x01(\rH\x01R\x04seat\x88\x01\x01B\a\n" +
 	"\x05foundB\a\n" +
-	"\x05_seat\"\xb1\x01\n" +
+	"\x05_seat\"\xe2\x01\n" +
 	"\x10WatchGameRequest\x12\x1d\n" +
 	"\agame_id\x18\x01 \x01(\tB\x04\xe2A\x01\x02R\x06gameId\x12\x18\n" +
 	"\x04etag\x18\x02 \x01(\tB\x04\xe2A\x01\x01R\x04etag\x129\n" +
 	"\acontent\x18\x03 \x01(\x0e2\x19.rummikub.v1.WatchContentB\x04\xe2A\x01\x01R\acontent\x12)\n" +
-	"\runtil_rematch\x18\x04 \x01(\bB\x04\xe2A\x01\x01R\funtilRematch\"\xfa\x02\n" +
+	"\runtil_rematch\x18\x04 \x01(\bB\x04\xe2A\x01\x01R\funtilRematch\x12/\n" +
+	"\x04view\x18\x05 \x01(\x0e2\x15.rummikub.v1.GameViewB\x04\xe2A\x01\x01R\x04view\"\xfa\x02\n" +
 	"\x11WatchGameResponse\x12/\n" +
 	"\bsnapshot\x18\x01 \x01(\v2\x11.rummikub.v1.GameH\x00R\bsnapshot\x121\n" +
 	"\x06change\x18\x02 \x01(\v2\x17.rummikub.v1.GameChangeH\x00R\x06change\x126\n" +
@@ -2830,7 +2903,11 @@ const file_rummikub_v1_game_service_proto_rawDesc = "" +
 	"\x0eafter_revision\x18\x04 \x01(\rB\x04\xe2A\x01\x01R\rafterRevision\"p\n" +
 	"\x13ListChangesResponse\x121\n" +
 	"\achanges\x18\x01 \x03(\v2\x17.rummikub.v1.GameChangeR\achanges\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken*y\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken*N\n" +
+	"\bGameView\x12\x19\n" +
+	"\x15GAME_VIEW_UNSPECIFIED\x10\x00\x12\x13\n" +
+	"\x0fGAME_VIEW_BASIC\x10\x01\x12\x12\n" +
+	"\x0eGAME_VIEW_FULL\x10\x02*y\n" +
 	"\fWatchContent\x12\x1d\n" +
 	"\x19WATCH_CONTENT_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15WATCH_CONTENT_CHANGES\x10\x01\x12\x17\n" +
@@ -2870,150 +2947,153 @@ func file_rummikub_v1_game_service_proto_rawDescGZIP() []byte {
 	return file_rummikub_v1_game_service_proto_rawDescData
 }
 
-var file_rummikub_v1_game_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_rummikub_v1_game_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
 var file_rummikub_v1_game_service_proto_msgTypes = make([]protoimpl.MessageInfo, 44)
 var file_rummikub_v1_game_service_proto_goTypes = []any{
-	(WatchContent)(0),                // 0: rummikub.v1.WatchContent
-	(*CreateGameRequest)(nil),        // 1: rummikub.v1.CreateGameRequest
-	(*CreateGameResponse)(nil),       // 2: rummikub.v1.CreateGameResponse
-	(*JoinGameRequest)(nil),          // 3: rummikub.v1.JoinGameRequest
-	(*JoinGameResponse)(nil),         // 4: rummikub.v1.JoinGameResponse
-	(*JoinOrCreateGameRequest)(nil),  // 5: rummikub.v1.JoinOrCreateGameRequest
-	(*JoinOrCreateGameResponse)(nil), // 6: rummikub.v1.JoinOrCreateGameResponse
-	(*AddBotRequest)(nil),            // 7: rummikub.v1.AddBotRequest
-	(*AddBotResponse)(nil),           // 8: rummikub.v1.AddBotResponse
-	(*LeaveGameRequest)(nil),         // 9: rummikub.v1.LeaveGameRequest
-	(*LeaveGameResponse)(nil),        // 10: rummikub.v1.LeaveGameResponse
-	(*KickPlayerRequest)(nil),        // 11: rummikub.v1.KickPlayerRequest
-	(*KickPlayerResponse)(nil),       // 12: rummikub.v1.KickPlayerResponse
-	(*SetReadyRequest)(nil),          // 13: rummikub.v1.SetReadyRequest
-	(*SetReadyResponse)(nil),         // 14: rummikub.v1.SetReadyResponse
-	(*RenewSeatTokenRequest)(nil),    // 15: rummikub.v1.RenewSeatTokenRequest
-	(*RenewSeatTokenResponse)(nil),   // 16: rummikub.v1.RenewSeatTokenResponse
-	(*ReissueSeatTokenRequest)(nil),  // 17: rummikub.v1.ReissueSeatTokenRequest
-	(*ReissueSeatTokenResponse)(nil), // 18: rummikub.v1.ReissueSeatTokenResponse
-	(*StartGameRequest)(nil),         // 19: rummikub.v1.StartGameRequest
-	(*StartGameResponse)(nil),        // 20: rummikub.v1.StartGameResponse
-	(*AbortGameRequest)(nil),         // 21: rummikub.v1.AbortGameRequest
-	(*AbortGameResponse)(nil),        // 22: rummikub.v1.AbortGameResponse
-	(*CreateRematchRequest)(nil),     // 23: rummikub.v1.CreateRematchRequest
-	(*CreateRematchResponse)(nil),    // 24: rummikub.v1.CreateRematchResponse
-	(*GetGameRequest)(nil),           // 25: rummikub.v1.GetGameRequest
-	(*GetGameResponse)(nil),          // 26: rummikub.v1.GetGameResponse
-	(*ListGamesRequest)(nil),         // 27: rummikub.v1.ListGamesRequest
-	(*ListGamesResponse)(nil),        // 28: rummikub.v1.ListGamesResponse
-	(*ListOwnGamesRequest)(nil),      // 29: rummikub.v1.ListOwnGamesRequest
-	(*OwnSeat)(nil),                  // 30: rummikub.v1.OwnSeat
-	(*ListOwnGamesResponse)(nil),     // 31: rummikub.v1.ListOwnGamesResponse
-	(*OwnGame)(nil),                  // 32: rummikub.v1.OwnGame
-	(*WatchGameRequest)(nil),         // 33: rummikub.v1.WatchGameRequest
-	(*WatchGameResponse)(nil),        // 34: rummikub.v1.WatchGameResponse
-	(*Presence)(nil),                 // 35: rummikub.v1.Presence
-	(*Heartbeat)(nil),                // 36: rummikub.v1.Heartbeat
-	(*Closing)(nil),                  // 37: rummikub.v1.Closing
-	(*ListChangesRequest)(nil),       // 38: rummikub.v1.ListChangesRequest
-	(*ListChangesResponse)(nil),      // 39: rummikub.v1.ListChangesResponse
-	nil,                              // 40: rummikub.v1.CreateGameRequest.LabelsEntry
-	nil,                              // 41: rummikub.v1.CreateGameRequest.OperatorLabelsEntry
-	nil,                              // 42: rummikub.v1.JoinOrCreateGameRequest.LabelsEntry
-	nil,                              // 43: rummikub.v1.JoinOrCreateGameRequest.OperatorLabelsEntry
-	nil,                              // 44: rummikub.v1.ListGamesRequest.LabelsEntry
-	(*Ruleset)(nil),                  // 45: rummikub.v1.Ruleset
-	(Visibility)(0),                  // 46: rummikub.v1.Visibility
-	(*RoomSettings)(nil),             // 47: rummikub.v1.RoomSettings
-	(*Game)(nil),                     // 48: rummikub.v1.Game
-	(BotLevel)(0),                    // 49: rummikub.v1.BotLevel
-	(GameState)(0),                   // 50: rummikub.v1.GameState
-	(Preset)(0),                      // 51: rummikub.v1.Preset
-	(*GameSummary)(nil),              // 52: rummikub.v1.GameSummary
-	(ErrorReason)(0),                 // 53: rummikub.v1.ErrorReason
-	(*GameChange)(nil),               // 54: rummikub.v1.GameChange
-	(*SavedDraft)(nil),               // 55: rummikub.v1.SavedDraft
-	(*timestamppb.Timestamp)(nil),    // 56: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),      // 57: google.protobuf.Duration
+	(GameView)(0),                    // 0: rummikub.v1.GameView
+	(WatchContent)(0),                // 1: rummikub.v1.WatchContent
+	(*CreateGameRequest)(nil),        // 2: rummikub.v1.CreateGameRequest
+	(*CreateGameResponse)(nil),       // 3: rummikub.v1.CreateGameResponse
+	(*JoinGameRequest)(nil),          // 4: rummikub.v1.JoinGameRequest
+	(*JoinGameResponse)(nil),         // 5: rummikub.v1.JoinGameResponse
+	(*JoinOrCreateGameRequest)(nil),  // 6: rummikub.v1.JoinOrCreateGameRequest
+	(*JoinOrCreateGameResponse)(nil), // 7: rummikub.v1.JoinOrCreateGameResponse
+	(*AddBotRequest)(nil),            // 8: rummikub.v1.AddBotRequest
+	(*AddBotResponse)(nil),           // 9: rummikub.v1.AddBotResponse
+	(*LeaveGameRequest)(nil),         // 10: rummikub.v1.LeaveGameRequest
+	(*LeaveGameResponse)(nil),        // 11: rummikub.v1.LeaveGameResponse
+	(*KickPlayerRequest)(nil),        // 12: rummikub.v1.KickPlayerRequest
+	(*KickPlayerResponse)(nil),       // 13: rummikub.v1.KickPlayerResponse
+	(*SetReadyRequest)(nil),          // 14: rummikub.v1.SetReadyRequest
+	(*SetReadyResponse)(nil),         // 15: rummikub.v1.SetReadyResponse
+	(*RenewSeatTokenRequest)(nil),    // 16: rummikub.v1.RenewSeatTokenRequest
+	(*RenewSeatTokenResponse)(nil),   // 17: rummikub.v1.RenewSeatTokenResponse
+	(*ReissueSeatTokenRequest)(nil),  // 18: rummikub.v1.ReissueSeatTokenRequest
+	(*ReissueSeatTokenResponse)(nil), // 19: rummikub.v1.ReissueSeatTokenResponse
+	(*StartGameRequest)(nil),         // 20: rummikub.v1.StartGameRequest
+	(*StartGameResponse)(nil),        // 21: rummikub.v1.StartGameResponse
+	(*AbortGameRequest)(nil),         // 22: rummikub.v1.AbortGameRequest
+	(*AbortGameResponse)(nil),        // 23: rummikub.v1.AbortGameResponse
+	(*CreateRematchRequest)(nil),     // 24: rummikub.v1.CreateRematchRequest
+	(*CreateRematchResponse)(nil),    // 25: rummikub.v1.CreateRematchResponse
+	(*GetGameRequest)(nil),           // 26: rummikub.v1.GetGameRequest
+	(*GetGameResponse)(nil),          // 27: rummikub.v1.GetGameResponse
+	(*ListGamesRequest)(nil),         // 28: rummikub.v1.ListGamesRequest
+	(*ListGamesResponse)(nil),        // 29: rummikub.v1.ListGamesResponse
+	(*ListOwnGamesRequest)(nil),      // 30: rummikub.v1.ListOwnGamesRequest
+	(*OwnSeat)(nil),                  // 31: rummikub.v1.OwnSeat
+	(*ListOwnGamesResponse)(nil),     // 32: rummikub.v1.ListOwnGamesResponse
+	(*OwnGame)(nil),                  // 33: rummikub.v1.OwnGame
+	(*WatchGameRequest)(nil),         // 34: rummikub.v1.WatchGameRequest
+	(*WatchGameResponse)(nil),        // 35: rummikub.v1.WatchGameResponse
+	(*Presence)(nil),                 // 36: rummikub.v1.Presence
+	(*Heartbeat)(nil),                // 37: rummikub.v1.Heartbeat
+	(*Closing)(nil),                  // 38: rummikub.v1.Closing
+	(*ListChangesRequest)(nil),       // 39: rummikub.v1.ListChangesRequest
+	(*ListChangesResponse)(nil),      // 40: rummikub.v1.ListChangesResponse
+	nil,                              // 41: rummikub.v1.CreateGameRequest.LabelsEntry
+	nil,                              // 42: rummikub.v1.CreateGameRequest.OperatorLabelsEntry
+	nil,                              // 43: rummikub.v1.JoinOrCreateGameRequest.LabelsEntry
+	nil,                              // 44: rummikub.v1.JoinOrCreateGameRequest.OperatorLabelsEntry
+	nil,                              // 45: rummikub.v1.ListGamesRequest.LabelsEntry
+	(*Ruleset)(nil),                  // 46: rummikub.v1.Ruleset
+	(Visibility)(0),                  // 47: rummikub.v1.Visibility
+	(*RoomSettings)(nil),             // 48: rummikub.v1.RoomSettings
+	(*Game)(nil),                     // 49: rummikub.v1.Game
+	(BotLevel)(0),                    // 50: rummikub.v1.BotLevel
+	(GameState)(0),                   // 51: rummikub.v1.GameState
+	(Preset)(0),                      // 52: rummikub.v1.Preset
+	(*GameSummary)(nil),              // 53: rummikub.v1.GameSummary
+	(ErrorReason)(0),                 // 54: rummikub.v1.ErrorReason
+	(*GameChange)(nil),               // 55: rummikub.v1.GameChange
+	(*SavedDraft)(nil),               // 56: rummikub.v1.SavedDraft
+	(*timestamppb.Timestamp)(nil),    // 57: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),      // 58: google.protobuf.Duration
 }
 var file_rummikub_v1_game_service_proto_depIdxs = []int32{
-	45, // 0: rummikub.v1.CreateGameRequest.ruleset:type_name -> rummikub.v1.Ruleset
-	46, // 1: rummikub.v1.CreateGameRequest.visibility:type_name -> rummikub.v1.Visibility
-	40, // 2: rummikub.v1.CreateGameRequest.labels:type_name -> rummikub.v1.CreateGameRequest.LabelsEntry
-	41, // 3: rummikub.v1.CreateGameRequest.operator_labels:type_name -> rummikub.v1.CreateGameRequest.OperatorLabelsEntry
-	47, // 4: rummikub.v1.CreateGameRequest.settings:type_name -> rummikub.v1.RoomSettings
-	48, // 5: rummikub.v1.CreateGameResponse.game:type_name -> rummikub.v1.Game
-	48, // 6: rummikub.v1.JoinGameResponse.game:type_name -> rummikub.v1.Game
-	45, // 7: rummikub.v1.JoinOrCreateGameRequest.ruleset:type_name -> rummikub.v1.Ruleset
-	42, // 8: rummikub.v1.JoinOrCreateGameRequest.labels:type_name -> rummikub.v1.JoinOrCreateGameRequest.LabelsEntry
-	43, // 9: rummikub.v1.JoinOrCreateGameRequest.operator_labels:type_name -> rummikub.v1.JoinOrCreateGameRequest.OperatorLabelsEntry
-	47, // 10: rummikub.v1.JoinOrCreateGameRequest.settings:type_name -> rummikub.v1.RoomSettings
-	48, // 11: rummikub.v1.JoinOrCreateGameResponse.game:type_name -> rummikub.v1.Game
-	49, // 12: rummikub.v1.AddBotRequest.level:type_name -> rummikub.v1.BotLevel
-	48, // 13: rummikub.v1.AddBotResponse.game:type_name -> rummikub.v1.Game
-	48, // 14: rummikub.v1.LeaveGameResponse.game:type_name -> rummikub.v1.Game
-	48, // 15: rummikub.v1.KickPlayerResponse.game:type_name -> rummikub.v1.Game
-	48, // 16: rummikub.v1.SetReadyResponse.game:type_name -> rummikub.v1.Game
-	48, // 17: rummikub.v1.RenewSeatTokenResponse.game:type_name -> rummikub.v1.Game
-	48, // 18: rummikub.v1.ReissueSeatTokenResponse.game:type_name -> rummikub.v1.Game
-	48, // 19: rummikub.v1.StartGameResponse.game:type_name -> rummikub.v1.Game
-	48, // 20: rummikub.v1.AbortGameResponse.game:type_name -> rummikub.v1.Game
-	48, // 21: rummikub.v1.CreateRematchResponse.game:type_name -> rummikub.v1.Game
-	48, // 22: rummikub.v1.GetGameResponse.game:type_name -> rummikub.v1.Game
-	50, // 23: rummikub.v1.ListGamesRequest.states:type_name -> rummikub.v1.GameState
-	51, // 24: rummikub.v1.ListGamesRequest.preset:type_name -> rummikub.v1.Preset
-	44, // 25: rummikub.v1.ListGamesRequest.labels:type_name -> rummikub.v1.ListGamesRequest.LabelsEntry
-	52, // 26: rummikub.v1.ListGamesResponse.games:type_name -> rummikub.v1.GameSummary
-	30, // 27: rummikub.v1.ListOwnGamesRequest.seats:type_name -> rummikub.v1.OwnSeat
-	32, // 28: rummikub.v1.ListOwnGamesResponse.games:type_name -> rummikub.v1.OwnGame
-	52, // 29: rummikub.v1.OwnGame.game:type_name -> rummikub.v1.GameSummary
-	53, // 30: rummikub.v1.OwnGame.refusal:type_name -> rummikub.v1.ErrorReason
-	0,  // 31: rummikub.v1.WatchGameRequest.content:type_name -> rummikub.v1.WatchContent
-	48, // 32: rummikub.v1.WatchGameResponse.snapshot:type_name -> rummikub.v1.Game
-	54, // 33: rummikub.v1.WatchGameResponse.change:type_name -> rummikub.v1.GameChange
-	36, // 34: rummikub.v1.WatchGameResponse.heartbeat:type_name -> rummikub.v1.Heartbeat
-	37, // 35: rummikub.v1.WatchGameResponse.closing:type_name -> rummikub.v1.Closing
-	55, // 36: rummikub.v1.WatchGameResponse.draft:type_name -> rummikub.v1.SavedDraft
-	35, // 37: rummikub.v1.WatchGameResponse.presence:type_name -> rummikub.v1.Presence
-	48, // 38: rummikub.v1.WatchGameResponse.game:type_name -> rummikub.v1.Game
-	56, // 39: rummikub.v1.Presence.last_seen_time:type_name -> google.protobuf.Timestamp
-	57, // 40: rummikub.v1.Closing.retry_delay:type_name -> google.protobuf.Duration
-	54, // 41: rummikub.v1.ListChangesResponse.changes:type_name -> rummikub.v1.GameChange
-	1,  // 42: rummikub.v1.GameService.CreateGame:input_type -> rummikub.v1.CreateGameRequest
-	3,  // 43: rummikub.v1.GameService.JoinGame:input_type -> rummikub.v1.JoinGameRequest
-	5,  // 44: rummikub.v1.GameService.JoinOrCreateGame:input_type -> rummikub.v1.JoinOrCreateGameRequest
-	7,  // 45: rummikub.v1.GameService.AddBot:input_type -> rummikub.v1.AddBotRequest
-	9,  // 46: rummikub.v1.GameService.LeaveGame:input_type -> rummikub.v1.LeaveGameRequest
-	11, // 47: rummikub.v1.GameService.KickPlayer:input_type -> rummikub.v1.KickPlayerRequest
-	13, // 48: rummikub.v1.GameService.SetReady:input_type -> rummikub.v1.SetReadyRequest
-	15, // 49: rummikub.v1.GameService.RenewSeatToken:input_type -> rummikub.v1.RenewSeatTokenRequest
-	17, // 50: rummikub.v1.GameService.ReissueSeatToken:input_type -> rummikub.v1.ReissueSeatTokenRequest
-	19, // 51: rummikub.v1.GameService.StartGame:input_type -> rummikub.v1.StartGameRequest
-	21, // 52: rummikub.v1.GameService.AbortGame:input_type -> rummikub.v1.AbortGameRequest
-	23, // 53: rummikub.v1.GameService.CreateRematch:input_type -> rummikub.v1.CreateRematchRequest
-	25, // 54: rummikub.v1.GameService.GetGame:input_type -> rummikub.v1.GetGameRequest
-	27, // 55: rummikub.v1.GameService.ListGames:input_type -> rummikub.v1.ListGamesRequest
-	29, // 56: rummikub.v1.GameService.ListOwnGames:input_type -> rummikub.v1.ListOwnGamesRequest
-	33, // 57: rummikub.v1.GameService.WatchGame:input_type -> rummikub.v1.WatchGameRequest
-	38, // 58: rummikub.v1.GameService.ListChanges:input_type -> rummikub.v1.ListChangesRequest
-	2,  // 59: rummikub.v1.GameService.CreateGame:output_type -> rummikub.v1.CreateGameResponse
-	4,  // 60: rummikub.v1.GameService.JoinGame:output_type -> rummikub.v1.JoinGameResponse
-	6,  // 61: rummikub.v1.GameService.JoinOrCreateGame:output_type -> rummikub.v1.JoinOrCreateGameResponse
-	8,  // 62: rummikub.v1.GameService.AddBot:output_type -> rummikub.v1.AddBotResponse
-	10, // 63: rummikub.v1.GameService.LeaveGame:output_type -> rummikub.v1.LeaveGameResponse
-	12, // 64: rummikub.v1.GameService.KickPlayer:output_type -> rummikub.v1.KickPlayerResponse
-	14, // 65: rummikub.v1.GameService.SetReady:output_type -> rummikub.v1.SetReadyResponse
-	16, // 66: rummikub.v1.GameService.RenewSeatToken:output_type -> rummikub.v1.RenewSeatTokenResponse
-	18, // 67: rummikub.v1.GameService.ReissueSeatToken:output_type -> rummikub.v1.ReissueSeatTokenResponse
-	20, // 68: rummikub.v1.GameService.StartGame:output_type -> rummikub.v1.StartGameResponse
-	22, // 69: rummikub.v1.GameService.AbortGame:output_type -> rummikub.v1.AbortGameResponse
-	24, // 70: rummikub.v1.GameService.CreateRematch:output_type -> rummikub.v1.CreateRematchResponse
-	26, // 71: rummikub.v1.GameService.GetGame:output_type -> rummikub.v1.GetGameResponse
-	28, // 72: rummikub.v1.GameService.ListGames:output_type -> rummikub.v1.ListGamesResponse
-	31, // 73: rummikub.v1.GameService.ListOwnGames:output_type -> rummikub.v1.ListOwnGamesResponse
-	34, // 74: rummikub.v1.GameService.WatchGame:output_type -> rummikub.v1.WatchGameResponse
-	39, // 75: rummikub.v1.GameService.ListChanges:output_type -> rummikub.v1.ListChangesResponse
-	59, // [59:76] is the sub-list for method output_type
-	42, // [42:59] is the sub-list for method input_type
-	42, // [42:42] is the sub-list for extension type_name
-	42, // [42:42] is the sub-list for extension extendee
-	0,  // [0:42] is the sub-list for field type_name
+	46, // 0: rummikub.v1.CreateGameRequest.ruleset:type_name -> rummikub.v1.Ruleset
+	47, // 1: rummikub.v1.CreateGameRequest.visibility:type_name -> rummikub.v1.Visibility
+	41, // 2: rummikub.v1.CreateGameRequest.labels:type_name -> rummikub.v1.CreateGameRequest.LabelsEntry
+	42, // 3: rummikub.v1.CreateGameRequest.operator_labels:type_name -> rummikub.v1.CreateGameRequest.OperatorLabelsEntry
+	48, // 4: rummikub.v1.CreateGameRequest.settings:type_name -> rummikub.v1.RoomSettings
+	49, // 5: rummikub.v1.CreateGameResponse.game:type_name -> rummikub.v1.Game
+	49, // 6: rummikub.v1.JoinGameResponse.game:type_name -> rummikub.v1.Game
+	46, // 7: rummikub.v1.JoinOrCreateGameRequest.ruleset:type_name -> rummikub.v1.Ruleset
+	43, // 8: rummikub.v1.JoinOrCreateGameRequest.labels:type_name -> rummikub.v1.JoinOrCreateGameRequest.LabelsEntry
+	44, // 9: rummikub.v1.JoinOrCreateGameRequest.operator_labels:type_name -> rummikub.v1.JoinOrCreateGameRequest.OperatorLabelsEntry
+	48, // 10: rummikub.v1.JoinOrCreateGameRequest.settings:type_name -> rummikub.v1.RoomSettings
+	49, // 11: rummikub.v1.JoinOrCreateGameResponse.game:type_name -> rummikub.v1.Game
+	50, // 12: rummikub.v1.AddBotRequest.level:type_name -> rummikub.v1.BotLevel
+	49, // 13: rummikub.v1.AddBotResponse.game:type_name -> rummikub.v1.Game
+	49, // 14: rummikub.v1.LeaveGameResponse.game:type_name -> rummikub.v1.Game
+	49, // 15: rummikub.v1.KickPlayerResponse.game:type_name -> rummikub.v1.Game
+	49, // 16: rummikub.v1.SetReadyResponse.game:type_name -> rummikub.v1.Game
+	49, // 17: rummikub.v1.RenewSeatTokenResponse.game:type_name -> rummikub.v1.Game
+	49, // 18: rummikub.v1.ReissueSeatTokenResponse.game:type_name -> rummikub.v1.Game
+	49, // 19: rummikub.v1.StartGameResponse.game:type_name -> rummikub.v1.Game
+	49, // 20: rummikub.v1.AbortGameResponse.game:type_name -> rummikub.v1.Game
+	49, // 21: rummikub.v1.CreateRematchResponse.game:type_name -> rummikub.v1.Game
+	0,  // 22: rummikub.v1.GetGameRequest.view:type_name -> rummikub.v1.GameView
+	49, // 23: rummikub.v1.GetGameResponse.game:type_name -> rummikub.v1.Game
+	51, // 24: rummikub.v1.ListGamesRequest.states:type_name -> rummikub.v1.GameState
+	52, // 25: rummikub.v1.ListGamesRequest.preset:type_name -> rummikub.v1.Preset
+	45, // 26: rummikub.v1.ListGamesRequest.labels:type_name -> rummikub.v1.ListGamesRequest.LabelsEntry
+	53, // 27: rummikub.v1.ListGamesResponse.games:type_name -> rummikub.v1.GameSummary
+	31, // 28: rummikub.v1.ListOwnGamesRequest.seats:type_name -> rummikub.v1.OwnSeat
+	33, // 29: rummikub.v1.ListOwnGamesResponse.games:type_name -> rummikub.v1.OwnGame
+	53, // 30: rummikub.v1.OwnGame.game:type_name -> rummikub.v1.GameSummary
+	54, // 31: rummikub.v1.OwnGame.refusal:type_name -> rummikub.v1.ErrorReason
+	1,  // 32: rummikub.v1.WatchGameRequest.content:type_name -> rummikub.v1.WatchContent
+	0,  // 33: rummikub.v1.WatchGameRequest.view:type_name -> rummikub.v1.GameView
+	49, // 34: rummikub.v1.WatchGameResponse.snapshot:type_name -> rummikub.v1.Game
+	55, // 35: rummikub.v1.WatchGameResponse.change:type_name -> rummikub.v1.GameChange
+	37, // 36: rummikub.v1.WatchGameResponse.heartbeat:type_name -> rummikub.v1.Heartbeat
+	38, // 37: rummikub.v1.WatchGameResponse.closing:type_name -> rummikub.v1.Closing
+	56, // 38: rummikub.v1.WatchGameResponse.draft:type_name -> rummikub.v1.SavedDraft
+	36, // 39: rummikub.v1.WatchGameResponse.presence:type_name -> rummikub.v1.Presence
+	49, // 40: rummikub.v1.WatchGameResponse.game:type_name -> rummikub.v1.Game
+	57, // 41: rummikub.v1.Presence.last_seen_time:type_name -> google.protobuf.Timestamp
+	58, // 42: rummikub.v1.Closing.retry_delay:type_name -> google.protobuf.Duration
+	55, // 43: rummikub.v1.ListChangesResponse.changes:type_name -> rummikub.v1.GameChange
+	2,  // 44: rummikub.v1.GameService.CreateGame:input_type -> rummikub.v1.CreateGameRequest
+	4,  // 45: rummikub.v1.GameService.JoinGame:input_type -> rummikub.v1.JoinGameRequest
+	6,  // 46: rummikub.v1.GameService.JoinOrCreateGame:input_type -> rummikub.v1.JoinOrCreateGameRequest
+	8,  // 47: rummikub.v1.GameService.AddBot:input_type -> rummikub.v1.AddBotRequest
+	10, // 48: rummikub.v1.GameService.LeaveGame:input_type -> rummikub.v1.LeaveGameRequest
+	12, // 49: rummikub.v1.GameService.KickPlayer:input_type -> rummikub.v1.KickPlayerRequest
+	14, // 50: rummikub.v1.GameService.SetReady:input_type -> rummikub.v1.SetReadyRequest
+	16, // 51: rummikub.v1.GameService.RenewSeatToken:input_type -> rummikub.v1.RenewSeatTokenRequest
+	18, // 52: rummikub.v1.GameService.ReissueSeatToken:input_type -> rummikub.v1.ReissueSeatTokenRequest
+	20, // 53: rummikub.v1.GameService.StartGame:input_type -> rummikub.v1.StartGameRequest
+	22, // 54: rummikub.v1.GameService.AbortGame:input_type -> rummikub.v1.AbortGameRequest
+	24, // 55: rummikub.v1.GameService.CreateRematch:input_type -> rummikub.v1.CreateRematchRequest
+	26, // 56: rummikub.v1.GameService.GetGame:input_type -> rummikub.v1.GetGameRequest
+	28, // 57: rummikub.v1.GameService.ListGames:input_type -> rummikub.v1.ListGamesRequest
+	30, // 58: rummikub.v1.GameService.ListOwnGames:input_type -> rummikub.v1.ListOwnGamesRequest
+	34, // 59: rummikub.v1.GameService.WatchGame:input_type -> rummikub.v1.WatchGameRequest
+	39, // 60: rummikub.v1.GameService.ListChanges:input_type -> rummikub.v1.ListChangesRequest
+	3,  // 61: rummikub.v1.GameService.CreateGame:output_type -> rummikub.v1.CreateGameResponse
+	5,  // 62: rummikub.v1.GameService.JoinGame:output_type -> rummikub.v1.JoinGameResponse
+	7,  // 63: rummikub.v1.GameService.JoinOrCreateGame:output_type -> rummikub.v1.JoinOrCreateGameResponse
+	9,  // 64: rummikub.v1.GameService.AddBot:output_type -> rummikub.v1.AddBotResponse
+	11, // 65: rummikub.v1.GameService.LeaveGame:output_type -> rummikub.v1.LeaveGameResponse
+	13, // 66: rummikub.v1.GameService.KickPlayer:output_type -> rummikub.v1.KickPlayerResponse
+	15, // 67: rummikub.v1.GameService.SetReady:output_type -> rummikub.v1.SetReadyResponse
+	17, // 68: rummikub.v1.GameService.RenewSeatToken:output_type -> rummikub.v1.RenewSeatTokenResponse
+	19, // 69: rummikub.v1.GameService.ReissueSeatToken:output_type -> rummikub.v1.ReissueSeatTokenResponse
+	21, // 70: rummikub.v1.GameService.StartGame:output_type -> rummikub.v1.StartGameResponse
+	23, // 71: rummikub.v1.GameService.AbortGame:output_type -> rummikub.v1.AbortGameResponse
+	25, // 72: rummikub.v1.GameService.CreateRematch:output_type -> rummikub.v1.CreateRematchResponse
+	27, // 73: rummikub.v1.GameService.GetGame:output_type -> rummikub.v1.GetGameResponse
+	29, // 74: rummikub.v1.GameService.ListGames:output_type -> rummikub.v1.ListGamesResponse
+	32, // 75: rummikub.v1.GameService.ListOwnGames:output_type -> rummikub.v1.ListOwnGamesResponse
+	35, // 76: rummikub.v1.GameService.WatchGame:output_type -> rummikub.v1.WatchGameResponse
+	40, // 77: rummikub.v1.GameService.ListChanges:output_type -> rummikub.v1.ListChangesResponse
+	61, // [61:78] is the sub-list for method output_type
+	44, // [44:61] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_game_service_proto_init() }
@@ -3047,7 +3127,7 @@ func file_rummikub_v1_game_service_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rummikub_v1_game_service_proto_rawDesc), len(file_rummikub_v1_game_service_proto_rawDesc)),
-			NumEnums:      1,
+			NumEnums:      2,
 			NumMessages:   44,
 			NumExtensions: 0,
 			NumServices:   1,

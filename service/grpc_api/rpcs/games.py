@@ -9,8 +9,10 @@ from typing import Final, TypeVar
 from google.protobuf.duration_pb2 import Duration
 
 from rummikub.v1 import game_service_pb2 as pb
+from rummikub.v1.game_pb2 import Game
 from service.app.game_lists import GameFilter
 from service.app.identity import Caller, digest
+from service.app.views import GameSnapshotView
 from service.app.watch_feed import SharedView
 from service.app.watch_updates import (
     Change,
@@ -39,13 +41,13 @@ _T = TypeVar("_T")
 
 async def get_game(backend: Backend, request: pb.GetGameRequest, sender: Caller, context: Context) -> bytes:
     """GetGame."""
-    game_id, revision = fields.game_id(request.game_id), request.revision
+    game_id, revision, encode = fields.game_id(request.game_id), request.revision, game_codec.game_encoder(request.view)
     if revision:
         runner = SlowRunner(backend.reader, HISTORY_BYTES, context, "GetGame")
         sight = await backend.app.games.game_at(game_id, sender, revision, runner)
     else:
         sight = await backend.app.games.get_game(game_id, sender)
-    return pb.GetGameResponse(game=game_codec.encode_game(sight)).SerializeToString()
+    return pb.GetGameResponse(game=encode(sight)).SerializeToString()
 
 
 async def list_games(backend: Backend, request: pb.ListGamesRequest, sender: Caller, _context: Context) -> bytes:
@@ -83,12 +85,12 @@ async def watch_game(backend: Backend, request: pb.WatchGameRequest, sender: Cal
     """WatchGame."""
     game_id = fields.game_id(request.game_id)
     revision, etag = fields.optional_etag(request.etag)
-    content = game_codec.watch_content(request.content)
+    content, encode = game_codec.watch_content(request.content), game_codec.game_encoder(request.view)
     watching = backend.watch.watch(game_id, sender, revision, etag, content, until_rematch=request.until_rematch)
     with backend.limits.watches.holding(current_origin()):
         async with aclosing(watching) as updates:
             async for update in updates:
-                encoded = _update(update)
+                encoded = _update(update, encode)
                 if isinstance(update, Change | GameAfter) and update.notified_at is not None:
                     backend.metrics.watch_delay(time.perf_counter() - update.notified_at)
                 await context.write(encoded)
@@ -106,12 +108,12 @@ async def list_changes(backend: Backend, request: pb.ListChangesRequest, sender:
     ).SerializeToString()
 
 
-def _update(update: Update) -> bytes:
-    """Encodes an update. An update for several watchers is encoded once."""
+def _update(update: Update, encode: Callable[[GameSnapshotView], Game]) -> bytes:
+    """Encodes an update. An update for several watchers is encoded once; `encode` encodes whole games."""
     match update:
         case Snapshot(shared):
             return _encoded_once(
-                shared, "snapshot", lambda view: pb.WatchGameResponse(snapshot=game_codec.encode_game(view))
+                shared, f"snapshot, {encode.__name__}", lambda view: pb.WatchGameResponse(snapshot=encode(view))
             )
         case Change(shared, _):
             return _encoded_once(
@@ -119,7 +121,7 @@ def _update(update: Update) -> bytes:
             )
         case GameAfter(shared, _, is_first=True):
             return _encoded_once(
-                shared, "first game", lambda view: pb.WatchGameResponse(game=game_codec.encode_game(view))
+                shared, f"game, {encode.__name__}", lambda view: pb.WatchGameResponse(game=encode(view))
             )
         case GameAfter(shared):
             return _encoded_once(

@@ -81,6 +81,7 @@ class Watcher:
         seat: Who watches.
         after: The etag or the revision from which to resume.
         content: What to send for each change.
+        view: How much of a game to send.
     """
 
     def __init__(
@@ -89,9 +90,10 @@ class Watcher:
         seat: int = 0,
         after: str | int = "",
         content: gs.WatchContent.ValueType = gs.WATCH_CONTENT_UNSPECIFIED,
+        view: gs.GameView.ValueType = gs.GAME_VIEW_UNSPECIFIED,
     ) -> None:
         etag = after if isinstance(after, str) else game.etags.get(after, no_etag(after))
-        request = gs.WatchGameRequest(game_id=game.game_id, etag=etag, content=content)
+        request = gs.WatchGameRequest(game_id=game.game_id, etag=etag, content=content, view=view)
         self.call = game.client.games.WatchGame(request, metadata=game.as_seat(seat))
         self._updates = aiter(self.call)
         self._first: game_pb2.Game | None = None
@@ -703,6 +705,56 @@ class Slow(Counting):
     async def load(self, game_id: str, request_key: str = "") -> Loaded:
         await asyncio.sleep(0.02)
         return await self._store.games.load(game_id, request_key)
+
+
+def without_lasting(game: game_pb2.Game) -> list[str]:
+    """Clears the fields that never change; returns those that were set."""
+    names = [field.name for field, _ in game.ListFields()]
+    found = [name for name in names if name in {"ruleset", "settings", "visibility", "labels"}]
+    for name in found:
+        game.ClearField(name)  # type: ignore[arg-type]  # a name of the four
+    return sorted(found)
+
+
+@pytest.mark.parametrize("revision", [0, 3])
+async def test_the_basic_view_is_the_full_one_without_what_never_changes(client: Client, revision: int) -> None:
+    game = await client.new_game(ruleset=UNLIMITED)
+    full, basic = [
+        (await client.games.GetGame(gs.GetGameRequest(game_id=game.game_id, revision=revision, view=view))).game
+        for view in (gs.GAME_VIEW_UNSPECIFIED, gs.GAME_VIEW_BASIC)
+    ]
+    for seen in (full, basic):
+        without_presence(seen)
+        seen.ClearField("server_time")
+    assert without_lasting(full) == ["ruleset", "settings", "visibility"]
+    assert basic == full
+
+
+@pytest.mark.parametrize("content", [gs.WATCH_CONTENT_CHANGES, GAMES, BOTH])
+@pytest.mark.parametrize("resumes", [False, True])
+async def test_a_watch_of_the_basic_view_never_sends_what_never_changes(
+    client: Client, content: gs.WatchContent.ValueType, *, resumes: bool
+) -> None:
+    game = await client.new_game(ruleset=UNLIMITED)
+    etag = (await game.see()).etag if resumes else ""
+    views = (gs.GAME_VIEW_FULL, gs.GAME_VIEW_BASIC)
+    watchers = [Watcher(game, after=etag, content=content, view=view) for view in views]
+    revisions = [await watcher.heartbeat() for watcher in watchers] if resumes else []
+    first = [] if revisions else [await watcher.next() for watcher in watchers]
+    await game.draw()
+    await client.turns.ResignGame(ts.ResignGameRequest(game_id=game.game_id), metadata=game.as_seat(1))
+    full, basic = [await watcher.rest() for watcher in watchers]
+    found = []
+    for updates in (full, basic, first):
+        for update in updates:
+            for name in ("snapshot", "game"):
+                if update.HasField(name):
+                    without_presence(getattr(update, name))
+                    getattr(update, name).ClearField("server_time")
+                    found.append(without_lasting(getattr(update, name)))
+    assert basic == full
+    has_first = not resumes or content != gs.WATCH_CONTENT_CHANGES
+    assert [names for names in found if names] == [["ruleset", "settings", "visibility"]] * has_first
 
 
 async def test_a_change_and_the_game_after_it_are_read_and_encoded_once_for_all_watchers(

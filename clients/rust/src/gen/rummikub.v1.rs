@@ -3832,7 +3832,7 @@ pub struct Game {
     pub state: i32,
     /// The rules of the game, with every option set. They never change. Set in the answers of CreateGame, JoinGame,
     /// JoinOrCreateGame and GetGame, and in the first game that a stream of WatchGame sends; unset in the answers to other
-    /// changes of the game and in later games of the stream, except snapshots.
+    /// changes of the game, in later games of the stream, except snapshots, and with GAME_VIEW_BASIC.
     #[prost(message, optional, tag = "5")]
     pub ruleset: ::core::option::Option<Ruleset>,
     /// The players by seat.
@@ -6151,6 +6151,9 @@ pub struct GetGameRequest {
     /// revision is hidden in the answer.
     #[prost(uint32, tag = "2")]
     pub revision: u32,
+    /// How much of the game is returned. Unset: GAME_VIEW_FULL.
+    #[prost(enumeration = "GameView", tag = "3")]
+    pub view: i32,
 }
 /// The response to GetGame.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -6262,6 +6265,9 @@ pub struct WatchGameRequest {
     /// Keeps the stream open when the game is over, until its rematch is announced (CreateRematch).
     #[prost(bool, tag = "4")]
     pub until_rematch: bool,
+    /// How much of the game snapshots and the first `game` have. Unset: GAME_VIEW_FULL.
+    #[prost(enumeration = "GameView", tag = "5")]
+    pub view: i32,
 }
 /// An update of a watched game.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -6297,7 +6303,7 @@ pub mod watch_game_response {
         Presence(super::Presence),
         /// The game after the next change. Its server_time is the time of the change. Its turn has no draft; with
         /// DRAFT_VISIBILITY_EVERYONE the latest one follows as `draft`. What never changes (ruleset, settings, visibility, labels) is
-        /// set only in the first `game` of a stream that has sent no snapshot.
+        /// set only in the first `game` of a stream that has sent no snapshot, unless the view is GAME_VIEW_BASIC.
         #[prost(message, tag = "7")]
         Game(super::Game),
     }
@@ -6357,6 +6363,39 @@ pub struct ListChangesResponse {
     /// The token of the next page; empty after the last.
     #[prost(string, tag = "2")]
     pub next_page_token: ::prost::alloc::string::String,
+}
+/// How much of a game is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum GameView {
+    /// GAME_VIEW_FULL.
+    Unspecified = 0,
+    /// What may change: without ruleset, settings, visibility and labels.
+    Basic = 1,
+    /// All fields.
+    Full = 2,
+}
+impl GameView {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "GAME_VIEW_UNSPECIFIED",
+            Self::Basic => "GAME_VIEW_BASIC",
+            Self::Full => "GAME_VIEW_FULL",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "GAME_VIEW_UNSPECIFIED" => Some(Self::Unspecified),
+            "GAME_VIEW_BASIC" => Some(Self::Basic),
+            "GAME_VIEW_FULL" => Some(Self::Full),
+            _ => None,
+        }
+    }
 }
 /// The updates that WatchGame sends for each change of a game.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]

@@ -583,7 +583,7 @@ class Game(_message.Message):
     def ruleset(self) -> _ruleset_pb2.Ruleset:
         """The rules of the game, with every option set. They never change. Set in the answers of CreateGame, JoinGame,
         JoinOrCreateGame and GetGame, and in the first game that a stream of WatchGame sends; unset in the answers to other
-        changes of the game and in later games of the stream, except snapshots.
+        changes of the game, in later games of the stream, except snapshots, and with GAME_VIEW_BASIC.
         """
 
     @_builtins.property

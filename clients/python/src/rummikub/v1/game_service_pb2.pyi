@@ -25,6 +25,30 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class _GameView:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _GameViewEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_GameView.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    GAME_VIEW_UNSPECIFIED: _GameView.ValueType  # 0
+    """GAME_VIEW_FULL."""
+    GAME_VIEW_BASIC: _GameView.ValueType  # 1
+    """What may change: without ruleset, settings, visibility and labels."""
+    GAME_VIEW_FULL: _GameView.ValueType  # 2
+    """All fields."""
+
+class GameView(_GameView, metaclass=_GameViewEnumTypeWrapper):
+    """How much of a game is sent."""
+
+GAME_VIEW_UNSPECIFIED: GameView.ValueType  # 0
+"""GAME_VIEW_FULL."""
+GAME_VIEW_BASIC: GameView.ValueType  # 1
+"""What may change: without ruleset, settings, visibility and labels."""
+GAME_VIEW_FULL: GameView.ValueType  # 2
+"""All fields."""
+Global___GameView: _TypeAlias = GameView  # noqa: Y015
+
 class _WatchContent:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -901,6 +925,7 @@ class GetGameRequest(_message.Message):
 
     GAME_ID_FIELD_NUMBER: _builtins.int
     REVISION_FIELD_NUMBER: _builtins.int
+    VIEW_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
     """The id of the game."""
     revision: _builtins.int
@@ -908,15 +933,18 @@ class GetGameRequest(_message.Message):
     with them. Earlier revisions can be read while the store has the whole history of the game; what was hidden at that
     revision is hidden in the answer.
     """
+    view: Global___GameView.ValueType
+    """How much of the game is returned. Unset: GAME_VIEW_FULL."""
     def __init__(
         self,
         *,
         game_id: _builtins.str = ...,
         revision: _builtins.int = ...,
+        view: Global___GameView.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["game_id", b"game_id", "revision", b"revision"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["game_id", b"game_id", "revision", b"revision", "view", b"view"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1171,6 +1199,7 @@ class WatchGameRequest(_message.Message):
     ETAG_FIELD_NUMBER: _builtins.int
     CONTENT_FIELD_NUMBER: _builtins.int
     UNTIL_REMATCH_FIELD_NUMBER: _builtins.int
+    VIEW_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
     """The id of the game."""
     etag: _builtins.str
@@ -1181,6 +1210,8 @@ class WatchGameRequest(_message.Message):
     """The updates for each change. Unset: WATCH_CONTENT_CHANGES."""
     until_rematch: _builtins.bool
     """Keeps the stream open when the game is over, until its rematch is announced (CreateRematch)."""
+    view: Global___GameView.ValueType
+    """How much of the game snapshots and the first `game` have. Unset: GAME_VIEW_FULL."""
     def __init__(
         self,
         *,
@@ -1188,10 +1219,11 @@ class WatchGameRequest(_message.Message):
         etag: _builtins.str = ...,
         content: Global___WatchContent.ValueType = ...,
         until_rematch: _builtins.bool = ...,
+        view: Global___GameView.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "etag", b"etag", "game_id", b"game_id", "until_rematch", b"until_rematch"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "etag", b"etag", "game_id", b"game_id", "until_rematch", b"until_rematch", "view", b"view"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1241,7 +1273,7 @@ class WatchGameResponse(_message.Message):
     def game(self) -> _game_pb2.Game:
         """The game after the next change. Its server_time is the time of the change. Its turn has no draft; with
         DRAFT_VISIBILITY_EVERYONE the latest one follows as `draft`. What never changes (ruleset, settings, visibility, labels) is
-        set only in the first `game` of a stream that has sent no snapshot.
+        set only in the first `game` of a stream that has sent no snapshot, unless the view is GAME_VIEW_BASIC.
         """
 
     def __init__(

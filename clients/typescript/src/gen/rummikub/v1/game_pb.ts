@@ -416,7 +416,7 @@ export type Game = Message<"rummikub.v1.Game"> & {
   /**
    * The rules of the game, with every option set. They never change. Set in the answers of CreateGame, JoinGame,
    * JoinOrCreateGame and GetGame, and in the first game that a stream of WatchGame sends; unset in the answers to other
-   * changes of the game and in later games of the stream, except snapshots.
+   * changes of the game, in later games of the stream, except snapshots, and with GAME_VIEW_BASIC.
    *
    * @generated from field: rummikub.v1.Ruleset ruleset = 5;
    */
