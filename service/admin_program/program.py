@@ -17,8 +17,8 @@ COMMANDS: Final[tuple[Command, ...]] = (watch, *GAME_COMMANDS, keys, failover, m
 """The commands, in the order of the help."""
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs a command, and exits with its code."""
+def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """Returns the arguments of a command, with its function `run`. Exits if they are wrong."""
     parser = argparse.ArgumentParser(prog=PROGRAM, description="Commands for operators of the Rummikub rules service.")
     subparsers = parser.add_subparsers(required=True, metavar="command")
     for command in COMMANDS:
@@ -27,6 +27,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         subparser.set_defaults(run=command.run)
     chosen = parser.parse_args(arguments)
     _check_text(parser, chosen)
+    return chosen
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs a command, and exits with its code."""
+    chosen = parsed(arguments)
     log_to_stderr("warning", None)
     try:
         sys.exit(asyncio.run(chosen.run(chosen)))

@@ -20,7 +20,7 @@ from tools.servers import ROOT, service
 
 pytestmark = pytest.mark.slow
 
-QUICK = ("--headless", "--only-summary", "--users", "10", "--spawn-rate", "10", "--run-time", "4s", "--processes", "1")
+QUICK = ("--headless", "--only-summary", "--users", "10", "--spawn-rate", "10", "--run-time", "2s", "--processes", "1")
 PATIENT = ("--p95-slack-ms", "60000")
 """On a busy machine every call is late, the first one to the analysis and rare ones most of all."""
 SECONDS = 100

@@ -6,15 +6,17 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import grpc.aio
 import pytest
 
 from rummikub.admin.v1 import admin_service_pb2 as pb
 from rummikub.v1 import game_service_pb2 as gs
+from service.admin_program.command import AdminError
+from service.admin_program.program import parsed
 from support.certificates import client_certificate, self_signed
 from support.harness import ROOT, Client, GameAtHand, ServerProcess, new_id, running_redis, server_process
 from support.operator import admin_at
@@ -120,18 +122,45 @@ async def histories(server: ServerProcess, games: list[str]) -> dict[str, list[t
 # The commands
 
 
+class Ran(NamedTuple):
+    """The exit code of a command, and what it printed."""
+
+    code: int
+    output: str
+    errors: str
+
+
+Commands = Callable[..., Awaitable[Ran]]
+
+
+@pytest.fixture
+def command(capfd: pytest.CaptureFixture[str]) -> Commands:
+    """Returns a function that runs a command of rummikub-admin for a server here."""
+
+    async def run(server: ServerProcess, name: str, *arguments: str, token: Path | None = None) -> Ran:
+        where = ("--address", f"127.0.0.1:{server.admin_port}", *(("--token-file", str(token)) if token else ()))
+        capfd.readouterr()
+        try:
+            chosen = parsed([name, *where, *arguments])
+            code, error = await asyncio.wait_for(chosen.run(chosen), 60), ""
+        except AdminError as failure:
+            code, error = 1, str(failure)
+        return Ran(code, capfd.readouterr().out, error)
+
+    return run
+
+
 def environment() -> Mapping[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
-async def command(server: ServerProcess, *arguments: str | bytes, token: Path | None = None) -> tuple[int, str, str]:
-    """Runs a command of rummikub-admin; returns exit code, output and errors."""
-    where = ("--address", f"127.0.0.1:{server.admin_port}", *(("--token-file", str(token)) if token else ()))
+async def process(server: ServerProcess, *arguments: str) -> Ran:
+    """Runs a command of rummikub-admin in a process of its own."""
     program = (sys.executable, "-c", "from service.admin_program.program import main; main()")
     process = await asyncio.create_subprocess_exec(
         *program,
         arguments[0],
-        *where,
+        *("--address", f"127.0.0.1:{server.admin_port}"),
         *arguments[1:],
         env=environment(),
         stdout=subprocess.PIPE,
@@ -139,17 +168,15 @@ async def command(server: ServerProcess, *arguments: str | bytes, token: Path | 
     )
     output, errors = await asyncio.wait_for(process.communicate(), 60)
     assert process.returncode is not None
-    return process.returncode, output.decode(), errors.decode()
+    return Ran(process.returncode, output.decode(), errors.decode())
 
 
-async def told_by(server: ServerProcess, *arguments: str, token: Path | None = None) -> str:
-    """Returns what a successful command prints."""
-    code, output, errors = await command(server, *arguments, token=token)
-    assert (code, errors) == (0, "")
-    return output
+async def test_the_commands_do_what_they_say(empty_redis_url: str, tmp_path: Path, command: Commands) -> None:
+    async def told_by(server: ServerProcess, *arguments: str, token: Path) -> str:
+        code, output, errors = await command(server, *arguments, token=token)
+        assert (code, errors) == (0, "")
+        return output
 
-
-async def test_the_commands_do_what_they_say(empty_redis_url: str, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text(TOKEN)
     settings = {**settings_for(empty_redis_url), "RUMMIKUB_ADMIN_TOKEN_FILE": str(token)}
@@ -210,7 +237,7 @@ async def revisions_watched(server: ServerProcess, cursor_file: Path, last: int,
     return revisions
 
 
-async def test_an_error_says_what_to_do(empty_redis_url: str, tmp_path: Path) -> None:
+async def test_an_error_says_what_to_do(empty_redis_url: str, tmp_path: Path, command: Commands) -> None:
     token = tmp_path / "token"
     token.write_text(TOKEN)
     settings = {**settings_for(empty_redis_url), "RUMMIKUB_ADMIN_TOKEN_FILE": str(token)}
@@ -225,15 +252,16 @@ async def test_an_error_says_what_to_do(empty_redis_url: str, tmp_path: Path) ->
         ):
             code, output, errors = await command(server, *arguments, token=given)
             assert (code, output) == (1, ""), arguments
-            assert errors.startswith("rummikub-admin: ")
             assert expected in errors
 
 
-async def test_a_watch_of_servers_that_keep_no_changes_says_which_setting_to_set(empty_redis_url: str) -> None:
+async def test_a_watch_of_servers_that_keep_no_changes_says_which_setting_to_set(
+    empty_redis_url: str, command: Commands
+) -> None:
     async with server_process({**settings_for(empty_redis_url), "RUMMIKUB_CHANGE_LOG_SECONDS": "0"}) as server:
         code, output, errors = await command(server, "watch", "--from-oldest")
     assert (code, output) == (1, "")
-    assert errors.endswith("set RUMMIKUB_CHANGE_LOG_SECONDS on each of them\n")
+    assert errors.endswith("set RUMMIKUB_CHANGE_LOG_SECONDS on each of them")
 
 
 @pytest.mark.parametrize(
@@ -248,13 +276,17 @@ async def test_a_watch_of_servers_that_keep_no_changes_says_which_setting_to_set
         (("game", b"\xff"), "game-id: expected UTF-8"),
     ],
 )
-async def test_a_wrong_argument_is_named(arguments: tuple[str | bytes, ...], expected: str) -> None:
-    code, output, errors = await command(ServerProcess({}), *arguments)
-    assert (code, output) == (2, "")
+def test_a_wrong_argument_is_named(
+    arguments: tuple[str | bytes, ...], expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        parsed([os.fsdecode(argument) for argument in arguments])
+    output, errors = capsys.readouterr()
+    assert (end.value.code, output) == (2, "")
     assert expected in errors
 
 
-async def test_a_store_that_is_down_is_not_blamed_on_the_address() -> None:
+async def test_a_store_that_is_down_is_not_blamed_on_the_address(command: Commands) -> None:
     with running_redis() as own:
         async with server_process(settings_for(own.url)) as server:
             own.stop()
@@ -281,17 +313,18 @@ async def test_an_interrupted_watch_ends_without_a_traceback(empty_redis_url: st
     assert (process.returncode, errors) == (130, b"")
 
 
-async def test_the_commands_use_tls(empty_redis_url: str, tmp_path: Path) -> None:
+async def test_the_commands_use_tls(empty_redis_url: str, tmp_path: Path, command: Commands) -> None:
     self_signed(tmp_path, "IP:127.0.0.1")
     tls = {"RUMMIKUB_TLS_CERT": str(tmp_path / "cert.pem"), "RUMMIKUB_TLS_KEY": str(tmp_path / "key.pem")}
     async with server_process({**settings_for(empty_redis_url), **tls}) as server:
-        assert json.loads(await told_by(server, "stats", "--ca-file", str(tmp_path / "cert.pem")))["serverVersion"]
+        _, output, _ = await command(server, "stats", "--ca-file", str(tmp_path / "cert.pem"))
+        assert json.loads(output)["serverVersion"]
         code, _, errors = await command(server, "stats")
     assert code == 1
     assert "UNAVAILABLE" in errors
 
 
-async def test_the_commands_send_a_client_certificate(empty_redis_url: str, tmp_path: Path) -> None:
+async def test_the_commands_send_a_client_certificate(empty_redis_url: str, tmp_path: Path, command: Commands) -> None:
     authority, client = tmp_path / "authority", tmp_path / "client"
     for folder in (authority, client):
         folder.mkdir()
@@ -303,7 +336,8 @@ async def test_the_commands_send_a_client_certificate(empty_redis_url: str, tmp_
     ca = ("--ca-file", str(tmp_path / "cert.pem"))
     pair = ("--cert-file", str(client / "cert.pem"), "--key-file", str(client / "key.pem"))
     async with server_process({**settings_for(empty_redis_url), **tls}) as server:
-        assert json.loads(await told_by(server, "stats", *ca, *pair))["serverVersion"]
+        _, output, _ = await command(server, "stats", *ca, *pair)
+        assert json.loads(output)["serverVersion"]
         code, _, errors = await command(server, "stats", *ca)
     assert code == 1
     assert "--cert-file" in errors
@@ -318,7 +352,7 @@ async def test_the_commands_send_a_client_certificate(empty_redis_url: str, tmp_
         (("--ca-file", "/none", "--cert-file", "/none", "--key-file", "/none"), "-file /none: No such file"),
     ],
 )
-async def test_options_for_tls_are_complete(options: tuple[str, ...], expected: str) -> None:
+async def test_options_for_tls_are_complete(options: tuple[str, ...], expected: str, command: Commands) -> None:
     code, _, errors = await command(ServerProcess({}), "stats", *options)
     assert code == 1
     assert expected in errors
@@ -327,8 +361,9 @@ async def test_options_for_tls_are_complete(options: tuple[str, ...], expected: 
 async def test_a_server_that_is_not_there_is_named() -> None:
     server = ServerProcess({})
     server.admin_port = 1
-    code, _, errors = await command(server, "stats")
+    code, _, errors = await process(server, "stats")
     assert code == 1
+    assert errors.startswith("rummikub-admin: ")
     assert "RUMMIKUB_ADMIN_LISTEN" in errors
 
 

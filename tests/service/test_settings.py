@@ -5,8 +5,10 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from itertools import takewhile
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -29,6 +31,14 @@ def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
 
 
+class Ended(NamedTuple):
+    """The exit code of the program, and what it printed."""
+
+    code: str | int | None
+    output: str
+    errors: str
+
+
 def refusal(monkeypatch: pytest.MonkeyPatch, **variables: str) -> str:
     """Returns the error message for invalid variables."""
     for name, value in variables.items():
@@ -36,6 +46,21 @@ def refusal(monkeypatch: pytest.MonkeyPatch, **variables: str) -> str:
     with pytest.raises(SettingsError) as error:
         read_settings()
     return str(error.value)
+
+
+@pytest.fixture
+def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ended]:
+    """Returns a function that runs the program here, which must exit before it serves."""
+
+    def run(*arguments: str, **variables: str) -> Ended:
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        with pytest.raises(SystemExit) as end:
+            program.serve(arguments)
+        output, errors = capsys.readouterr()
+        return Ended(end.value.code, output, errors)
+
+    return run
 
 
 def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -160,13 +185,12 @@ def test_the_command_line_overrides_the_environment_for_workers(monkeypatch: pyt
     assert read_settings("3") == Settings.model_validate({"workers": 3, "history": 200})
 
 
-def test_several_workers_need_a_shared_store(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_workers_need_a_shared_store(monkeypatch: pytest.MonkeyPatch, refused: Callable[..., Ended]) -> None:
     message = refusal(monkeypatch, RUMMIKUB_WORKERS="2", RUMMIKUB_REDIS_URL="memory://")
     assert message.startswith(
         "RUMMIKUB_WORKERS=2: workers cannot share a store in memory (memory://): set RUMMIKUB_REDIS_URL "
     )
-    ended = run("--workers", "2", RUMMIKUB_REDIS_URL="memory://")
-    assert (ended.returncode, ended.stderr) == (1, f"rummikub-server: {message}\n")
+    assert refused("--workers", "2") == (1, "", f"rummikub-server: {message}\n")
 
 
 @pytest.mark.parametrize("given", ["RUMMIKUB_TLS_CERT", "RUMMIKUB_TLS_KEY"])
@@ -207,11 +231,13 @@ def test_client_authorities_without_a_certificate_or_in_no_pem_are_rejected(
         ("", "keys: there is none; expected tables [keys.NAME]"),
     ],
 )
-def test_a_server_does_not_start_with_a_broken_keys_file(tmp_path: Path, text: str, problem: str) -> None:
+def test_a_server_does_not_start_with_a_broken_keys_file(
+    tmp_path: Path, text: str, problem: str, refused: Callable[..., Ended]
+) -> None:
     path = tmp_path / "keys.toml"
     path.write_text(text)
-    ended = run(RUMMIKUB_REDIS_URL="memory://", RUMMIKUB_KEYS_FILE=str(path))
-    assert (ended.returncode, ended.stderr) == (1, f"rummikub-server: {path}: {problem}\n")
+    ended = refused(RUMMIKUB_REDIS_URL="memory://", RUMMIKUB_KEYS_FILE=str(path))
+    assert ended == (1, "", f"rummikub-server: {path}: {problem}\n")
 
 
 @pytest.mark.parametrize(
@@ -383,27 +409,22 @@ def test_invalid_settings_end_the_program_with_a_message() -> None:
     assert len(ended.stderr.splitlines()) == 1
 
 
-def test_help_lists_every_setting_with_its_default(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["rummikub-server", "--help"])
-    with pytest.raises(SystemExit) as end:
-        program.serve()
-    assert end.value.code == 0
-    listed = dict(re.findall(r"^  (RUMMIKUB_\w+)\n .*\(default (.+)\)$", capsys.readouterr().out, re.MULTILINE))
+def test_help_lists_every_setting_with_its_default(refused: Callable[..., Ended]) -> None:
+    code, output, _ = refused("--help")
+    assert code == 0
+    listed = dict(re.findall(r"^  (RUMMIKUB_\w+)\n .*\(default (.+)\)$", output, re.MULTILINE))
     defaults = {name: str(value) for name, value in Settings().model_dump().items()}
     unset = {"None": "unset", "": "unset", "()": "unset"}
     assert listed == {f"RUMMIKUB_{name.upper()}": unset.get(value, value) for name, value in defaults.items()}
 
 
-def test_help_works_with_invalid_settings() -> None:
-    ended = run("--help", RUMMIKUB_LISTEN="here", RUMMIKUB_NONSENSE="1")
-    assert (ended.returncode, ended.stderr) == (0, "")
-    assert "RUMMIKUB_LISTEN\n" in ended.stdout
+def test_help_works_with_invalid_settings(refused: Callable[..., Ended]) -> None:
+    code, output, errors = refused("--help", RUMMIKUB_LISTEN="here", RUMMIKUB_NONSENSE="1")
+    assert (code, errors) == (0, "")
+    assert "RUMMIKUB_LISTEN\n" in output
 
 
-def test_version() -> None:
-    ended = run("--version")
+def test_version(refused: Callable[..., Ended]) -> None:
     declared = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
     assert declared
-    assert (ended.returncode, ended.stdout) == (0, f"rummikub-server {declared[1]}\n")
+    assert refused("--version") == (0, f"rummikub-server {declared[1]}\n", "")

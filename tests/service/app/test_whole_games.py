@@ -89,7 +89,7 @@ async def check_stream(store: Store, game_id: str) -> None:
     assert record.etag == etag
 
 
-@pytest.mark.parametrize("variant", few_of(VARIANTS, 5))
+@pytest.mark.parametrize("variant", few_of(VARIANTS, 3))
 async def test_games_of_each_variant_end_and_show_players_only_their_own_tiles(redis_url: str, variant: str) -> None:
     store = redis_store(redis_url, FakeClock())
     kinds: set[str | None] = set()

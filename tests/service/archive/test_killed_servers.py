@@ -166,7 +166,7 @@ async def seen_by_all(games: Sequence[GameAtHand]) -> list[game_pb2.Game]:
     return views
 
 
-@pytest.mark.parametrize("kind", ["s3", "postgresql"])
+@pytest.mark.parametrize("kind", ["s3", pytest.param("postgresql", marks=pytest.mark.soak)])
 async def test_games_wait_for_an_archive_that_is_down_and_are_read_from_it(
     request: pytest.FixtureRequest, empty_redis_url: str, kind: str
 ) -> None:

@@ -32,7 +32,7 @@ from tools.redis_servers import RedisServer
 
 pytestmark = pytest.mark.slow
 
-GAMES = 6
+GAMES = 3
 KILLS = 2
 HOW = ("before", "in its middle", "in its answer", "after", "too late")
 """Points at which a connection to Redis breaks when a script is sent."""
@@ -109,7 +109,7 @@ async def test_a_turn_sent_to_two_servers_at_once_is_applied_once(shared_url: st
         game = await clients[0].new_game(players=3)
         rng = random.Random(3)
         state = await game.see()
-        for number in range(40):
+        for number in range(20):
             own = await game.see(state.turn.seat)
             first = random_turn(own, rng)
             second = type(first).FromString(first.SerializeToString())
