@@ -52,7 +52,7 @@ WHAT_TO_DO: Final = (
         "The game or its rules do not allow this now. Show the player the text of the reason; do not retry.",
     ),
     ("ABORTED", "The game has changed. Read it again, and let the player decide again."),
-    ("OUT_OF_RANGE", "Start again without a position: no `etag`, `after_revision` 0, or `GetGame` with revision 0."),
+    ("OUT_OF_RANGE", "Start again without a position: no `etag`, `after_revision` 0, or `GetGame` without a revision."),
     ("RESOURCE_EXHAUSTED", "Retry after the delay in `RetryInfo`, with the same `request_id`."),
     (
         "UNAVAILABLE",

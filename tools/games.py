@@ -191,8 +191,8 @@ class GameAtHand:
         self.etags[game.revision] = game.etag
         return game
 
-    async def join(self, name: str, seat: int = 0) -> int:
-        """Takes a seat, the first free one for 0; returns its number."""
+    async def join(self, name: str, seat: int | None = None) -> int:
+        """Takes a seat, the first free one for None; returns its number."""
         request = gs.JoinGameRequest(game_id=self.game_id, name=name, seat=seat, request_id=new_id())
         metadata = self.as_host() if len(self.tokens) == 1 else ()
         answer = await self.client.games.JoinGame(request, metadata=metadata)

@@ -76,7 +76,7 @@ def _shown_play(shown: ShownPlay) -> game_pb2.ShownPlay:
         revision=shown.revision,
         table=encode_proposed_table(shown.table),
         claim_seats=shown.claimed,
-        against_seat=shown.against or 0,
+        against_seat=shown.against,
     )
 
 

@@ -108,9 +108,9 @@ def _seats(numbers: Sequence[int], field: str) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def _seat(number: int, field: str, least: int = 1) -> int:
-    if not least <= number <= _SEATS_MAX:
-        raise invalid(field, f"expected a seat from {least} to {_SEATS_MAX}")
+def _seat(number: int, field: str) -> int:
+    if not 1 <= number <= _SEATS_MAX:
+        raise invalid(field, f"expected a seat from 1 to {_SEATS_MAX}")
     return number
 
 
@@ -143,7 +143,7 @@ def _move(message: record_pb2.RecordedMove, field: str, created_ms: int, round_n
         revision=_revision(message.revision, f"{field}.revision"),
         time_ms=time_ms,
         kind=kind,
-        seat=_seat(message.seat, f"{field}.seat", 0),
+        seat=_seat(message.seat, f"{field}.seat") if message.HasField("seat") else 0,
         tiles=tiles_of(message.tiles, f"{field}.tiles", POOL_MAX, "FIELD_INVALID"),
         table=_table(message, field) if has_table else None,
         river_index=river_index(message, f"{field}.river_index"),
@@ -238,7 +238,7 @@ def _encode_move(move: Move) -> record_pb2.RecordedMove:
         revision=move.revision,
         time=_encode_time(move.time_ms),
         kind=encode_kind(move.kind),
-        seat=move.seat,
+        seat=move.seat or None,
         tiles=tile_numbers(move.tiles),
         table=None if move.table is None else encode_proposed_table(move.table),
         river_index=move.river_index,

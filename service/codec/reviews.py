@@ -49,8 +49,8 @@ def encode_checked(record: GameRecord, checked: CheckedRecord) -> pb.ImportRecor
 def _fault(fault: Fault) -> pb.RecordFault:
     return pb.RecordFault(
         move_index=fault.move,
-        revision=fault.revision,
-        round=fault.round,
+        revision=fault.revision or None,
+        round=fault.round or None,
         text=fault.text,
         violations=map(encode_violation, fault.violations),
     )

@@ -310,7 +310,7 @@ class Table:
                 assert left is not None
                 self.service.clock.advance(left + 0.001)
             case "join":
-                await self.game.join(act.name, act.seat)
+                await self.game.join(act.name, act.seat or None)
             case _:
                 await self._call(act)
         self.seen = await self.game.see(self.viewer)

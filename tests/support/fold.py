@@ -93,10 +93,10 @@ def _player_left(game: Game, event: game_pb2.PlayerLeft | game_pb2.PlayerKicked,
     game.players.extend(remaining)
     _unreserve(game, event.seat)
     game.ClearField("next_round_time")
-    if event.host_seat:
+    if event.HasField("host_seat"):
         _player(game, event.host_seat).is_host = True
     if event.seat == game.seat:
-        game.seat = 0
+        game.ClearField("seat")
         game.join_code = ""
 
 

@@ -149,7 +149,7 @@ async def play_game(fleet: Fleet, game: GameAtHand, rng: random.Random) -> Playe
 
 async def _meanwhile(fleet: Fleet, game: GameAtHand, state: game_pb2.Game, rng: random.Random) -> game_pb2.Game:
     """Saves a draft now and then, and votes on an illegal play; returns the game."""
-    if state.turn.HasField("shown_play") and not state.turn.shown_play.against_seat:
+    if state.turn.HasField("shown_play") and not state.turn.shown_play.HasField("against_seat"):
         return await _vote(fleet, game, state, agrees=rng.random() > OFTEN)
     if state.turn.step == game_pb2.TURN_STEP_CHOOSING or rng.random() > OFTEN:
         return state

@@ -474,8 +474,8 @@ type SuggestTurnResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The result of the search.
 	Suggestion *Suggestion `protobuf:"bytes,1,opt,name=suggestion,proto3" json:"suggestion,omitempty"`
-	// The revision of the game that the suggestion is for; 0 for a position.
-	Revision uint32 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	// The revision of the game that the suggestion is for. Unset for a position.
+	Revision *uint32 `protobuf:"varint,2,opt,name=revision,proto3,oneof" json:"revision,omitempty"`
 	// The turn to send to PlayTurn as it is; by JSON without game_id, which is in the path. It has the etag of
 	// the game that was searched, and no request_id. It plays the suggestion. If no turn was found, it draws, or
 	// passes if the pool is empty or a tile was drawn; after TURN_DRAW_TWO_RIVER it lays the less useful tile on the River.
@@ -526,8 +526,8 @@ func (x *SuggestTurnResponse) GetSuggestion() *Suggestion {
 }
 
 func (x *SuggestTurnResponse) GetRevision() uint32 {
-	if x != nil {
-		return x.Revision
+	if x != nil && x.Revision != nil {
+		return *x.Revision
 	}
 	return 0
 }
@@ -1440,13 +1440,14 @@ const file_rummikub_v1_analysis_service_proto_rawDesc = "" +
 	"\tobjective\x18\x04 \x01(\x0e2\x16.rummikub.v1.ObjectiveB\x04\xe2A\x01\x01R\tobjective\x12>\n" +
 	"\n" +
 	"time_limit\x18\x05 \x01(\v2\x19.google.protobuf.DurationB\x04\xe2A\x01\x01R\ttimeLimitB\t\n" +
-	"\asubject\"\x9c\x01\n" +
+	"\asubject\"\xae\x01\n" +
 	"\x13SuggestTurnResponse\x127\n" +
 	"\n" +
 	"suggestion\x18\x01 \x01(\v2\x17.rummikub.v1.SuggestionR\n" +
-	"suggestion\x12\x1a\n" +
-	"\brevision\x18\x02 \x01(\rR\brevision\x120\n" +
-	"\x04turn\x18\x03 \x01(\v2\x1c.rummikub.v1.PlayTurnRequestR\x04turn\"\xb5\x03\n" +
+	"suggestion\x12\x1f\n" +
+	"\brevision\x18\x02 \x01(\rH\x00R\brevision\x88\x01\x01\x120\n" +
+	"\x04turn\x18\x03 \x01(\v2\x1c.rummikub.v1.PlayTurnRequestR\x04turnB\v\n" +
+	"\t_revision\"\xb5\x03\n" +
 	"\n" +
 	"Suggestion\x127\n" +
 	"\vplay_exists\x18\x01 \x01(\x0e2\x16.rummikub.v1.ExistenceR\n" +
@@ -1665,6 +1666,7 @@ func file_rummikub_v1_analysis_service_proto_init() {
 		(*SuggestTurnRequest_Position)(nil),
 		(*SuggestTurnRequest_GameId)(nil),
 	}
+	file_rummikub_v1_analysis_service_proto_msgTypes[2].OneofWrappers = []any{}
 	file_rummikub_v1_analysis_service_proto_msgTypes[3].OneofWrappers = []any{}
 	file_rummikub_v1_analysis_service_proto_msgTypes[4].OneofWrappers = []any{
 		(*StepMeld_TableBefore)(nil),

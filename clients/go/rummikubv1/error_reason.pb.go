@@ -132,7 +132,7 @@ const (
 	// OUT_OF_RANGE. The changes that the answer needs are no longer stored, or the game has not had the revision, or the
 	// etag is of another history: the store has lost changes that the caller saw. Send WatchGame no etag: it then starts
 	// with a snapshot. ListChanges with after_revision 0 starts with the oldest stored change, GetGame returns the current
-	// game for revision 0; ExportGame and ReviewGame need the whole history (RUMMIKUB_HISTORY). Metadata: `oldest`,
+	// game without a revision; ExportGame and ReviewGame need the whole history (RUMMIKUB_HISTORY). Metadata: `oldest`,
 	// `newest`, the revisions that are stored.
 	ErrorReason_HISTORY_UNAVAILABLE ErrorReason = 213
 	// FAILED_PRECONDITION. The player may not demand a new deal: the option is off, the player has no three pairs of

@@ -632,8 +632,8 @@ type ShownPlay struct {
 	Table *Table `protobuf:"bytes,2,opt,name=table,proto3" json:"table,omitempty"`
 	// The seats that have claimed the error.
 	ClaimSeats []uint32 `protobuf:"varint,3,rep,packed,name=claim_seats,json=claimSeats,proto3" json:"claim_seats,omitempty"`
-	// The seat that voted against the claim, which has then failed; 0 if there is none.
-	AgainstSeat   uint32 `protobuf:"varint,4,opt,name=against_seat,json=againstSeat,proto3" json:"against_seat,omitempty"`
+	// The seat that voted against the claim, which has then failed. Unset if none has.
+	AgainstSeat   *uint32 `protobuf:"varint,4,opt,name=against_seat,json=againstSeat,proto3,oneof" json:"against_seat,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -690,8 +690,8 @@ func (x *ShownPlay) GetClaimSeats() []uint32 {
 }
 
 func (x *ShownPlay) GetAgainstSeat() uint32 {
-	if x != nil {
-		return x.AgainstSeat
+	if x != nil && x.AgainstSeat != nil {
+		return *x.AgainstSeat
 	}
 	return 0
 }
@@ -901,7 +901,7 @@ type Game struct {
 	Ruleset *Ruleset `protobuf:"bytes,5,opt,name=ruleset,proto3" json:"ruleset,omitempty"`
 	// The players by seat.
 	Players []*Player `protobuf:"bytes,6,rep,name=players,proto3" json:"players,omitempty"`
-	// The number of the round being played or last played, from 1; 0 in the lobby.
+	// The number of rounds dealt so far, which is the number of the round being played or last played.
 	Round uint32 `protobuf:"varint,7,opt,name=round,proto3" json:"round,omitempty"`
 	// The melds on the table. After a round: the melds at its end.
 	Table *Table `protobuf:"bytes,8,opt,name=table,proto3" json:"table,omitempty"`
@@ -909,8 +909,8 @@ type Game struct {
 	PoolCount uint32 `protobuf:"varint,9,opt,name=pool_count,json=poolCount,proto3" json:"pool_count,omitempty"`
 	// The turn in progress. Unset unless the state is GAME_STATE_PLAYING.
 	Turn *Turn `protobuf:"bytes,10,opt,name=turn,proto3" json:"turn,omitempty"`
-	// The seat for which this view is made; 0 for a spectator.
-	Seat uint32 `protobuf:"varint,11,opt,name=seat,proto3" json:"seat,omitempty"`
+	// The seat for which this view is made. Unset for a spectator.
+	Seat *uint32 `protobuf:"varint,11,opt,name=seat,proto3,oneof" json:"seat,omitempty"`
 	// The rack of the viewer's seat, in ascending order of tiles. Empty for a spectator.
 	Rack []Tile `protobuf:"varint,12,rep,packed,name=rack,proto3,enum=rummikub.v1.Tile" json:"rack,omitempty"`
 	// The finished rounds, in order.
@@ -924,8 +924,8 @@ type Game struct {
 	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
 	// The store's clock when the answer was made. A countdown to the deadline needs no other clock.
 	ServerTime *timestamppb.Timestamp `protobuf:"bytes,17,opt,name=server_time,json=serverTime,proto3" json:"server_time,omitempty"`
-	// The seat that started the round being played or last played; 0 in the lobby.
-	StarterSeat uint32 `protobuf:"varint,18,opt,name=starter_seat,json=starterSeat,proto3" json:"starter_seat,omitempty"`
+	// The seat that started the round being played or last played. Unset in the lobby.
+	StarterSeat *uint32 `protobuf:"varint,18,opt,name=starter_seat,json=starterSeat,proto3,oneof" json:"starter_seat,omitempty"`
 	// The seats that have passed in a row with an empty pool, with no play since (R59), by seat. A time-out or penalty
 	// with an empty pool counts as a pass, unless the player had drawn in the turn. When all players who have not
 	// resigned have passed, the round is blocked, unless pool_empty_mode or pool_empty_stuck_test specify otherwise.
@@ -1064,8 +1064,8 @@ func (x *Game) GetTurn() *Turn {
 }
 
 func (x *Game) GetSeat() uint32 {
-	if x != nil {
-		return x.Seat
+	if x != nil && x.Seat != nil {
+		return *x.Seat
 	}
 	return 0
 }
@@ -1113,8 +1113,8 @@ func (x *Game) GetServerTime() *timestamppb.Timestamp {
 }
 
 func (x *Game) GetStarterSeat() uint32 {
-	if x != nil {
-		return x.StarterSeat
+	if x != nil && x.StarterSeat != nil {
+		return *x.StarterSeat
 	}
 	return 0
 }
@@ -1283,7 +1283,7 @@ type GameSummary struct {
 	Bots uint32 `protobuf:"varint,10,opt,name=bots,proto3" json:"bots,omitempty"`
 	// The time limit of a turn. Unset without one.
 	TurnTimeLimit *durationpb.Duration `protobuf:"bytes,11,opt,name=turn_time_limit,json=turnTimeLimit,proto3" json:"turn_time_limit,omitempty"`
-	// The number of the round being played or last played, from 1; 0 in the lobby.
+	// The number of rounds dealt so far, which is the number of the round being played or last played.
 	Round uint32 `protobuf:"varint,12,opt,name=round,proto3" json:"round,omitempty"`
 	// The labels of the game.
 	Labels map[string]string `protobuf:"bytes,13,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -1513,13 +1513,13 @@ func (x *PlayerJoined) GetStartTime() *timestamppb.Timestamp {
 }
 
 // A player left the lobby, or gave up a reserved seat, and is no longer in players or reserved_seats. next_round_time is
-// unset. If it was the viewer, the view is a spectator's from now on: Game.seat is 0 and join_code is empty.
+// unset. If it was the viewer, the view is a spectator's from now on: Game.seat is unset and join_code is empty.
 type PlayerLeft struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The seat, which is free again.
 	Seat uint32 `protobuf:"varint,1,opt,name=seat,proto3" json:"seat,omitempty"`
-	// The seat that became the host's because the host left; 0 if no seat did.
-	HostSeat      uint32 `protobuf:"varint,2,opt,name=host_seat,json=hostSeat,proto3" json:"host_seat,omitempty"`
+	// The seat that became the host's because the host left. Unset if no seat did.
+	HostSeat      *uint32 `protobuf:"varint,2,opt,name=host_seat,json=hostSeat,proto3,oneof" json:"host_seat,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1562,8 +1562,8 @@ func (x *PlayerLeft) GetSeat() uint32 {
 }
 
 func (x *PlayerLeft) GetHostSeat() uint32 {
-	if x != nil {
-		return x.HostSeat
+	if x != nil && x.HostSeat != nil {
+		return *x.HostSeat
 	}
 	return 0
 }
@@ -1573,8 +1573,8 @@ type PlayerKicked struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The seat, which is free again.
 	Seat uint32 `protobuf:"varint,1,opt,name=seat,proto3" json:"seat,omitempty"`
-	// The seat that became the host's because the host was removed; 0 if no seat did.
-	HostSeat uint32 `protobuf:"varint,2,opt,name=host_seat,json=hostSeat,proto3" json:"host_seat,omitempty"`
+	// The seat that became the host's because the host was removed. Unset if no seat did.
+	HostSeat *uint32 `protobuf:"varint,2,opt,name=host_seat,json=hostSeat,proto3,oneof" json:"host_seat,omitempty"`
 	// The lobby's new join_code, for the viewers who see it. Empty if it did not change.
 	JoinCode      string `protobuf:"bytes,3,opt,name=join_code,json=joinCode,proto3" json:"join_code,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1619,8 +1619,8 @@ func (x *PlayerKicked) GetSeat() uint32 {
 }
 
 func (x *PlayerKicked) GetHostSeat() uint32 {
-	if x != nil {
-		return x.HostSeat
+	if x != nil && x.HostSeat != nil {
+		return *x.HostSeat
 	}
 	return 0
 }
@@ -1783,8 +1783,8 @@ func (x *GameAborted) GetByHost() bool {
 // A token was replaced by a new one. Nothing else changed.
 type SeatTokenRenewed struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The seat whose token was replaced; 0 for the host token.
-	Seat          uint32 `protobuf:"varint,1,opt,name=seat,proto3" json:"seat,omitempty"`
+	// The seat whose token was replaced. Unset for the host token.
+	Seat          *uint32 `protobuf:"varint,1,opt,name=seat,proto3,oneof" json:"seat,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1820,8 +1820,8 @@ func (*SeatTokenRenewed) Descriptor() ([]byte, []int) {
 }
 
 func (x *SeatTokenRenewed) GetSeat() uint32 {
-	if x != nil {
-		return x.Seat
+	if x != nil && x.Seat != nil {
+		return *x.Seat
 	}
 	return 0
 }
@@ -3751,13 +3751,14 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12(\n" +
 	"\x05table\x18\x02 \x01(\v2\x12.rummikub.v1.TableR\x05table\x12\x16\n" +
 	"\x06number\x18\x03 \x01(\rR\x06number\x12\x19\n" +
-	"\bis_legal\x18\x04 \x01(\bR\aisLegal\"\x95\x01\n" +
+	"\bis_legal\x18\x04 \x01(\bR\aisLegal\"\xab\x01\n" +
 	"\tShownPlay\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\rR\brevision\x12(\n" +
 	"\x05table\x18\x02 \x01(\v2\x12.rummikub.v1.TableR\x05table\x12\x1f\n" +
 	"\vclaim_seats\x18\x03 \x03(\rR\n" +
-	"claimSeats\x12!\n" +
-	"\fagainst_seat\x18\x04 \x01(\rR\vagainstSeat\"\xb3\x02\n" +
+	"claimSeats\x12&\n" +
+	"\fagainst_seat\x18\x04 \x01(\rH\x00R\vagainstSeat\x88\x01\x01B\x0f\n" +
+	"\r_against_seat\"\xb3\x02\n" +
 	"\x04Turn\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x126\n" +
 	"\bdeadline\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\x12)\n" +
@@ -3773,7 +3774,7 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\tround_end\x18\x02 \x01(\x0e2\x15.rummikub.v1.RoundEndR\broundEnd\x12!\n" +
 	"\fwinner_seats\x18\x03 \x03(\rR\vwinnerSeats\x12-\n" +
 	"\x05seats\x18\x04 \x03(\v2\x17.rummikub.v1.SeatResultR\x05seats\x12%\n" +
-	"\x04pool\x18\x05 \x03(\x0e2\x11.rummikub.v1.TileR\x04pool\"\xae\n" +
+	"\x04pool\x18\x05 \x03(\x0e2\x11.rummikub.v1.TileR\x04pool\"\xd2\n" +
 	"\n" +
 	"\x04Game\x12\x17\n" +
 	"\agame_id\x18\x01 \x01(\tR\x06gameId\x12\x1a\n" +
@@ -3787,8 +3788,8 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\n" +
 	"pool_count\x18\t \x01(\rR\tpoolCount\x12%\n" +
 	"\x04turn\x18\n" +
-	" \x01(\v2\x11.rummikub.v1.TurnR\x04turn\x12\x12\n" +
-	"\x04seat\x18\v \x01(\rR\x04seat\x12%\n" +
+	" \x01(\v2\x11.rummikub.v1.TurnR\x04turn\x12\x17\n" +
+	"\x04seat\x18\v \x01(\rH\x00R\x04seat\x88\x01\x01\x12%\n" +
 	"\x04rack\x18\f \x03(\x0e2\x11.rummikub.v1.TileR\x04rack\x120\n" +
 	"\x06rounds\x18\r \x03(\v2\x18.rummikub.v1.RoundResultR\x06rounds\x12!\n" +
 	"\fwinner_seats\x18\x0e \x03(\rR\vwinnerSeats\x12;\n" +
@@ -3797,8 +3798,8 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\vupdate_time\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"updateTime\x12;\n" +
 	"\vserver_time\x18\x11 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"serverTime\x12!\n" +
-	"\fstarter_seat\x18\x12 \x01(\rR\vstarterSeat\x12!\n" +
+	"serverTime\x12&\n" +
+	"\fstarter_seat\x18\x12 \x01(\rH\x01R\vstarterSeat\x88\x01\x01\x12!\n" +
 	"\fpassed_seats\x18\x13 \x03(\rR\vpassedSeats\x12'\n" +
 	"\x05river\x18\x14 \x03(\x0e2\x11.rummikub.v1.TileR\x05river\x12\x1d\n" +
 	"\n" +
@@ -3816,7 +3817,9 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\bsettings\x18\x1e \x01(\v2\x19.rummikub.v1.RoomSettingsR\bsettings\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"6\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\a\n" +
+	"\x05_seatB\x0f\n" +
+	"\r_starter_seat\"6\n" +
 	"\fReservedSeat\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\"\xae\x05\n" +
@@ -3852,24 +3855,29 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\tbot_level\x18\x03 \x01(\x0e2\x15.rummikub.v1.BotLevelR\bbotLevel\x12\x17\n" +
 	"\ais_host\x18\x04 \x01(\bR\x06isHost\x129\n" +
 	"\n" +
-	"start_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\"=\n" +
+	"start_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\"P\n" +
 	"\n" +
 	"PlayerLeft\x12\x12\n" +
-	"\x04seat\x18\x01 \x01(\rR\x04seat\x12\x1b\n" +
-	"\thost_seat\x18\x02 \x01(\rR\bhostSeat\"\\\n" +
+	"\x04seat\x18\x01 \x01(\rR\x04seat\x12 \n" +
+	"\thost_seat\x18\x02 \x01(\rH\x00R\bhostSeat\x88\x01\x01B\f\n" +
+	"\n" +
+	"_host_seat\"o\n" +
 	"\fPlayerKicked\x12\x12\n" +
-	"\x04seat\x18\x01 \x01(\rR\x04seat\x12\x1b\n" +
-	"\thost_seat\x18\x02 \x01(\rR\bhostSeat\x12\x1b\n" +
-	"\tjoin_code\x18\x03 \x01(\tR\bjoinCode\">\n" +
+	"\x04seat\x18\x01 \x01(\rR\x04seat\x12 \n" +
+	"\thost_seat\x18\x02 \x01(\rH\x00R\bhostSeat\x88\x01\x01\x12\x1b\n" +
+	"\tjoin_code\x18\x03 \x01(\tR\bjoinCodeB\f\n" +
+	"\n" +
+	"_host_seat\">\n" +
 	"\rPlayerReadied\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12\x19\n" +
 	"\bis_ready\x18\x02 \x01(\bR\aisReady\"$\n" +
 	"\x0eAbortRequested\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\"&\n" +
 	"\vGameAborted\x12\x17\n" +
-	"\aby_host\x18\x01 \x01(\bR\x06byHost\"&\n" +
-	"\x10SeatTokenRenewed\x12\x12\n" +
-	"\x04seat\x18\x01 \x01(\rR\x04seat\")\n" +
+	"\aby_host\x18\x01 \x01(\bR\x06byHost\"4\n" +
+	"\x10SeatTokenRenewed\x12\x17\n" +
+	"\x04seat\x18\x01 \x01(\rH\x00R\x04seat\x88\x01\x01B\a\n" +
+	"\x05_seat\")\n" +
 	"\x0eRematchCreated\x12\x17\n" +
 	"\agame_id\x18\x01 \x01(\tR\x06gameId\"F\n" +
 	"\tStartDraw\x12\x12\n" +
@@ -4209,7 +4217,12 @@ func file_rummikub_v1_game_proto_init() {
 	file_rummikub_v1_score_proto_init()
 	file_rummikub_v1_tile_proto_init()
 	file_rummikub_v1_game_proto_msgTypes[0].OneofWrappers = []any{}
+	file_rummikub_v1_game_proto_msgTypes[3].OneofWrappers = []any{}
+	file_rummikub_v1_game_proto_msgTypes[6].OneofWrappers = []any{}
 	file_rummikub_v1_game_proto_msgTypes[8].OneofWrappers = []any{}
+	file_rummikub_v1_game_proto_msgTypes[10].OneofWrappers = []any{}
+	file_rummikub_v1_game_proto_msgTypes[11].OneofWrappers = []any{}
+	file_rummikub_v1_game_proto_msgTypes[15].OneofWrappers = []any{}
 	file_rummikub_v1_game_proto_msgTypes[38].OneofWrappers = []any{
 		(*GameEvent_GameCreated)(nil),
 		(*GameEvent_PlayerJoined)(nil),

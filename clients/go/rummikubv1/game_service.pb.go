@@ -302,8 +302,8 @@ type JoinGameRequest struct {
 	// An idempotency key. Optional, but without it a lost response means a lost seat. Keep it as secret as the token: a
 	// repeated request with it returns the token.
 	RequestId string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// The seat to take. 0: the lowest free one.
-	Seat uint32 `protobuf:"varint,4,opt,name=seat,proto3" json:"seat,omitempty"`
+	// The seat to take. Unset: the lowest free one.
+	Seat *uint32 `protobuf:"varint,4,opt,name=seat,proto3,oneof" json:"seat,omitempty"`
 	// The front end's own reference to the player, such as the id of an account: up to 64 bytes, opaque. Only the operator
 	// sees it (docs/admin.md). No view of a player has it, nor a watch or a record. Two players of a game cannot have the
 	// same one. It proves nothing: whoever sends the request chooses it, so rely on it only if your back end sends it.
@@ -382,8 +382,8 @@ func (x *JoinGameRequest) GetRequestId() string {
 }
 
 func (x *JoinGameRequest) GetSeat() uint32 {
-	if x != nil {
-		return x.Seat
+	if x != nil && x.Seat != nil {
+		return *x.Seat
 	}
 	return 0
 }
@@ -663,8 +663,8 @@ type AddBotRequest struct {
 	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
 	// An idempotency key: a repeated request with it returns the first answer. Optional.
 	RequestId string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// The seat to take. 0: the lowest free one.
-	Seat          uint32 `protobuf:"varint,5,opt,name=seat,proto3" json:"seat,omitempty"`
+	// The seat to take. Unset: the lowest free one.
+	Seat          *uint32 `protobuf:"varint,5,opt,name=seat,proto3,oneof" json:"seat,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -728,8 +728,8 @@ func (x *AddBotRequest) GetRequestId() string {
 }
 
 func (x *AddBotRequest) GetSeat() uint32 {
-	if x != nil {
-		return x.Seat
+	if x != nil && x.Seat != nil {
+		return *x.Seat
 	}
 	return 0
 }
@@ -1649,10 +1649,10 @@ type GetGameRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The id of the game.
 	GameId string `protobuf:"bytes,1,opt,name=game_id,json=gameId,proto3" json:"game_id,omitempty"`
-	// The revision to read, without draft, presence and join code, which belong to no revision. 0: the game as it is now,
-	// with them. Earlier revisions can be read while the store has the whole history of the game; what was hidden at that
-	// revision is hidden in the answer.
-	Revision uint32 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	// The revision to read, without draft, presence and join code, which belong to no revision. Unset: the game as it is
+	// now, with them. Earlier revisions can be read while the store has the whole history of the game; what was hidden at
+	// that revision is hidden in the answer.
+	Revision *uint32 `protobuf:"varint,2,opt,name=revision,proto3,oneof" json:"revision,omitempty"`
 	// How much of the game is returned. Unset: GAME_VIEW_FULL.
 	View          GameView `protobuf:"varint,3,opt,name=view,proto3,enum=rummikub.v1.GameView" json:"view,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1697,8 +1697,8 @@ func (x *GetGameRequest) GetGameId() string {
 }
 
 func (x *GetGameRequest) GetRevision() uint32 {
-	if x != nil {
-		return x.Revision
+	if x != nil && x.Revision != nil {
+		return *x.Revision
 	}
 	return 0
 }
@@ -2732,17 +2732,18 @@ const file_rummikub_v1_game_service_proto_rawDesc = "" +
 	"\x12CreateGameResponse\x12%\n" +
 	"\x04game\x18\x01 \x01(\v2\x11.rummikub.v1.GameR\x04game\x12\x1d\n" +
 	"\n" +
-	"host_token\x18\x02 \x01(\tR\thostToken\"\xdd\x01\n" +
+	"host_token\x18\x02 \x01(\tR\thostToken\"\xeb\x01\n" +
 	"\x0fJoinGameRequest\x12\x1f\n" +
 	"\agame_id\x18\x01 \x01(\tB\x04\xe2A\x01\x01H\x00R\x06gameId\x12#\n" +
 	"\tjoin_code\x18\x05 \x01(\tB\x04\xe2A\x01\x01H\x00R\bjoinCode\x12\x18\n" +
 	"\x04name\x18\x02 \x01(\tB\x04\xe2A\x01\x02R\x04name\x12#\n" +
 	"\n" +
-	"request_id\x18\x03 \x01(\tB\x04\xe2A\x01\x01R\trequestId\x12\x18\n" +
-	"\x04seat\x18\x04 \x01(\rB\x04\xe2A\x01\x01R\x04seat\x12#\n" +
+	"request_id\x18\x03 \x01(\tB\x04\xe2A\x01\x01R\trequestId\x12\x1d\n" +
+	"\x04seat\x18\x04 \x01(\rB\x04\xe2A\x01\x01H\x01R\x04seat\x88\x01\x01\x12#\n" +
 	"\n" +
 	"player_ref\x18\x06 \x01(\tB\x04\xe2A\x01\x01R\tplayerRefB\x06\n" +
-	"\x04game\"l\n" +
+	"\x04gameB\a\n" +
+	"\x05_seat\"l\n" +
 	"\x10JoinGameResponse\x12%\n" +
 	"\x04game\x18\x01 \x01(\v2\x11.rummikub.v1.GameR\x04game\x12\x12\n" +
 	"\x04seat\x18\x02 \x01(\rR\x04seat\x12\x1d\n" +
@@ -2769,14 +2770,15 @@ const file_rummikub_v1_game_service_proto_rawDesc = "" +
 	"\x04seat\x18\x02 \x01(\rR\x04seat\x12\x1d\n" +
 	"\n" +
 	"seat_token\x18\x03 \x01(\tR\tseatToken\x12\x18\n" +
-	"\acreated\x18\x04 \x01(\bR\acreated\"\xba\x01\n" +
+	"\acreated\x18\x04 \x01(\bR\acreated\"\xc8\x01\n" +
 	"\rAddBotRequest\x12\x1d\n" +
 	"\agame_id\x18\x01 \x01(\tB\x04\xe2A\x01\x02R\x06gameId\x121\n" +
 	"\x05level\x18\x02 \x01(\x0e2\x15.rummikub.v1.BotLevelB\x04\xe2A\x01\x02R\x05level\x12\x18\n" +
 	"\x04name\x18\x03 \x01(\tB\x04\xe2A\x01\x01R\x04name\x12#\n" +
 	"\n" +
-	"request_id\x18\x04 \x01(\tB\x04\xe2A\x01\x01R\trequestId\x12\x18\n" +
-	"\x04seat\x18\x05 \x01(\rB\x04\xe2A\x01\x01R\x04seat\"K\n" +
+	"request_id\x18\x04 \x01(\tB\x04\xe2A\x01\x01R\trequestId\x12\x1d\n" +
+	"\x04seat\x18\x05 \x01(\rB\x04\xe2A\x01\x01H\x00R\x04seat\x88\x01\x01B\a\n" +
+	"\x05_seat\"K\n" +
 	"\x0eAddBotResponse\x12%\n" +
 	"\x04game\x18\x01 \x01(\v2\x11.rummikub.v1.GameR\x04game\x12\x12\n" +
 	"\x04seat\x18\x02 \x01(\rR\x04seat\"V\n" +
@@ -2834,11 +2836,12 @@ const file_rummikub_v1_game_service_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tB\x04\xe2A\x01\x01R\trequestId\">\n" +
 	"\x15CreateRematchResponse\x12%\n" +
-	"\x04game\x18\x01 \x01(\v2\x11.rummikub.v1.GameR\x04game\"\x82\x01\n" +
+	"\x04game\x18\x01 \x01(\v2\x11.rummikub.v1.GameR\x04game\"\x94\x01\n" +
 	"\x0eGetGameRequest\x12\x1d\n" +
-	"\agame_id\x18\x01 \x01(\tB\x04\xe2A\x01\x02R\x06gameId\x12 \n" +
-	"\brevision\x18\x02 \x01(\rB\x04\xe2A\x01\x01R\brevision\x12/\n" +
-	"\x04view\x18\x03 \x01(\x0e2\x15.rummikub.v1.GameViewB\x04\xe2A\x01\x01R\x04view\"8\n" +
+	"\agame_id\x18\x01 \x01(\tB\x04\xe2A\x01\x02R\x06gameId\x12%\n" +
+	"\brevision\x18\x02 \x01(\rB\x04\xe2A\x01\x01H\x00R\brevision\x88\x01\x01\x12/\n" +
+	"\x04view\x18\x03 \x01(\x0e2\x15.rummikub.v1.GameViewB\x04\xe2A\x01\x01R\x04viewB\v\n" +
+	"\t_revision\"8\n" +
 	"\x0fGetGameResponse\x12%\n" +
 	"\x04game\x18\x01 \x01(\v2\x11.rummikub.v1.GameR\x04game\"\xf3\x02\n" +
 	"\x10ListGamesRequest\x12!\n" +
@@ -3109,6 +3112,8 @@ func file_rummikub_v1_game_service_proto_init() {
 		(*JoinGameRequest_GameId)(nil),
 		(*JoinGameRequest_JoinCode)(nil),
 	}
+	file_rummikub_v1_game_service_proto_msgTypes[6].OneofWrappers = []any{}
+	file_rummikub_v1_game_service_proto_msgTypes[24].OneofWrappers = []any{}
 	file_rummikub_v1_game_service_proto_msgTypes[31].OneofWrappers = []any{
 		(*OwnGame_Game)(nil),
 		(*OwnGame_Refusal)(nil),

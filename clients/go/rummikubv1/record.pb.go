@@ -28,7 +28,7 @@ type MoveKind int32
 const (
 	// Unset. Not a move.
 	MoveKind_MOVE_KIND_UNSPECIFIED MoveKind = 0
-	// A round was dealt. The move has no seat.
+	// A round was dealt.
 	MoveKind_MOVE_KIND_DEAL MoveKind = 1
 	// The seat demanded a new deal (deal_three_pairs_reshuffle).
 	MoveKind_MOVE_KIND_REDEAL MoveKind = 2
@@ -54,7 +54,7 @@ const (
 	MoveKind_MOVE_KIND_RESIGN MoveKind = 12
 	// Returned to the seat after an absence, without another action.
 	MoveKind_MOVE_KIND_RETURN_TO_SEAT MoveKind = 13
-	// The game was aborted, by the host, by all or by the operator. The move has no seat.
+	// The game was aborted, by the host, by all or by the operator.
 	MoveKind_MOVE_KIND_ABORT MoveKind = 14
 )
 
@@ -325,8 +325,8 @@ type RecordedMove struct {
 	Time *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
 	// What was done.
 	Kind MoveKind `protobuf:"varint,3,opt,name=kind,proto3,enum=rummikub.v1.MoveKind" json:"kind,omitempty"`
-	// Who did it; for MOVE_KIND_DEAL only an absent player who returned by it, else 0; 0 for MOVE_KIND_ABORT.
-	Seat uint32 `protobuf:"varint,4,opt,name=seat,proto3" json:"seat,omitempty"`
+	// Who did it. Unset for MOVE_KIND_ABORT, and for MOVE_KIND_DEAL unless an absent player returned by it.
+	Seat *uint32 `protobuf:"varint,4,opt,name=seat,proto3,oneof" json:"seat,omitempty"`
 	// The tiles drawn or offered in their order, or the one laid on the River.
 	Tiles []Tile `protobuf:"varint,5,rep,packed,name=tiles,proto3,enum=rummikub.v1.Tile" json:"tiles,omitempty"`
 	// The table after MOVE_KIND_PLAY, the table of MOVE_KIND_SHOW, or the draft that MOVE_KIND_TIME_OUT committed. A meld
@@ -395,8 +395,8 @@ func (x *RecordedMove) GetKind() MoveKind {
 }
 
 func (x *RecordedMove) GetSeat() uint32 {
-	if x != nil {
-		return x.Seat
+	if x != nil && x.Seat != nil {
+		return *x.Seat
 	}
 	return 0
 }
@@ -664,18 +664,19 @@ const file_rummikub_v1_record_proto_rawDesc = "" +
 	"\n" +
 	"turn_order\x18\x02 \x03(\rR\tturnOrder\x12/\n" +
 	"\x05racks\x18\x03 \x03(\v2\x19.rummikub.v1.RecordedRackR\x05racks\x12%\n" +
-	"\x04pool\x18\x04 \x03(\x0e2\x11.rummikub.v1.TileR\x04pool\"\xe8\x02\n" +
+	"\x04pool\x18\x04 \x03(\x0e2\x11.rummikub.v1.TileR\x04pool\"\xf6\x02\n" +
 	"\fRecordedMove\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\rR\brevision\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12)\n" +
-	"\x04kind\x18\x03 \x01(\x0e2\x15.rummikub.v1.MoveKindR\x04kind\x12\x12\n" +
-	"\x04seat\x18\x04 \x01(\rR\x04seat\x12'\n" +
+	"\x04kind\x18\x03 \x01(\x0e2\x15.rummikub.v1.MoveKindR\x04kind\x12\x17\n" +
+	"\x04seat\x18\x04 \x01(\rH\x00R\x04seat\x88\x01\x01\x12'\n" +
 	"\x05tiles\x18\x05 \x03(\x0e2\x11.rummikub.v1.TileR\x05tiles\x12(\n" +
 	"\x05table\x18\x06 \x01(\v2\x12.rummikub.v1.TableR\x05table\x12$\n" +
-	"\vriver_index\x18\a \x01(\rH\x00R\n" +
+	"\vriver_index\x18\a \x01(\rH\x01R\n" +
 	"riverIndex\x88\x01\x01\x12-\n" +
 	"\x04deal\x18\b \x01(\v2\x19.rummikub.v1.RecordedDealR\x04deal\x12\x15\n" +
-	"\x06by_bot\x18\t \x01(\bR\x05byBotB\x0e\n" +
+	"\x06by_bot\x18\t \x01(\bR\x05byBotB\a\n" +
+	"\x05_seatB\x0e\n" +
 	"\f_river_index\"<\n" +
 	"\x0eRecordedPoints\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12\x16\n" +

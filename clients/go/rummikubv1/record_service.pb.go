@@ -319,10 +319,10 @@ type RecordFault struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The index of the move, from 0. Unset if the players, the scores or the winners are wrong.
 	MoveIndex *uint32 `protobuf:"varint,1,opt,name=move_index,json=moveIndex,proto3,oneof" json:"move_index,omitempty"`
-	// The revision of the move; 0 without one.
-	Revision uint32 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
-	// The round of the move, from 1; 0 without one.
-	Round uint32 `protobuf:"varint,3,opt,name=round,proto3" json:"round,omitempty"`
+	// The revision of the move. Unset without one.
+	Revision *uint32 `protobuf:"varint,2,opt,name=revision,proto3,oneof" json:"revision,omitempty"`
+	// The round of the move, from 1. Unset without one.
+	Round *uint32 `protobuf:"varint,3,opt,name=round,proto3,oneof" json:"round,omitempty"`
 	// What is wrong, in one sentence of English. Do not parse it: it may change.
 	Text string `protobuf:"bytes,4,opt,name=text,proto3" json:"text,omitempty"`
 	// The violations of an illegal move.
@@ -369,15 +369,15 @@ func (x *RecordFault) GetMoveIndex() uint32 {
 }
 
 func (x *RecordFault) GetRevision() uint32 {
-	if x != nil {
-		return x.Revision
+	if x != nil && x.Revision != nil {
+		return *x.Revision
 	}
 	return 0
 }
 
 func (x *RecordFault) GetRound() uint32 {
-	if x != nil {
-		return x.Round
+	if x != nil && x.Round != nil {
+		return *x.Round
 	}
 	return 0
 }
@@ -1020,8 +1020,8 @@ type ParsePositionResponse struct {
 	Racks []*PositionRack `protobuf:"bytes,2,rep,name=racks,proto3" json:"racks,omitempty"`
 	// The pool in the order of drawing.
 	Pool []Tile `protobuf:"varint,3,rep,packed,name=pool,proto3,enum=rummikub.v1.Tile" json:"pool,omitempty"`
-	// The seat to move; 0 for the position of a player.
-	TurnSeat      uint32 `protobuf:"varint,4,opt,name=turn_seat,json=turnSeat,proto3" json:"turn_seat,omitempty"`
+	// The seat to move. Unset for the position of a player.
+	TurnSeat      *uint32 `protobuf:"varint,4,opt,name=turn_seat,json=turnSeat,proto3,oneof" json:"turn_seat,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1078,8 +1078,8 @@ func (x *ParsePositionResponse) GetPool() []Tile {
 }
 
 func (x *ParsePositionResponse) GetTurnSeat() uint32 {
-	if x != nil {
-		return x.TurnSeat
+	if x != nil && x.TurnSeat != nil {
+		return *x.TurnSeat
 	}
 	return 0
 }
@@ -1094,7 +1094,7 @@ type FormatPositionRequest struct {
 	// The pool of a round in the order of drawing. At most 256 tiles.
 	Pool []Tile `protobuf:"varint,3,rep,packed,name=pool,proto3,enum=rummikub.v1.Tile" json:"pool,omitempty"`
 	// The seat to move in a round. Required with racks.
-	TurnSeat uint32 `protobuf:"varint,4,opt,name=turn_seat,json=turnSeat,proto3" json:"turn_seat,omitempty"`
+	TurnSeat *uint32 `protobuf:"varint,4,opt,name=turn_seat,json=turnSeat,proto3,oneof" json:"turn_seat,omitempty"`
 	// Whether to use the names of playing cards. Green and purple tiles have none (FIELD_INVALID).
 	Cards         bool `protobuf:"varint,5,opt,name=cards,proto3" json:"cards,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1153,8 +1153,8 @@ func (x *FormatPositionRequest) GetPool() []Tile {
 }
 
 func (x *FormatPositionRequest) GetTurnSeat() uint32 {
-	if x != nil {
-		return x.TurnSeat
+	if x != nil && x.TurnSeat != nil {
+		return *x.TurnSeat
 	}
 	return 0
 }
@@ -1230,17 +1230,19 @@ const file_rummikub_v1_record_service_proto_rawDesc = "" +
 	"\x04text\x18\x02 \x01(\tB\x04\xe2A\x01\x01H\x00R\x04text\x12>\n" +
 	"\n" +
 	"time_limit\x18\x03 \x01(\v2\x19.google.protobuf.DurationB\x04\xe2A\x01\x01R\ttimeLimitB\b\n" +
-	"\x06source\"\xbe\x01\n" +
+	"\x06source\"\xdf\x01\n" +
 	"\vRecordFault\x12\"\n" +
 	"\n" +
-	"move_index\x18\x01 \x01(\rH\x00R\tmoveIndex\x88\x01\x01\x12\x1a\n" +
-	"\brevision\x18\x02 \x01(\rR\brevision\x12\x14\n" +
-	"\x05round\x18\x03 \x01(\rR\x05round\x12\x12\n" +
+	"move_index\x18\x01 \x01(\rH\x00R\tmoveIndex\x88\x01\x01\x12\x1f\n" +
+	"\brevision\x18\x02 \x01(\rH\x01R\brevision\x88\x01\x01\x12\x19\n" +
+	"\x05round\x18\x03 \x01(\rH\x02R\x05round\x88\x01\x01\x12\x12\n" +
 	"\x04text\x18\x04 \x01(\tR\x04text\x126\n" +
 	"\n" +
 	"violations\x18\x05 \x03(\v2\x16.rummikub.v1.ViolationR\n" +
 	"violationsB\r\n" +
-	"\v_move_index\"\xc3\x02\n" +
+	"\v_move_indexB\v\n" +
+	"\t_revisionB\b\n" +
+	"\x06_round\"\xc3\x02\n" +
 	"\x14ImportRecordResponse\x12.\n" +
 	"\x05fault\x18\x01 \x01(\v2\x18.rummikub.v1.RecordFaultR\x05fault\x12!\n" +
 	"\fmoves_played\x18\x02 \x01(\rR\vmovesPlayed\x12\x1f\n" +
@@ -1287,18 +1289,22 @@ const file_rummikub_v1_record_service_proto_rawDesc = "" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12'\n" +
 	"\x05tiles\x18\x02 \x03(\x0e2\x11.rummikub.v1.TileR\x05tiles\x12\x1d\n" +
 	"\n" +
-	"has_melded\x18\x03 \x01(\bR\thasMelded\"\xbf\x01\n" +
+	"has_melded\x18\x03 \x01(\bR\thasMelded\"\xd2\x01\n" +
 	"\x15ParsePositionResponse\x121\n" +
 	"\bposition\x18\x01 \x01(\v2\x15.rummikub.v1.PositionR\bposition\x12/\n" +
 	"\x05racks\x18\x02 \x03(\v2\x19.rummikub.v1.PositionRackR\x05racks\x12%\n" +
-	"\x04pool\x18\x03 \x03(\x0e2\x11.rummikub.v1.TileR\x04pool\x12\x1b\n" +
-	"\tturn_seat\x18\x04 \x01(\rR\bturnSeat\"\xf3\x01\n" +
+	"\x04pool\x18\x03 \x03(\x0e2\x11.rummikub.v1.TileR\x04pool\x12 \n" +
+	"\tturn_seat\x18\x04 \x01(\rH\x00R\bturnSeat\x88\x01\x01B\f\n" +
+	"\n" +
+	"_turn_seat\"\x86\x02\n" +
 	"\x15FormatPositionRequest\x127\n" +
 	"\bposition\x18\x01 \x01(\v2\x15.rummikub.v1.PositionB\x04\xe2A\x01\x02R\bposition\x125\n" +
 	"\x05racks\x18\x02 \x03(\v2\x19.rummikub.v1.PositionRackB\x04\xe2A\x01\x01R\x05racks\x12+\n" +
-	"\x04pool\x18\x03 \x03(\x0e2\x11.rummikub.v1.TileB\x04\xe2A\x01\x01R\x04pool\x12!\n" +
-	"\tturn_seat\x18\x04 \x01(\rB\x04\xe2A\x01\x01R\bturnSeat\x12\x1a\n" +
-	"\x05cards\x18\x05 \x01(\bB\x04\xe2A\x01\x01R\x05cards\",\n" +
+	"\x04pool\x18\x03 \x03(\x0e2\x11.rummikub.v1.TileB\x04\xe2A\x01\x01R\x04pool\x12&\n" +
+	"\tturn_seat\x18\x04 \x01(\rB\x04\xe2A\x01\x01H\x00R\bturnSeat\x88\x01\x01\x12\x1a\n" +
+	"\x05cards\x18\x05 \x01(\bB\x04\xe2A\x01\x01R\x05cardsB\f\n" +
+	"\n" +
+	"_turn_seat\",\n" +
 	"\x16FormatPositionResponse\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text*X\n" +
 	"\n" +
@@ -1426,6 +1432,8 @@ func file_rummikub_v1_record_service_proto_init() {
 		(*ReviewGameRequest_Text)(nil),
 		(*ReviewGameRequest_GameId)(nil),
 	}
+	file_rummikub_v1_record_service_proto_msgTypes[11].OneofWrappers = []any{}
+	file_rummikub_v1_record_service_proto_msgTypes[12].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

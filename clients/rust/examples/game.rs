@@ -32,7 +32,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     while let Some(game) = games.next().await {
         let game = game?;
         println!("{} rack: {}", table_text(game.table.iter().flat_map(|table| &table.melds)), tiles_text(&game.rack));
-        if game.turn.as_ref().is_some_and(|turn| turn.seat == game.seat) {
+        if game.turn.as_ref().is_some_and(|turn| turn.seat == game.seat()) {
             let subject = Some(suggest_turn_request::Subject::GameId(game_id.clone()));
             let suggested = ann.suggest_turn(SuggestTurnRequest { subject, ..Default::default() }).await?;
             ann.play_turn(suggested.turn.unwrap_or_default()).await?;

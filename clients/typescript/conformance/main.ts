@@ -272,7 +272,7 @@ async function playToTheEnd(game: string): Promise<void> {
   const [gameId = "", token = ""] = game.split(":");
   const person = lobby.seated(token);
   for await (const seen of person.watchGames(gameId)) {
-    if (seen.turn?.seat === seen.seat) await takeTurn(person, gameId);
+    if (seen.turn && seen.turn.seat === seen.seat) await takeTurn(person, gameId);
     else if (seen.state === GameState.ROUND_OVER) await person.turns.startNextRound({ gameId });
   }
 }

@@ -41,8 +41,9 @@ _T = TypeVar("_T")
 
 async def get_game(backend: Backend, request: pb.GetGameRequest, sender: Caller, context: Context) -> bytes:
     """GetGame."""
-    game_id, revision, encode = fields.game_id(request.game_id), request.revision, game_codec.game_encoder(request.view)
-    if revision:
+    game_id, encode = fields.game_id(request.game_id), game_codec.game_encoder(request.view)
+    if request.HasField("revision"):
+        revision = fields.revision("revision", request.revision)
         runner = SlowRunner(backend.reader, HISTORY_BYTES, context, "GetGame")
         sight = await backend.app.games.game_at(game_id, sender, revision, runner)
     else:

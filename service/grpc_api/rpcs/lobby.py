@@ -49,11 +49,11 @@ async def join_game(
         raise fields.invalid("game", "expected one of game_id, join_code")
     code = fields.join_code(request.join_code) if stated == "join_code" else ""
     game_id = "" if code else fields.game_id(request.game_id)
-    name, ref = fields.player_name(request.name), fields.player_ref(request.player_ref)
+    name, ref, seat = fields.player_name(request.name), fields.player_ref(request.player_ref), _seat_to_take(request)
     if code:
         game_id = await _game_of_code(backend, code, identity.caller.key)
     try:
-        return await backend.app.changes.run(JoinGame(identity, game_id, name, ref, code, request.seat), _JOINED)
+        return await backend.app.changes.run(JoinGame(identity, game_id, name, ref, code, seat), _JOINED)
     except JoinCodeUnknown:  # a former code of the game
         backend.limits.guesses.take(current_origin(), time.monotonic())
         raise
@@ -102,7 +102,12 @@ async def create_rematch(
 
 def _add_bot(request: pb.AddBotRequest, game_id: str, identity: RequestIdentity) -> AddBot:
     level, name = game_codec.bot_level(request.level), fields.bot_name(request.name)
-    return AddBot(identity, game_id, level, name, request.seat)
+    return AddBot(identity, game_id, level, name, _seat_to_take(request))
+
+
+def _seat_to_take(request: pb.JoinGameRequest | pb.AddBotRequest) -> int:
+    """Returns the seat that a request names; 0 for the lowest free one."""
+    return fields.seat(request.seat) if request.HasField("seat") else 0
 
 
 def _leave(_request: pb.LeaveGameRequest, game_id: str, identity: RequestIdentity) -> LeaveGame:

@@ -65,7 +65,7 @@ class Views:
 
     def _uncreated(self, seat: int) -> game_pb2.Game:
         game = game_pb2.Game(
-            game_id=GAME_ID, seat=seat, visibility=game_pb2.VISIBILITY_PUBLIC, labels={"club": "north"}
+            game_id=GAME_ID, seat=seat or None, visibility=game_pb2.VISIBILITY_PUBLIC, labels={"club": "north"}
         )
         if seat:
             game.join_code = LISTING.join_code

@@ -358,7 +358,7 @@ async def test_an_illegal_play_is_shown_to_all_and_the_turn_continues(client: Cl
         shown = seen.turn.shown_play
         assert (seen.turn.seat, list(seen.table.melds)) == (seat, [])
         assert (shown.revision, [list(meld.tiles) for meld in shown.table.melds]) == (before.revision + 1, [rack[:2]])
-        assert (list(shown.claim_seats), shown.against_seat) == ([], 0)
+        assert (list(shown.claim_seats), shown.HasField("against_seat")) == ([], False)
         [event] = await last_events(game, viewer)
         assert event.illegal_play_shown.seat == seat
         assert event.illegal_play_shown.table == shown.table

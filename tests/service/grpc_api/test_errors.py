@@ -728,10 +728,6 @@ def of_the_lobby(reason: str) -> list[str]:
     return [rpc for rpc in IN_THE_LOBBY if any(reason == found for _, found in documented_errors()[rpc])]
 
 
-CREATING_AGAIN = [rpc for rpc in of_the_lobby("TOO_MANY_GAMES") if rpc not in CREATING]
-"""RPCs that create a game from one that is over."""
-
-
 def request_of(rpc: str, stage: Stage) -> Message:
     """Returns a valid request."""
     own: dict[str, dict[str, object]] = {
@@ -794,6 +790,8 @@ MORE_INVALID_FIELDS: list[tuple[str, str, object]] = [
     ("JoinOrCreateGame", "name", " Cleo"),
     ("JoinOrCreateGame", "labels", LABELS),
     ("JoinOrCreateGame", "request_id", "x" * 21),
+    ("JoinGame", "seat", 0),
+    ("GetGame", "revision", 0),
     ("JoinGame", "join_code", ""),
     ("JoinGame", "join_code", "22222"),
     ("JoinGame", "join_code", "22222O"),
@@ -863,8 +861,8 @@ async def _(stage: Stage, rpc: str) -> Ask:
     return Ask(request_of(rpc, stage), as_usual(rpc, stage.game))
 
 
-@case("TOO_MANY_GAMES", *CREATING_AGAIN, staging=few_games)
-@case("STORE_FULL", *CREATING_AGAIN, staging=store_nearly_full)
+@case("TOO_MANY_GAMES", "CreateRematch", staging=few_games)
+@case("STORE_FULL", "CreateRematch", staging=store_nearly_full)
 async def _(stage: Stage, rpc: str) -> Ask:
     await stage.client.games.AbortGame(gs.AbortGameRequest(game_id=stage.game.game_id), metadata=stage.game.as_host())
     return Ask(request_of(rpc, stage), stage.game.as_seat(1))
@@ -1449,6 +1447,13 @@ async def _name_taken_by_a_player(stage: Stage, rpc: str) -> Ask:
 @case("FIELD_INVALID", *(rpc for rpc in USUAL if "seat" in USUAL[rpc]))
 async def _no_seat(stage: Stage, rpc: str) -> Ask:
     return Ask(new_message(rpc, game_id=stage.game.game_id), stage.game.as_seat(1), ["seat"])
+
+
+@case("FIELD_INVALID", "AddBot")
+async def _seat_0(stage: Stage, rpc: str) -> Ask:
+    request = request_of(rpc, stage)
+    request.MergeFrom(new_message(rpc, seat=0))
+    return Ask(request, stage.game.as_seat(1), ["seat"])
 
 
 @case("FIELD_INVALID", "RenewSeatToken", "ReissueSeatToken")

@@ -106,15 +106,16 @@ function draw(before: Position, move: RecordedMove): Position {
   return { ...withRack(before, move.seat, rack), poolCount: before.poolCount - move.tiles.length };
 }
 
-function lay(before: Position, seat: number, tiles: readonly Tile[]): Position {
+function lay(before: Position, seat: number | undefined, tiles: readonly Tile[]): Position {
   if (tiles.length === 0) return before;
   return { ...withRack(before, seat, without(rackOf(before, seat), tiles).left), river: [...before.river, ...tiles] };
 }
 
-function rackOf({ racks }: Position, seat: number): readonly Tile[] {
-  return racks.get(seat) ?? [];
+function rackOf({ racks }: Position, seat: number | undefined): readonly Tile[] {
+  return (seat !== undefined && racks.get(seat)) || [];
 }
 
-function withRack(position: Position, seat: number, rack: readonly Tile[]): Position {
+function withRack(position: Position, seat: number | undefined, rack: readonly Tile[]): Position {
+  if (seat === undefined) return position;
   return { ...position, racks: new Map([...position.racks, [seat, rack]]) };
 }

@@ -35,7 +35,8 @@ export function meldingOf(what: { readonly ruleset?: Ruleset | undefined } | und
   return what?.ruleset?.game.value;
 }
 
-export function playerOf(game: Game, seat: number): Player | undefined {
+/** Returns the player of a seat; undefined for a spectator. */
+export function playerOf(game: Game, seat: number | undefined): Player | undefined {
   return game.players.find((player) => player.seat === seat);
 }
 
@@ -54,7 +55,7 @@ export function choices(game: Game): Choices {
     toLay: step === TurnStep.CHOOSING ? (turn?.tilesDrawn ?? []) : [],
     mayPull: step === TurnStep.OPEN && river.length > 0,
     mayClaim:
-      isPlaying && !isMine && shown !== undefined && shown.againstSeat === 0 && !shown.claimSeats.includes(seat),
+      isPlaying && !isMine && shown !== undefined && shown.againstSeat === undefined && !shown.claimSeats.includes(me.seat),
     mayRedeal:
       isPlaying &&
       ruleset?.deal?.threePairsReshuffle === DealThreePairsReshuffle.ON_REQUEST &&

@@ -135,7 +135,7 @@ function Replay({ record }: { record: GameRecord }) {
   }, [at]);
   const frame = frames[at];
   if (frame === undefined) return null;
-  const name = (seat: number) => record.players.find((player) => player.seat === seat)?.name ?? "";
+  const name = (seat: number | undefined) => record.players.find((player) => player.seat === seat)?.name ?? "";
   const reviewOf = new Map(review?.moves.map((move) => [move.moveIndex, move]));
   const nextMissed = review?.moves.find(({ moveIndex, missed }) => moveIndex > at && missed > 0)?.moveIndex;
   const ask = async () => {

@@ -368,7 +368,7 @@ func (s suite) round() bool {
 			continue
 		}
 		view = game
-		if game.Turn != nil && game.Turn.Seat == game.Seat && game.Revision != played {
+		if game.Turn != nil && game.Turn.Seat == game.GetSeat() && game.Revision != played {
 			played = game.Revision
 			s.take(ann, id)
 		}
@@ -408,7 +408,7 @@ func (s suite) play(game string) {
 	for game, err := range player.WatchGames(s.ctx, id) {
 		check(err)
 		switch {
-		case game.GetTurn().GetSeat() == game.Seat:
+		case game.GetTurn().GetSeat() == game.GetSeat():
 			s.take(player, id)
 		case game.State == pb.GameState_GAME_STATE_ROUND_OVER:
 			must(player.Turns.StartNextRound(s.ctx, &pb.StartNextRoundRequest{GameId: id}))

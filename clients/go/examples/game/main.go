@@ -60,7 +60,7 @@ func play(ctx context.Context, target string, preset pb.Preset) error {
 		}
 		fmt.Println(rummikub.FormatTable(game.Table.GetMelds()), "rack:", rummikub.FormatTiles(game.Rack))
 		switch {
-		case game.Turn != nil && game.Turn.Seat == game.Seat:
+		case game.Turn != nil && game.Turn.Seat == game.GetSeat():
 			question := &pb.SuggestTurnRequest{Subject: &pb.SuggestTurnRequest_GameId{GameId: id}}
 			found, err := ann.Analysis.SuggestTurn(ctx, question)
 			if err != nil {

@@ -309,7 +309,7 @@ impl Service {
         let mut games = person.watch_games(game_id);
         while let Some(game) = games.next().await {
             let game = game?;
-            if game.turn.as_ref().is_some_and(|turn| turn.seat == game.seat) {
+            if game.turn.as_ref().is_some_and(|turn| turn.seat == game.seat()) {
                 take_turn(&person, game_id).await?;
             } else if game.state() == GameState::RoundOver {
                 let next = StartNextRoundRequest { game_id: game_id.to_owned(), ..Default::default() };
@@ -400,7 +400,7 @@ impl Service {
         expect!(relay.connections(), 2, "connections");
         let seated = self.games.seated(&joined.seat_token);
         let game = seated.get_game(GetGameRequest { game_id, ..Default::default() }).await?.game.ok_or("no game")?;
-        expect!((game.players.len(), game.seat), (1, joined.seat), "players and seat");
+        expect!((game.players.len(), game.seat()), (1, joined.seat), "players and seat");
         Ok(())
     }
 

@@ -506,7 +506,7 @@ pub enum ErrorReason {
     /// OUT_OF_RANGE. The changes that the answer needs are no longer stored, or the game has not had the revision, or the
     /// etag is of another history: the store has lost changes that the caller saw. Send WatchGame no etag: it then starts
     /// with a snapshot. ListChanges with after_revision 0 starts with the oldest stored change, GetGame returns the current
-    /// game for revision 0; ExportGame and ReviewGame need the whole history (RUMMIKUB_HISTORY). Metadata: `oldest`,
+    /// game without a revision; ExportGame and ReviewGame need the whole history (RUMMIKUB_HISTORY). Metadata: `oldest`,
     /// `newest`, the revisions that are stored.
     HistoryUnavailable = 213,
     /// FAILED_PRECONDITION. The player may not demand a new deal: the option is off, the player has no three pairs of
@@ -3761,9 +3761,9 @@ pub struct ShownPlay {
     /// The seats that have claimed the error.
     #[prost(uint32, repeated, tag = "3")]
     pub claim_seats: ::prost::alloc::vec::Vec<u32>,
-    /// The seat that voted against the claim, which has then failed; 0 if there is none.
-    #[prost(uint32, tag = "4")]
-    pub against_seat: u32,
+    /// The seat that voted against the claim, which has then failed. Unset if none has.
+    #[prost(uint32, optional, tag = "4")]
+    pub against_seat: ::core::option::Option<u32>,
 }
 /// The turn in progress.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3838,7 +3838,7 @@ pub struct Game {
     /// The players by seat.
     #[prost(message, repeated, tag = "6")]
     pub players: ::prost::alloc::vec::Vec<Player>,
-    /// The number of the round being played or last played, from 1; 0 in the lobby.
+    /// The number of rounds dealt so far, which is the number of the round being played or last played.
     #[prost(uint32, tag = "7")]
     pub round: u32,
     /// The melds on the table. After a round: the melds at its end.
@@ -3850,9 +3850,9 @@ pub struct Game {
     /// The turn in progress. Unset unless the state is GAME_STATE_PLAYING.
     #[prost(message, optional, tag = "10")]
     pub turn: ::core::option::Option<Turn>,
-    /// The seat for which this view is made; 0 for a spectator.
-    #[prost(uint32, tag = "11")]
-    pub seat: u32,
+    /// The seat for which this view is made. Unset for a spectator.
+    #[prost(uint32, optional, tag = "11")]
+    pub seat: ::core::option::Option<u32>,
     /// The rack of the viewer's seat, in ascending order of tiles. Empty for a spectator.
     #[prost(enumeration = "Tile", repeated, tag = "12")]
     pub rack: ::prost::alloc::vec::Vec<i32>,
@@ -3872,9 +3872,9 @@ pub struct Game {
     /// The store's clock when the answer was made. A countdown to the deadline needs no other clock.
     #[prost(message, optional, tag = "17")]
     pub server_time: ::core::option::Option<::prost_types::Timestamp>,
-    /// The seat that started the round being played or last played; 0 in the lobby.
-    #[prost(uint32, tag = "18")]
-    pub starter_seat: u32,
+    /// The seat that started the round being played or last played. Unset in the lobby.
+    #[prost(uint32, optional, tag = "18")]
+    pub starter_seat: ::core::option::Option<u32>,
     /// The seats that have passed in a row with an empty pool, with no play since (R59), by seat. A time-out or penalty
     /// with an empty pool counts as a pass, unless the player had drawn in the turn. When all players who have not
     /// resigned have passed, the round is blocked, unless pool_empty_mode or pool_empty_stuck_test specify otherwise.
@@ -3970,7 +3970,7 @@ pub struct GameSummary {
     /// The time limit of a turn. Unset without one.
     #[prost(message, optional, tag = "11")]
     pub turn_time_limit: ::core::option::Option<::prost_types::Duration>,
-    /// The number of the round being played or last played, from 1; 0 in the lobby.
+    /// The number of rounds dealt so far, which is the number of the round being played or last played.
     #[prost(uint32, tag = "12")]
     pub round: u32,
     /// The labels of the game.
@@ -4006,15 +4006,15 @@ pub struct PlayerJoined {
     pub start_time: ::core::option::Option<::prost_types::Timestamp>,
 }
 /// A player left the lobby, or gave up a reserved seat, and is no longer in players or reserved_seats. next_round_time is
-/// unset. If it was the viewer, the view is a spectator's from now on: Game.seat is 0 and join_code is empty.
+/// unset. If it was the viewer, the view is a spectator's from now on: Game.seat is unset and join_code is empty.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct PlayerLeft {
     /// The seat, which is free again.
     #[prost(uint32, tag = "1")]
     pub seat: u32,
-    /// The seat that became the host's because the host left; 0 if no seat did.
-    #[prost(uint32, tag = "2")]
-    pub host_seat: u32,
+    /// The seat that became the host's because the host left. Unset if no seat did.
+    #[prost(uint32, optional, tag = "2")]
+    pub host_seat: ::core::option::Option<u32>,
 }
 /// The host removed a player from the lobby, with the effects of PlayerLeft. The seat's token is void.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -4022,9 +4022,9 @@ pub struct PlayerKicked {
     /// The seat, which is free again.
     #[prost(uint32, tag = "1")]
     pub seat: u32,
-    /// The seat that became the host's because the host was removed; 0 if no seat did.
-    #[prost(uint32, tag = "2")]
-    pub host_seat: u32,
+    /// The seat that became the host's because the host was removed. Unset if no seat did.
+    #[prost(uint32, optional, tag = "2")]
+    pub host_seat: ::core::option::Option<u32>,
     /// The lobby's new join_code, for the viewers who see it. Empty if it did not change.
     #[prost(string, tag = "3")]
     pub join_code: ::prost::alloc::string::String,
@@ -4057,9 +4057,9 @@ pub struct GameAborted {
 /// A token was replaced by a new one. Nothing else changed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SeatTokenRenewed {
-    /// The seat whose token was replaced; 0 for the host token.
-    #[prost(uint32, tag = "1")]
-    pub seat: u32,
+    /// The seat whose token was replaced. Unset for the host token.
+    #[prost(uint32, optional, tag = "1")]
+    pub seat: ::core::option::Option<u32>,
 }
 /// A rematch of the game was created, which is rematch_game_id. Its id is empty for spectators.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -5192,9 +5192,9 @@ pub struct SuggestTurnResponse {
     /// The result of the search.
     #[prost(message, optional, tag = "1")]
     pub suggestion: ::core::option::Option<Suggestion>,
-    /// The revision of the game that the suggestion is for; 0 for a position.
-    #[prost(uint32, tag = "2")]
-    pub revision: u32,
+    /// The revision of the game that the suggestion is for. Unset for a position.
+    #[prost(uint32, optional, tag = "2")]
+    pub revision: ::core::option::Option<u32>,
     /// The turn to send to PlayTurn as it is; by JSON without game_id, which is in the path. It has the etag of
     /// the game that was searched, and no request_id. It plays the suggestion. If no turn was found, it draws, or
     /// passes if the pool is empty or a tile was drawn; after TURN_DRAW_TWO_RIVER it lays the less useful tile on the River.
@@ -5871,9 +5871,9 @@ pub struct JoinGameRequest {
     /// repeated request with it returns the token.
     #[prost(string, tag = "3")]
     pub request_id: ::prost::alloc::string::String,
-    /// The seat to take. 0: the lowest free one.
-    #[prost(uint32, tag = "4")]
-    pub seat: u32,
+    /// The seat to take. Unset: the lowest free one.
+    #[prost(uint32, optional, tag = "4")]
+    pub seat: ::core::option::Option<u32>,
     /// The front end's own reference to the player, such as the id of an account: up to 64 bytes, opaque. Only the operator
     /// sees it (docs/admin.md). No view of a player has it, nor a watch or a record. Two players of a game cannot have the
     /// same one. It proves nothing: whoever sends the request chooses it, so rely on it only if your back end sends it.
@@ -5973,9 +5973,9 @@ pub struct AddBotRequest {
     /// An idempotency key: a repeated request with it returns the first answer. Optional.
     #[prost(string, tag = "4")]
     pub request_id: ::prost::alloc::string::String,
-    /// The seat to take. 0: the lowest free one.
-    #[prost(uint32, tag = "5")]
-    pub seat: u32,
+    /// The seat to take. Unset: the lowest free one.
+    #[prost(uint32, optional, tag = "5")]
+    pub seat: ::core::option::Option<u32>,
 }
 /// The response to AddBot.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -6146,11 +6146,11 @@ pub struct GetGameRequest {
     /// The id of the game.
     #[prost(string, tag = "1")]
     pub game_id: ::prost::alloc::string::String,
-    /// The revision to read, without draft, presence and join code, which belong to no revision. 0: the game as it is now,
-    /// with them. Earlier revisions can be read while the store has the whole history of the game; what was hidden at that
-    /// revision is hidden in the answer.
-    #[prost(uint32, tag = "2")]
-    pub revision: u32,
+    /// The revision to read, without draft, presence and join code, which belong to no revision. Unset: the game as it is
+    /// now, with them. Earlier revisions can be read while the store has the whole history of the game; what was hidden at
+    /// that revision is hidden in the answer.
+    #[prost(uint32, optional, tag = "2")]
+    pub revision: ::core::option::Option<u32>,
     /// How much of the game is returned. Unset: GAME_VIEW_FULL.
     #[prost(enumeration = "GameView", tag = "3")]
     pub view: i32,
@@ -7106,9 +7106,9 @@ pub struct RecordedMove {
     /// What was done.
     #[prost(enumeration = "MoveKind", tag = "3")]
     pub kind: i32,
-    /// Who did it; for MOVE_KIND_DEAL only an absent player who returned by it, else 0; 0 for MOVE_KIND_ABORT.
-    #[prost(uint32, tag = "4")]
-    pub seat: u32,
+    /// Who did it. Unset for MOVE_KIND_ABORT, and for MOVE_KIND_DEAL unless an absent player returned by it.
+    #[prost(uint32, optional, tag = "4")]
+    pub seat: ::core::option::Option<u32>,
     /// The tiles drawn or offered in their order, or the one laid on the River.
     #[prost(enumeration = "Tile", repeated, tag = "5")]
     pub tiles: ::prost::alloc::vec::Vec<i32>,
@@ -7179,7 +7179,7 @@ pub struct GameRecord {
 pub enum MoveKind {
     /// Unset. Not a move.
     Unspecified = 0,
-    /// A round was dealt. The move has no seat.
+    /// A round was dealt.
     Deal = 1,
     /// The seat demanded a new deal (deal_three_pairs_reshuffle).
     Redeal = 2,
@@ -7205,7 +7205,7 @@ pub enum MoveKind {
     Resign = 12,
     /// Returned to the seat after an absence, without another action.
     ReturnToSeat = 13,
-    /// The game was aborted, by the host, by all or by the operator. The move has no seat.
+    /// The game was aborted, by the host, by all or by the operator.
     Abort = 14,
 }
 impl MoveKind {
@@ -7313,12 +7313,12 @@ pub struct RecordFault {
     /// The index of the move, from 0. Unset if the players, the scores or the winners are wrong.
     #[prost(uint32, optional, tag = "1")]
     pub move_index: ::core::option::Option<u32>,
-    /// The revision of the move; 0 without one.
-    #[prost(uint32, tag = "2")]
-    pub revision: u32,
-    /// The round of the move, from 1; 0 without one.
-    #[prost(uint32, tag = "3")]
-    pub round: u32,
+    /// The revision of the move. Unset without one.
+    #[prost(uint32, optional, tag = "2")]
+    pub revision: ::core::option::Option<u32>,
+    /// The round of the move, from 1. Unset without one.
+    #[prost(uint32, optional, tag = "3")]
+    pub round: ::core::option::Option<u32>,
     /// What is wrong, in one sentence of English. Do not parse it: it may change.
     #[prost(string, tag = "4")]
     pub text: ::prost::alloc::string::String,
@@ -7484,9 +7484,9 @@ pub struct ParsePositionResponse {
     /// The pool in the order of drawing.
     #[prost(enumeration = "Tile", repeated, tag = "3")]
     pub pool: ::prost::alloc::vec::Vec<i32>,
-    /// The seat to move; 0 for the position of a player.
-    #[prost(uint32, tag = "4")]
-    pub turn_seat: u32,
+    /// The seat to move. Unset for the position of a player.
+    #[prost(uint32, optional, tag = "4")]
+    pub turn_seat: ::core::option::Option<u32>,
 }
 /// A request to format a position.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -7501,8 +7501,8 @@ pub struct FormatPositionRequest {
     #[prost(enumeration = "Tile", repeated, tag = "3")]
     pub pool: ::prost::alloc::vec::Vec<i32>,
     /// The seat to move in a round. Required with racks.
-    #[prost(uint32, tag = "4")]
-    pub turn_seat: u32,
+    #[prost(uint32, optional, tag = "4")]
+    pub turn_seat: ::core::option::Option<u32>,
     /// Whether to use the names of playing cards. Green and purple tiles have none (FIELD_INVALID).
     #[prost(bool, tag = "5")]
     pub cards: bool,

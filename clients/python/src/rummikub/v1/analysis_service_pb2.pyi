@@ -262,7 +262,7 @@ class SuggestTurnResponse(_message.Message):
     REVISION_FIELD_NUMBER: _builtins.int
     TURN_FIELD_NUMBER: _builtins.int
     revision: _builtins.int
-    """The revision of the game that the suggestion is for; 0 for a position."""
+    """The revision of the game that the suggestion is for. Unset for a position."""
     @_builtins.property
     def suggestion(self) -> Global___Suggestion:
         """The result of the search."""
@@ -282,14 +282,16 @@ class SuggestTurnResponse(_message.Message):
         self,
         *,
         suggestion: Global___Suggestion | None = ...,
-        revision: _builtins.int = ...,
+        revision: _builtins.int | None = ...,
         turn: _turn_service_pb2.PlayTurnRequest | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["suggestion", b"suggestion", "turn", b"turn"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_revision", b"_revision", "revision", b"revision", "suggestion", b"suggestion", "turn", b"turn"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["revision", b"revision", "suggestion", b"suggestion", "turn", b"turn"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_revision", b"_revision", "revision", b"revision", "suggestion", b"suggestion", "turn", b"turn"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__revision: _TypeAlias = _typing.Literal["revision"]  # noqa: Y015
+    _WhichOneofArgType__revision: _TypeAlias = _typing.Literal["_revision", b"_revision"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__revision) -> _WhichOneofReturnType__revision | None: ...
 
 Global___SuggestTurnResponse: _TypeAlias = SuggestTurnResponse  # noqa: Y015
 

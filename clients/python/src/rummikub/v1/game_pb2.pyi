@@ -358,7 +358,7 @@ class ShownPlay(_message.Message):
     revision: _builtins.int
     """The revision of the change that showed the play. ClaimError takes it."""
     against_seat: _builtins.int
-    """The seat that voted against the claim, which has then failed; 0 if there is none."""
+    """The seat that voted against the claim, which has then failed. Unset if none has."""
     @_builtins.property
     def table(self) -> _meld_pb2.Table:
         """The table as it was submitted."""
@@ -373,13 +373,15 @@ class ShownPlay(_message.Message):
         revision: _builtins.int = ...,
         table: _meld_pb2.Table | None = ...,
         claim_seats: _abc.Iterable[_builtins.int] | None = ...,
-        against_seat: _builtins.int = ...,
+        against_seat: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["table", b"table"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_against_seat", b"_against_seat", "against_seat", b"against_seat", "table", b"table"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["against_seat", b"against_seat", "claim_seats", b"claim_seats", "revision", b"revision", "table", b"table"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_against_seat", b"_against_seat", "against_seat", b"against_seat", "claim_seats", b"claim_seats", "revision", b"revision", "table", b"table"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__against_seat: _TypeAlias = _typing.Literal["against_seat"]  # noqa: Y015
+    _WhichOneofArgType__against_seat: _TypeAlias = _typing.Literal["_against_seat", b"_against_seat"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__against_seat) -> _WhichOneofReturnType__against_seat | None: ...
 
 Global___ShownPlay: _TypeAlias = ShownPlay  # noqa: Y015
 
@@ -557,13 +559,13 @@ class Game(_message.Message):
     state: Global___GameState.ValueType
     """The state of the game."""
     round: _builtins.int
-    """The number of the round being played or last played, from 1; 0 in the lobby."""
+    """The number of rounds dealt so far, which is the number of the round being played or last played."""
     pool_count: _builtins.int
     """The number of tiles in the pool."""
     seat: _builtins.int
-    """The seat for which this view is made; 0 for a spectator."""
+    """The seat for which this view is made. Unset for a spectator."""
     starter_seat: _builtins.int
-    """The seat that started the round being played or last played; 0 in the lobby."""
+    """The seat that started the round being played or last played. Unset in the lobby."""
     visibility: Global___Visibility.ValueType
     """Whether strangers find the game. Never changes; set where the ruleset is."""
     join_code: _builtins.str
@@ -677,14 +679,14 @@ class Game(_message.Message):
         table: _meld_pb2.Table | None = ...,
         pool_count: _builtins.int = ...,
         turn: Global___Turn | None = ...,
-        seat: _builtins.int = ...,
+        seat: _builtins.int | None = ...,
         rack: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
         rounds: _abc.Iterable[Global___RoundResult] | None = ...,
         winner_seats: _abc.Iterable[_builtins.int] | None = ...,
         create_time: _timestamp_pb2.Timestamp | None = ...,
         update_time: _timestamp_pb2.Timestamp | None = ...,
         server_time: _timestamp_pb2.Timestamp | None = ...,
-        starter_seat: _builtins.int = ...,
+        starter_seat: _builtins.int | None = ...,
         passed_seats: _abc.Iterable[_builtins.int] | None = ...,
         river: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
         turn_order: _abc.Iterable[_builtins.int] | None = ...,
@@ -698,11 +700,18 @@ class Game(_message.Message):
         reserved_seats: _abc.Iterable[Global___ReservedSeat] | None = ...,
         settings: _room_settings_pb2.RoomSettings | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "next_round_time", b"next_round_time", "ruleset", b"ruleset", "server_time", b"server_time", "settings", b"settings", "table", b"table", "turn", b"turn", "update_time", b"update_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_seat", b"_seat", "_starter_seat", b"_starter_seat", "create_time", b"create_time", "next_round_time", b"next_round_time", "ruleset", b"ruleset", "seat", b"seat", "server_time", b"server_time", "settings", b"settings", "starter_seat", b"starter_seat", "table", b"table", "turn", b"turn", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["abandoned", b"abandoned", "create_time", b"create_time", "etag", b"etag", "game_id", b"game_id", "join_code", b"join_code", "labels", b"labels", "last_chance_seats", b"last_chance_seats", "next_round_time", b"next_round_time", "passed_seats", b"passed_seats", "players", b"players", "pool_count", b"pool_count", "rack", b"rack", "rematch_game_id", b"rematch_game_id", "reserved_seats", b"reserved_seats", "revision", b"revision", "river", b"river", "round", b"round", "rounds", b"rounds", "ruleset", b"ruleset", "seat", b"seat", "server_time", b"server_time", "settings", b"settings", "starter_seat", b"starter_seat", "state", b"state", "table", b"table", "turn", b"turn", "turn_order", b"turn_order", "update_time", b"update_time", "visibility", b"visibility", "winner_seats", b"winner_seats"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seat", b"_seat", "_starter_seat", b"_starter_seat", "abandoned", b"abandoned", "create_time", b"create_time", "etag", b"etag", "game_id", b"game_id", "join_code", b"join_code", "labels", b"labels", "last_chance_seats", b"last_chance_seats", "next_round_time", b"next_round_time", "passed_seats", b"passed_seats", "players", b"players", "pool_count", b"pool_count", "rack", b"rack", "rematch_game_id", b"rematch_game_id", "reserved_seats", b"reserved_seats", "revision", b"revision", "river", b"river", "round", b"round", "rounds", b"rounds", "ruleset", b"ruleset", "seat", b"seat", "server_time", b"server_time", "settings", b"settings", "starter_seat", b"starter_seat", "state", b"state", "table", b"table", "turn", b"turn", "turn_order", b"turn_order", "update_time", b"update_time", "visibility", b"visibility", "winner_seats", b"winner_seats"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__seat: _TypeAlias = _typing.Literal["seat"]  # noqa: Y015
+    _WhichOneofArgType__seat: _TypeAlias = _typing.Literal["_seat", b"_seat"]  # noqa: Y015
+    _WhichOneofReturnType__starter_seat: _TypeAlias = _typing.Literal["starter_seat"]  # noqa: Y015
+    _WhichOneofArgType__starter_seat: _TypeAlias = _typing.Literal["_starter_seat", b"_starter_seat"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__seat) -> _WhichOneofReturnType__seat | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__starter_seat) -> _WhichOneofReturnType__starter_seat | None: ...
 
 Global___Game: _TypeAlias = Game  # noqa: Y015
 
@@ -788,7 +797,7 @@ class GameSummary(_message.Message):
     bots: _builtins.int
     """The number of seats that the service plays, those of absent players included."""
     round: _builtins.int
-    """The number of the round being played or last played, from 1; 0 in the lobby."""
+    """The number of rounds dealt so far, which is the number of the round being played or last played."""
     turn_seat: _builtins.int
     """The seat that has the turn. Unset unless the state is GAME_STATE_PLAYING."""
     @_builtins.property
@@ -887,7 +896,7 @@ Global___PlayerJoined: _TypeAlias = PlayerJoined  # noqa: Y015
 @_typing.final
 class PlayerLeft(_message.Message):
     """A player left the lobby, or gave up a reserved seat, and is no longer in players or reserved_seats. next_round_time is
-    unset. If it was the viewer, the view is a spectator's from now on: Game.seat is 0 and join_code is empty.
+    unset. If it was the viewer, the view is a spectator's from now on: Game.seat is unset and join_code is empty.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -897,18 +906,20 @@ class PlayerLeft(_message.Message):
     seat: _builtins.int
     """The seat, which is free again."""
     host_seat: _builtins.int
-    """The seat that became the host's because the host left; 0 if no seat did."""
+    """The seat that became the host's because the host left. Unset if no seat did."""
     def __init__(
         self,
         *,
         seat: _builtins.int = ...,
-        host_seat: _builtins.int = ...,
+        host_seat: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_host_seat", b"_host_seat", "host_seat", b"host_seat"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["host_seat", b"host_seat", "seat", b"seat"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_host_seat", b"_host_seat", "host_seat", b"host_seat", "seat", b"seat"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__host_seat: _TypeAlias = _typing.Literal["host_seat"]  # noqa: Y015
+    _WhichOneofArgType__host_seat: _TypeAlias = _typing.Literal["_host_seat", b"_host_seat"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__host_seat) -> _WhichOneofReturnType__host_seat | None: ...
 
 Global___PlayerLeft: _TypeAlias = PlayerLeft  # noqa: Y015
 
@@ -924,21 +935,23 @@ class PlayerKicked(_message.Message):
     seat: _builtins.int
     """The seat, which is free again."""
     host_seat: _builtins.int
-    """The seat that became the host's because the host was removed; 0 if no seat did."""
+    """The seat that became the host's because the host was removed. Unset if no seat did."""
     join_code: _builtins.str
     """The lobby's new join_code, for the viewers who see it. Empty if it did not change."""
     def __init__(
         self,
         *,
         seat: _builtins.int = ...,
-        host_seat: _builtins.int = ...,
+        host_seat: _builtins.int | None = ...,
         join_code: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_host_seat", b"_host_seat", "host_seat", b"host_seat"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["host_seat", b"host_seat", "join_code", b"join_code", "seat", b"seat"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_host_seat", b"_host_seat", "host_seat", b"host_seat", "join_code", b"join_code", "seat", b"seat"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__host_seat: _TypeAlias = _typing.Literal["host_seat"]  # noqa: Y015
+    _WhichOneofArgType__host_seat: _TypeAlias = _typing.Literal["_host_seat", b"_host_seat"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__host_seat) -> _WhichOneofReturnType__host_seat | None: ...
 
 Global___PlayerKicked: _TypeAlias = PlayerKicked  # noqa: Y015
 
@@ -1022,17 +1035,19 @@ class SeatTokenRenewed(_message.Message):
 
     SEAT_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """The seat whose token was replaced; 0 for the host token."""
+    """The seat whose token was replaced. Unset for the host token."""
     def __init__(
         self,
         *,
-        seat: _builtins.int = ...,
+        seat: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_seat", b"_seat", "seat", b"seat"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["seat", b"seat"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seat", b"_seat", "seat", b"seat"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__seat: _TypeAlias = _typing.Literal["seat"]  # noqa: Y015
+    _WhichOneofArgType__seat: _TypeAlias = _typing.Literal["_seat", b"_seat"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__seat) -> _WhichOneofReturnType__seat | None: ...
 
 Global___SeatTokenRenewed: _TypeAlias = SeatTokenRenewed  # noqa: Y015
 

@@ -237,7 +237,7 @@ class JoinGameRequest(_message.Message):
     repeated request with it returns the token.
     """
     seat: _builtins.int
-    """The seat to take. 0: the lowest free one."""
+    """The seat to take. Unset: the lowest free one."""
     player_ref: _builtins.str
     """The front end's own reference to the player, such as the id of an account: up to 64 bytes, opaque. Only the operator
     sees it (docs/admin.md). No view of a player has it, nor a watch or a record. Two players of a game cannot have the
@@ -250,15 +250,20 @@ class JoinGameRequest(_message.Message):
         join_code: _builtins.str = ...,
         name: _builtins.str = ...,
         request_id: _builtins.str = ...,
-        seat: _builtins.int = ...,
+        seat: _builtins.int | None = ...,
         player_ref: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["game", b"game", "game_id", b"game_id", "join_code", b"join_code"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_seat", b"_seat", "game", b"game", "game_id", b"game_id", "join_code", b"join_code", "seat", b"seat"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["game", b"game", "game_id", b"game_id", "join_code", b"join_code", "name", b"name", "player_ref", b"player_ref", "request_id", b"request_id", "seat", b"seat"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seat", b"_seat", "game", b"game", "game_id", b"game_id", "join_code", b"join_code", "name", b"name", "player_ref", b"player_ref", "request_id", b"request_id", "seat", b"seat"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__seat: _TypeAlias = _typing.Literal["seat"]  # noqa: Y015
+    _WhichOneofArgType__seat: _TypeAlias = _typing.Literal["_seat", b"_seat"]  # noqa: Y015
     _WhichOneofReturnType_game: _TypeAlias = _typing.Literal["game_id", "join_code"]  # noqa: Y015
     _WhichOneofArgType_game: _TypeAlias = _typing.Literal["game", b"game"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__seat) -> _WhichOneofReturnType__seat | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType_game) -> _WhichOneofReturnType_game | None: ...
 
 Global___JoinGameRequest: _TypeAlias = JoinGameRequest  # noqa: Y015
@@ -447,7 +452,7 @@ class AddBotRequest(_message.Message):
     request_id: _builtins.str
     """An idempotency key: a repeated request with it returns the first answer. Optional."""
     seat: _builtins.int
-    """The seat to take. 0: the lowest free one."""
+    """The seat to take. Unset: the lowest free one."""
     def __init__(
         self,
         *,
@@ -455,13 +460,15 @@ class AddBotRequest(_message.Message):
         level: _game_pb2.BotLevel.ValueType = ...,
         name: _builtins.str = ...,
         request_id: _builtins.str = ...,
-        seat: _builtins.int = ...,
+        seat: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_seat", b"_seat", "seat", b"seat"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["game_id", b"game_id", "level", b"level", "name", b"name", "request_id", b"request_id", "seat", b"seat"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seat", b"_seat", "game_id", b"game_id", "level", b"level", "name", b"name", "request_id", b"request_id", "seat", b"seat"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__seat: _TypeAlias = _typing.Literal["seat"]  # noqa: Y015
+    _WhichOneofArgType__seat: _TypeAlias = _typing.Literal["_seat", b"_seat"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__seat) -> _WhichOneofReturnType__seat | None: ...
 
 Global___AddBotRequest: _TypeAlias = AddBotRequest  # noqa: Y015
 
@@ -929,9 +936,9 @@ class GetGameRequest(_message.Message):
     game_id: _builtins.str
     """The id of the game."""
     revision: _builtins.int
-    """The revision to read, without draft, presence and join code, which belong to no revision. 0: the game as it is now,
-    with them. Earlier revisions can be read while the store has the whole history of the game; what was hidden at that
-    revision is hidden in the answer.
+    """The revision to read, without draft, presence and join code, which belong to no revision. Unset: the game as it is
+    now, with them. Earlier revisions can be read while the store has the whole history of the game; what was hidden at
+    that revision is hidden in the answer.
     """
     view: Global___GameView.ValueType
     """How much of the game is returned. Unset: GAME_VIEW_FULL."""
@@ -939,14 +946,16 @@ class GetGameRequest(_message.Message):
         self,
         *,
         game_id: _builtins.str = ...,
-        revision: _builtins.int = ...,
+        revision: _builtins.int | None = ...,
         view: Global___GameView.ValueType = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_revision", b"_revision", "revision", b"revision"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["game_id", b"game_id", "revision", b"revision", "view", b"view"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_revision", b"_revision", "game_id", b"game_id", "revision", b"revision", "view", b"view"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__revision: _TypeAlias = _typing.Literal["revision"]  # noqa: Y015
+    _WhichOneofArgType__revision: _TypeAlias = _typing.Literal["_revision", b"_revision"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__revision) -> _WhichOneofReturnType__revision | None: ...
 
 Global___GetGameRequest: _TypeAlias = GetGameRequest  # noqa: Y015
 

@@ -35,7 +35,7 @@ class _MoveKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MoveKind.Val
     MOVE_KIND_UNSPECIFIED: _MoveKind.ValueType  # 0
     """Unset. Not a move."""
     MOVE_KIND_DEAL: _MoveKind.ValueType  # 1
-    """A round was dealt. The move has no seat."""
+    """A round was dealt."""
     MOVE_KIND_REDEAL: _MoveKind.ValueType  # 2
     """The seat demanded a new deal (deal_three_pairs_reshuffle)."""
     MOVE_KIND_PLAY: _MoveKind.ValueType  # 3
@@ -61,7 +61,7 @@ class _MoveKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MoveKind.Val
     MOVE_KIND_RETURN_TO_SEAT: _MoveKind.ValueType  # 13
     """Returned to the seat after an absence, without another action."""
     MOVE_KIND_ABORT: _MoveKind.ValueType  # 14
-    """The game was aborted, by the host, by all or by the operator. The move has no seat."""
+    """The game was aborted, by the host, by all or by the operator."""
 
 class MoveKind(_MoveKind, metaclass=_MoveKindEnumTypeWrapper):
     """What a player did in a change of a game."""
@@ -69,7 +69,7 @@ class MoveKind(_MoveKind, metaclass=_MoveKindEnumTypeWrapper):
 MOVE_KIND_UNSPECIFIED: MoveKind.ValueType  # 0
 """Unset. Not a move."""
 MOVE_KIND_DEAL: MoveKind.ValueType  # 1
-"""A round was dealt. The move has no seat."""
+"""A round was dealt."""
 MOVE_KIND_REDEAL: MoveKind.ValueType  # 2
 """The seat demanded a new deal (deal_three_pairs_reshuffle)."""
 MOVE_KIND_PLAY: MoveKind.ValueType  # 3
@@ -95,7 +95,7 @@ MOVE_KIND_RESIGN: MoveKind.ValueType  # 12
 MOVE_KIND_RETURN_TO_SEAT: MoveKind.ValueType  # 13
 """Returned to the seat after an absence, without another action."""
 MOVE_KIND_ABORT: MoveKind.ValueType  # 14
-"""The game was aborted, by the host, by all or by the operator. The move has no seat."""
+"""The game was aborted, by the host, by all or by the operator."""
 Global___MoveKind: _TypeAlias = MoveKind  # noqa: Y015
 
 @_typing.final
@@ -220,7 +220,7 @@ class RecordedMove(_message.Message):
     kind: Global___MoveKind.ValueType
     """What was done."""
     seat: _builtins.int
-    """Who did it; for MOVE_KIND_DEAL only an absent player who returned by it, else 0; 0 for MOVE_KIND_ABORT."""
+    """Who did it. Unset for MOVE_KIND_ABORT, and for MOVE_KIND_DEAL unless an absent player returned by it."""
     river_index: _builtins.int
     """The oldest tile of the River that MOVE_KIND_PLAY pulled; see PlayTiles.river_index."""
     by_bot: _builtins.bool
@@ -250,20 +250,25 @@ class RecordedMove(_message.Message):
         revision: _builtins.int = ...,
         time: _timestamp_pb2.Timestamp | None = ...,
         kind: Global___MoveKind.ValueType = ...,
-        seat: _builtins.int = ...,
+        seat: _builtins.int | None = ...,
         tiles: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
         table: _meld_pb2.Table | None = ...,
         river_index: _builtins.int | None = ...,
         deal: Global___RecordedDeal | None = ...,
         by_bot: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_river_index", b"_river_index", "deal", b"deal", "river_index", b"river_index", "table", b"table", "time", b"time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_river_index", b"_river_index", "_seat", b"_seat", "deal", b"deal", "river_index", b"river_index", "seat", b"seat", "table", b"table", "time", b"time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_river_index", b"_river_index", "by_bot", b"by_bot", "deal", b"deal", "kind", b"kind", "revision", b"revision", "river_index", b"river_index", "seat", b"seat", "table", b"table", "tiles", b"tiles", "time", b"time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_river_index", b"_river_index", "_seat", b"_seat", "by_bot", b"by_bot", "deal", b"deal", "kind", b"kind", "revision", b"revision", "river_index", b"river_index", "seat", b"seat", "table", b"table", "tiles", b"tiles", "time", b"time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__river_index: _TypeAlias = _typing.Literal["river_index"]  # noqa: Y015
     _WhichOneofArgType__river_index: _TypeAlias = _typing.Literal["_river_index", b"_river_index"]  # noqa: Y015
+    _WhichOneofReturnType__seat: _TypeAlias = _typing.Literal["seat"]  # noqa: Y015
+    _WhichOneofArgType__seat: _TypeAlias = _typing.Literal["_seat", b"_seat"]  # noqa: Y015
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__river_index) -> _WhichOneofReturnType__river_index | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__seat) -> _WhichOneofReturnType__seat | None: ...
 
 Global___RecordedMove: _TypeAlias = RecordedMove  # noqa: Y015
 

@@ -155,9 +155,9 @@ class RecordFault(_message.Message):
     move_index: _builtins.int
     """The index of the move, from 0. Unset if the players, the scores or the winners are wrong."""
     revision: _builtins.int
-    """The revision of the move; 0 without one."""
+    """The revision of the move. Unset without one."""
     round: _builtins.int
-    """The round of the move, from 1; 0 without one."""
+    """The round of the move, from 1. Unset without one."""
     text: _builtins.str
     """What is wrong, in one sentence of English. Do not parse it: it may change."""
     @_builtins.property
@@ -168,18 +168,27 @@ class RecordFault(_message.Message):
         self,
         *,
         move_index: _builtins.int | None = ...,
-        revision: _builtins.int = ...,
-        round: _builtins.int = ...,
+        revision: _builtins.int | None = ...,
+        round: _builtins.int | None = ...,
         text: _builtins.str = ...,
         violations: _abc.Iterable[_violation_pb2.Violation] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_move_index", b"_move_index", "move_index", b"move_index"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_move_index", b"_move_index", "_revision", b"_revision", "_round", b"_round", "move_index", b"move_index", "revision", b"revision", "round", b"round"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_move_index", b"_move_index", "move_index", b"move_index", "revision", b"revision", "round", b"round", "text", b"text", "violations", b"violations"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_move_index", b"_move_index", "_revision", b"_revision", "_round", b"_round", "move_index", b"move_index", "revision", b"revision", "round", b"round", "text", b"text", "violations", b"violations"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__move_index: _TypeAlias = _typing.Literal["move_index"]  # noqa: Y015
     _WhichOneofArgType__move_index: _TypeAlias = _typing.Literal["_move_index", b"_move_index"]  # noqa: Y015
+    _WhichOneofReturnType__revision: _TypeAlias = _typing.Literal["revision"]  # noqa: Y015
+    _WhichOneofArgType__revision: _TypeAlias = _typing.Literal["_revision", b"_revision"]  # noqa: Y015
+    _WhichOneofReturnType__round: _TypeAlias = _typing.Literal["round"]  # noqa: Y015
+    _WhichOneofArgType__round: _TypeAlias = _typing.Literal["_round", b"_round"]  # noqa: Y015
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__move_index) -> _WhichOneofReturnType__move_index | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__revision) -> _WhichOneofReturnType__revision | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__round) -> _WhichOneofReturnType__round | None: ...
 
 Global___RecordFault: _TypeAlias = RecordFault  # noqa: Y015
 
@@ -475,7 +484,7 @@ class ParsePositionResponse(_message.Message):
     POOL_FIELD_NUMBER: _builtins.int
     TURN_SEAT_FIELD_NUMBER: _builtins.int
     turn_seat: _builtins.int
-    """The seat to move; 0 for the position of a player."""
+    """The seat to move. Unset for the position of a player."""
     @_builtins.property
     def position(self) -> _analysis_service_pb2.Position:
         """The position of the player to move, without a ruleset. Whether its melds are valid is not checked."""
@@ -494,13 +503,15 @@ class ParsePositionResponse(_message.Message):
         position: _analysis_service_pb2.Position | None = ...,
         racks: _abc.Iterable[Global___PositionRack] | None = ...,
         pool: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
-        turn_seat: _builtins.int = ...,
+        turn_seat: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["position", b"position"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_turn_seat", b"_turn_seat", "position", b"position", "turn_seat", b"turn_seat"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["pool", b"pool", "position", b"position", "racks", b"racks", "turn_seat", b"turn_seat"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_turn_seat", b"_turn_seat", "pool", b"pool", "position", b"position", "racks", b"racks", "turn_seat", b"turn_seat"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__turn_seat: _TypeAlias = _typing.Literal["turn_seat"]  # noqa: Y015
+    _WhichOneofArgType__turn_seat: _TypeAlias = _typing.Literal["_turn_seat", b"_turn_seat"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__turn_seat) -> _WhichOneofReturnType__turn_seat | None: ...
 
 Global___ParsePositionResponse: _TypeAlias = ParsePositionResponse  # noqa: Y015
 
@@ -537,14 +548,16 @@ class FormatPositionRequest(_message.Message):
         position: _analysis_service_pb2.Position | None = ...,
         racks: _abc.Iterable[Global___PositionRack] | None = ...,
         pool: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
-        turn_seat: _builtins.int = ...,
+        turn_seat: _builtins.int | None = ...,
         cards: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["position", b"position"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_turn_seat", b"_turn_seat", "position", b"position", "turn_seat", b"turn_seat"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cards", b"cards", "pool", b"pool", "position", b"position", "racks", b"racks", "turn_seat", b"turn_seat"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_turn_seat", b"_turn_seat", "cards", b"cards", "pool", b"pool", "position", b"position", "racks", b"racks", "turn_seat", b"turn_seat"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__turn_seat: _TypeAlias = _typing.Literal["turn_seat"]  # noqa: Y015
+    _WhichOneofArgType__turn_seat: _TypeAlias = _typing.Literal["_turn_seat", b"_turn_seat"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__turn_seat) -> _WhichOneofReturnType__turn_seat | None: ...
 
 Global___FormatPositionRequest: _TypeAlias = FormatPositionRequest  # noqa: Y015
 
