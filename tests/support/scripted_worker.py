@@ -10,7 +10,7 @@ from engine.effort import Budget
 from engine.melding.analysis import Situation
 from engine.melding.solver import BestTurn, Existence, Objective
 from service.analysis import queries
-from service.analysis.worker import main
+from service.analysis.worker import NODES_PER_SECOND, main
 
 MUCH = 100_000
 """The number of objects that a solver caches after a while."""
@@ -30,6 +30,7 @@ class Script(IntEnum):
     TELLS_WHETHER_IT_HAS_TIME = 7
     REMEMBERS_MUCH = 8
     TELLS_WHETHER_GARBAGE_IS_FOUND_SOON = 9
+    TELLS_WHETHER_IT_HAS_TEN_SECONDS = 10
 
 
 memory: list[list[int]] = []
@@ -57,6 +58,8 @@ def act(situation: Situation, budget: Budget) -> Existence:  # noqa: C901 - one 
                 pass
         case Script.TELLS_WHETHER_IT_HAS_TIME:
             return Existence.YES if budget.nodes else Existence.NO
+        case Script.TELLS_WHETHER_IT_HAS_TEN_SECONDS:
+            return Existence.YES if budget.nodes == 10 * NODES_PER_SECOND else Existence.NO
         case Script.REMEMBERS_MUCH:
             memory.extend([] for _ in range(MUCH))
             return Existence.NO

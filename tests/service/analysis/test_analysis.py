@@ -705,10 +705,11 @@ async def test_a_search_ends_at_its_time_limit_without_a_claim() -> None:
 
 
 async def test_a_search_ends_early_enough_to_answer_before_the_calls_deadline() -> None:
-    async with scripted() as (_, client), soon():
-        assert (await ask(client, Script.ANSWERS)).exists == pb.EXISTENCE_NO  # the worker has started
-        answer = await ask(client, Script.SEARCHES_TO_THE_END, timeout=4.0)
-        assert answer.exists == pb.EXISTENCE_UNKNOWN
+    ten_seconds = Duration(seconds=10)
+    async with scripted() as (_, client):
+        for timeout, exists in ((None, pb.EXISTENCE_YES), (60, pb.EXISTENCE_YES), (10, pb.EXISTENCE_NO)):
+            answer = await ask(client, Script.TELLS_WHETHER_IT_HAS_TEN_SECONDS, ten_seconds, timeout)
+            assert answer.exists == exists
 
 
 async def test_a_batch_shares_its_time_limit() -> None:
