@@ -46,7 +46,7 @@ from service.runtime.origins import TrustedProxies
 from service.runtime.refusal_pace import Pacing
 from service.runtime.slow_calls import Pace, SlowCalls
 from service.runtime.tracing import Tracing
-from service.server import ADMIN_LISTEN, VALIDATION_LISTEN, Server, StoreMonitor, every
+from service.server import ADMIN_LISTEN, VALIDATION_LISTEN, Intervals, Server, StoreMonitor, every
 from service.settings import MEMORY_URL, PREFIX, Settings, SettingsError
 from service.storage.embedded import EmbeddedStore
 from service.storage.memory import MemoryStore
@@ -63,11 +63,13 @@ class Tuning:
     Attributes:
         refusals: How refusals are paced.
         slow_calls: How long slow calls run.
+        intervals: When the server does what it repeats.
         grpcio: The release of grpcio.
     """
 
     refusals: Pacing = Pacing()
     slow_calls: Pace = Pace()
+    intervals: Intervals = Intervals()
     grpcio: str = INSTALLED
 
 
@@ -138,6 +140,7 @@ def build_server(  # noqa: PLR0913 - what may be chosen
         analysis,
         Bots(app.changes, PriorityAnalysis(analysis), bot_searches, settings.bot_delay_ms / 1000, stopping),
         tasks,
+        tuning.intervals,
     )
 
 

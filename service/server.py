@@ -11,7 +11,7 @@ import structlog
 from service.analysis.complex_turns import ComplexTurns
 from service.analysis.pool import AnalysisPool
 from service.app.bots import Bots
-from service.app.presence import FLUSH_SECONDS, Presence
+from service.app.presence import Presence
 from service.app.sweeper import Sweeper
 from service.app.watch import Watch
 from service.errors import StoreUnavailable
@@ -26,18 +26,8 @@ from service.runtime.slow_calls import SlowCalls
 from service.settings import Settings
 from service.storage.store import Store
 
-PING_SECONDS: Final = 0.5
-"""The interval of the store's health checks."""
 REMIND_CHECKS: Final = 60
 """A log entry repeats after this number of failed checks."""
-COUNT_SECONDS: Final = 10.0
-"""The interval of game counts."""
-LOAD_SECONDS: Final = 0.5
-"""The interval at which gauges of the server's load are set, which costs calls nothing."""
-
-LAST_ANSWERS_SECONDS: Final = 0.25
-"""Grace period for the last answers to leave the process."""
-
 VALIDATION_LISTEN: Final = "RUMMIKUB_VALIDATION_LISTEN"
 ADMIN_LISTEN: Final = "RUMMIKUB_ADMIN_LISTEN"
 
@@ -117,6 +107,25 @@ async def every(seconds: float, stopping: asyncio.Event, work: Callable[[], Coro
             await done
 
 
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """When a server does what it repeats, in seconds.
+
+    Attributes:
+        ping: Between two health checks of the store.
+        count: Between two counts of the games.
+        presence: Between two reports of who is present.
+        load: Between two times at which gauges of the load are set, which costs calls nothing.
+        last_answers: The grace period for the last answers to leave the process.
+    """
+
+    ping: float = 0.5
+    count: float = 10.0
+    presence: float = 0.5
+    load: float = 0.5
+    last_answers: float = 0.25
+
+
 @dataclass(eq=False, slots=True)
 class Server:
     """A server on a store. `composition.build_server` builds one.
@@ -135,6 +144,7 @@ class Server:
         analysis: Searches.
         bots: Plays for bots.
         others: Further tasks, by name, which run until `stopping` is set.
+        intervals: When it does what it repeats.
     """
 
     settings: Settings
@@ -150,6 +160,7 @@ class Server:
     analysis: AnalysisPool
     bots: Bots
     others: Mapping[str, Callable[[], Coroutine[Any, Any, None]]]
+    intervals: Intervals
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
     @property
@@ -180,10 +191,10 @@ class Server:
             await asyncio.gather(*(listener.stop() for listener in self.listeners))
             raise
         await self.monitor.check()
-        self._spawn("store-check", every(PING_SECONDS, self.stopping, self.monitor.check))
-        self._spawn("game-count", every(COUNT_SECONDS, self.stopping, self.monitor.count_games))
+        self._spawn("store-check", every(self.intervals.ping, self.stopping, self.monitor.check))
+        self._spawn("game-count", every(self.intervals.count, self.stopping, self.monitor.count_games))
         self._spawn("sweeper", self.sweeper.run())
-        self._spawn("presence", every(FLUSH_SECONDS, self.stopping, self.presence.flush))
+        self._spawn("presence", every(self.intervals.presence, self.stopping, self.presence.flush))
         self._spawn("load", self._report_load())
         for name, run in self.others.items():
             self._spawn(name, run())
@@ -200,7 +211,7 @@ class Server:
         while True:
             calls = sum(one.calls_in_progress for one in self.listeners if one.variable != ADMIN_LISTEN)
             self.metrics.load(calls, self.watch.watchers, self.sweeper.lag_seconds)
-            await asyncio.sleep(LOAD_SECONDS)
+            await asyncio.sleep(self.intervals.load)
 
     async def ended(self) -> ListenerEndedError:
         """Returns the error to report when a listener has ended unexpectedly."""
@@ -236,7 +247,7 @@ class Server:
                     await listener.drained()
                 await self.slow_calls.drained()
         await asyncio.to_thread(self.slow_calls.close)
-        await asyncio.sleep(LAST_ANSWERS_SECONDS)
+        await asyncio.sleep(self.intervals.last_answers)
         shut_down_connections({listener.port for listener in self.listeners} - {UNIX_PORT})
         await asyncio.gather(*(listener.stop() for listener in self.listeners))
         await self.bots.close()

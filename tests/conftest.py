@@ -37,14 +37,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.unmeasured)
 
 
-@pytest.fixture(autouse=True, scope="session")
-def short_stops() -> Iterator[None]:
-    """Lets servers in the process of a test stop at once. The pause of a real one is most of the time of most tests."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("service.server.LAST_ANSWERS_SECONDS", 0.02)
-        yield
-
-
 @pytest.fixture(scope="session")
 def redis_url() -> Iterator[str]:
     """Runs a Redis-compatible server for this worker."""

@@ -23,8 +23,6 @@ from service.storage.store import Store
 
 REPORT_SECONDS: Final = 15.0
 """The shortest time between two reports of a seat, unless its watch opens or closes."""
-FLUSH_SECONDS: Final = 0.5
-"""The interval of reports."""
 GAMES_AT_ONCE: Final = 64
 """Games that are reported concurrently."""
 

@@ -11,6 +11,7 @@ import contextlib
 import itertools
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 import structlog
@@ -23,20 +24,29 @@ from service.model.record import GameState
 from service.runtime.cancellation import is_task_cancelled
 from service.storage.store import Store
 
-BATCH: Final = 32
-"""Games claimed at a time: few enough to check them all before the claims end."""
-CHECKS: Final = 8
-"""Games checked concurrently, because a time-out may wait for a search."""
 MEND_BATCH: Final = 20
 """Listed games that are read, and thereby repaired, after a sweep."""
-CHECK_SECONDS: Final = 10.0
-"""How long a sweep waits for one check, whose time-out may search or wait for a thread."""
 PUT_OFF_MS: Final = 30_000
 """The delay before a game whose check failed is checked again."""
-UNREADABLE_MOST: Final = 1_000
-"""Most unreadable games that this server leaves due; each claim must skip them."""
 
 _log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class SweepBounds:
+    """What a sweep does at a time.
+
+    Attributes:
+        batch: Games claimed at a time: few enough to check them all before the claims end.
+        checks: Games checked concurrently, because a time-out may wait for a search.
+        check_seconds: How long it waits for one check, whose time-out may search or wait for a thread.
+        unreadable: Most unreadable games that this server leaves due; each claim must skip them.
+    """
+
+    batch: int = 32
+    checks: int = 8
+    check_seconds: float = 10.0
+    unreadable: int = 1_000
 
 
 class Sweeper:
@@ -47,9 +57,18 @@ class Sweeper:
         store: The store.
         interval_seconds: The pause between sweeps.
         stopping: Set when the server stops.
+        bounds: What a sweep does at a time.
     """
 
-    def __init__(self, changes: ChangeLoop, store: Store, interval_seconds: float, stopping: asyncio.Event) -> None:
+    def __init__(
+        self,
+        changes: ChangeLoop,
+        store: Store,
+        interval_seconds: float,
+        stopping: asyncio.Event,
+        bounds: SweepBounds = SweepBounds(),
+    ) -> None:
+        self._bounds = bounds
         self._changes = changes
         self._store = store
         self._interval_seconds = interval_seconds
@@ -111,18 +130,18 @@ class Sweeper:
         checked, longest_wait = 0, 0.0
         await self._forget_expired_skips()
         while not self._stopping.is_set():
-            found = await self._store.deadlines.claim(BATCH, tuple(self._unreadable))
+            found = await self._store.deadlines.claim(self._bounds.batch, tuple(self._unreadable))
             wait = max((due.claimed_ms - CLAIM_MS - due.at_ms for due in found), default=0) / 1000
             longest_wait = max(longest_wait, wait)
             self._oldest_since = time.monotonic() - wait
             waiting = iter(found)
             async with asyncio.TaskGroup() as tasks:
-                for _ in range(CHECKS):
+                for _ in range(self._bounds.checks):
                     tasks.create_task(self._check_each(waiting))
             for due in waiting:  # the server stops: give up the claims
                 await self._store.deadlines.rearm(due, due.at_ms)
             checked += len(found)
-            if len(found) < BATCH:
+            if len(found) < self._bounds.batch:
                 break
         self._waited_seconds, self._oldest_since = longest_wait, None
         return checked
@@ -145,17 +164,17 @@ class Sweeper:
         """Applies what is due in a game. A game whose check fails is put off, so it does not hold up others.
 
         A game that this server cannot read stays due, because a newer server may be able to read it. A check that takes
-        longer than CHECK_SECONDS continues in the background; otherwise a long search would never finish.
+        longer than `check_seconds` continues in the background; otherwise a long search would never finish.
         """
         try:
-            async with asyncio.timeout(CHECK_SECONDS):
+            async with asyncio.timeout(self._bounds.check_seconds):
                 loaded = await asyncio.shield(self._running_check(due.game_id))
             next_look = self._next_look(due, loaded)
         except Exception as error:  # noqa: BLE001 - one bad game must not stop other games' clocks
             await self._store.ping()  # if the store is down, the sweep ends here
             _log.warning("sweep", game_id=due.game_id, result=type(error).__name__)
             next_look = await self._store.now_ms() + PUT_OFF_MS
-            if isinstance(error, StoredFormatUnknown) and len(self._unreadable) < UNREADABLE_MOST:
+            if isinstance(error, StoredFormatUnknown) and len(self._unreadable) < self._bounds.unreadable:
                 self._unreadable[due.game_id] = next_look
                 next_look = due.at_ms
         await self._store.deadlines.rearm(due, next_look)

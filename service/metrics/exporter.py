@@ -22,11 +22,16 @@ _COMPARABLE_VERSION: Final = re.compile(r"([0-9]{1,4}(\.[0-9]{1,4})*)?")
 
 
 @contextlib.contextmanager
-def serve_metrics(address: str, registry: CollectorRegistry) -> Iterator[int]:
+def serve_metrics(
+    address: str,
+    registry: CollectorRegistry,
+    silence_seconds: float = SILENCE_SECONDS,
+    most_connections: int = MOST_CONNECTIONS,
+) -> Iterator[int]:
     """Serves metrics at RUMMIKUB_METRICS_LISTEN within the context; yields the port. Raises AddressInUseError."""
     host, _, port = address.rpartition(":")
     try:
-        server = _listen(host.strip("[]"), int(port))
+        server = _listen(host.strip("[]"), int(port), silence_seconds, most_connections)
     except (OSError, UnicodeError):
         raise address_error("RUMMIKUB_METRICS_LISTEN", address) from None
     server.set_app(make_wsgi_app(registry))
@@ -40,23 +45,27 @@ def serve_metrics(address: str, registry: CollectorRegistry) -> Iterator[int]:
         thread.join()
 
 
-def _listen(host: str, port: int) -> "_Server":
+def _listen(host: str, port: int, silence_seconds: float, most_connections: int) -> "_Server":
     """Returns a listening server. Raises OSError, UnicodeError."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     family, _, _, _, place = found[0]
-    return _Server(family, (str(place[0]), port))
+    return _Server(family, (str(place[0]), port), silence_seconds, most_connections)
 
 
 class _Server(socketserver.ThreadingMixIn, WSGIServer):
-    """An HTTP server with a thread for each connection.
+    """An HTTP server with a thread for each connection, which is closed after some seconds of silence.
 
-    Beyond MOST_CONNECTIONS the oldest connection is shut down; a scrape takes only a moment.
+    Beyond a number of connections the oldest connection is shut down; a scrape takes only a moment.
     """
 
     daemon_threads = True
 
-    def __init__(self, family: socket.AddressFamily, address: tuple[str, int]) -> None:
+    def __init__(
+        self, family: socket.AddressFamily, address: tuple[str, int], silence_seconds: float, most_connections: int
+    ) -> None:
         self.address_family = family
+        self.silence_seconds = silence_seconds
+        self._most_connections = most_connections
         self._lock = threading.Lock()
         self._open: list[socket.socket] = []
         super().__init__(address, _ScrapeHandler)
@@ -65,7 +74,7 @@ class _Server(socketserver.ThreadingMixIn, WSGIServer):
         """Counts a connection in the order of acceptance, which the threads of the connections do not keep."""
         with self._lock:
             self._open.append(request)
-            for oldest in self._open[:-MOST_CONNECTIONS]:
+            for oldest in self._open[: -self._most_connections]:
                 with contextlib.suppress(OSError):  # its client has closed it
                     oldest.shutdown(socket.SHUT_RDWR)
         super().process_request(request, client_address)
@@ -80,8 +89,10 @@ class _Server(socketserver.ThreadingMixIn, WSGIServer):
 class _ScrapeHandler(WSGIRequestHandler):
     """A connection. It writes nothing to standard error, even if the connection breaks."""
 
+    server: _Server
+
     def handle(self) -> None:
-        self.connection.settimeout(SILENCE_SECONDS)
+        self.connection.settimeout(self.server.silence_seconds)
         with contextlib.suppress(OSError):
             super().handle()
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 
 import grpc.aio
 import pytest
@@ -10,16 +11,16 @@ import pytest
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
-from service import server as server_module
+from service.composition import Tuning
 from service.model.change import Loaded
-from service.server import Server
+from service.server import Intervals, Server
+from support import harness
 from support.delegating_store import DelegatingStore
 from support.harness import (
     Client,
     FakeClock,
     memory_store,
     redis_store,
-    running_server,
     server_settings,
 )
 from tools.games import options
@@ -29,9 +30,8 @@ TIMED = options(turn_time_limit_seconds=LIMIT)
 NO_SWEEPS = server_settings(sweep_seconds=3600)
 
 
-@pytest.fixture(autouse=True)
-def _quick_gauges(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_module, "LOAD_SECONDS", 0.01)
+running_server = partial(harness.running_server, tuning=Tuning(intervals=Intervals(load=0.01)))
+"""Runs a server that sets its gauges often."""
 
 
 def sample(server: Server, name: str, **labels: str) -> float | None:

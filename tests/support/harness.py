@@ -240,7 +240,9 @@ async def running_server(  # noqa: PLR0917 - the parts of a server
         analysis_command=analysis_command,
         tracing=tracing,
         sink=sink,
-        tuning=tuning,
+        tuning=replace(
+            tuning, intervals=replace(tuning.intervals, last_answers=0.02)
+        ),  # half of the time of most tests
     )
     await server.start()
     async with grpc.aio.insecure_channel(

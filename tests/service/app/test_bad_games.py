@@ -16,7 +16,7 @@ from rummikub.v1 import game_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from service.app.changes import ChangeLoop
-from service.app.sweeper import BATCH, CHECKS, MEND_BATCH, PUT_OFF_MS, Sweeper
+from service.app.sweeper import MEND_BATCH, PUT_OFF_MS, SweepBounds, Sweeper
 from service.errors import StoreUnavailable
 from service.model.change import Entry, Loaded
 from service.model.deadlines import CLAIM_MS, Due
@@ -49,6 +49,7 @@ from tools.redis_servers import HOST
 
 pytestmark = pytest.mark.slow
 
+BATCH, CHECKS = SweepBounds().batch, SweepBounds().checks
 LIMIT = 30
 TIMED = options(turn_time_limit_seconds=LIMIT)
 STARTED_REVISION = 4
@@ -353,18 +354,17 @@ async def test_each_sweep_postpones_a_limited_number_of_bad_games(
     store: Store,
     hands: Hands,
     clock: FakeClock,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("service.app.sweeper.UNREADABLE_MOST", 2)
-    monkeypatch.setattr("service.app.sweeper.CHECKS", 1)
+    bounds = SweepBounds(checks=1, unreadable=2)
+    sweeper = Sweeper(ChangeLoop(store, SeededChance(1)), store, 1.0, asyncio.Event(), bounds)
     for _ in range(5):
         bad = await server[1].new_game(ruleset=TIMED)
         await spoil(store, hands, bad.game_id, "newer")
     clock.advance(LIMIT + 1)
-    assert await server[0].sweeper.sweep() == 5
+    assert await sweeper.sweep() == 5
     assert len(await due(store, BATCH)) == 2
     clock.advance(PUT_OFF_MS / 1000 + 0.001)
-    assert await server[0].sweeper.sweep() == 5
+    assert await sweeper.sweep() == 5
 
 
 @pytest.mark.timeout(60)
@@ -392,11 +392,10 @@ async def test_games_whose_commits_always_conflict_do_not_stop_a_sweep(
     store: Store,
     hands: Hands,
     clock: FakeClock,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Their stored etag is not the etag of their snapshot: every commit conflicts, and they stay overdue."""
-    monkeypatch.setattr("service.app.sweeper.BATCH", 3)
-    sweeper, client = server[0].sweeper, server[1]
+    client, bounds = server[1], SweepBounds(batch=3)
+    sweeper = Sweeper(ChangeLoop(store, SeededChance(1)), store, 1.0, asyncio.Event(), bounds)
     for _ in range(4):
         bad = await client.new_game(ruleset=TIMED)
         await hands.put_etag(bad.game_id, "0" * 32)
@@ -486,16 +485,15 @@ class StuckGames(ChangeLoop):
 
 
 async def test_a_hanging_game_does_not_delay_other_games(
-    server: tuple[Server, Client], store: Store, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+    server: tuple[Server, Client], store: Store, clock: FakeClock
 ) -> None:
     stuck = await server[1].new_game(ruleset=TIMED)
     clock.advance(1)
     other = await server[1].new_game(ruleset=TIMED)
     clock.advance(LIMIT + 1)
-    monkeypatch.setattr("service.app.sweeper.CHECK_SECONDS", 0.05)
     games = StuckGames(store, stuck.game_id)
     async with asyncio.timeout(10):
-        assert await Sweeper(games, store, 1.0, asyncio.Event()).sweep() == 2
+        assert await Sweeper(games, store, 1.0, asyncio.Event(), SweepBounds(check_seconds=0.05)).sweep() == 2
     assert await is_timed_out(store, other)
     assert not await is_timed_out(store, stuck)
 
@@ -532,13 +530,12 @@ class SlowGames(ChangeLoop):
 
 
 async def test_a_time_out_that_outlasts_a_sweep_is_applied_when_it_is_decided(
-    server: tuple[Server, Client], store: Store, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+    server: tuple[Server, Client], store: Store, clock: FakeClock
 ) -> None:
     game = await server[1].new_game(ruleset=TIMED)
     clock.advance(LIMIT + 1)
-    monkeypatch.setattr("service.app.sweeper.CHECK_SECONDS", 0.05)
     games = SlowGames(store)
-    sweeper = Sweeper(games, store, 1.0, asyncio.Event())
+    sweeper = Sweeper(games, store, 1.0, asyncio.Event(), SweepBounds(check_seconds=0.05))
     async with asyncio.timeout(10), store.streams.subscribe(game.game_id) as subscription:
         for _ in range(2):
             assert await sweeper.sweep() == 1

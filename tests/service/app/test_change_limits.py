@@ -7,6 +7,8 @@ import redis
 from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from service.app.change_pace import SEAT_CHANGES
+from service.composition import Tuning
+from service.server import Intervals
 from service.storage.store import Store
 from support.harness import Client, FakeClock, GameAtHand, error_info, new_id, running_server
 from support.stores import running_store
@@ -27,12 +29,14 @@ async def leave(game: GameAtHand, seat: int) -> None:
 
 
 async def test_a_token_that_is_gone_leaves_nothing_in_the_store(
-    request: pytest.FixtureRequest, empty_redis_url: str, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest, empty_redis_url: str, clock: FakeClock
 ) -> None:
-    monkeypatch.setattr("service.server.FLUSH_SECONDS", 0.01)
-    sizes = []
+    sizes, tuning = [], Tuning(intervals=Intervals(presence=0.01))
     with redis.Redis.from_url(empty_redis_url) as stored:
-        async with running_store(request, clock, kind="redis") as store, running_server(store) as (_, client):
+        async with (
+            running_store(request, clock, kind="redis") as store,
+            running_server(store, tuning=tuning) as (_, client),
+        ):
             game = await client.new_game(start=False)
             for _ in range(3):
                 for _ in range(10):

@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from functools import partial
 from typing import TypeVar
 
 import grpc.aio
@@ -12,11 +13,14 @@ from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from service.app import presence
+from service.composition import Tuning
 from service.errors import StoreUnavailable
 from service.model.presence import PRESENCE_MS, Sighting
+from service.server import Intervals
 from service.storage.store import Store
+from support import harness
 from support.delegating_store import DelegatingStore
-from support.harness import Client, FakeClock, GameAtHand, new_id, running_server, server_settings
+from support.harness import Client, FakeClock, GameAtHand, new_id, server_settings
 from tools.games import options
 
 UNLIMITED = options(turn_time_limit_seconds=0)
@@ -27,9 +31,12 @@ HELD: list[object] = []
 """Streams of the test: grpc cancels a call that nothing refers to."""
 
 
+running_server = partial(harness.running_server, tuning=Tuning(intervals=Intervals(presence=0.02)))
+"""Runs a server that reports often."""
+
+
 @pytest.fixture(autouse=True)
-def _often(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr("service.server.FLUSH_SECONDS", 0.02)
+def _released() -> Iterator[None]:
     yield
     HELD.clear()
 

@@ -31,12 +31,13 @@ from rummikub.v1 import game_pb2, meld_pb2, tile_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
-from service import server as server_module
-from service.composition import build_server
+from service.composition import Tuning, build_server
 from service.health_check import DEFAULT_LISTEN, STATUSES
 from service.metrics import exporter as exporter_module
+from service.metrics.exporter import serve_metrics
 from service.metrics.metrics import Metrics as ServiceMetrics
 from service.model.change import Commit, Outcome
+from service.server import Intervals
 from service.settings import Settings
 from support.certificates import openssl, self_signed
 from support.delegating_store import DelegatingStore
@@ -370,9 +371,9 @@ class Metrics:
             return found
 
 
-async def test_metrics_tell_calls_latencies_and_games(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_module, "COUNT_SECONDS", 0.05)
-    async with running_server(memory_store()) as (server, client):
+async def test_metrics_tell_calls_latencies_and_games() -> None:
+    tuning = Tuning(intervals=Intervals(count=0.05))
+    async with running_server(memory_store(), tuning=tuning) as (server, client):
         with server.serve_metrics() as port:
             metrics = Metrics(port)
             began = time.perf_counter()
@@ -432,22 +433,20 @@ def test_metrics_are_served_whatever_version_of_their_format_is_accepted(
     assert capfd.readouterr().err == ""
 
 
-async def test_who_asks_for_no_metrics_keeps_no_thread_and_fills_no_log(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(exporter_module, "SILENCE_SECONDS", 0.05)
+async def test_who_asks_for_no_metrics_keeps_no_thread_and_fills_no_log(capfd: pytest.CaptureFixture[str]) -> None:
     async with running_server(memory_store()) as (server, _):
-        with server.serve_metrics() as port, socket.create_connection(("127.0.0.1", port), 10) as silent:
+        serving = serve_metrics("127.0.0.1:0", server.metrics.registry, silence_seconds=0.05)
+        with serving as port, socket.create_connection(("127.0.0.1", port), 10) as silent:
             assert await asyncio.to_thread(silent.recv, 1) == b"", "the connection is closed"
     assert capfd.readouterr().err == ""
 
 
 async def test_who_asks_for_metrics_without_an_end_takes_few_connections_at_a_time(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(exporter_module, "MOST_CONNECTIONS", 3)
     async with running_server(memory_store()) as (server, _):
-        with server.serve_metrics() as port, contextlib.ExitStack() as stack:
+        serving = serve_metrics("127.0.0.1:0", server.metrics.registry, most_connections=3)
+        with serving as port, contextlib.ExitStack() as stack:
             address = "127.0.0.1", port
             unending = [stack.enter_context(socket.create_connection(address, 5)) for _ in range(4)]
             assert await asyncio.to_thread(unending[0].recv, 1) == b"", "the oldest connection is closed"
