@@ -29,7 +29,7 @@ _SERVICE_LINK: Final = re.compile(r"\w+_SERVICE_(HOST|PORT(_\w+)?)|\w+_PORT(_\d+
 _HOST: Final = re.compile(r"[^\[\]:]+|\[[^\[\]]+\]")
 """The host of an address. Colons must be in brackets: gRPC takes the text after any other colon for the port."""
 
-_CPU_LIMIT: Final = Path("/sys/fs/cgroup/cpu.max")
+CPU_LIMIT: Final = Path("/sys/fs/cgroup/cpu.max")
 """A container's CPU limit on Linux: quota and period."""
 
 MEMORY_URL: Final = "memory://"
@@ -375,11 +375,11 @@ def check_authorities(authorities: Path) -> None:
     ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_verify_locations(authorities)
 
 
-def usable_cores() -> int:
-    """Returns the number of cores for this process, by its affinity and its container's limit."""
+def usable_cores(limit: Path = CPU_LIMIT) -> int:
+    """Returns the number of cores for this process, by its affinity and the limit of its container in a file."""
     cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     try:
-        quota, period = _CPU_LIMIT.read_text().split()
+        quota, period = limit.read_text().split()
         return max(1, min(cores, round(int(quota) / int(period))))
     except (OSError, ValueError):  # no limit (written as "max")
         return cores

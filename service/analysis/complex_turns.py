@@ -26,10 +26,15 @@ class ComplexTurns:
     Args:
         metrics: Counts lost processes.
         command: Starts the process.
+
+    Attributes:
+        pool: Has the process.
+        judging_seconds: How long it may take to judge, apart from the pool's grace.
     """
 
     def __init__(self, metrics: Metrics, command: Sequence[str] = COMMAND) -> None:
-        self._pool = AnalysisPool(1, 0, metrics, command=command)
+        self.pool = AnalysisPool(1, 0, metrics, command=command)
+        self.judging_seconds = JUDGING_SECONDS
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def start(self) -> None:
@@ -39,7 +44,7 @@ class ComplexTurns:
     @property
     def processes(self) -> tuple[int, ...]:
         """The id of the process, if it runs."""
-        return self._pool.processes
+        return self.pool.processes
 
     def judge(self, play: Play) -> Generator[Future[Judgement], None, Judgement]:
         """Returns the judgement of a play in steps (slow_calls.Steps); judges in place if the process fails.
@@ -49,7 +54,7 @@ class ComplexTurns:
         """
         if self._loop is None:
             return judge(play)
-        judged = asyncio.run_coroutine_threadsafe(self._pool.ask(JudgePlay(play), JUDGING_SECONDS), self._loop)
+        judged = asyncio.run_coroutine_threadsafe(self.pool.ask(JudgePlay(play), self.judging_seconds), self._loop)
         try:
             yield judged
             return judged.result()
@@ -60,4 +65,4 @@ class ComplexTurns:
 
     async def close(self) -> None:
         """Ends the process, once no call waits for it."""
-        await self._pool.close()
+        await self.pool.close()

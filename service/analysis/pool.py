@@ -73,12 +73,14 @@ class AnalysisPool:
 
     Attributes:
         observe: Receives each search.
+        grace_seconds: How much longer than requested a worker may take.
     """
 
     def __init__(
         self, workers: int, queue: int, metrics: Metrics, peer_share: float = 1.0, command: Sequence[str] = COMMAND
     ) -> None:
         self.observe: SearchObserver = unobserved
+        self.grace_seconds = GRACE_SECONDS
         self._workers = tuple(_Worker(command, metrics) for _ in range(workers))
         self._metrics = metrics
         self._idle = list(self._workers)  # the last one is used first: its process runs already
@@ -147,7 +149,7 @@ class AnalysisPool:
         """Returns a worker's answer to a query, and releases the worker. Raises AnalysisUnavailable."""
         started = asyncio.get_running_loop().time()
         left = seconds if until is None else min(seconds, until - started)
-        exchange = asyncio.create_task(worker.exchange(Job(query, max(left, 0.0))))
+        exchange = asyncio.create_task(worker.exchange(Job(query, max(left, 0.0)), self.grace_seconds))
         self._exchanges.add(exchange)
         exchange.add_done_callback(lambda _: self._release(worker, holder, exchange))
         try:
@@ -273,10 +275,10 @@ class _Worker:
         """Returns the id of the process, if it runs."""
         return self._process.pid if self._process and self._process.poll() is None else None
 
-    async def exchange(self, job: Job) -> object:
+    async def exchange(self, job: Job, grace_seconds: float) -> object:
         """Returns the answer to a job, or None if it was canceled before it began. Raises AnalysisUnavailable."""
         try:
-            async with asyncio.timeout(job.seconds + GRACE_SECONDS):
+            async with asyncio.timeout(job.seconds + grace_seconds):
                 reader, writer = await self._running()
                 if self._is_canceled:  # a stop frame sent before the query would not end its search
                     return None

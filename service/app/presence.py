@@ -35,9 +35,13 @@ class Presence:
 
     Args:
         store: Keeps the presence of all servers.
+
+    Attributes:
+        report_seconds: The shortest time between two reports of a seat, unless its watch opens or closes.
     """
 
     def __init__(self, store: Store) -> None:
+        self.report_seconds = REPORT_SECONDS
         self._store = store
         self._server = new_server_id()
         self._open: Counter[_Key] = Counter()
@@ -52,7 +56,7 @@ class Presence:
         """Marks the owner of a seat as seen, after a call with its valid token. None and HOST have no seat."""
         if seat:
             key = (game_id, seat)
-            if time.monotonic() - self._reported.get(key, -math.inf) >= REPORT_SECONDS:
+            if time.monotonic() - self._reported.get(key, -math.inf) >= self.report_seconds:
                 self._report(key, Sighting.CALL)
 
     def _report(self, key: _Key, sighting: Sighting) -> None:
@@ -98,8 +102,8 @@ class Presence:
 
     def _renew(self) -> None:
         now = time.monotonic()
-        self._next_renewal = now + REPORT_SECONDS
-        self._reported = {key: at for key, at in self._reported.items() if now - at < REPORT_SECONDS}
+        self._next_renewal = now + self.report_seconds
+        self._reported = {key: at for key, at in self._reported.items() if now - at < self.report_seconds}
         for key in self._open:
             self._report(key, Sighting.OPEN)
 

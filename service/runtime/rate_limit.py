@@ -10,7 +10,6 @@ from service.errors import Fault, StoreUnavailable
 from service.runtime.origins import Origin
 
 HOLDERS_MAX: Final = 65_536
-"""Most holders with a bucket. The one that was idle longest is evicted and starts with a full bucket."""
 SECOND: Final = 1.0
 MINUTE: Final = 60.0
 
@@ -20,10 +19,12 @@ class TokenBuckets:
 
     Args:
         period: The time in which a bucket is filled, in seconds.
+        holders_max: Most holders with a bucket. The one that was idle longest is evicted and starts with a full bucket.
     """
 
-    def __init__(self, period: float) -> None:
+    def __init__(self, period: float, holders_max: int = HOLDERS_MAX) -> None:
         self._period = period
+        self._holders_max = holders_max
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
         """By holder: the tokens left, and the time of the last update."""
 
@@ -39,7 +40,7 @@ class TokenBuckets:
         for holder, left in taken:
             self._buckets[holder] = (left - (not empty), now)
             self._buckets.move_to_end(holder)
-        while len(self._buckets) > HOLDERS_MAX:
+        while len(self._buckets) > self._holders_max:
             self._buckets.popitem(last=False)
         return empty
 
@@ -66,21 +67,23 @@ class RateLimit:
         quota: The name of a key's limit for this action (origins.QUOTAS).
         period: The period, in seconds.
         key_refusal: The exception if only the key's limit is exceeded; None: the same.
+        holders_max: Most holders with a bucket.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - what a limit is
         self,
         actions: int,
         refusal: Callable[[], Fault],
         quota: str,
         period: float = MINUTE,
         key_refusal: Callable[[], Fault] | None = None,
+        holders_max: int = HOLDERS_MAX,
     ) -> None:
         self._actions = actions
         self._refusal = refusal
         self._key_refusal = key_refusal or refusal
         self._quota = quota
-        self._buckets = TokenBuckets(period)
+        self._buckets = TokenBuckets(period, holders_max)
 
     def take(self, origin: Origin, now: float) -> None:
         """Counts an action. Raises the refusal, without effect.

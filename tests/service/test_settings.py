@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import pytest
 
-from service import program, settings
+from service import program
 from service.runtime.process import write_stdout
-from service.settings import Settings, SettingsError, read_settings
+from service.settings import Settings, SettingsError, read_settings, usable_cores
 from support.certificates import self_signed
 from support.harness import ROOT
 
@@ -163,20 +163,18 @@ def test_kubernetes_variables_of_a_service_named_rummikub_are_ignored(
 
 @pytest.mark.parametrize("number", ["0", "auto"])
 def test_auto_means_one_worker_per_core(number: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3})
-    monkeypatch.setattr(settings, "_CPU_LIMIT", Path("/no/limit"))
     monkeypatch.setenv("RUMMIKUB_WORKERS", number)
-    assert read_settings().workers == 4
+    assert read_settings().workers == usable_cores()
 
 
-@pytest.mark.parametrize(("limit", "cores"), [("max 100000", 4), ("250000 100000", 2), ("10000 100000", 1)])
-def test_usable_cores_respect_the_container_limit(
-    limit: str, cores: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3})
-    monkeypatch.setattr(settings, "_CPU_LIMIT", tmp_path / "cpu.max")
-    (tmp_path / "cpu.max").write_text(f"{limit}\n")
-    assert settings.usable_cores() == cores
+def test_usable_cores_respect_the_affinity_and_the_container_limit(tmp_path: Path) -> None:
+    cores, limit = len(os.sched_getaffinity(0)), tmp_path / "cpu.max"
+    assert usable_cores(limit) == cores
+    for text, expected in (("max 100000", cores), ("9900000 100000", cores), ("130000 100000", 1), ("10000 100000", 1)):
+        limit.write_text(f"{text}\n")
+        assert usable_cores(limit) == expected
+    limit.write_text("250000 100000\n")
+    assert usable_cores(limit) == min(cores, 2)
 
 
 def test_the_command_line_overrides_the_environment_for_workers(monkeypatch: pytest.MonkeyPatch) -> None:

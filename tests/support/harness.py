@@ -19,6 +19,7 @@ import grpc.aio
 import redis
 from google.protobuf.descriptor import MethodDescriptor
 from google.rpc import error_details_pb2, status_pb2
+from redis.asyncio.connection import ConnectionPool
 
 from engine.events import GameCreated
 from engine.game import Game
@@ -45,6 +46,7 @@ from service.runtime.tracing import Tracing
 from service.server import Server
 from service.settings import Settings
 from service.storage.memory import MemoryStore
+from service.storage.redis.connection import CommandConnection, Connect, PooledConnection, shared_connection
 from service.storage.redis.store import RedisStore, connect
 from service.storage.store import Store
 from service.storage.stored_events import encode_change
@@ -123,9 +125,20 @@ def redis_server() -> Iterator[str]:
         server.close()
 
 
-def redis_store(url: str, clock: FakeClock | None = None, history: int = HISTORY, log_ms: int = 0) -> RedisStore:
+def pooled(pool: ConnectionPool, _reply_seconds: float) -> CommandConnection:
+    """Returns a connection that is taken from a pool for each command, as if redis-py could not share one."""
+    return PooledConnection(pool)
+
+
+def redis_store(
+    url: str,
+    clock: FakeClock | None = None,
+    history: int = HISTORY,
+    log_ms: int = 0,
+    share: Connect = shared_connection,
+) -> RedisStore:
     """Returns a store on a Redis server."""
-    return RedisStore(connect(url), LIFETIMES, history, clock, log_ms)
+    return RedisStore(connect(url, share=share), LIFETIMES, history, clock, log_ms)
 
 
 def memory_store(clock: FakeClock | None = None, history: int = HISTORY, log_ms: int = 0) -> MemoryStore:

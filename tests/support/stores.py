@@ -6,6 +6,7 @@ from typing import Final
 
 import pytest
 
+from service.storage.redis.connection import Connect, shared_connection
 from service.storage.store import Store
 from support.harness import HISTORY, FakeClock, memory_store, redis_store
 
@@ -28,13 +29,15 @@ async def running_store(
     clock: FakeClock | None,
     history: int = HISTORY,
     log_ms: int = 0,
+    *,
     kind: str | None = None,
+    share: Connect = shared_connection,
 ) -> AsyncIterator[Store]:
     """Yields a store of a kind, by default the fixture's parameter, empty."""
     kind = kind or request.param
     if kind == "memory":
         yield memory_store(clock, history, log_ms)
     else:
-        store = redis_store(request.getfixturevalue(_URLS[kind]), clock, history, log_ms)
+        store = redis_store(request.getfixturevalue(_URLS[kind]), clock, history, log_ms, share)
         yield store
         await store.close()

@@ -76,6 +76,9 @@ class ArchiveWorker:
         metrics: Counts archived games.
         stopping: Set when the server stops.
         clock: Returns seconds, for the pauses of games that cannot be archived.
+
+    Attributes:
+        write_seconds: How long a write may take.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - made in one place
@@ -87,6 +90,7 @@ class ArchiveWorker:
         stopping: asyncio.Event,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self.write_seconds = WRITE_SECONDS
         self._store = store
         self._sink = sink
         self._kept_ms = kept_seconds * 1000
@@ -105,11 +109,11 @@ class ArchiveWorker:
     async def run(self) -> None:
         """Archives games until the server stops."""
         while not self._stopping.is_set():
-            pause = await self._paced_round()
+            pause = await self.paced_round()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), pause)
 
-    async def _paced_round(self) -> float:
+    async def paced_round(self) -> float:
         """Archives what waits; returns the pause before the next round, in seconds.
 
         Only failures of the sink lengthen the pause. If unreadable games did, the pause would outlast their claims, and
@@ -207,7 +211,7 @@ class ArchiveWorker:
                     raise
                 broken_etag = record.etag  # it may have been deleted or rewritten between the two reads
                 continue
-            async with asyncio.timeout(WRITE_SECONDS):
+            async with asyncio.timeout(self.write_seconds):
                 written = await self._sink.write(game)
             match written:
                 case WriteResult.DELETED:

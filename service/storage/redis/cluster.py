@@ -22,6 +22,7 @@ from service.errors import StoreUnavailable
 from service.runtime.redis_url import Address, Options
 from service.storage.redis.connection import (
     CommandConnection,
+    Connect,
     NoReplicasError,
     NotPersistingError,
     shared_connection,
@@ -104,13 +105,17 @@ class ClusterNodes(BaseNodes):
         seeds: Some of its nodes.
         options: Options of redis-py for connections to its nodes, with time-outs.
         replicas: How many replicas must have a change before it is acknowledged.
+        share: Connects for all commands of a node.
     """
 
     publish = "SPUBLISH"
     parts: Sequence[str] = CLUSTER_PARTS
 
-    def __init__(self, seeds: Sequence[Address], options: Options, replicas: int = 0) -> None:
+    def __init__(
+        self, seeds: Sequence[Address], options: Options, replicas: int = 0, share: Connect = shared_connection
+    ) -> None:
         self.reports = Reports()
+        self._share = share
         self._seeds = tuple(seeds)
         self._options = options
         self._needed_replicas = replicas
@@ -196,7 +201,7 @@ class ClusterNodes(BaseNodes):
             waiter = None
             if self._needed_replicas:
                 waiter = ReplicaWaiter(pool.make_connection, self._needed_replicas, lambda: self._probes(address))
-            self._nodes[address] = _Node(address, shared_connection(pool, REPLY_SECONDS), waiter)
+            self._nodes[address] = _Node(address, self._share(pool, REPLY_SECONDS), waiter)
         return self._nodes[address]
 
     def _probes(self, address: Address) -> Iterator[str]:

@@ -16,7 +16,7 @@ lacks them, `shared_connection` logs a warning and returns a PooledConnection, w
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final, Protocol, TypeVar, cast
+from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
 
 import redis
 import structlog
@@ -56,6 +56,10 @@ class CommandConnection(Protocol):
 
     async def close(self) -> None:
         """Closes the connection."""
+
+
+Connect: TypeAlias = Callable[[ConnectionPool, float], CommandConnection]
+"""Returns a connection to the Redis of a pool, given the seconds until a reply."""
 
 
 def shared_connection(pool: ConnectionPool, reply_seconds: float) -> CommandConnection:

@@ -19,7 +19,7 @@ import structlog
 from redis import exceptions
 
 from service.errors import StoreUnavailable
-from service.storage.redis.connection import NoReplicasError, exception_of, shared_connection
+from service.storage.redis.connection import Connect, NoReplicasError, exception_of, shared_connection
 from service.storage.redis.deployment import find_move, find_obstacle, find_risk
 from service.storage.redis.feed import PLAIN, Listener, RedisFeed
 from service.storage.redis.keys import ONE_PART, PROBE
@@ -263,16 +263,17 @@ class OneRedis(BaseNodes):
     Args:
         client: redis-py's client; its pool makes the connections.
         replicas: How many replicas must have a change before it is acknowledged.
+        share: Connects for all commands.
     """
 
     publish = "PUBLISH"
     parts: Sequence[str] = ONE_PART
 
-    def __init__(self, client: "redis.Redis", replicas: int = 0) -> None:
+    def __init__(self, client: "redis.Redis", replicas: int = 0, share: Connect = shared_connection) -> None:
         self.reports = Reports()
         self._client = client
         make = client.connection_pool.make_connection
-        self._connection = shared_connection(client.connection_pool, REPLY_SECONDS)
+        self._connection = share(client.connection_pool, REPLY_SECONDS)
         self._replicas = ReplicaWaiter(make, replicas) if replicas else None
         self._feed = RedisFeed(lambda _: "here", lambda _, notify: Listener(make, REPLY_SECONDS, PLAIN, notify))
         self._is_replica = False

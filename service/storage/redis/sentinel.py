@@ -68,11 +68,21 @@ class Primary:
     Args:
         url: The Sentinels and the primary's name.
         defaults: Options of connections to the Sentinels.
+
+    Attributes:
+        leave: Called when the primary is left.
+        count: Called for each failover.
+        hold_seconds: The longest time after the start of a failover in which the old primary is not used.
+        ping_seconds: After this silence a Sentinel is pinged; after another one its connection counts as lost.
+        retry_seconds: The pause before a Sentinel is listened to again.
     """
 
     def __init__(self, url: Sentinel, defaults: Mapping[str, Any]) -> None:
         self.leave: Leave = lambda: None
         self.count: Count = lambda: None
+        self.hold_seconds = HOLD_SECONDS
+        self.ping_seconds = PING_SECONDS
+        self.retry_seconds = RETRY_SECONDS
         self._name = url.name
         options = {**defaults, **url.sentinel_options}
         self._sentinels = [
@@ -164,7 +174,7 @@ class Primary:
 
     def _hold(self) -> None:
         """Leaves the primary, because a failover has begun."""
-        self._held_until = asyncio.get_running_loop().time() + HOLD_SECONDS
+        self._held_until = asyncio.get_running_loop().time() + self.hold_seconds
         self.leave()
 
     async def _listen(self, sentinel: "redis.Redis") -> None:
@@ -184,13 +194,15 @@ class Primary:
                 is_heard = False
             finally:
                 await connection.disconnect(nowait=True)
-            await asyncio.sleep(RETRY_SECONDS)
+            await asyncio.sleep(self.retry_seconds)
 
     async def _read(self, sentinel: "redis.Redis", connection: AbstractConnection) -> None:
         """Reads a Sentinel's messages. Raises an exception of redis-py if it falls silent."""
         is_pinged = False
         while True:
-            message = await connection.read_response(timeout=PING_SECONDS, disconnect_on_error=False, push_request=True)
+            message = await connection.read_response(
+                timeout=self.ping_seconds, disconnect_on_error=False, push_request=True
+            )
             if message is None:
                 if is_pinged:
                     raise exceptions.TimeoutError("no reply in time")

@@ -25,6 +25,7 @@ from service.storage.game_cache import GameCache
 from service.storage.lists import open_list
 from service.storage.redis.change_log import RedisChangeLog
 from service.storage.redis.cluster import ClusterNodes
+from service.storage.redis.connection import Connect, shared_connection
 from service.storage.redis.deadlines import RedisDeadlines
 from service.storage.redis.deployment import find_move, find_obstacle
 from service.storage.redis.drafts import RedisDrafts
@@ -69,18 +70,19 @@ _CONNECTION: Final[Mapping[str, Any]] = {
 """Options of redis-py's pools: short time-outs and no retries."""
 
 
-def connect(url: str, replicas: int = 0) -> Nodes:
+def connect(url: str, replicas: int = 0, share: Connect = shared_connection) -> Nodes:
     """Returns the Redis servers of a URL. Raises RedisUrlError.
 
     Args:
         url: The URL, in a form of url.py.
         replicas: How many replicas must have a change before it is acknowledged.
+        share: Connects for all commands of a server.
     """
     match parse_redis_url(url):
         case Cluster(nodes=nodes, options=options):
-            return ClusterNodes(nodes, {**_CONNECTION, **options}, replicas)
+            return ClusterNodes(nodes, {**_CONNECTION, **options}, replicas, share)
         case one:
-            return OneRedis(client_of(one), replicas)
+            return OneRedis(client_of(one), replicas, share)
 
 
 def client_of(url: One | Sentinel) -> "redis.Redis":

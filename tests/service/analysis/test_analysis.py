@@ -49,7 +49,6 @@ from load.corpus.positions import read
 from rummikub.v1 import analysis_service_pb2 as pb
 from rummikub.v1 import game_pb2, meld_pb2, ruleset_pb2, tile_pb2
 from rummikub.v1 import validation_service_pb2 as vs
-from service.analysis import pool as analysis_pool
 from service.analysis.pool import AnalysisPool, Holder, PriorityAnalysis
 from service.analysis.queries import BestTurnQuery, HintTier, TurnExistsQuery, turn_query
 from service.codec import rulesets
@@ -900,13 +899,13 @@ async def test_a_worker_that_dies_fails_one_call_and_is_replaced() -> None:
         assert len(server.analysis.processes) == 2
 
 
-async def test_a_worker_that_hangs_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_worker_that_hangs_is_replaced() -> None:
     async with scripted() as (server, client), soon():
         assert await reason(ask(client, Script.ANSWERS)) == ""
         [process] = server.analysis.processes
-        with monkeypatch.context() as patch:
-            patch.setattr(analysis_pool, "GRACE_SECONDS", 0.1)
-            assert await reason(ask(client, Script.GETS_STUCK, Duration(nanos=10_000_000))) == "ANALYSIS_UNAVAILABLE"
+        grace_seconds, server.analysis.grace_seconds = server.analysis.grace_seconds, 0.1
+        assert await reason(ask(client, Script.GETS_STUCK, Duration(nanos=10_000_000))) == "ANALYSIS_UNAVAILABLE"
+        server.analysis.grace_seconds = grace_seconds
         assert await reason(ask(client, Script.ANSWERS)) == ""
         assert process not in server.analysis.processes
         assert server.metrics.registry.get_sample_value("rummikub_analysis_workers_lost_total") == 1

@@ -19,14 +19,14 @@ from service.operator.archive.archived_game import ArchivedGame, collect
 from service.operator.archive.eraser import ArchiveEraser
 from service.operator.archive.sink import Sink
 from service.operator.change_feed import MARGIN_MS, PAGE, Changed, ChangeFeed, Deleted, Expired, Position, Update
-from service.storage.redis import connection as redis_connection
+from service.storage.redis.connection import shared_connection
 from service.storage.redis.keys import keys_of, part_of
 from service.storage.redis.store import RedisStore, connect
 from service.storage.store import Store
 from service.storage.stored_events import encode_change
 from support.archives import MemorySink, StoredGame, store_game
 from support.delegating_store import DelegatingStore
-from support.harness import HISTORY, LIFETIMES, START_MS, FakeClock, memory_store, redis_store
+from support.harness import HISTORY, LIFETIMES, START_MS, FakeClock, memory_store, pooled, redis_store
 from support.stores import STORES_AND_CLUSTER, running_store
 
 pytestmark = pytest.mark.slow
@@ -40,13 +40,10 @@ UNSHARED = "redis without a shared connection"
 
 
 @pytest.fixture(params=[*STORES_AND_CLUSTER, UNSHARED])
-async def store(
-    request: pytest.FixtureRequest, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[Store]:
+async def store(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator[Store]:
     """Yields each kind of store with a change log."""
-    monkeypatch.setattr(redis_connection, "CAN_SHARE", request.param != UNSHARED)
-    kind = "redis" if request.param == UNSHARED else request.param
-    async with running_store(request, clock, log_ms=LOG_MS, kind=kind) as store:
+    kind, share = ("redis", pooled) if request.param == UNSHARED else (request.param, shared_connection)
+    async with running_store(request, clock, log_ms=LOG_MS, kind=kind, share=share) as store:
         yield store
 
 

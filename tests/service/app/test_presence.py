@@ -12,7 +12,6 @@ import pytest
 from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
-from service.app import presence
 from service.composition import Tuning
 from service.errors import StoreUnavailable
 from service.model.presence import PRESENCE_MS, Sighting
@@ -212,10 +211,10 @@ async def test_an_owner_is_written_once_in_an_interval(store: Store) -> None:
         assert counting.sighted == {1: 1, 2: 1}
 
 
-async def test_open_watches_are_reported_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(presence, "REPORT_SECONDS", 0.1)
+async def test_open_watches_are_reported_again(store: Store) -> None:
     counting = Counting(store)
-    async with running_server(counting) as (_, client):
+    async with running_server(counting) as (server, client):
+        server.presence.report_seconds = 0.1
         game = await client.new_game(players=2, ruleset=UNLIMITED)
         await Watching(game, 1).next("snapshot")
 

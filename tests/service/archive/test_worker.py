@@ -22,7 +22,6 @@ from service.metrics.shared_counters import SharedCounters
 from service.model.change import NO_ETAG, Commit, Committed, Conflict, Loaded, Outcome, StoredChange, lineage
 from service.model.outbox import OUTBOX_MARGIN_MS, OUTBOX_VALID_MS, OutboxEntry
 from service.model.record import Lifetimes
-from service.operator.archive import worker as worker_module
 from service.operator.archive.archived_game import ArchivedGame, collect
 from service.operator.archive.sink import Sink, WriteResult
 from service.operator.archive.worker import BATCH, CLAIM_MS, ArchiveWorker, Result
@@ -250,16 +249,17 @@ async def test_a_game_whose_last_change_the_store_has_lost_is_archived_already(s
     assert [archived.record for archived in sink.written] == [whole.record]
 
 
-async def test_a_write_that_takes_too_long_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_write_that_takes_too_long_fails() -> None:
     class Stuck(MemorySink):
         async def write(self, _game: ArchivedGame) -> WriteResult:
             await asyncio.Event().wait()
             return WriteResult.WRITTEN
 
-    monkeypatch.setattr(worker_module, "WRITE_SECONDS", 0.01)
     store = memory_store()
     await store.outbox.append((await store_game(store)).game_id)
-    assert await worker_of(store, Stuck()).archive_batch() == [Result.FAILED]
+    worker = worker_of(store, Stuck())
+    worker.write_seconds = 0.01
+    assert await worker.archive_batch() == [Result.FAILED]
     assert await store.outbox.size() == 1
 
 
@@ -325,16 +325,16 @@ async def test_the_worker_waits_longer_while_the_archive_is_down_and_reports_it_
     worker = worker_of(store, sink, metrics)
     sink.is_down = True
     with capture_logs() as logs:
-        pauses = [await worker._paced_round() for _ in range(7)]  # noqa: SLF001 - a test of the pauses
+        pauses = [await worker.paced_round() for _ in range(7)]
     assert pauses == [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
     assert backlog(metrics) == 2
     assert [log["error"] for log in logs if log["log_level"] == "warning"] == ["the sink is down"]
     sink.is_down = False
     with capture_logs() as logs:
-        assert await worker._paced_round() == 1.0  # noqa: SLF001 - as above
+        assert await worker.paced_round() == 1.0
     assert [log["event"] for log in logs] == ["archive answers again"]
     assert backlog(metrics) == 0
-    assert await worker._paced_round() == 1.0  # noqa: SLF001 - as above
+    assert await worker.paced_round() == 1.0
     assert counts(metrics) == {"archived": 2, "failed": 14}
 
 
@@ -344,7 +344,7 @@ async def test_the_worker_does_not_pause_while_more_waits() -> None:
     for _ in range(BATCH + 1):
         await store.outbox.append(game.game_id)
     worker = worker_of(store, sink)
-    assert [await worker._paced_round() for _ in range(2)] == [0.0, 1.0]  # noqa: SLF001 - as above
+    assert [await worker.paced_round() for _ in range(2)] == [0.0, 1.0]
     assert len(sink.written) == BATCH + 1
 
 
@@ -381,7 +381,7 @@ async def test_unreadable_games_do_not_lengthen_the_pause_and_are_named() -> Non
     await store.outbox.append("0" * 32)
     worker = worker_of(UnreadableGames(store), MemorySink())
     with capture_logs() as logs:
-        assert [await worker._paced_round() for _ in range(7)] == [1.0] * 7  # noqa: SLF001 - as above
+        assert [await worker.paced_round() for _ in range(7)] == [1.0] * 7
     assert {(log["event"], log["game_id"]) for log in logs} == {("game cannot be archived", "0" * 32)}
 
 
@@ -394,11 +394,11 @@ async def test_the_worker_survives_a_store_that_is_away_and_defects() -> None:
 
     store = Failing(memory_store())
     worker = ArchiveWorker(store, MemorySink(), KEPT_SECONDS, Metrics(), asyncio.Event())
-    assert await worker._paced_round() == 1.0  # noqa: SLF001 - as above
+    assert await worker.paced_round() == 1.0
     for defect in (KeyError(), asyncio.CancelledError()):
         store.error = defect
         with capture_logs() as logs:
-            assert await worker._paced_round() == 30.0  # noqa: SLF001 - as above
+            assert await worker.paced_round() == 30.0
         assert [log["log_level"] for log in logs] == ["error"]
 
 

@@ -11,7 +11,6 @@ import pytest
 from load.corpus.hostile_turns import read
 from load.floods.attacks import slow_turn
 from rummikub.v1 import validation_service_pb2 as vs
-from service.analysis import complex_turns, pool
 from service.analysis.pool import COMMAND
 from service.codec.turn_validator import Validator
 from service.runtime.slow_calls import completed
@@ -34,13 +33,10 @@ SOON_SECONDS = 8.0
         pytest.param((sys.executable, "-c", "import time; time.sleep(600)"), 0, id="no answer"),
     ],
 )
-async def test_complex_turns_are_answered_with_and_without_their_process(
-    monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], count: int
-) -> None:
-    if command != COMMAND:
-        monkeypatch.setattr(pool, "GRACE_SECONDS", 0.1)
-        monkeypatch.setattr(complex_turns, "JUDGING_SECONDS", 0.1)
+async def test_complex_turns_are_answered_with_and_without_their_process(command: tuple[str, ...], count: int) -> None:
     async with running_server(memory_store(), analysis_command=command) as (server, client):
+        if command != COMMAND:
+            server.complex_turns.judging_seconds = server.complex_turns.pool.grace_seconds = 0.1
         answers = await asyncio.gather(*(client.validation.ValidateTurn(request) for request in REQUESTS))
         assert len(server.complex_turns.processes) == count
         assert not server.analysis.processes, "searches have processes of their own"

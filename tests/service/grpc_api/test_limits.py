@@ -35,7 +35,6 @@ from service.codec.validation import BATCH_MAX
 from service.composition import Tuning
 from service.errors import Fault, GameNotFound, StoreUnavailable, TooManyGames
 from service.grpc_api.listener import AioListener
-from service.runtime import rate_limit
 from service.runtime.connections import shut_down_connections
 from service.runtime.origins import GAMES_PER_MINUTE, Key, Origin
 from service.runtime.rate_limit import Attempts, RateLimit, TokenBuckets
@@ -125,9 +124,8 @@ def test_addresses_of_a_proxy_have_no_rate_but_the_key_has() -> None:
     limit.take(Origin("a"), 0.0)
 
 
-def test_the_number_of_buckets_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rate_limit, "HOLDERS_MAX", 2)
-    limit = RateLimit(1, TooManyGames, GAMES_PER_MINUTE)
+def test_the_number_of_buckets_is_bounded() -> None:
+    limit = RateLimit(1, TooManyGames, GAMES_PER_MINUTE, holders_max=2)
     for peer in ("a", "b", "c", "a"):
         limit.take(Origin(peer), 0.0)
     with pytest.raises(TooManyGames):

@@ -15,13 +15,13 @@ from rummikub.v1 import game_pb2
 from service.errors import StoreUnavailable
 from service.model.change import Commit, Committed, Conflict
 from service.model.record import GameState, Record
-from service.storage.redis import connection
+from service.storage.redis.connection import Connect, shared_connection
 from service.storage.redis.keys import CLUSTER_PARTS, deadlines_key, keys_of, part_of, pointer_key, slot_of
 from service.storage.redis.nodes import REPLY_SECONDS
 from service.storage.redis.store import RedisStore
 from support.commits import GAME, MEMO, creation, joining
 from support.grpc_play import Fleet, history, lost_or_doubled, play_game
-from support.harness import START_MS, FakeClock, redis_store, running_server, server_settings
+from support.harness import START_MS, FakeClock, pooled, redis_store, running_server, server_settings
 from tools.games import options
 from tools.redis_cluster import ClusterNode, RedisCluster, redis_cluster
 
@@ -111,11 +111,11 @@ async def test_a_game_is_read_and_changed_while_its_slot_moves(
     assert await asyncio.wait_for(moved.get(), 10) == ("slots_moved", 1)
 
 
-@pytest.mark.parametrize("can_share", [True, False])
+@pytest.mark.parametrize("share", [shared_connection, pooled])
 async def test_a_name_is_read_and_set_where_its_slot_moves_to(
-    on_cluster: RedisStore, cluster: RedisCluster, monkeypatch: pytest.MonkeyPatch, *, can_share: bool
+    limited_cluster_url: str, cluster: RedisCluster, share: Connect
 ) -> None:
-    monkeypatch.setattr(connection, "CAN_SHARE", can_share)
+    on_cluster = redis_store(limited_cluster_url, share=share)
     await on_cluster.names.point("code:A", GAME)
     slot = slot_of(pointer_key("code:A"))
     source = cluster.owner(slot)
@@ -128,6 +128,7 @@ async def test_a_name_is_read_and_set_where_its_slot_moves_to(
     cluster.close_slot(slot, target)
     assert await on_cluster.names.find("code:A") == "f" * 32
     cluster.move_slot(slot, source)
+    await on_cluster.close()
 
 
 async def test_games_are_claimed_where_the_slot_of_their_part_moves_to(

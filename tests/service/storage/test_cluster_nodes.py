@@ -37,7 +37,7 @@ class FakeCluster:
         self.map = map_of(ONE, TWO)
         self.closed: list[Address] = []
 
-    def connection(self, pool: ConnectionPool, _: float) -> "FakeConnection":
+    def connection(self, pool: ConnectionPool, _reply_seconds: float) -> "FakeConnection":
         return FakeConnection(self, Address(pool.connection_kwargs["host"], pool.connection_kwargs["port"]))
 
 
@@ -45,6 +45,7 @@ class FakeConnection:
     """A CommandConnection to a node of a FakeCluster."""
 
     current = None
+    is_open = False
 
     def __init__(self, nodes: FakeCluster, address: Address) -> None:
         self._nodes = nodes
@@ -75,15 +76,14 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
         assert is_cluster
         return ""
 
-    monkeypatch.setattr(cluster, "shared_connection", nodes.connection)
     monkeypatch.setattr(cluster, "find_risk", no_risk)
     monkeypatch.setattr(ClusterNodes, "_newest_map", newest_map)
     return nodes
 
 
 @pytest.fixture
-async def nodes(fake: FakeCluster) -> AsyncIterator[ClusterNodes]:  # noqa: ARG001 - replaces the connections
-    one = ClusterNodes([ONE], {})
+async def nodes(fake: FakeCluster) -> AsyncIterator[ClusterNodes]:
+    one = ClusterNodes([ONE], {}, share=fake.connection)
     yield one
     await one.close()
 

@@ -20,7 +20,6 @@ from service.admin_program import failover
 from service.admin_program.command import AdminError
 from service.errors import StoreUnavailable
 from service.runtime.redis_url import Address, Sentinel, parse_redis_url
-from service.storage.redis import sentinel as redis_sentinel
 from service.storage.redis.deployment import GUARD, LAGGING, MAX_LAG, REFUSE_ALL, UNCHECKED_SENTINEL, UNGUARDED_SENTINEL
 from service.storage.redis.sentinel import Primary, PrimaryPool
 from service.storage.redis.store import client_of
@@ -197,10 +196,8 @@ async def test_a_primary_is_left_when_a_failover_begins_and_used_again_if_it_is_
     assert (watched.left, watched.counted) == (1, 0)
 
 
-async def test_a_primary_is_used_again_if_nothing_is_heard_of_a_failover(
-    watched: Watched, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(redis_sentinel, "HOLD_SECONDS", 0.1)
+async def test_a_primary_is_used_again_if_nothing_is_heard_of_a_failover(watched: Watched) -> None:
+    watched.primary.hold_seconds = 0.1
     await watched.started()
     watched.sentinels[0].publish("+try-failover", f"master {NAME} 127.0.0.1 1")
     await eventually(lambda: watched.left == 1)
@@ -242,11 +239,9 @@ async def test_events_of_another_primary_are_ignored(watched: Watched) -> None:
     assert watched.left == 1
 
 
-async def test_a_switch_that_was_published_while_a_sentinel_was_not_heard_is_followed(
-    watched: Watched, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(redis_sentinel, "PING_SECONDS", 0.05)
-    monkeypatch.setattr(redis_sentinel, "RETRY_SECONDS", 0.05)
+async def test_a_switch_that_was_published_while_a_sentinel_was_not_heard_is_followed(watched: Watched) -> None:
+    watched.primary.ping_seconds = 0.05
+    watched.primary.retry_seconds = 0.05
     await watched.started()
     one = watched.sentinels[0]
     one.is_silent = True
@@ -256,10 +251,8 @@ async def test_a_switch_that_was_published_while_a_sentinel_was_not_heard_is_fol
     await eventually(lambda: watched.left == 1)
 
 
-async def test_a_sentinel_is_heard_again_after_a_message_that_cannot_be_read(
-    watched: Watched, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(redis_sentinel, "RETRY_SECONDS", 0.05)
+async def test_a_sentinel_is_heard_again_after_a_message_that_cannot_be_read(watched: Watched) -> None:
+    watched.primary.retry_seconds = 0.05
     await watched.started()
     one = watched.sentinels[0]
     with capture_logs() as logs:

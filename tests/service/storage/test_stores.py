@@ -35,13 +35,24 @@ from service.model.record import EMPTIED_MS, GameState, Listing, Record, SeatTok
 from service.storage.game_cache import GameCache
 from service.storage.lists import match_key
 from service.storage.redis import connection as redis_connection
+from service.storage.redis.connection import Connect, shared_connection
 from service.storage.redis.keys import CLUSTER_PARTS, part_of
 from service.storage.redis.nodes import OneRedis
 from service.storage.redis.store import RedisStore, connect
 from service.storage.snapshot import FINGERPRINT_BYTES
 from service.storage.store import BRIEF_MS, DRAFT_MS, DRAFTS_AT_ONCE, NAME_MARGIN_MS, ListPage, Store, Subscription
 from service.storage.stored_events import encode_change
-from support.harness import HISTORY, LIFETIMES, START_MS, FakeClock, SeededChance, due, memory_store, redis_store
+from support.harness import (
+    HISTORY,
+    LIFETIMES,
+    START_MS,
+    FakeClock,
+    SeededChance,
+    due,
+    memory_store,
+    pooled,
+    redis_store,
+)
 from support.stores import ALL_STORES, running_store
 from tools.redis_servers import RedisServer
 
@@ -1585,12 +1596,11 @@ async def test_the_pool_never_exceeds_its_connection_limit(redis_backed: RedisSt
     assert len(clients) <= 64 + 1
 
 
-@pytest.mark.parametrize("can_share", [True, False])
+@pytest.mark.parametrize("share", [shared_connection, pooled])
 async def test_a_store_works_with_and_without_redis_pys_private_attributes(
-    own_redis: RedisServer, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, *, can_share: bool
+    own_redis: RedisServer, clock: FakeClock, share: Connect
 ) -> None:
-    monkeypatch.setattr(redis_connection, "CAN_SHARE", can_share)
-    store = redis_store(own_redis.url, clock)
+    store = redis_store(own_redis.url, clock, share=share)
     assert (await store.games.load(GAME)).record is None
     record = await stored(store, creation())
     lost = asyncio.create_task(store.games.load(GAME))
@@ -1602,8 +1612,6 @@ async def test_a_store_works_with_and_without_redis_pys_private_attributes(
     assert await store.lists.page([record.state], "", 10) == ListPage((record,), (), "")
     assert [entry.revision for entry in await store.streams.entries(GAME, 1, 10)] == [1]
     assert await store.streams.bounds(GAME) == (1, 1)
-    assert isinstance(store._nodes, OneRedis)  # noqa: SLF001 - no public attribute shows it
-    assert (store._nodes._connection.current is not None) == can_share  # noqa: SLF001 - as above
     own_redis.stop()
     with pytest.raises(StoreUnavailable):
         await store.games.load(GAME)
@@ -1612,14 +1620,13 @@ async def test_a_store_works_with_and_without_redis_pys_private_attributes(
     await store.close()
 
 
-@pytest.mark.parametrize("can_share", [True, False])
+@pytest.mark.parametrize("share", [shared_connection, pooled])
 async def test_a_refused_write_raises_one_exception_with_and_without_redis_pys_private_attributes(
-    own_redis: RedisServer, monkeypatch: pytest.MonkeyPatch, *, can_share: bool
+    own_redis: RedisServer, share: Connect
 ) -> None:
-    monkeypatch.setattr(redis_connection, "CAN_SHARE", can_share)
     own_redis.execute("CONFIG", "SET", "min-replicas-to-write", 1)
     pool = aredis.BlockingConnectionPool.from_url(own_redis.url)
-    connection = redis_connection.shared_connection(pool, 1.0)
+    connection = share(pool, 1.0)
     with pytest.raises(redis_connection.NoReplicasError, match="NOREPLICAS"):
         await connection.execute("SET", "key", 1)
     await connection.close()
