@@ -1,11 +1,15 @@
 """A round of a melding game: the table, the racks, the pool, and the turn in progress."""
 
 from dataclasses import dataclass
+from operator import attrgetter
+from typing import Final
 
 from engine.melding.table import ProposedTable, Table, tiles_on
 from engine.seats import Rack, Turn
 from engine.tiles import Tile, in_order
 from engine.violations import Reason
+
+_SEAT: Final = attrgetter("seat")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +94,7 @@ class MeldingRound:
 
     def rack(self, seat: int) -> Rack:
         """Returns the rack of a seat that was dealt in."""
-        return next(rack for rack in self.racks if rack.seat == seat)
+        return self.racks[list(map(_SEAT, self.racks)).index(seat)]
 
     @property
     def tiles(self) -> tuple[Tile, ...]:

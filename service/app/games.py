@@ -17,7 +17,6 @@ from service.app.views import (
     GameSnapshotView,
     SeatPresence,
     change_view,
-    committed_view,
     snapshot_view,
 )
 from service.errors import GameNotFound, GameNotOver, HistoryUnavailable, JoinCodeUnknown, RecordHidden
@@ -125,7 +124,7 @@ class Games:
         """
         records, following = await list_public_games(self._store, wanted, cursor, limit)
         return tuple(
-            committed_view(record, None) for record in records if is_open_to_spectators(record.game)
+            snapshot_view(record, None, record.updated_ms) for record in records if is_open_to_spectators(record.game)
         ), following
 
     async def list_changes(

@@ -3,13 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from engine.decisions import TurnOutcome
 from engine.game import Lobby
 from engine.sight import see, see_event
-from engine.turns import Applied, outcome
 from engine.unions import Draft
 from engine.views import EventView, GameView
-from engine.violations import Violation
 from service.model.change import Cause, Entry
 from service.model.record import Record, Visibility
 
@@ -54,15 +51,6 @@ class ChangeView:
     cause: Cause | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TurnResult:
-    """The outcome of a turn for its player: the game, what the turn told beside it, violations."""
-
-    game: GameSnapshotView
-    outcome: TurnOutcome
-    violations: tuple[Violation, ...] = ()
-
-
 def snapshot_view(
     record: Record,
     viewer: int | None,
@@ -87,17 +75,7 @@ def snapshot_view(
     )
 
 
-def committed_view(record: Record, viewer: int | None) -> GameSnapshotView:
-    """Returns a viewer's view of a stored game at the time of its last change."""
-    return snapshot_view(record, viewer, record.updated_ms)
-
-
 def change_view(entry: Entry, viewer: int | None) -> ChangeView:
     """Returns a viewer's view of a stored change."""
     events = tuple(see_event(event, viewer) for event in entry.events)
     return ChangeView(entry.revision, entry.etag, entry.time_ms, events, entry.cause)
-
-
-def turn_result(game: GameSnapshotView, applied: Applied) -> TurnResult:
-    """Returns the outcome of a turn for its player."""
-    return TurnResult(game, outcome(applied), applied.violations)

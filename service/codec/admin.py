@@ -12,7 +12,7 @@ from engine.seats import HOST
 from engine.tiles import Tile, in_order
 from rummikub.admin.v1 import admin_service_pb2 as pb
 from rummikub.v1 import game_pb2
-from service.app.views import committed_view, snapshot_view
+from service.app.views import snapshot_view
 from service.codec import fields
 from service.codec.games import encode_change, encode_game, encode_result, encode_state, encode_summary
 from service.codec.melding import encode_draft
@@ -131,7 +131,7 @@ def _offered(game: Game, seat: int) -> tuple[Tile, ...]:
 def encode_listed(record: Record) -> pb.ListedGame:
     """Returns a game as an entry of the operator's list."""
     return pb.ListedGame(
-        game=encode_summary(committed_view(record, None)),
+        game=encode_summary(snapshot_view(record, None, record.updated_ms)),
         players=_players(record),
         visibility=_VISIBILITIES[record.listing.visibility],
         operator_labels=dict(record.operator_data.labels),

@@ -20,7 +20,7 @@ from engine.unions import Ruleset
 from engine.views import EventView, PlayerView
 from rummikub.v1 import game_pb2, game_service_pb2, score_pb2
 from service.app.commands.command import Answer, Decision
-from service.app.views import ChangeView, GameSnapshotView, SeatPresence, committed_view
+from service.app.views import ChangeView, GameSnapshotView, SeatPresence, snapshot_view
 from service.app.watch_updates import Content
 from service.codec import melding
 from service.codec.fields import encode_etag, invalid, seat_token
@@ -394,7 +394,7 @@ def answer_of(response: type[Any], *, with_ruleset: bool = False) -> Answer:
     token_field = next((name for name in ("host_token", "seat_token") if name in fields), "")
 
     def encode(decision: Decision, after: Record) -> bytes:
-        message = response(game=game_of(committed_view(after, decision.viewer)))
+        message = response(game=game_of(snapshot_view(after, decision.viewer, after.updated_ms)))
         if "seat" in fields:
             message.seat = decision.new_seat
         if "created" in fields:

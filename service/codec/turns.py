@@ -1,16 +1,19 @@
 """Requests and responses of TurnService."""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
+from engine.decisions import TurnOutcome
 from engine.melding.actions import DrawTile, LayOnRiver, Pass, PlayTiles, TurnAction
 from engine.melding.table import ProposedTable
+from engine.turns import outcome
+from engine.violations import Violation
 from rummikub.v1 import turn_service_pb2
-from service.app.commands.command import Answer
+from service.app.commands.command import Answer, Decision
 from service.app.commands.turns import TurnRequest
 from service.app.drafts import DraftRequest
-from service.app.views import GameSnapshotView, TurnResult, committed_view, turn_result
+from service.app.views import GameSnapshotView, snapshot_view
 from service.codec import raw_messages
 from service.codec.fields import encode_etag, etag, game_id, invalid, river_index
 from service.codec.games import changed_game_bytes
@@ -26,6 +29,7 @@ from service.codec.tiles import (
     tile_of,
 )
 from service.errors import InvalidRequest
+from service.model.record import Record
 
 
 def turn_request(message: turn_service_pb2.PlayTurnRequest, data: bytes) -> TurnRequest:
@@ -87,15 +91,15 @@ def _play_tiles(message: turn_service_pb2.PlayTiles, data: bytes) -> Callable[[i
     return lambda seat: PlayTiles(seat, table, index, message.calls_rummikub)
 
 
-def encode_turn(sight: TurnResult) -> bytes:
+def encode_turn(game: GameSnapshotView, told: TurnOutcome, violations: Sequence[Violation]) -> bytes:
     """Returns an encoded PlayTurnResponse."""
     without_game = turn_service_pb2.PlayTurnResponse(
-        tiles_played=tile_numbers(sight.outcome.tiles_played) or None,
-        points=sight.outcome.points,
-        tiles_drawn=tile_numbers(sight.outcome.tiles_drawn) or None,
-        violations=map(encode_violation, sight.violations) if sight.violations else None,
+        tiles_played=tile_numbers(told.tiles_played) or None,
+        points=told.points,
+        tiles_drawn=tile_numbers(told.tiles_drawn) or None,
+        violations=map(encode_violation, violations) if violations else None,
     )
-    return raw_messages.encode_play_response(changed_game_bytes(sight.game), without_game)
+    return raw_messages.encode_play_response(changed_game_bytes(game), without_game)
 
 
 def draft_request(message: turn_service_pb2.SaveDraftRequest) -> DraftRequest:
@@ -109,7 +113,10 @@ def draft_request(message: turn_service_pb2.SaveDraftRequest) -> DraftRequest:
     )
 
 
-TURN_ANSWER: Final = Answer(
-    lambda decision, after: encode_turn(turn_result(committed_view(after, decision.viewer), decision.applied))
-)
+def _answer(decision: Decision, after: Record) -> bytes:
+    seen, applied = snapshot_view(after, decision.viewer, after.updated_ms), decision.applied
+    return encode_turn(seen, outcome(applied), applied.violations)
+
+
+TURN_ANSWER: Final = Answer(_answer)
 """Encodes the answer to a stored turn."""

@@ -18,11 +18,8 @@ _CERTIFICATE_NAMES: Final = ("x509_subject_alternative_name", "x509_common_name"
 _current: ContextVar[Origin] = ContextVar("origin")
 
 
-def current_origin() -> Origin:
-    """Returns the origin of the call that the task handles."""
-    return _current.get()
-
-
+current_origin: Final = _current.get
+"""Returns the origin of the call that the task handles."""
 set_current_origin: Final = _current.set
 """Sets the origin of the call that the task handles."""
 

@@ -368,7 +368,7 @@ ACTIONS: Mapping[str, type] = {kind.__name__: kind for kind in get_args(Action)}
 
 
 def named(do: str, things: Mapping[str, Found]) -> Found:
-    """Returns the action or RPC whose name begins with the words of a case: KickPlayer for `kick`."""
+    """Returns the action or RPC whose name begins with the words of a case: SetReady for `set_ready`."""
     start = "".join(map(str.capitalize, do.split("_")))
     [found] = [thing for name, thing in things.items() if name.startswith(start)]
     return found

@@ -4,6 +4,7 @@ from collections.abc import Generator
 from dataclasses import replace
 from typing import Final
 
+from engine.turns import outcome
 from engine.violations import Refused
 from rummikub.v1 import turn_service_pb2 as pb
 from service.app.commands.command import RequestIdentity, SeatAction
@@ -11,7 +12,7 @@ from service.app.commands.turns import PlayTurn, TurnRequest, claim_error
 from service.app.drafts import DraftRequest
 from service.app.history import OffLoopRunner
 from service.app.identity import Caller
-from service.app.views import snapshot_view, turn_result
+from service.app.views import snapshot_view
 from service.codec import fields, turns
 from service.codec.tiles import most_melds
 from service.errors import ActionRefused
@@ -38,8 +39,8 @@ async def _validate(backend: Backend, command: PlayTurn, runner: OffLoopRunner |
     basis, decision = await backend.app.changes.validate(command, runner)
     if decision.applied.violations:
         raise ActionRefused(Refused(decision.applied.violations))
-    result = turn_result(snapshot_view(basis.record, decision.viewer, basis.now_ms), decision.applied)
-    return turns.encode_turn(replace(result, outcome=replace(result.outcome, tiles_drawn=())))
+    seen = snapshot_view(basis.record, decision.viewer, basis.now_ms)
+    return turns.encode_turn(seen, replace(outcome(decision.applied), tiles_drawn=()), decision.applied.violations)
 
 
 async def save_draft(backend: Backend, read: Read, sender: Caller, context: Context) -> bytes:

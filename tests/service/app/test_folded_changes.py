@@ -29,7 +29,7 @@ from engine.melding.ruleset import (
 from engine.seats import HOST
 from engine.turns import Applied, apply, create
 from rummikub.v1 import game_pb2
-from service.app.views import change_view, committed_view
+from service.app.views import change_view, snapshot_view
 from service.codec.games import encode_change, encode_game
 from service.model.change import Entry
 from service.model.record import Listing, Record, Visibility
@@ -81,7 +81,9 @@ class Views:
         left = {event.seat for event in events if isinstance(event, PlayerLeft | PlayerKicked)}
         for viewer, view in self.views.items():
             change = encode_change(change_view(entry, view.seat or None))
-            expected = encode_game(committed_view(record, None if view.seat in left else view.seat or None))
+            expected = encode_game(
+                snapshot_view(record, None if view.seat in left else view.seat or None, record.updated_ms)
+            )
             assert fold(view, change) == expected, f"viewer {viewer} after {change}"
             self.views[viewer] = expected
             self.met.update(event.WhichOneof("event") or "" for event in change.events)
