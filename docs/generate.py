@@ -9,7 +9,7 @@ those of the engine. --check writes nothing and fails if the committed page is n
 import argparse
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Final
 
 import contract
 from engine.melding.analysis import NEEDS_ANALYSIS, options_needing_analysis
-from engine.melding.presets import PRESET_TEXTS, PRESETS
+from engine.melding.presets import GAME_OPTIONS, PRESET_SETTINGS, PRESET_TEXTS, PRESETS
 from engine.melding.ruleset import (
     OPTIONS,
     SABRA,
@@ -25,13 +25,14 @@ from engine.melding.ruleset import (
     with_options,
 )
 from engine.options import Needs, Option, text_of
+from engine.room_settings import SETTINGS
 from rummikub.v1 import ruleset_pb2
 
 PAGE: Final = Path(__file__).parent / "options.md"
 
 TITLES: Final = {
     row.stage.name.replace("_", " ").capitalize() if row.stage else "Settings of a room": row.stage
-    for row in OPTIONS.values()
+    for row in GAME_OPTIONS.values()
 }
 """The headings of the page, and the stage of the options under each."""
 
@@ -141,9 +142,9 @@ def comments() -> dict[str, Comment]:
     ruleset = ruleset_pb2.MeldingRuleset()
     parts = {
         option: getattr(ruleset, row.stage.name).DESCRIPTOR.name if row.stage else "RoomSettings"
-        for option, row in OPTIONS.items()
+        for option, row in GAME_OPTIONS.items()
     }
-    keys = {f"{parts[option]}.{row.path[-1]}": option for option, row in OPTIONS.items()}
+    keys = {f"{parts[option]}.{row.path[-1]}": option for option, row in GAME_OPTIONS.items()}
     return {keys.get(name) or name.rpartition(".")[2]: _comment(text) for name, text in said.items()}
 
 
@@ -159,12 +160,12 @@ def options() -> tuple[str, ...]:
 
 def options_of(title: str) -> tuple[str, ...]:
     """The options under a heading, in the order of the contract."""
-    return tuple(option for option, row in OPTIONS.items() if row.stage == TITLES[title])
+    return tuple(option for option, row in GAME_OPTIONS.items() if row.stage == TITLES[title])
 
 
 def values(option: str) -> Sequence[object]:
     """Returns the values of an option: the members of its enum, or the numbers of its range."""
-    return OPTIONS[option].values
+    return GAME_OPTIONS[option].values
 
 
 def span(chosen: Sequence[object]) -> str:
@@ -212,7 +213,7 @@ def _code(value: object) -> str:
 
 def _introduction(option: str, said: dict[str, Comment]) -> str:
     """Returns the description of an option: of an enum the comments of type and field, of a number the field's."""
-    default = getattr(SABRA, option)
+    default = GAME_OPTIONS[option].default
     meaning = re.sub(rf" Default {text_of(default)}\.", "", said[option].meaning)
     if isinstance(default, Enum):
         own = said[type(default).__name__].meaning
@@ -222,10 +223,10 @@ def _introduction(option: str, said: dict[str, Comment]) -> str:
 
 
 def _option(option: str, said: dict[str, Comment]) -> Iterator[str]:
-    default = getattr(SABRA, option)
+    default = GAME_OPTIONS[option].default
     yield f"### `{option}`"
     yield ""
-    yield f"{_introduction(option, said)} Field: `{'.'.join(OPTIONS[option].path)}`."
+    yield f"{_introduction(option, said)} Field: `{'.'.join(GAME_OPTIONS[option].path)}`."
     yield ""
     if isinstance(default, Enum):
         yield from _table(("value", "meaning", "evidence"), (_value_row(option, v, said) for v in type(default)))
@@ -239,13 +240,13 @@ def _option(option: str, said: dict[str, Comment]) -> Iterator[str]:
 
 
 def _value_row(option: str, value: Enum, said: dict[str, Comment]) -> tuple[str, str, str]:
-    name = f"**{_code(value)}** (default)" if value is getattr(SABRA, option) else _code(value)
+    name = f"**{_code(value)}** (default)" if value is GAME_OPTIONS[option].default else _code(value)
     return name, said[contract_name(value)].meaning, evidence(option, value, said)
 
 
 def _conflict_rows() -> Iterator[tuple[str, str, str]]:
     """Returns the conflicts: values of the first option, the allowed values of the second, the second option."""
-    for row in OPTIONS.values():
+    for row in GAME_OPTIONS.values():
         for need in row.needs:
             for values_, allowed in _allowed(row, need):
                 yield f"{_code(row.name)} {span(values_)}", span(allowed) or "none", _code(need.option)
@@ -280,7 +281,8 @@ def _preset(preset: Preset, said: dict[str, Comment]) -> Iterator[str]:
     asking = ", ".join(map(_code, options_needing_analysis(ruleset)))
     if asking:
         yield f"* Asks the [exact solver](#values-that-ask-the-exact-solver): {asking}."
-    different = [option for option in options() if getattr(ruleset, option) != getattr(SABRA, option)]
+    own, usual = values_of(preset), values_of(Preset.SABRA)
+    different = [option for option in options() if own[option] != usual[option]]
     if not different:
         same = "It is what the others are compared with" if preset is Preset.SABRA else "No option differs from SABRA"
         yield f"* {same}."
@@ -289,22 +291,29 @@ def _preset(preset: Preset, said: dict[str, Comment]) -> Iterator[str]:
     yield ""
     yield from _table(
         ("option", preset.name, "SABRA"),
-        ((_code(name), text_of(getattr(ruleset, name)), text_of(getattr(SABRA, name))) for name in different),
+        ((_code(name), text_of(own[name]), text_of(usual[name])) for name in different),
     )
 
 
 def _matrix() -> Iterator[str]:
     others = [preset for preset in PRESETS if preset is not Preset.SABRA]
+    rows = map(GAME_OPTIONS.__getitem__, options())
     yield from _table(
         ("option", "SABRA", *(preset.name for preset in others)),
-        ((_code(option), text_of(getattr(SABRA, option)), *_differing(option, others)) for option in options()),
+        ((_code(row.name), text_of(row.default), *_differing(row, others)) for row in rows),
     )
 
 
-def _differing(option: str, presets: Sequence[Preset]) -> Iterator[str]:
+def _differing(row: Option, presets: Sequence[Preset]) -> Iterator[str]:
     for preset in presets:
-        value = getattr(PRESETS[preset], option)
-        yield "=" if value == getattr(SABRA, option) else f"**{text_of(value)}**"
+        value = values_of(preset)[row.name]
+        yield "=" if value == row.default else f"**{text_of(value)}**"
+
+
+def values_of(preset: Preset) -> Mapping[str, object]:
+    """The values of a preset by option."""
+    parts = (PRESETS[preset], PRESET_SETTINGS[preset])
+    return {name: getattr(part, name) for part, names in zip(parts, (OPTIONS, SETTINGS), strict=True) for name in names}
 
 
 def page() -> str:

@@ -19,7 +19,7 @@ from google.protobuf.descriptor_pb2 import (
 )
 
 import contract
-from engine.melding.ruleset import OPTIONS
+from engine.melding.presets import GAME_OPTIONS
 
 ROOT: Final = Path(__file__).parent.parent
 PACKAGE: Final = "rummikub.v1"
@@ -146,7 +146,7 @@ class Reference:
                 found[message.name] = f"{page}#{_anchor(message.name)}"
                 found |= {f"{message.name}.{f.name}": found[message.name] for f in message.field}
                 if message.name == "MeldingRuleset":
-                    found |= {option: f"options.md#{option}" for option in OPTIONS if "_" in option}
+                    found |= {option: f"options.md#{option}" for option in GAME_OPTIONS if "_" in option}
                     found["preset"] = ""
             for kind in file.enum_type:
                 found[kind.name] = f"{page}#{_anchor(kind.name)}"

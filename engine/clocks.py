@@ -25,15 +25,15 @@ def start_turn(game: Game, seat: int, now_ms: int) -> TurnStarted:
 
 def with_full_banks(game: Game) -> Game:
     """Returns the game at the start of a round, where each player's bank is full."""
-    if not game.ruleset.clock_total_seconds:
+    if not game.settings.clock_total_seconds:
         return game
-    total_ms = game.ruleset.clock_total_seconds * 1000
+    total_ms = game.settings.clock_total_seconds * 1000
     return replace(game, players=tuple(replace(player, time_left_ms=total_ms) for player in game.players))
 
 
 def _turn_length_ms(game: Game, seat: int) -> int | None:
     """Returns how long a turn may take: the turn's limit or the player's bank, whichever is less; None without both."""
-    limit_ms = game.ruleset.turn_time_limit_seconds * 1000 or None
+    limit_ms = game.settings.turn_time_limit_seconds * 1000 or None
     left_ms = _bank_ms(game, seat)
     if limit_ms is None or left_ms is None:
         return left_ms if limit_ms is None else limit_ms
@@ -47,16 +47,16 @@ def stopped_clock(game: Game, round_: Round, now_ms: int) -> tuple[ClockStopped,
     if left_ms is None or length_ms is None or deadline_ms is None:
         return ()
     used_ms = min(max(0, now_ms - (deadline_ms - length_ms)), length_ms)
-    return (ClockStopped(seat, min(left_ms - used_ms + game.ruleset.clock_increment_seconds * 1000, LONGEST_MS)),)
+    return (ClockStopped(seat, min(left_ms - used_ms + game.settings.clock_increment_seconds * 1000, LONGEST_MS)),)
 
 
 def resigns_by_clock(game: Game, round_: Round) -> bool:
     """Returns whether a player whose turn is overdue has used up the bank and so resigns (clock_flag)."""
     left_ms = _bank_ms(game, round_.turn.seat)
     is_empty = left_ms is not None and left_ms == _turn_length_ms(game, round_.turn.seat)
-    return is_empty and game.ruleset.clock_flag is ClockFlag.RESIGN
+    return is_empty and game.settings.clock_flag is ClockFlag.RESIGN
 
 
 def _bank_ms(game: Game, seat: int) -> int | None:
-    """Returns the bank of a player. Most games have none, so it asks the ruleset before it looks for the player."""
-    return game.player(seat).time_left_ms if game.ruleset.clock_total_seconds else None
+    """Returns the bank of a player. Most games have none, so it asks the settings before it looks for the player."""
+    return game.player(seat).time_left_ms if game.settings.clock_total_seconds else None

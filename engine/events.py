@@ -7,6 +7,7 @@ seat may see of them is in views.py.
 from dataclasses import dataclass
 
 from engine.game import RoundResult
+from engine.room_settings import DEFAULTS, RoomSettings
 from engine.seats import BotLevel, ReservedSeat, Turn
 from engine.tiles import Tile
 from engine.unions import FamilyEvent, Ruleset
@@ -14,9 +15,10 @@ from engine.unions import FamilyEvent, Ruleset
 
 @dataclass(frozen=True, slots=True)
 class GameCreated:
-    """The game was created with these rules, and seats that are reserved."""
+    """The game was created with these rules, settings of its room, and seats that are reserved."""
 
     ruleset: Ruleset
+    settings: RoomSettings = DEFAULTS
     reserved: tuple[ReservedSeat, ...] = ()
 
 

@@ -8,6 +8,7 @@ from enum import Enum, auto
 from operator import attrgetter
 from typing import Final
 
+from engine.room_settings import DEFAULTS, RoomSettings
 from engine.seats import Player, Rack, ReservedSeat, from_seat
 from engine.tiles import Tile
 from engine.unions import Round, Ruleset
@@ -122,6 +123,7 @@ class Game:
 
     Attributes:
         ruleset: The rules.
+        settings: The settings of its room.
         revision: The number of changes; 1 after the creation.
         players: The players, by seat.
         phase: The phase, with the round in progress or the last one.
@@ -130,6 +132,7 @@ class Game:
     """
 
     ruleset: Ruleset
+    settings: RoomSettings = DEFAULTS
     revision: int = 0
     players: tuple[Player, ...] = ()
     phase: Phase = Lobby()

@@ -31,6 +31,7 @@ from engine.family import EXACT, moves_of
 from engine.game import Finished, Game, Lobby, RoundEnd, RoundResult, is_expired
 from engine.moves import Move, MoveKind, Played
 from engine.replay import advance, evolve
+from engine.room_settings import RoomSettings
 from engine.seats import HOST, BotLevel
 from engine.tiles import Tile
 from engine.timers import is_due
@@ -63,6 +64,7 @@ class GameRecord:
 
     Attributes:
         ruleset: The rules.
+        settings: The settings of its room.
         created_ms: When the game was created, in milliseconds since 1970.
         players: The players at the start, by seat.
         moves: All moves, in order.
@@ -71,6 +73,7 @@ class GameRecord:
     """
 
     ruleset: Ruleset
+    settings: RoomSettings
     created_ms: int
     players: tuple[RecordedPlayer, ...]
     moves: tuple[Move, ...]
@@ -110,7 +113,7 @@ def record_of(changes: Iterable[tuple[int, int, tuple[Event, ...]]]) -> GameReco
             players = tuple(RecordedPlayer(player.seat, player.name, player.bot) for player in game.players)
     if game is None:
         raise ValueError("a record needs the game's creation")
-    return GameRecord(game.ruleset, created_ms, players, tuple(moves), _scores(game), _winners(game))
+    return GameRecord(game.ruleset, game.settings, created_ms, players, tuple(moves), _scores(game), _winners(game))
 
 
 def _scores(game: Game) -> tuple[RoundScore, ...]:
@@ -187,7 +190,7 @@ def _start(record: GameRecord) -> Game:
         raise RecordError("two players have one name")
     events: list[Event] = [PlayerJoined(player.seat, player.name, player.bot) for player in players]
     events += [PlayerReadied(player.seat, is_ready=True) for player in players]
-    return reduce(evolve, events, evolve(Game(rules), GameCreated(rules)))
+    return reduce(evolve, events, evolve(Game(rules), GameCreated(rules, record.settings)))
 
 
 def _played(before: Game, move: Move, index: int, analysis: Analysis) -> Game:

@@ -21,12 +21,13 @@ from typing import Final
 
 from engine.family import MoveText, move_text_of
 from engine.game import RoundEnd
-from engine.melding.presets import PRESETS, chosen_options
-from engine.melding.ruleset import OPTIONS, SABRA, Preset, Ruleset, problems, with_options
+from engine.melding.presets import GAME_OPTIONS, chosen, chosen_options, chosen_settings
+from engine.melding.ruleset import SABRA, Preset, Ruleset, problems
 from engine.moves import Move, MoveKind
 from engine.notation import NotationError, Piece, parse_seat
-from engine.options import text_of
+from engine.options import option_problems, text_of
 from engine.record import GameRecord, RecordedPlayer, RoundScore
+from engine.room_settings import DEFAULTS, RoomSettings
 from engine.seats import BotLevel
 
 TITLE: Final = "rummikub-record 1"
@@ -94,7 +95,7 @@ def format_record(record: GameRecord) -> str:
 
 def _lines(record: GameRecord) -> Iterator[str]:
     yield TITLE
-    yield from _ruleset_lines(record.ruleset)
+    yield from _option_lines(record.ruleset, record.settings)
     yield f"created {_format_time(record.created_ms)}"
     for player in record.players:
         yield f"player {player.seat} {player.bot.name.lower() if player.bot else _PERSON} {player.name}"
@@ -109,10 +110,12 @@ def _lines(record: GameRecord) -> Iterator[str]:
         yield f"winners {' '.join(map(str, record.winners))}"
 
 
-def _ruleset_lines(ruleset: Ruleset) -> Iterator[str]:
+def _option_lines(ruleset: Ruleset, settings: RoomSettings) -> Iterator[str]:
     yield f"preset {ruleset.preset.name}"
-    for option in chosen_options(ruleset):
-        yield f"option {option} {text_of(getattr(ruleset, option))}"
+    for name in chosen_options(ruleset):
+        yield f"option {name} {text_of(getattr(ruleset, name))}"
+    for name in chosen_settings(ruleset.preset, settings):
+        yield f"option {name} {text_of(getattr(settings, name))}"
 
 
 def _format_time(time_ms: int) -> str:
@@ -170,8 +173,8 @@ class _Reader:
         """The first word of the last line; `move` for a move."""
         self._preset = Preset.SABRA
         self._options: dict[str, object] = {}
-        self._ruleset = SABRA
-        self._move_text = move_text_of(self._ruleset)
+        self._ruleset, self._settings = SABRA, DEFAULTS
+        self._move_text = move_text_of(SABRA)
         self._created_ms: int | None = None
         self._players: list[RecordedPlayer] = []
         self._moves: list[Move] = []
@@ -186,7 +189,7 @@ class _Reader:
         if self._created_ms is None:
             raise RecordTextError("the record ends without its time: expected created", lines, 1)
         players, moves, rounds = tuple(self._players), tuple(self._moves), tuple(self._rounds)
-        return GameRecord(self._ruleset, self._created_ms, players, moves, rounds, self._winners)
+        return GameRecord(self._ruleset, self._settings, self._created_ms, players, moves, rounds, self._winners)
 
     def read(self, text: str) -> None:
         """Reads a line. Raises NotationError."""
@@ -222,7 +225,7 @@ class _Reader:
                 self._read_option(line, words)
             case "created":
                 _check_count(line, words, 2, "created SECONDS")
-                self._ruleset = self._stated_ruleset()
+                self._ruleset, self._settings = self._stated()
                 self._move_text = move_text_of(self._ruleset)
                 self._created_ms = _time(words[1], _CREATED)
             case "player":
@@ -239,22 +242,22 @@ class _Reader:
     def _read_option(self, line: Piece, words: tuple[Piece, ...]) -> None:
         _check_count(line, words, 3, "option NAME VALUE")
         name, value = words[1:]
-        if name.text not in OPTIONS:
+        if name.text not in GAME_OPTIONS:
             raise name.error("is not an option")
         if name.text in self._options:
             raise name.error("is given twice")
         try:
-            self._options[name.text] = OPTIONS[name.text].parsed(value.text)
+            self._options[name.text] = GAME_OPTIONS[name.text].parsed(value.text)
         except ValueError:
             raise value.error("is not a value of this option") from None
 
-    def _stated_ruleset(self) -> Ruleset:
-        """Returns the ruleset of the lines before `created`."""
-        ruleset = with_options(PRESETS[self._preset], {"preset": self._preset, **self._options})
-        for problem in problems(ruleset):
+    def _stated(self) -> tuple[Ruleset, RoomSettings]:
+        """Returns the ruleset and the settings of the lines before `created`."""
+        ruleset, settings = chosen(self._preset, self._options)
+        for problem in (*problems(ruleset), *option_problems(settings)):
             names = " and ".join(problem.options)
             raise NotationError(f"the options {names} have no such value together ({problem.value})")
-        return ruleset
+        return ruleset, settings
 
     def _read_move(self, line: Piece, words: tuple[Piece, ...]) -> None:
         if len(words) < 4:

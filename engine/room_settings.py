@@ -1,6 +1,13 @@
-"""The choices of a room's settings: what concerns the people at the table, whatever is played."""
+"""The settings of a room: what concerns the people at the table, whatever is played."""
 
+from dataclasses import dataclass
 from enum import Enum, auto
+from typing import Final
+
+from engine.options import Needs, option, options_of
+
+DAY: Final = 86_400
+TWO_WEEKS: Final = 14 * DAY
 
 
 class AbsentAction(Enum):
@@ -66,3 +73,29 @@ class DraftVisibility(Enum):
 
     OWNER = auto()
     EVERYONE = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class RoomSettings:
+    """The settings of a game's room, with the defaults of most presets. The contract's RoomSettings documents each."""
+
+    turn_time_limit_seconds: int = option(120, range(TWO_WEEKS + 1), usual=(0, 1, 30, 60))
+    clock_total_seconds: int = option(0, range(TWO_WEEKS + 1), usual=(0, 5, 60, TWO_WEEKS))
+    clock_increment_seconds: int = option(
+        0, range(DAY + 1), usual=(0, 2, 10), needs=(Needs("clock_total_seconds", range(1, TWO_WEEKS + 1)),)
+    )
+    clock_flag: ClockFlag = option(ClockFlag.RESIGN, needs=(Needs("clock_total_seconds", range(1, TWO_WEEKS + 1)),))
+    absent_after_timeouts: int = option(3, range(101), usual=(0, 1, 2, 3))
+    absent_action: AbsentAction = option(AbsentAction.BOT_EASY)
+    round_pause_seconds: int = option(30, range(DAY + 1), usual=(0, 1, 30))
+    start_by: StartBy = option(StartBy.HOST)
+    abort_by: AbortBy = option(AbortBy.HOST)
+    hints: Hints = option(Hints.AGAINST_BOTS)
+    spectators: Spectators = option(Spectators.ALLOWED)
+    racks_shown: RacksShown = option(RacksShown.AFTER_ROUND)
+    draft_visibility: DraftVisibility = option(DraftVisibility.OWNER)
+
+
+DEFAULTS: Final = RoomSettings()
+SETTINGS: Final = options_of(RoomSettings)
+"""The settings by name."""

@@ -20,12 +20,12 @@ def sees_drafts(game: Game, seat: int | None) -> bool:
     """Returns whether a seat or a spectator may see a draft of the turn in progress (draft_visibility)."""
     if not isinstance(game.phase, Playing):
         return False
-    return game.ruleset.draft_visibility is DraftVisibility.EVERYONE or game.phase.round.turn.seat == seat
+    return game.settings.draft_visibility is DraftVisibility.EVERYONE or game.phase.round.turn.seat == seat
 
 
 def is_open_to_spectators(game: Game) -> bool:
     """Returns whether a game shows anything to spectators (spectators). Everyone sees the lobby."""
-    return game.ruleset.spectators is Spectators.ALLOWED or game.round is None
+    return game.settings.spectators is Spectators.ALLOWED or game.round is None
 
 
 def see(game: Game, seat: int | None, draft: Draft | None = None) -> GameView:
@@ -42,6 +42,7 @@ def see(game: Game, seat: int | None, draft: Draft | None = None) -> GameView:
         revision=game.revision,
         phase=type(game.phase),
         ruleset=game.ruleset,
+        settings=game.settings,
         players=_players(game, round_),
         round_number=round_.number if round_ else 0,
         pool_count=len(round_.pool) if round_ else 0,

@@ -24,6 +24,7 @@ from engine.game import (
     Phase,
     RoundResult,
 )
+from engine.room_settings import RoomSettings
 from engine.seats import BotLevel, ReservedSeat, Turn
 from engine.tiles import Tile
 from engine.unions import FamilyEventView, OpenFamilyEvent, RoundView, Ruleset
@@ -56,6 +57,7 @@ class GameView:
         revision: The number of changes of the game.
         phase: The type of its phase.
         ruleset: The rules.
+        settings: The settings of its room.
         players: The players, by seat.
         round_number: The number of the round in progress or the last one, from 1; 0 in the lobby.
         pool_count: The number of tiles in the pool.
@@ -75,6 +77,7 @@ class GameView:
     revision: int
     phase: type[Phase]
     ruleset: Ruleset
+    settings: RoomSettings
     players: tuple[PlayerView, ...]
     round_number: int
     pool_count: int

@@ -34,9 +34,9 @@ from engine.events import (
 from engine.game import RoundEnd
 from engine.melding.events import TilesPlayed
 from engine.melding.melds import Meld
-from engine.melding.presets import PRESETS
 from engine.melding.ruleset import Preset
 from support.invariants import play_checked_game
+from support.rooms import room_of
 
 PROCESSES = 2
 RANDOM = "random rulesets"
@@ -100,7 +100,7 @@ def play(job: Job) -> tuple[int, Counter[str], str]:
     """Plays one game; returns its seed, counts of what happened, and the traceback of a broken invariant or ""."""
     name, seed = job
     try:
-        history = play_checked_game(seed, None if name == RANDOM else PRESETS[Preset[name]])
+        history = play_checked_game(seed, None if name == RANDOM else room_of(Preset[name]))
     except Exception:  # noqa: BLE001 - any error is a finding; it is reported with the seed
         return seed, Counter(), traceback.format_exc()
     counts: Counter[str] = Counter(games=1)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import generate as generator
-from engine.melding.presets import PRESET_TEXTS, PRESETS
-from engine.melding.ruleset import OPTIONS, SABRA, Preset
+from engine.melding.presets import GAME_OPTIONS, PRESET_TEXTS
+from engine.melding.ruleset import Preset
 from engine.options import text_of
 from load.bench.__main__ import PARTS
 from rummikub.v1.error_reason_pb2 import ErrorReason
@@ -51,14 +51,14 @@ COPIED = [
 
 said = generator.comments()
 page_of_options = generator.page()
-ENUMS = [option for option in OPTIONS if isinstance(getattr(SABRA, option), Enum)]
-NUMBERS = [option for option in OPTIONS if option not in ENUMS]
+ENUMS = [option for option in GAME_OPTIONS if isinstance(GAME_OPTIONS[option].default, Enum)]
+NUMBERS = [option for option in GAME_OPTIONS if option not in ENUMS]
 
 
 def named() -> Iterator[tuple[str, Enum | None]]:
     """Yields every numeric option, and every value of the others."""
     yield from ((option, None) for option in NUMBERS)
-    yield from ((option, value) for option in ENUMS for value in type(getattr(SABRA, option)))
+    yield from ((option, value) for option in ENUMS for value in type(GAME_OPTIONS[option].default))
 
 
 def name_of(option: str, value: Enum | None) -> str:
@@ -70,17 +70,17 @@ def test_the_page_of_options_is_what_the_contract_and_the_engine_say() -> None:
 
 
 def test_every_option_has_one_place_on_the_page() -> None:
-    assert sorted(generator.options()) == sorted(OPTIONS)
+    assert sorted(generator.options()) == sorted(GAME_OPTIONS)
 
 
-@each_of("option", OPTIONS)
+@each_of("option", GAME_OPTIONS)
 def test_an_option_has_a_comment_with_its_default(option: str) -> None:
-    assert f"Default {text_of(getattr(SABRA, option))}" in said[option].meaning
+    assert f"Default {text_of(GAME_OPTIONS[option].default)}" in said[option].meaning
 
 
 @each_of("option", ENUMS)
 def test_the_type_of_an_option_has_a_comment_that_names_it(option: str) -> None:
-    assert re.search(rf"\(option {option}\b", said[type(getattr(SABRA, option)).__name__].meaning)
+    assert re.search(rf"\(option {option}\b", said[type(GAME_OPTIONS[option].default).__name__].meaning)
 
 
 @each_of("option, value", named())
@@ -113,15 +113,15 @@ def test_a_preset_has_a_comment_a_source_and_its_differences(preset: Preset) -> 
     section = page_of_options.split(f"\n### {preset.name}\n")[1].split("\n#", maxsplit=1)[0]
     for text in astuple(PRESET_TEXTS[preset]):
         assert text in section
-    for option in OPTIONS:
-        value, default = (text_of(getattr(ruleset, option)) for ruleset in (PRESETS[preset], SABRA))
+    for option in GAME_OPTIONS:
+        value, default = (text_of(generator.values_of(one)[option]) for one in (preset, Preset.SABRA))
         assert (f"| `{option}` | {value} | {default} |" in section) == (value != default)
 
 
 def test_every_conflict_is_shown() -> None:
     section = page_of_options.split("\n## Conflicts\n")[1].split("\n## ", maxsplit=1)[0]
     shown = set(re.findall(r"^\| `(\w+)` .* \| `(\w+)` \|$", section, re.MULTILINE))
-    assert shown == {(row.name, need.option) for row in OPTIONS.values() for need in row.needs}
+    assert shown == {(row.name, need.option) for row in GAME_OPTIONS.values() for need in row.needs}
 
 
 def test_values_are_told_in_few_words() -> None:
@@ -278,15 +278,15 @@ def test_the_rules_are_numbered_without_gaps() -> None:
 
 
 def test_the_page_of_rules_names_options_that_exist() -> None:
-    prefixes = "|".join(sorted({option.split("_")[0] for option in OPTIONS}))
-    assert set(re.findall(rf"`((?:{prefixes})_\w+)`", RULES.read_text())) <= set(OPTIONS)
+    prefixes = "|".join(sorted({option.split("_")[0] for option in GAME_OPTIONS}))
+    assert set(re.findall(rf"`((?:{prefixes})_\w+)`", RULES.read_text())) <= set(GAME_OPTIONS)
 
 
 def test_the_page_of_rules_names_reasons_and_values_that_exist() -> None:
     rules, others = RULES.read_text().split("\n## Codes that do not occur\n")
     absent, decisions = others.split("\n## ", 1)
     reasons = set(ErrorReason.keys())
-    values = {value.name for option in ENUMS for value in type(getattr(SABRA, option))} | {p.name for p in Preset}
+    values = {value.name for option in ENUMS for value in type(GAME_OPTIONS[option].default)} | {p.name for p in Preset}
     constant = re.compile(r"\b[A-Z]+(?:_[A-Z0-9]+)+\b")
     assert set(constant.findall(rules + decisions)) <= reasons | values
     assert set(re.findall(r"^\| ([A-Z_]+) \|", absent, re.MULTILINE)).isdisjoint(reasons)

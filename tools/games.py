@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import grpc.aio
 
-from engine.melding.ruleset import OPTIONS
+from engine.melding.presets import GAME_OPTIONS
 from rummikub.v1 import game_pb2, meld_pb2, room_settings_pb2, ruleset_pb2, tile_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
@@ -52,7 +52,7 @@ def creation(chosen: Options) -> dict[str, Any]:
         if name == "preset":
             ruleset.melding.preset = value
             continue
-        row = OPTIONS[name]
+        row = GAME_OPTIONS[name]
         part: Any = reduce(getattr, row.path[:-1], ruleset.melding if row.stage else settings)
         if row.is_duration:
             getattr(part, row.path[-1]).FromSeconds(value)

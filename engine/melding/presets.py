@@ -1,7 +1,8 @@
 """The named rulesets and their texts (listed in docs/options.md)."""
 
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from engine.melding.ruleset import (
     OPTIONS,
@@ -33,6 +34,8 @@ from engine.melding.ruleset import (
     TurnInvalidSubmission,
     with_options,
 )
+from engine.options import Option
+from engine.room_settings import DEFAULTS, SETTINGS, RoomSettings
 
 
 def _preset(preset: Preset, **options: object) -> Ruleset:
@@ -41,12 +44,8 @@ def _preset(preset: Preset, **options: object) -> Ruleset:
 
 PRESETS: Final = {
     Preset.SABRA: SABRA,
-    Preset.INTL_OFFICIAL: _preset(
-        Preset.INTL_OFFICIAL, turn_time_limit_seconds=60, pool_empty_pass=PoolEmptyPass.ONLY_IF_NO_PLAY
-    ),
-    Preset.JUMBO_DE: _preset(
-        Preset.JUMBO_DE, turn_time_limit_seconds=60, pool_empty_mode=PoolEmptyMode.ONE_LAST_CHANCE
-    ),
+    Preset.INTL_OFFICIAL: _preset(Preset.INTL_OFFICIAL, pool_empty_pass=PoolEmptyPass.ONLY_IF_NO_PLAY),
+    Preset.JUMBO_DE: _preset(Preset.JUMBO_DE, pool_empty_mode=PoolEmptyMode.ONE_LAST_CHANCE),
     Preset.WIKI_EN: _preset(
         Preset.WIKI_EN,
         joker_retrieval_reuse=JokerRetrievalReuse.NEW_MELD_IF_REPLACED,
@@ -67,7 +66,6 @@ PRESETS: Final = {
     Preset.GUIDE_B: _preset(
         Preset.GUIDE_B,
         start_draw_determines=StartDrawDetermines.FULL_ORDER,
-        turn_time_limit_seconds=0,
         turn_invalid_submission=TurnInvalidSubmission.PENALISE_ON_UNANIMOUS_CLAIM,
         score_blocked_winner=ScoreBlockedWinner.FEWEST_TILES,
         score_blocked_points=ScoreBlockedPoints.NORMAL,
@@ -75,7 +73,6 @@ PRESETS: Final = {
     ),
     Preset.WIKI_FR: _preset(
         Preset.WIKI_FR,
-        turn_time_limit_seconds=0,
         jokers_adjacent=JokersAdjacent.FORBIDDEN,
         initial_meld_joker=InitialMeldJoker.FORBIDDEN,
         joker_retrieval_mode=JokerRetrievalMode.REPLACE,
@@ -87,7 +84,6 @@ PRESETS: Final = {
     Preset.ES: _preset(
         Preset.ES,
         deal_order=DealOrder.DEAL_FIRST,
-        turn_time_limit_seconds=0,
         initial_meld_count=InitialMeldCount.SINGLE_MELD,
         initial_meld_joker=InitialMeldJoker.ZERO,
         joker_retrieval_mode=JokerRetrievalMode.REPLACE,
@@ -97,7 +93,6 @@ PRESETS: Final = {
     ),
     Preset.GUIDE_4: _preset(
         Preset.GUIDE_4,
-        turn_time_limit_seconds=0,
         initial_meld_count=InitialMeldCount.SINGLE_MELD,
         pool_empty_mode=PoolEmptyMode.ONE_LAST_CHANCE,
         score_blocked_points=ScoreBlockedPoints.NORMAL,
@@ -105,7 +100,6 @@ PRESETS: Final = {
     Preset.BOOK_1978: _preset(
         Preset.BOOK_1978,
         turn_direction=TurnDirection.COUNTERCLOCKWISE,
-        turn_time_limit_seconds=0,
         initial_meld_threshold=50,
         initial_meld_same_turn_table_play=InitialMeldSameTurnTablePlay.ALLOWED,
         joker_retrieval_mode=JokerRetrievalMode.LOCKED,
@@ -117,9 +111,6 @@ PRESETS: Final = {
         players_max=2,
         deal_fixed_jokers=1,
         deal_three_pairs_reshuffle=DealThreePairsReshuffle.ON_REQUEST,
-        turn_time_limit_seconds=0,
-        clock_total_seconds=600,
-        clock_increment_seconds=10,
         pool_empty_pass=PoolEmptyPass.ONLY_IF_NO_PLAY,
         score_joker_penalty=50,
         score_never_melded=ScoreNeverMelded.FLAT_100_OR_200,
@@ -131,7 +122,6 @@ PRESETS: Final = {
         players_max=5,
         deal_hand_size=13,
         run_wrap=RunWrap.ONE_HIGH,
-        turn_time_limit_seconds=0,
         initial_meld_threshold=0,
         initial_meld_required_kind=InitialMeldRequiredKind.RUN,
         initial_meld_same_turn_table_play=InitialMeldSameTurnTablePlay.ALLOWED,
@@ -144,7 +134,6 @@ PRESETS: Final = {
         players_max=5,
         deal_hand_size=15,
         run_wrap=RunWrap.ONE_HIGH,
-        turn_time_limit_seconds=0,
         initial_meld_threshold=0,
         initial_meld_same_turn_table_play=InitialMeldSameTurnTablePlay.ALLOWED,
         score_winner=ScoreWinner.ONE_WIN,
@@ -152,6 +141,27 @@ PRESETS: Final = {
     Preset.CARDS: _preset(Preset.CARDS),
     Preset.SIX_PLAYERS: _preset(Preset.SIX_PLAYERS, geometry_copies=3, geometry_jokers=4, players_min=5, players_max=6),
 }
+
+
+_ONE_MINUTE: Final = RoomSettings(turn_time_limit_seconds=60)
+_NO_LIMIT: Final = RoomSettings(turn_time_limit_seconds=0)
+PRESET_SETTINGS: Final = dict.fromkeys(Preset, DEFAULTS) | {
+    Preset.INTL_OFFICIAL: _ONE_MINUTE,
+    Preset.JUMBO_DE: _ONE_MINUTE,
+    Preset.GUIDE_B: _NO_LIMIT,
+    Preset.WIKI_FR: _NO_LIMIT,
+    Preset.ES: _NO_LIMIT,
+    Preset.GUIDE_4: _NO_LIMIT,
+    Preset.BOOK_1978: _NO_LIMIT,
+    Preset.MSO_2019: RoomSettings(turn_time_limit_seconds=0, clock_total_seconds=600, clock_increment_seconds=10),
+    Preset.VATIKAN: _NO_LIMIT,
+    Preset.MACHIAVELLI: _NO_LIMIT,
+}
+"""The settings of a room that plays by a preset, unless they are chosen."""
+
+
+GAME_OPTIONS: Final[Mapping[str, Option]] = {**OPTIONS, **SETTINGS}
+"""What can be chosen for a game, by name: the options of its rules, and the settings of its room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,3 +262,16 @@ def chosen_options(ruleset: Ruleset) -> tuple[str, ...]:
     differing = {option: value for option, value in values.items() if value != getattr(preset, option)}
     followed = with_options(preset, differing)
     return tuple(option for option in values if option in differing or values[option] != getattr(followed, option))
+
+
+def chosen(preset: Preset, options: Mapping[str, Any]) -> tuple[Ruleset, RoomSettings]:
+    """Returns the ruleset and the settings of a preset with some options and settings replaced."""
+    rules = {name: value for name, value in options.items() if name in OPTIONS}
+    settings = {name: value for name, value in options.items() if name in SETTINGS}
+    return with_options(PRESETS[preset], {"preset": preset, **rules}), replace(PRESET_SETTINGS[preset], **settings)
+
+
+def chosen_settings(preset: Preset, settings: RoomSettings) -> tuple[str, ...]:
+    """Returns the settings that must be stated beside a preset."""
+    usual = PRESET_SETTINGS[preset]
+    return tuple(name for name in SETTINGS if getattr(settings, name) != getattr(usual, name))

@@ -10,16 +10,6 @@ from enum import Enum, auto
 from typing import Final
 
 from engine.options import Needs, OptionProblem, Stage, option, option_problems, options_of
-from engine.room_settings import (
-    AbortBy,
-    AbsentAction,
-    ClockFlag,
-    DraftVisibility,
-    Hints,
-    RacksShown,
-    Spectators,
-    StartBy,
-)
 from engine.tiles import JOKER, MAX_VALUE, Tile, is_natural, tile_set
 from engine.violations import Reason
 
@@ -408,9 +398,6 @@ POOL_END: Final = Stage("pool_end", "pool_")
 SCORING: Final = Stage("scoring", "score_")
 GAME_END: Final = Stage("game_end")
 
-DAY: Final = 86_400
-TWO_WEEKS: Final = 14 * DAY
-
 
 def _players_with_jokers(rules: "Ruleset") -> Sequence[int]:
     """Returns the numbers of players for whom the tile set has the jokers that each of them gets first."""
@@ -572,25 +559,10 @@ class Ruleset:
             Needs("teams", (Teams.OFF,), of=(MatchWinner.LOWEST_TOTAL,)),
         ),
     )
-    turn_time_limit_seconds: int = option(120, range(TWO_WEEKS + 1), usual=(0, 1, 30, 60))
-    clock_total_seconds: int = option(0, range(TWO_WEEKS + 1), usual=(0, 5, 60, TWO_WEEKS))
-    clock_increment_seconds: int = option(
-        0, range(DAY + 1), usual=(0, 2, 10), needs=(Needs("clock_total_seconds", range(1, TWO_WEEKS + 1)),)
-    )
-    clock_flag: ClockFlag = option(ClockFlag.RESIGN, needs=(Needs("clock_total_seconds", range(1, TWO_WEEKS + 1)),))
-    absent_after_timeouts: int = option(3, range(101), usual=(0, 1, 2, 3))
-    absent_action: AbsentAction = option(AbsentAction.BOT_EASY)
-    round_pause_seconds: int = option(30, range(DAY + 1), usual=(0, 1, 30))
-    start_by: StartBy = option(StartBy.HOST)
-    abort_by: AbortBy = option(AbortBy.HOST)
-    hints: Hints = option(Hints.AGAINST_BOTS)
-    spectators: Spectators = option(Spectators.ALLOWED)
-    racks_shown: RacksShown = option(RacksShown.AFTER_ROUND)
-    draft_visibility: DraftVisibility = option(DraftVisibility.OWNER)
 
     def __hash__(self) -> int:
-        """Hashes four fields only; hashing all 60 costs more than the lookups it saves."""
-        return hash((self.preset.value, self.players_max, self.initial_meld_threshold, self.turn_time_limit_seconds))
+        """Hashes three fields only; hashing all 60 costs more than the lookups it saves."""
+        return hash((self.preset.value, self.players_max, self.initial_meld_threshold))
 
     def jokers(self, players: int) -> int:
         """Returns the number of jokers for a number of players (geometry_jokers, geometry_jokers_per_player)."""

@@ -30,6 +30,7 @@ from engine.events import Event, GameCreated, PlayerJoined, PlayerResigned, Turn
 from engine.family import EXACT, family_of
 from engine.game import Aborted, Finished, Game, Lobby, Playing, RoundOver, is_expired, round_of
 from engine.replay import advance, evolve
+from engine.room_settings import DEFAULTS, RoomSettings
 from engine.seats import ReservedSeat
 from engine.turns.absence import return_to_seat, returning
 from engine.turns.endings import decide_ending
@@ -69,16 +70,16 @@ def may_search(game: Game) -> bool:
     return family_of(game).may_search(game.ruleset)
 
 
-def create(ruleset: Ruleset) -> Applied:
-    """Returns a new game in the lobby. The ruleset must have no problems (ruleset.problems)."""
-    return _created(GameCreated(ruleset))
+def create(ruleset: Ruleset, settings: RoomSettings = DEFAULTS) -> Applied:
+    """Returns a new game in the lobby. Neither argument may have problems (ruleset.problems, option_problems)."""
+    return _created(GameCreated(ruleset, settings))
 
 
 def create_rematch(game: Game) -> Applied:
-    """Returns a new game with the ruleset of a game, its bots, and the seats of its people reserved for them."""
+    """Returns a new game like a game: its rules, settings and bots, with the seats of its people reserved for them."""
     bots = (PlayerJoined(player.seat, player.name, player.bot) for player in game.players if player.bot)
     reserved = tuple(ReservedSeat(player.seat, player.name) for player in game.players if not player.bot)
-    return _created(GameCreated(game.ruleset, reserved), *bots)
+    return _created(GameCreated(game.ruleset, game.settings, reserved), *bots)
 
 
 def _created(*events: Event) -> Applied:

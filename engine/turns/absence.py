@@ -34,14 +34,14 @@ def absence_after(game: Game, events: tuple[Event, ...]) -> tuple[Event, ...]:
     timed_out = events[0]
     if not isinstance(timed_out, TurnTimedOut):
         return ()
-    player, ruleset = game.player(timed_out.seat), game.ruleset
-    is_absent = 0 < ruleset.absent_after_timeouts <= player.timeouts_in_a_row
-    is_present = player.played_by or player.resigned or ruleset.absent_action is AbsentAction.OFF
+    player, settings = game.player(timed_out.seat), game.settings
+    is_absent = 0 < settings.absent_after_timeouts <= player.timeouts_in_a_row
+    is_present = player.played_by or player.resigned or settings.absent_action is AbsentAction.OFF
     if not is_absent or is_present:
         return ()
-    if ruleset.absent_action is AbsentAction.RESIGN:
+    if settings.absent_action is AbsentAction.RESIGN:
         return (PlayerAbsent(player.seat, None), PlayerResigned(player.seat))
-    return (PlayerAbsent(player.seat, _STAND_INS[ruleset.absent_action]),)
+    return (PlayerAbsent(player.seat, _STAND_INS[settings.absent_action]),)
 
 
 def returning(game: Game, action: Action) -> tuple[PlayerReturned, ...]:

@@ -44,7 +44,7 @@ def _abort(game: Game, seat: int) -> Decision:
     """In the lobby the host decides, and until a round has ended (abort_by); otherwise all people who are present."""
     if seat != HOST and game.player(seat).resigned:
         return refused(Reason.PLAYER_RESIGNED)
-    is_hosts = isinstance(game.phase, Lobby) or (game.ruleset.abort_by is AbortBy.HOST and not game.results)
+    is_hosts = isinstance(game.phase, Lobby) or (game.settings.abort_by is AbortBy.HOST and not game.results)
     if is_host(game, seat) and is_hosts:
         return (GameAborted(by_host=True),)
     if isinstance(game.phase, Lobby):

@@ -89,7 +89,7 @@ def _starts_by_itself(game: Game, *, had_reserved: bool) -> bool:
     if game.reserved:
         return False
     is_full = len(game.players) == game.ruleset.players_max
-    if game.ruleset.start_by is StartBy.FULL_OR_READY and is_full:
+    if game.settings.start_by is StartBy.FULL_OR_READY and is_full:
         return True
     return had_reserved and len(game.players) >= game.ruleset.players_min
 
@@ -117,12 +117,12 @@ def _set_ready(game: Game, action: SetReady) -> Decision:
 
 
 def _start_game(game: Game, action: StartGame, context: Context) -> Decision:
-    if game.ruleset.start_by is StartBy.HOST and not is_host(game, action.seat):
+    if game.settings.start_by is StartBy.HOST and not is_host(game, action.seat):
         return refused(Reason.NOT_THE_HOST)
     if len(game.players) < game.ruleset.players_min:
         return refused(Reason.TOO_FEW_PLAYERS, players=len(game.players), players_min=game.ruleset.players_min)
     ready = sum(player.is_ready for player in game.players)
-    needs_all = game.ruleset.start_by in {StartBy.ALL_READY, StartBy.FULL_OR_READY}
+    needs_all = game.settings.start_by in {StartBy.ALL_READY, StartBy.FULL_OR_READY}
     if game.reserved or (needs_all and ready < len(game.players)):
         return refused(Reason.PLAYERS_NOT_READY, players=len(game.players) + len(game.reserved), ready=ready)
     return _start_round(game, action.shuffle, context)

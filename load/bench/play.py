@@ -61,10 +61,7 @@ MOST_RATIO: Final = 2.2
 """A goal: a run does not fail because of it."""
 MOST_ROUND_TRIPS: Final = 2.0
 MOST_GROWTH: Final = 1.15
-RULESET: Final = with_options(
-    SABRA, {"turn_time_limit_seconds": 86_400, "match_end": MatchEnd.FIXED_ROUNDS, "match_rounds": LATE_ROUND}
-)
-"""With a clock, as in most games; it never expires during a benchmark."""
+RULESET: Final = with_options(SABRA, {"match_end": MatchEnd.FIXED_ROUNDS, "match_rounds": LATE_ROUND})
 ANSWER: Final = bytes(1_200)
 """As long as the stored answer to a turn."""
 

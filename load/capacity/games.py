@@ -4,10 +4,11 @@ import statistics
 from collections import defaultdict
 from typing import Any, Final
 
+from engine.melding import presets
 from engine.melding.ruleset import Preset
 from load.bench.play import PLAY_TURN, Call, Server
 from load.calls import opened
-from load.capacity.measuring import Step, first_round, lasting, running_servers, shelf_on
+from load.capacity.measuring import Step, first_round, running_servers, shelf_on
 from service.storage.redis.keys import keys_of
 from tools.redis_servers import RedisServer
 
@@ -37,7 +38,7 @@ async def _measure_preset(preset: Preset, games: int) -> dict[str, Any]:
         opened(server.main, 1) as [channel],
     ):
         empty = int(redis.execute("INFO", "memory")["used_memory"])
-        templates = [await first_round(shelf, lasting(preset), seed) for seed in range(min(TEMPLATES, games))]
+        templates = [await first_round(shelf, presets.PRESETS[preset], seed) for seed in range(min(TEMPLATES, games))]
         calls = await shelf.copies(templates, games)
         for template in templates:
             redis.execute("DEL", *keys_of(template.game_id))

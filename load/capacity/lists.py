@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any, Final
 
 from engine.game import Lobby
+from engine.melding.presets import PRESETS
 from engine.melding.ruleset import Preset
 from load.bench.figures import quantiles
 from load.bench.measured_servers import cpu_seconds_of
@@ -18,7 +19,6 @@ from load.calls import opened
 from load.capacity.measuring import (
     Step,
     chosen,
-    lasting,
     redis_cpu_seconds,
     running_servers,
 )
@@ -86,7 +86,7 @@ class _Games:
     async def fill(self, size: int, step: Step) -> None:
         """Adds games up to a number."""
         self._now_ms = await self._store.now_ms()
-        recorded = next(rounds(1, lasting(Preset.SABRA), self._now_ms))
+        recorded = next(rounds(1, PRESETS[Preset.SABRA], self._now_ms))
         lobby = next(game for game, _ in reversed(recorded.before) if isinstance(game.phase, Lobby))
         playing = recorded.games[len(recorded.games) // 2]
         started = self._count

@@ -7,8 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from engine.melding.presets import PRESETS
-from engine.melding.ruleset import Preset, Ruleset, with_options
+from engine.melding.ruleset import Ruleset
 from load.bench.measured_servers import MeasuredServer, ready, serving
 from load.bench.play import Shelf, Template
 from load.corpus.recorded_turns import rounds
@@ -29,12 +28,6 @@ SETTINGS: Final = {
     "RUMMIKUB_MAX_STREAMS": "1000",
 }
 """All callers come from one address here."""
-TURN_SECONDS: Final = 86_400
-
-
-def lasting(preset: Preset) -> Ruleset:
-    """Returns a preset with a clock that does not expire during a measurement."""
-    return with_options(PRESETS[preset], {"turn_time_limit_seconds": TURN_SECONDS})
 
 
 @asynccontextmanager

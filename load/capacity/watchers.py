@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import grpc.aio
 
+from engine.melding.presets import PRESETS
 from engine.melding.ruleset import Preset
 from load.bench.figures import quantiles
 from load.bench.measured_servers import MeasuredServer, cpu_seconds_of
@@ -19,7 +20,6 @@ from load.capacity.measuring import (
     Stopwatch,
     chosen,
     first_round,
-    lasting,
     redis_cpu_seconds,
     resident_bytes,
     running_servers,
@@ -275,7 +275,7 @@ async def _measure_calls(cold_games: int, validations: int) -> dict[str, float]:
         [main] = await stack.enter_async_context(opened(server.main, 1))
         [validation] = await stack.enter_async_context(opened(server.validation, 1))
         pid = server.processes[0]
-        templates = [await first_round(shelf, lasting(Preset.SABRA), seed) for seed in range(10)]
+        templates = [await first_round(shelf, PRESETS[Preset.SABRA], seed) for seed in range(10)]
         playing = Server(pid, main)
         remembered = await shelf.copies(templates, 10)
         await playing.send(PLAY_TURN, [game[:5] for game in remembered])

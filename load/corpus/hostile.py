@@ -262,7 +262,7 @@ UNMELDED: Final = ("initial meld", "same turn")
 @lru_cache
 def ruleset_of(sort: str) -> Ruleset:
     """Returns the rules of a kind. Raises ValueError if no game can have them."""
-    ruleset = with_options(SABRA, {"turn_time_limit_seconds": 0, **SORTS[sort]})
+    ruleset = with_options(SABRA, SORTS[sort])
     if problems(ruleset):
         raise ValueError(f"{sort}: {problems(ruleset)}")
     return ruleset

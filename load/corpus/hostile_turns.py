@@ -193,7 +193,7 @@ SORTS: Final[Mapping[str, Sort]] = {
 def _ruleset(sort: Sort, rng: random.Random) -> Ruleset:
     while True:
         drawn = {option: rng.choice(values) for option, values in sort.drawn.items()}
-        ruleset = with_options(SABRA, {"turn_time_limit_seconds": 0, **sort.fixed, **drawn})
+        ruleset = with_options(SABRA, {**sort.fixed, **drawn})
         if not problems(ruleset):
             return ruleset
 

@@ -101,8 +101,8 @@ class Recorded:
 
 
 def rules(jokers: int) -> Ruleset:
-    """Returns the default rules with a number of jokers and without a clock."""
-    return with_options(SABRA, {"geometry_jokers": jokers, "turn_time_limit_seconds": 0})
+    """Returns the default rules with a number of jokers."""
+    return with_options(SABRA, {"geometry_jokers": jokers})
 
 
 def read(path: Path = MIDGAME) -> tuple[Recorded, ...]:

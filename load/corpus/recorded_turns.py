@@ -14,6 +14,7 @@ from engine.events import Event
 from engine.game import Finished, Game, Playing
 from engine.melding.actions import DrawTile, Pass, PlayTiles, TurnAction
 from engine.melding.ruleset import Ruleset
+from engine.room_settings import RoomSettings
 from engine.seats import HOST
 from engine.turns import Applied, apply, create
 from load.messages import melds_to_send
@@ -63,10 +64,14 @@ class RecordedRound:
     turns: tuple[ReplayTurn, ...]
 
 
+LASTING: Final = RoomSettings(turn_time_limit_seconds=86_400)
+"""With a clock, as in most games; it never expires during a measurement."""
+
+
 def rounds(seed: int, ruleset: Ruleset, now_ms: int, players: int = 4) -> Iterator[RecordedRound]:
     """Yields the rounds of a game."""
     rng = random.Random(seed)
-    created = create(ruleset)
+    created = create(ruleset, LASTING)
     before = [(created.game, created.events)]
 
     def change(action: TurnAction | Join | StartGame | StartNextRound) -> None:

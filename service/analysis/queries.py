@@ -226,7 +226,7 @@ def turn_action(view: GameView, suggestion: Suggestion) -> TurnAction | None:
 
 def _check_tier(tier: HintTier, view: GameView) -> None:
     """Raises HintNotAllowed if the seat of a view may not request a tier (hints)."""
-    option = view.ruleset.hints
+    option = view.settings.hints
     allowed = option
     if option is Hints.AGAINST_BOTS:
         others = [player for player in view.players if player.seat != view.seat]

@@ -82,7 +82,9 @@ class GameCreation:
                     await self._changes.check_cost(command, basis, decision)
                     return await self._changes.commit(command, answer, basis, decision)
                 with command.creating(game_id):
-                    new = await self._prepare(game_id, Game(command.plan.ruleset), command.plan, loaded.now_ms)
+                    new = await self._prepare(
+                        game_id, Game(command.plan.ruleset, command.plan.settings), command.plan, loaded.now_ms
+                    )
                     return await self._changes.commit(command, answer, new, command.create(new))
         raise StaleState(revision)
 
@@ -117,7 +119,8 @@ class GameCreation:
             return
         applied = create_rematch(record.game)
         listing, operator = record.listing, record.operator_data
-        plan = GamePlan(record.game.ruleset, listing.visibility, listing.labels, listing.key, operator.labels)
+        game = record.game
+        plan = GamePlan(game.ruleset, game.settings, listing.visibility, listing.labels, listing.key, operator.labels)
         basis = await self._prepare(game_id, applied.game, plan, loaded.now_ms)
         new = replace(
             basis.record, operator_data=replace(basis.record.operator_data, player_refs=_refs_at_creation(operator))

@@ -98,7 +98,7 @@ class Games:
         record, _ = self._record_for(loaded, caller)
         if not record.has_record:
             raise GameNotOver
-        if record.game.ruleset.racks_shown is RacksShown.HIDDEN:
+        if record.game.settings.racks_shown is RacksShown.HIDDEN:
             raise RecordHidden
         return await exported(history, record, runner)
 

@@ -55,7 +55,7 @@ class QuickPlay:
         """Yields the ids of games to try: the one that this request had before, the open ones, new ones."""
         if command.request.key and (assigned := await self._store.names.find(_request_name(command))):
             yield assigned
-        match = match_key(command.plan.ruleset, command.plan.labels, command.plan.key)
+        match = match_key(command.plan.ruleset, command.plan.settings, command.plan.labels, command.plan.key)
         for record in await self._store.lists.oldest_open(match, OPEN_GAMES):
             yield record.game_id
         meeting = ""

@@ -319,7 +319,7 @@ class Feed:
         if self._head is None:
             self._recent.clear()
             self._head = record.game.revision, record.etag
-        if record.game.ruleset.draft_visibility is DraftVisibility.EVERYONE and not self._follows_drafts:
+        if record.game.settings.draft_visibility is DraftVisibility.EVERYONE and not self._follows_drafts:
             self._follows_drafts = True
             self._tasks.append(_in_background(self._follow_drafts()))
 

@@ -74,7 +74,7 @@ class Position:
             viewer=part_in(record, caller),
             content=content,
             loaded=loaded,
-            spectators=record.game.ruleset.spectators,
+            spectators=record.game.settings.spectators,
             has_started=record.game.round is not None,
             turn_revision=loaded.turn_revision,
             draft_number=loaded.draft_number,

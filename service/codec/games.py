@@ -10,10 +10,10 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from engine.events import GameCreated
 from engine.game import Aborted, Finished, Lobby, Phase, Playing, RoundEnd, RoundOver, RoundResult, SeatResult
 from engine.identity_cache import identity_cache
 from engine.melding.views import RoundStartedView
+from engine.room_settings import RoomSettings
 from engine.seats import BotLevel, ReservedSeat, Turn
 from engine.tiles import Tile
 from engine.unions import Ruleset
@@ -149,13 +149,19 @@ def changed_game_bytes(sight: GameSnapshotView) -> bytes:
 def _lasting_bytes(sight: GameSnapshotView) -> bytes:
     """Returns the fields of a game that never change."""
     lasting = game_pb2.Game(visibility=_VISIBILITY_NUMBERS[sight.visibility], labels=dict(sight.labels))
-    return _ruleset_bytes(sight.view.ruleset) + lasting.SerializeToString()
+    return _ruleset_bytes(sight.view.ruleset) + _settings_bytes(sight.view.settings) + lasting.SerializeToString()
 
 
 @identity_cache(maxsize=1_024)
 def _ruleset_bytes(rules: Ruleset) -> bytes:
-    """Returns the fields `ruleset` and `settings` of a game."""
-    return game_pb2.Game(ruleset=encode_game_ruleset(rules), settings=encode_settings(rules)).SerializeToString()
+    """Returns the field `ruleset` of a game."""
+    return game_pb2.Game(ruleset=encode_game_ruleset(rules)).SerializeToString()
+
+
+@identity_cache(maxsize=1_024)
+def _settings_bytes(settings: RoomSettings) -> bytes:
+    """Returns the field `settings` of a game."""
+    return game_pb2.Game(settings=encode_settings(settings)).SerializeToString()
 
 
 def game_encoder(number: int) -> Callable[[GameSnapshotView], game_pb2.Game]:
@@ -230,7 +236,7 @@ def _uncached_fields(sight: GameSnapshotView) -> game_pb2.Game:
 def encode_summary(sight: GameSnapshotView) -> game_pb2.GameSummary:
     """Returns a game as an entry of a list."""
     view, rules = sight.view, sight.view.ruleset
-    limit, (ruleset, settings) = rules.turn_time_limit_seconds, encode_difference(rules)
+    limit, (ruleset, settings) = view.settings.turn_time_limit_seconds, encode_difference(rules, view.settings)
     return game_pb2.GameSummary(
         game_id=sight.game_id,
         state=_STATES[view.phase],
@@ -328,8 +334,6 @@ def _event(event: EventView) -> game_pb2.GameEvent:
     kind: type = type(event)
     message, member, parts = _event_parts(kind)
     encoded: Any = message(**{wire: encode(getattr(event, name)) for name, wire, encode in parts})
-    if isinstance(event, GameCreated):
-        encoded.settings.CopyFrom(encode_settings(event.ruleset))
     return game_pb2.GameEvent(**{member: encoded})
 
 
@@ -361,6 +365,7 @@ def _reserved(reserved: ReservedSeat) -> game_pb2.ReservedSeat:
 _EVENT_VIEWS: Final = frozenset(get_args(EventView))
 _EVENT_FIELDS: Final[dict[str, tuple[str, _Encoder]]] = {
     "ruleset": ("ruleset", encode_game_ruleset),
+    "settings": ("settings", encode_settings),
     "reserved": (
         "reserved_seats",
         lambda seats: [game_pb2.ReservedSeat(seat=one.seat, name=one.name) for one in seats],

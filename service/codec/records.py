@@ -15,7 +15,7 @@ from engine.seats import BotLevel, Rack
 from engine.tiles import JOKER, in_order
 from rummikub.v1 import game_pb2, record_pb2, score_pb2
 from service.codec.fields import invalid, player_name, river_index
-from service.codec.rulesets import encode_game_ruleset, encode_settings, game_ruleset
+from service.codec.rulesets import encode_game_ruleset, encode_settings, game_options
 from service.codec.tiles import encode_proposed_table, melds, tile_number, tile_numbers, tile_of, tiles_of
 from service.errors import FieldFault, InvalidRequest
 
@@ -78,7 +78,7 @@ def _record(message: record_pb2.GameRecord) -> Generator[None, None, GameRecord]
     for name, items, most in (*limits, ("players", message.players, _SEATS_MAX)):
         if len(items) > most:
             raise invalid(f"record.{name}", f"expected at most {most} {name}")
-    rules = game_ruleset(message.ruleset, message.settings, "record.")
+    rules, settings = game_options(message.ruleset, message.settings, "record.")
     created_ms = _time(message.create_time, "record.create_time")
     moves, round_number = [], 0
     for place, move in enumerate(message.moves):
@@ -87,6 +87,7 @@ def _record(message: record_pb2.GameRecord) -> Generator[None, None, GameRecord]
         yield
     return GameRecord(
         ruleset=rules,
+        settings=settings,
         created_ms=created_ms,
         players=tuple(_player(player, f"record.players[{i}]") for i, player in enumerate(message.players)),
         moves=tuple(moves),
@@ -197,7 +198,7 @@ def encode_record(record: GameRecord) -> record_pb2.GameRecord:
     """Returns a record as a message."""
     return record_pb2.GameRecord(
         ruleset=encode_game_ruleset(record.ruleset),
-        settings=encode_settings(record.ruleset),
+        settings=encode_settings(record.settings),
         create_time=_encode_time(record.created_ms),
         players=(
             record_pb2.RecordedPlayer(

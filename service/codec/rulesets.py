@@ -10,9 +10,10 @@ from typing import Any, Final, TypeVar
 from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from engine.melding.presets import PRESETS, chosen_options
-from engine.melding.ruleset import OPTIONS, Preset, Ruleset, problems, with_options
-from engine.options import Option, OptionProblem
+from engine.melding.presets import GAME_OPTIONS, chosen, chosen_options, chosen_settings
+from engine.melding.ruleset import OPTIONS, Preset, Ruleset, problems
+from engine.options import Option, OptionProblem, option_problems
+from engine.room_settings import SETTINGS, RoomSettings
 from engine.violations import Reason
 from rummikub.v1 import room_settings_pb2, ruleset_pb2
 from service.codec.fields import invalid
@@ -35,35 +36,39 @@ def ruleset(message: ruleset_pb2.MeldingRuleset, prefix: str = "") -> Ruleset:
         message: The ruleset.
         prefix: The path of the message that has the field `ruleset`, with a dot at the end, or "".
     """
-    return _chosen_ruleset(message, room_settings_pb2.RoomSettings(), "ruleset", prefix)
+    return _chosen(message, room_settings_pb2.RoomSettings(), "ruleset", prefix)[0]
 
 
-def game_ruleset(message: ruleset_pb2.Ruleset, settings: room_settings_pb2.RoomSettings, prefix: str = "") -> Ruleset:
-    """Returns the ruleset of a game, with the settings of its room."""
+def game_options(
+    message: ruleset_pb2.Ruleset, settings: room_settings_pb2.RoomSettings, prefix: str = ""
+) -> tuple[Ruleset, RoomSettings]:
+    """Returns the ruleset of a game and the settings of its room. Unset ones have the values of its preset."""
     _check_known(message, f"{prefix}ruleset")
-    return _chosen_ruleset(message.melding, settings, "ruleset.melding", prefix)
+    return _chosen(message.melding, settings, "ruleset.melding", prefix)
 
 
-def quick_play_ruleset(message: ruleset_pb2.Ruleset, settings: room_settings_pb2.RoomSettings) -> Ruleset:
-    """Returns the ruleset of a game of strangers: if start_by and abort_by are unset, no host decides alone."""
+def quick_play_options(
+    message: ruleset_pb2.Ruleset, settings: room_settings_pb2.RoomSettings
+) -> tuple[Ruleset, RoomSettings]:
+    """Returns those of a game of strangers: if start_by and abort_by are unset, no host decides alone."""
     among_strangers = room_settings_pb2.RoomSettings()
     among_strangers.MergeFrom(_STRANGERS)
     among_strangers.MergeFrom(settings)
-    return game_ruleset(message, among_strangers)
+    return game_options(message, among_strangers)
 
 
-def _chosen_ruleset(
+def _chosen(
     message: ruleset_pb2.MeldingRuleset, settings: room_settings_pb2.RoomSettings, field: str, prefix: str
-) -> Ruleset:
+) -> tuple[Ruleset, RoomSettings]:
     data, room = (sent.SerializeToString(deterministic=True) for sent in (message, settings))
     try:
-        return _ruleset(data, room, field)
+        return _options(data, room, field)
     except InvalidRequest as error:
         raise InvalidRequest(*(replace(fault, field=prefix + fault.field) for fault in error.fields)) from None
 
 
 @lru_cache(maxsize=256)
-def _ruleset(data: bytes, room: bytes, field: str) -> Ruleset:
+def _options(data: bytes, room: bytes, field: str) -> tuple[Ruleset, RoomSettings]:
     message, settings = ruleset_pb2.MeldingRuleset.FromString(data), room_settings_pb2.RoomSettings.FromString(room)
     _check_known(message, field)
     for stage, options in message.ListFields():
@@ -73,14 +78,10 @@ def _ruleset(data: bytes, room: bytes, field: str) -> Ruleset:
     preset = Preset.SABRA
     if message.preset != ruleset_pb2.PRESET_UNSPECIFIED:
         preset = _option_value(Preset, f"{field}.preset", message.preset)
-    chosen = {
-        row.name: value
-        for row in OPTIONS.values()
-        if (value := _chosen(row, message if row.stage else settings, _place(row, field))) is not None
-    }
-    rules = with_options(PRESETS[preset], {"preset": preset, **chosen})
-    _check_problems(rules, field)
-    return rules
+    sent = ((row, _value(row, message if row.stage else settings, _place(row, field))) for row in GAME_OPTIONS.values())
+    rules, room_settings = chosen(preset, {row.name: value for row, value in sent if value is not None})
+    _check_problems((*problems(rules), *option_problems(room_settings)), field)
+    return rules, room_settings
 
 
 def _check_known(sent: Message, field: str) -> None:
@@ -101,7 +102,7 @@ def _part(row: Option, message: Message) -> Any:  # noqa: ANN401 - each stage of
     return reduce(getattr, row.path[:-1], message)
 
 
-def _chosen(row: Option, message: Message, place: str) -> object:
+def _value(row: Option, message: Message, place: str) -> object:
     """Returns the value of an option; None if it is not set."""
     sent, name = _part(row, message), row.path[-1]
     if isinstance(row.default, Enum):
@@ -134,11 +135,11 @@ def _prefix(enum: type[Enum]) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", enum.__name__).upper() + "_"
 
 
-def _check_problems(rules: Ruleset, field: str) -> None:
+def _check_problems(found: Iterable[OptionProblem], field: str) -> None:
     """Raises InvalidRequest with a field violation for each option of each problem."""
     faults = [
-        FieldFault(_place(OPTIONS[option], field), _problem_text(problem), problem.reason.name)
-        for problem in problems(rules)
+        FieldFault(_place(GAME_OPTIONS[option], field), _problem_text(problem), problem.reason.name)
+        for problem in found
         for option in problem.options
     ]
     if faults:
@@ -156,7 +157,7 @@ def _problem_text(problem: OptionProblem) -> str:
 
 
 def _range_text(problem: OptionProblem) -> str:
-    numbers = OPTIONS[problem.options[0]].values
+    numbers = GAME_OPTIONS[problem.options[0]].values
     expected = f"{numbers[0]} to {numbers[-1]}" if isinstance(numbers, range) else " or ".join(map(str, numbers))
     return f"{problem.value} is out of range: expected {expected}"
 
@@ -184,33 +185,35 @@ def encode_game_ruleset(rules: Ruleset) -> ruleset_pb2.Ruleset:
 
 
 @lru_cache(maxsize=256)
-def encode_settings(rules: Ruleset) -> room_settings_pb2.RoomSettings:
+def encode_settings(settings: RoomSettings) -> room_settings_pb2.RoomSettings:
     """Returns the settings of a room, all of them set."""
-    return _encoded_settings(rules, OPTIONS)
+    return _encoded_settings(settings, SETTINGS)
 
 
 @lru_cache(maxsize=256)
-def encode_difference(rules: Ruleset) -> tuple[ruleset_pb2.Ruleset, room_settings_pb2.RoomSettings]:
+def encode_difference(
+    rules: Ruleset, settings: RoomSettings
+) -> tuple[ruleset_pb2.Ruleset, room_settings_pb2.RoomSettings]:
     """Returns ruleset and settings with the preset and the options that differ from those that follow from it."""
-    chosen = chosen_options(rules)
-    return ruleset_pb2.Ruleset(melding=_encoded_ruleset(rules, chosen)), _encoded_settings(rules, chosen)
+    melding = _encoded_ruleset(rules, chosen_options(rules))
+    return ruleset_pb2.Ruleset(melding=melding), _encoded_settings(settings, chosen_settings(rules.preset, settings))
 
 
-def _encoded_ruleset(rules: Ruleset, options: Iterable[str]) -> ruleset_pb2.MeldingRuleset:
+def _encoded_ruleset(rules: Ruleset, names: Iterable[str]) -> ruleset_pb2.MeldingRuleset:
     message = ruleset_pb2.MeldingRuleset(preset=ruleset_pb2.Preset.Value(_prefix(Preset) + rules.preset.name))
-    _set_options(message, rules, (row for option in options if (row := OPTIONS[option]).stage))
+    _set_options(message, rules, names)
     return message
 
 
-def _encoded_settings(rules: Ruleset, options: Iterable[str]) -> room_settings_pb2.RoomSettings:
+def _encoded_settings(settings: RoomSettings, names: Iterable[str]) -> room_settings_pb2.RoomSettings:
     message = room_settings_pb2.RoomSettings()
-    _set_options(message, rules, (row for option in options if not (row := OPTIONS[option]).stage))
+    _set_options(message, settings, names)
     return message
 
 
-def _set_options(message: Message, rules: Ruleset, rows: Iterable[Option]) -> None:
-    for row in rows:
-        part, name, value = _part(row, message), row.path[-1], getattr(rules, row.name)
+def _set_options(message: Message, options: Ruleset | RoomSettings, names: Iterable[str]) -> None:
+    for row in map(GAME_OPTIONS.__getitem__, names):
+        part, name, value = _part(row, message), row.path[-1], getattr(options, row.name)
         if row.is_duration:
             getattr(part, name).FromSeconds(value)
         elif isinstance(value, Enum):

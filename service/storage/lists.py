@@ -7,10 +7,11 @@ from functools import lru_cache
 from typing import Final
 
 from engine.events import Event, PlayerKicked
+from engine.room_settings import RoomSettings
 from engine.turns.lobby import LOBBY_CHANGES_MAX
 from engine.unions import Ruleset
 from service.model.record import GameState, Listing, Record, Visibility
-from service.storage.stored_values import dump, write_ruleset
+from service.storage.stored_values import dump, write_options
 
 _KINDS: Final = ("games", "public")
 
@@ -73,10 +74,12 @@ def game_of_member(member: str) -> str:
 
 def match_of(record: Record) -> str:
     """Returns a game's match key."""
-    return match_key(record.game.ruleset, record.listing.labels, record.listing.key)
+    return match_key(record.game.ruleset, record.game.settings, record.listing.labels, record.listing.key)
 
 
 @lru_cache(maxsize=256)
-def match_key(ruleset: Ruleset, labels: tuple[tuple[str, str], ...], key: str = "") -> str:
+def match_key(ruleset: Ruleset, settings: RoomSettings, labels: tuple[tuple[str, str], ...], key: str = "") -> str:
     """Returns what games have in common if players of quick play may meet in them; `key` is that of their creators."""
-    return hashlib.sha256(dump([write_ruleset(ruleset), labels, *([key] if key else ())])).hexdigest()[:32]
+    return hashlib.sha256(
+        dump([write_options(ruleset), write_options(settings), labels, *([key] if key else ())])
+    ).hexdigest()[:32]

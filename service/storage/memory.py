@@ -257,7 +257,7 @@ class MemoryDrafts(_Part):
         stored.draft_due[draft.seat] = due_ms
         stored.draft = encode_draft(draft)
         stored.drafts += 1
-        if record.game.ruleset.draft_visibility is DraftVisibility.EVERYONE:
+        if record.game.settings.draft_visibility is DraftVisibility.EVERYONE:
             self._notify(record.game_id)
         return stored.drafts
 

@@ -11,7 +11,7 @@ would take twice as long.
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
-from functools import cache
+from functools import cache, partial
 from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Any, Final, Union, get_args, get_origin, get_type_hints
@@ -21,9 +21,10 @@ import orjson
 from engine.game import Game, RoundResult
 from engine.identity_cache import IdentityCache
 from engine.melding.melds import Meld
-from engine.melding.round import MeldingRound, ShownPlay
+from engine.melding.round import ShownPlay
+from engine.room_settings import RoomSettings
 from engine.tiles import Tile
-from engine.unions import Draft, Ruleset
+from engine.unions import Draft, Round, Ruleset
 from service.errors import StoredFormatUnknown
 from service.model.record import Listing, Record, SeatToken
 from service.storage.stored_values import (
@@ -31,18 +32,20 @@ from service.storage.stored_values import (
     LATEST_MS,
     dump,
     read_flag,
-    read_ruleset,
+    read_options,
     read_table,
     read_text,
     read_tile,
     read_tiles,
-    write_ruleset,
+    write_options,
     write_table,
     write_tiles,
 )
 
-NAMED: Final = frozenset({Record, Game, MeldingRound, ShownPlay, RoundResult, Draft})
+NAMED: Final = frozenset({Record, Game, ShownPlay, RoundResult, Draft})
 """Dataclasses that are stored with the names of their fields."""
+ROUNDS: Final[tuple[Any, ...]] = get_args(Round) or (Round,)
+"""The rounds of each family, which are stored with their type even while there is only one."""
 SHARED: Final[frozenset[Any]] = frozenset({RoundResult, Listing, tuple[SeatToken, ...]})
 """Types whose values stay the same objects over many changes. Their stored forms are cached."""
 CACHED: Final = 4_096
@@ -94,7 +97,8 @@ _FORMS: Final[dict[Any, Form]] = {
     Tile: _plain(read_tile),
     tuple[Tile, ...]: Form(write_tiles, read_tiles, "bytes({value}).hex()"),
     tuple[Meld, ...]: Form(write_table, read_table),
-    Ruleset: Form(write_ruleset, read_ruleset),
+    Ruleset: Form(write_options, partial(read_options, Ruleset)),
+    RoomSettings: Form(write_options, partial(read_options, RoomSettings)),
 }
 """Forms that do not follow from a type's structure."""
 
@@ -102,7 +106,7 @@ _FORMS: Final[dict[Any, Form]] = {
 @cache
 def form_of(kind: Any, name: str = "") -> Form:  # noqa: ANN401 - any type
     """Returns the stored form of a type; `name` is that of a field, which tells times and points from other numbers."""
-    form = _FORMS.get(kind) or _structural_form(kind, name)
+    form = _FORMS.get(kind) or (_tagged(ROUNDS) if kind is Round else _structural_form(kind, name))
     return _shared(form) if kind in SHARED else form
 
 

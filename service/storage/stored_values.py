@@ -12,24 +12,25 @@ from collections.abc import Iterator
 from dataclasses import fields
 from enum import Enum
 from functools import lru_cache
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 import orjson
 
 from engine.identity_cache import identity_cache
 from engine.melding.melds import Meld, MeldKind
 from engine.melding.ruleset import Ruleset
+from engine.room_settings import RoomSettings
 from engine.tiles import LAST_TILE, Tile
 from service.errors import StoredFormatUnknown
 
-FORMAT: Final = 4
-DEFAULTS: Final = Ruleset()
+FORMAT: Final = 5
 LARGEST: Final = 2**31 - 1
 """The largest stored number other than a time."""
 LATEST_MS: Final = 253_402_300_799_999
 """The end of the year 9999."""
 
 Json = dict[str, Any]
+_T = TypeVar("_T", Ruleset, RoomSettings)
 
 
 def dump(parts: object) -> bytes:
@@ -94,24 +95,23 @@ def read_tiles(text: str) -> tuple[Tile, ...]:
 
 
 @identity_cache(maxsize=1_024)
-def write_ruleset(ruleset: Ruleset) -> str:
-    """Returns the options that differ from the defaults.
+def write_options(chosen: Ruleset | RoomSettings) -> str:
+    """Returns the options of a ruleset, or the settings of a room, that differ from the defaults.
 
     Defaults never change, so a server that lacks a newer option can read rulesets that do not use it.
     """
-    values = {field.name: getattr(ruleset, field.name) for field in fields(ruleset)}
-    chosen = {name: value for name, value in values.items() if value != getattr(DEFAULTS, name)}
-    return json.dumps({name: value.name if isinstance(value, Enum) else value for name, value in chosen.items()})
+    defaults = type(chosen)()
+    values = ((field.name, getattr(chosen, field.name)) for field in fields(chosen))
+    differing = {name: value for name, value in values if value != getattr(defaults, name)}
+    return json.dumps({name: value.name if isinstance(value, Enum) else value for name, value in differing.items()})
 
 
 @lru_cache(maxsize=1024)
-def read_ruleset(text: str) -> Ruleset:
-    """Returns a ruleset. Raises an error for an option that this server does not know."""
-    stored: Json = json.loads(text)
-    values: Json = {}
-    for name, value in stored.items():
-        values[name] = _read_option(getattr(DEFAULTS, name), value)
-    return Ruleset(**values)
+def read_options(kind: type[_T], text: str) -> _T:
+    """Returns a ruleset, or settings. Raises an error for an option that this server does not know."""
+    defaults, stored = kind(), json.loads(text)
+    values: Json = {name: _read_option(getattr(defaults, name), value) for name, value in stored.items()}
+    return kind(**values)
 
 
 def _read_option(default: object, stored: Any) -> object:  # noqa: ANN401 - any JSON value

@@ -29,12 +29,14 @@ from engine.melding.drafts import Draft
 from engine.melding.events import RoundStarted
 from engine.melding.melds import Meld, MeldKind, ProposedMeld, read_meld
 from engine.melding.play import Play
-from engine.melding.presets import PRESETS
+from engine.melding.presets import chosen
 from engine.melding.round import Choosing, Drawn, Open
-from engine.melding.ruleset import Preset, Ruleset, problems, with_options
+from engine.melding.ruleset import SABRA, Preset, Ruleset, problems
 from engine.melding.scoring import Standing, score_round
 from engine.melding.turns import arrange
 from engine.notation import format_tile, parse_tile
+from engine.options import option_problems
+from engine.room_settings import DEFAULTS, SETTINGS, RoomSettings
 from engine.seats import Player, Rack, Turn
 from engine.sight import is_open_to_spectators, see
 from engine.tiles import COLORS, JOKER, Tile, in_order, naturals, without
@@ -55,6 +57,7 @@ from support.conformance_cases import (
 )
 from support.conformance_cases import table_text as text_of
 from support.plays import judged
+from support.rooms import Room, Rules, parts
 
 START_MS = 1_000_000
 STATES = {Lobby: "LOBBY", Playing: "PLAYING", RoundOver: "ROUND_OVER", Finished: "FINISHED", Aborted: "ABORTED"}
@@ -65,14 +68,18 @@ Found = TypeVar("Found")
 
 
 def ruleset_of(options: Options) -> Ruleset:
+    return room_of(options).ruleset
+
+
+def room_of(options: Options) -> Room:
     values = {option: _value_of(option, value) for option, value in options.items()}
     preset = values.pop("preset", Preset.SABRA)
     assert isinstance(preset, Preset)
-    return with_options(PRESETS[preset], {"preset": preset, **values})
+    return Room(*chosen(preset, values))
 
 
 def _value_of(option: str, value: str | int) -> Enum | int:
-    default = getattr(Ruleset(), option)
+    default = getattr(DEFAULTS if option in SETTINGS else SABRA, option)
     return type(default)[str(value)] if isinstance(default, Enum) else int(value) if value is not True else True
 
 
@@ -95,8 +102,9 @@ def table_of(melds: Iterable[MeldText], ruleset: Ruleset) -> tuple[Meld, ...]:
     return tuple(reading for reading in readings if isinstance(reading, Meld))
 
 
-def answer(question: Question, ruleset: Ruleset) -> "Faces | GameSeen | dict[str, object]":
+def answer(question: Question, rules: Rules) -> "Faces | GameSeen | dict[str, object]":
     """Returns the answer to a contrast's question."""
+    ruleset, _ = parts(rules)
     match question:
         case MeldText():
             reading = read_meld(proposed(question), ruleset)
@@ -106,9 +114,9 @@ def answer(question: Question, ruleset: Ruleset) -> "Faces | GameSeen | dict[str
         case RoundQuestion():
             return _score(question, ruleset)
         case Creation():
-            return creation_problems(ruleset)
+            return creation_problems(rules)
         case LittleGame():
-            return play(question, ruleset)
+            return play(question, rules)
 
 
 def play_of(question: TurnQuestion, ruleset: Ruleset) -> Play:
@@ -141,9 +149,11 @@ def _score(question: RoundQuestion, ruleset: Ruleset) -> dict[str, object]:
     return {"winners": list(result.winners), "points": [seat.points for seat in result.seats]}
 
 
-def creation_problems(ruleset: Ruleset) -> Faces:
+def creation_problems(rules: Rules) -> Faces:
     """Returns the problems that prevent creating a game, as texts."""
-    return tuple(" ".join((problem.reason.name, *problem.options)) for problem in problems(ruleset))
+    ruleset, settings = parts(rules)
+    found = (*problems(ruleset), *option_problems(settings))
+    return tuple(" ".join((problem.reason.name, *problem.options)) for problem in found)
 
 
 # Games
@@ -262,9 +272,9 @@ def _dealt(seen: GameSeen) -> RoundStarted:
     return seen.dealt
 
 
-def play(question: LittleGame, ruleset: Ruleset) -> GameSeen:
+def play(question: LittleGame, rules: Rules) -> GameSeen:
     """Plays a short game."""
-    seen = GameSeen(_first(question, ruleset), START_MS, None)
+    seen = GameSeen(_first(question, rules), START_MS, None)
     shuffles = iter(question.shuffles)
     draft: Draft | None = None
     for act in question.actions:
@@ -307,24 +317,26 @@ def _due_ms(game: Game) -> int:
     return at_ms
 
 
-def _first(question: LittleGame, ruleset: Ruleset) -> Game:
+def _first(question: LittleGame, rules: Rules) -> Game:
+    ruleset, settings = parts(rules)
     if question.position is None:
-        game = create(ruleset).game
+        game = create(ruleset, settings).game
         for seat in range(1, question.players + 1):
             joined = apply(game, Join(f"player {seat}", is_host=seat == 1), START_MS)
             assert isinstance(joined, Applied)
             game = joined.game
         return game
-    round_ = round_of(question, ruleset, START_MS)
-    return Game(ruleset, 1, tuple(Player(rack.seat, f"player {rack.seat}") for rack in round_.racks), Playing(round_))
+    round_ = round_of(question, ruleset, settings, START_MS)
+    players = tuple(Player(rack.seat, f"player {rack.seat}") for rack in round_.racks)
+    return Game(ruleset, settings, 1, players, Playing(round_))
 
 
-def round_of(question: LittleGame, ruleset: Ruleset, now_ms: int) -> Round:
+def round_of(question: LittleGame, ruleset: Ruleset, settings: RoomSettings, now_ms: int) -> Round:
     """Returns the round of a game's position, at the beginning of a turn."""
     position = question.position
     assert position
     racks = tuple(Rack(rack.seat, in_order(tiles_of(rack.rack)), rack.has_melded) for rack in position.racks)
-    limit = ruleset.turn_time_limit_seconds
+    limit = settings.turn_time_limit_seconds
     return Round(
         number=1,
         order=turn_order(tuple(rack.seat for rack in racks), 1, ruleset.turn_direction),

@@ -92,8 +92,8 @@ async def put(service: Service, options: Options, round_: Round) -> GameAtHand:
     players = tuple(Player(rack.seat, f"player {rack.seat}") for rack in round_.racks)
     at_hand.tokens |= {player.seat: str(player.seat) * 43 for player in players}
     tokens = tuple(SeatToken(player.seat, digest(at_hand.tokens[player.seat])) for player in players)
-    game = Game(decoded(options), 1, players, Playing(round_))
-    change = encode_change(1, service.clock(), bytes(16), (GameCreated(game.ruleset),))
+    game = Game(*decoded(options), 1, players, Playing(round_))
+    change = encode_change(1, service.clock(), bytes(16), (GameCreated(game.ruleset, game.settings),))
     record = Record(at_hand.game_id, game, lineage(NO_ETAG, change), tokens, service.clock(), service.clock())
     await service.store.games.commit(Commit(NO_ETAG, record, change))
     at_hand.etags[1] = encode_etag(1, record.etag)
@@ -397,8 +397,7 @@ async def play(service: Service, question: LittleGame, options: Options) -> Game
 async def _first(service: Service, question: LittleGame, options: Options) -> GameAtHand:
     if question.position is None:
         return await service.client.new_game(question.players, start=False, **creation_of(options))
-    ruleset = decoded(options)
-    return await put(service, options, round_of(question, ruleset, service.clock()))
+    return await put(service, options, round_of(question, *decoded(options), service.clock()))
 
 
 def _reasons(error: grpc.aio.AioRpcError) -> Faces:

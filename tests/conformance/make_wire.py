@@ -16,6 +16,7 @@ from google.rpc import error_details_pb2, status_pb2
 from grpc import StatusCode
 
 from conformance.grpc_answers import score_request, turn_request
+from engine.room_settings import SETTINGS
 from rummikub.v1 import validation_service_pb2 as vs
 from rummikub.v1 import violation_pb2
 from service.codec.turn_validator import Validator
@@ -33,7 +34,7 @@ from support.conformance_cases import (
     TurnQuestion,
     load,
 )
-from support.conformance_messages import SETTINGS, ruleset_of, table_of, tiles_of
+from support.conformance_messages import ruleset_of, table_of, tiles_of
 
 PATH: Final = Path(__file__).with_name("wire.json")
 FORMAT: Final = "rummikub-wire/1"
@@ -53,7 +54,7 @@ def requests() -> Iterator[tuple[str, str, Message]]:
         racks = [vs.RackToScore(seat=rack.seat, rack=tiles_of(rack.rack)) for rack in round_.racks]
         yield round_.id, "ScoreRound", vs.ScoreRoundRequest(ruleset=ruleset_of(round_.ruleset), racks=racks)
     for creation in suite.creations:
-        if not SETTINGS & set(creation.ruleset):
+        if not SETTINGS.keys() & creation.ruleset.keys():
             yield creation.id, *request_of(Creation(), creation.ruleset)
     for contrast in suite.contrasts:
         if not isinstance(contrast.question, LittleGame) and contrast.option not in SETTINGS:

@@ -7,7 +7,8 @@ import pytest
 
 from conformance.engine_answers import answer, ruleset_of
 from engine.melding.analysis import NEEDS_ANALYSIS
-from engine.melding.ruleset import OPTIONS, Preset, Ruleset, problems
+from engine.melding.presets import GAME_OPTIONS
+from engine.melding.ruleset import Preset, Ruleset, problems
 from engine.options import text_of
 from engine.violations import Reason
 from support.cases import each_of
@@ -32,11 +33,11 @@ PRESET = "preset"
 
 VALUES = {
     PRESET: tuple(preset.name for preset in Preset),
-    **{option: tuple(map(text_of, row.values)) for option, row in OPTIONS.items() if type(row.default) is not int},
+    **{option: tuple(map(text_of, row.values)) for option, row in GAME_OPTIONS.items() if type(row.default) is not int},
 }
 """The options that are enums or booleans, by name; the others are numbers."""
 
-NUMBERS = tuple(option for option in OPTIONS if option not in VALUES)
+NUMBERS = tuple(option for option in GAME_OPTIONS if option not in VALUES)
 
 OF_THE_SERVICE = {
     "hints": (
@@ -49,7 +50,7 @@ OF_THE_SERVICE = {
 OUTCOMES = {
     **{
         option: "a choice of the room"
-        for option, row in OPTIONS.items()
+        for option, row in GAME_OPTIONS.items()
         if not row.stage and option in VALUES and option not in OF_THE_SERVICE
     },
     "deal_order": "decides from which tiles the start is drawn for",
@@ -234,7 +235,7 @@ def test_two_numbers_lead_to_different_answers(option: str) -> None:
     different = [one for one in contrasts(option) if any(comes_out_differently(one, value) for value in one.answers)]
     numbers = {int(value) for contrast in different for value in contrast.answers}
     assert len(numbers) >= 2
-    assert numbers <= set(OPTIONS[option].values)
+    assert numbers <= set(GAME_OPTIONS[option].values)
 
 
 @each_of("option", NUMBERS)
@@ -242,7 +243,7 @@ def test_numbers_next_to_the_range_are_refused(option: str) -> None:
     answers = [(int(value), one.answers[value]) for one in contrasts(option, creations=True) for value in one.answers]
     refused = {number for number, answer in answers if f"OPTION_VALUE_INVALID {option}" in answer}
     allowed = {number for number, answer in answers if not answer}
-    numbers = set(OPTIONS[option].values)
+    numbers = set(GAME_OPTIONS[option].values)
     neighbors = {other for number in numbers for other in (number - 1, number + 1) if other >= 0} - numbers
     assert {min(numbers), max(numbers)} <= allowed <= numbers
     assert neighbors <= refused
@@ -260,11 +261,11 @@ def test_contrasts_are_of_options_and_values_that_exist() -> None:
         known = VALUES.get(contrast.option)
         assert known is None or set(contrast.answers) <= set(known), contrast.id
         assert contrast.id.split("/")[0] == contrast.option
-        assert contrast.option in {PRESET, *OPTIONS}
+        assert contrast.option in {PRESET, *GAME_OPTIONS}
         assert len(contrast.answers) >= 2, contrast.id
 
 
-@each_of("first, second", sorted({(row.name, need.option) for row in OPTIONS.values() for need in row.needs}))
+@each_of("first, second", sorted({(row.name, need.option) for row in GAME_OPTIONS.values() for need in row.needs}))
 def test_every_conflict_occurs_alone(first: str, second: str) -> None:
     assert (f"OPTIONS_CONFLICT {first} {second}",) in [case.expect for case in SUITE.creations]
 

@@ -10,6 +10,7 @@ from conformance.engine_answers import (
     play,
     play_of,
     proposed,
+    room_of,
     ruleset_of,
     table_of,
     tiles_of,
@@ -162,12 +163,12 @@ def test_start_draw(case: StartDrawCase) -> None:
 
 @each_of("case", SUITE.creations, name)
 def test_create(case: CreateCase) -> None:
-    assert creation_problems(ruleset_of(case.ruleset)) == case.expect
+    assert creation_problems(room_of(case.ruleset)) == case.expect
 
 
 @each_of("case", SUITE.games, name)
 def test_game(case: GameCase) -> None:
-    seen = play(case.game, ruleset_of(case.ruleset))
+    seen = play(case.game, room_of(case.ruleset))
     assert seen_as_stated(case.expect, seen.see) == {"refused": [], **case.expect}
 
 
@@ -177,7 +178,7 @@ ANSWERS = [(contrast, value) for contrast in SUITE.contrasts for value in contra
 @each_of("contrast, value", ANSWERS, lambda answer: f"{answer[0].id}={answer[1]}", by=lambda answer: answer[0].option)
 def test_contrast(contrast: Contrast, value: str) -> None:
     expected = contrast.answers[value]
-    seen = answer(contrast.question, ruleset_of(contrast.options(value)))
+    seen = answer(contrast.question, room_of(contrast.options(value)))
     if isinstance(seen, GameSeen):
         assert isinstance(expected, dict)
         assert seen_as_stated(expected, seen.see) == {"refused": [], **expected}

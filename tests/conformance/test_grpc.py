@@ -176,7 +176,7 @@ async def test_round_score(case: RoundScoreCase, service: Service) -> None:
 
 async def before_turn(service: Service, case: TurnCase) -> GameAtHand:
     """Returns a running game in which seat 1 can take the turn of a case; seat 2 and the pool hold the other tiles."""
-    play = validation_codec.play(turn_request(case, case.ruleset), decoded(case.ruleset))
+    play = validation_codec.play(turn_request(case, case.ruleset), decoded(case.ruleset)[0])
     on_table = [tile for meld in play.table_before for tile in meld.tiles]
     rules = play.ruleset
     tiles = tile_set(rules.geometry_colors, rules.geometry_copies, rules.geometry_jokers)
@@ -237,7 +237,7 @@ async def test_an_illegal_turn_in_a_game(case: TurnCase, service: Service) -> No
 @each_of("case", SUITE.time_outs, name)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_time_out(case: TimeOutCase, service: Service) -> None:
-    rules = decoded(case.ruleset)
+    rules, _ = decoded(case.ruleset)
     table = validation_codec.play(
         vs.ValidateTurnRequest(table_before=meld_pb2.Table(melds=table_of(case.table)), has_melded=True), rules
     ).table_before

@@ -12,9 +12,9 @@ from google.protobuf import message_factory
 from google.protobuf.json_format import MessageToDict, ParseDict
 
 from conformance.make_wire import FORMAT, PATH, error_as_json, request_of, text
+from engine.room_settings import SETTINGS
 from support.cases import each_of
 from support.conformance_cases import Contrast, LittleGame, MeldCase, TurnCase, load
-from support.conformance_messages import SETTINGS
 from support.harness import CONTRACT, Client, first_answer, memory_store, running_server
 
 pytestmark = pytest.mark.slow

@@ -18,6 +18,7 @@ from engine.events import (
 from engine.game import Finished, Game, Playing, RoundEnd, RoundOver, bots_to_act
 from engine.melding.actions import ClaimError, DrawTile, Pass
 from engine.melding.events import RoundStarted, TileDrawn, TilesPlayed
+from engine.melding.game import rules_of
 from engine.melding.ruleset import (
     SABRA,
     MatchEnd,
@@ -35,9 +36,10 @@ from engine.turns import Applied, apply, create
 from engine.violations import Reason
 from support.positions import NOW, do, game_at, is_a, lobby, only_reason, play
 from support.random_play import random_shuffle
+from support.rooms import Rules, room
 
-ONCE = replace(SABRA, absent_after_timeouts=1)
-RESIGNS = replace(ONCE, absent_action=AbsentAction.RESIGN)
+ONCE = room(SABRA, absent_after_timeouts=1)
+RESIGNS = room(ONCE, absent_action=AbsentAction.RESIGN)
 ROUNDS = replace(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=3)
 SHUFFLE = random_shuffle(SABRA, random.Random(1))
 POOL = " ".join(f"{color}{value}" for color in "KOB" for value in range(1, 14))
@@ -120,7 +122,7 @@ def test_a_vote_does_not_restart_the_count() -> None:
 
 
 def test_a_draft_that_is_played_in_time_out_is_an_action() -> None:
-    commits = replace(ONCE, initial_meld_threshold=0, turn_timeout_dirty=TurnTimeoutDirty.COMMIT_IF_VALID_ELSE_REVERT)
+    commits = room(ONCE, initial_meld_threshold=0, turn_timeout_dirty=TurnTimeoutDirty.COMMIT_IF_VALID_ELSE_REVERT)
     game = game_at(". / 1{R1 R2 R3 R9} 2{R2 R9} / {K1} / 1", commits)
     ended = late(game, play(1, "[R1 R2 R3]").table)
     assert [type(event) for event in ended.events[:2]] == [TurnTimedOut, TilesPlayed]
@@ -141,7 +143,7 @@ def test_a_player_is_absent_after_three_time_outs_in_a_row() -> None:
 
 @pytest.mark.parametrize("times", [0, 1, 2, 5])
 def test_the_number_of_time_outs_is_an_option_and_0_means_never(times: int) -> None:
-    game = game_at(TWO, replace(SABRA, absent_after_timeouts=times, penalty_tiles=1))
+    game = game_at(TWO, room(SABRA, absent_after_timeouts=times, penalty_tiles=1))
     for turn in range(1, 7):
         game = late(game).game
         game = act(game, DrawTile(2)).game if not game.player(1).stand_in else game
@@ -159,13 +161,13 @@ def test_the_number_of_time_outs_is_an_option_and_0_means_never(times: int) -> N
     ],
 )
 def test_the_bot_that_stands_in_has_the_level_of_the_option(action: AbsentAction, level: BotLevel) -> None:
-    ended = late(game_at(THREE, replace(ONCE, absent_action=action)))
+    ended = late(game_at(THREE, room(ONCE, absent_action=action)))
     assert ended.events[1] == PlayerAbsent(1, level)
     assert absent(ended.game) == {1: level}
 
 
 def test_off_counts_and_does_nothing() -> None:
-    game = late_by(game_at(THREE, replace(ONCE, absent_action=AbsentAction.OFF, penalty_tiles=1)), 6)
+    game = late_by(game_at(THREE, room(ONCE, absent_action=AbsentAction.OFF, penalty_tiles=1)), 6)
     assert (counts(game), absent(game)) == ([2, 2, 2], {})
 
 
@@ -205,7 +207,7 @@ def test_a_stand_in_is_to_act_in_the_seats_turns_and_votes() -> None:
 
 
 def test_a_stand_in_votes() -> None:
-    ruleset = replace(ONCE, turn_invalid_submission=TurnInvalidSubmission.PENALISE_ON_UNANIMOUS_CLAIM)
+    ruleset = room(ONCE, turn_invalid_submission=TurnInvalidSubmission.PENALISE_ON_UNANIMOUS_CLAIM)
     game = late(game_at(THREE, ruleset)).game
     shown = act(game, play(2, "[R2]")).game
     assert bots_to_act(shown) == (1,)
@@ -259,7 +261,8 @@ def test_a_refused_action_is_no_return() -> None:
 
 def test_an_illegal_play_with_consequences_is_a_return() -> None:
     game = absent_with_the_turn()
-    penalizing = replace(game, ruleset=replace(ONCE, turn_invalid_submission=TurnInvalidSubmission.PENALISE))
+    rules = replace(rules_of(game), turn_invalid_submission=TurnInvalidSubmission.PENALISE)
+    penalizing = replace(game, ruleset=rules)
     penalized = act(penalizing, play(1, "[R1]"))
     assert penalized.violations
     assert penalized.events[0] == PlayerReturned(1)
@@ -304,7 +307,7 @@ def test_bots_do_not_play_on_alone_for_absent_people() -> None:
 
 
 def test_the_totals_of_finished_rounds_say_who_wins_an_abandoned_game() -> None:
-    over = do(game_at("[R3 R4 R5] / 1*{R6} 2{R9} 3{K9} / {K1} / 1", replace(ROUNDS, absent_after_timeouts=1)), GOES_OUT)
+    over = do(game_at("[R3 R4 R5] / 1*{R6} 2{R9} 3{K9} / {K1} / 1", room(ROUNDS, absent_after_timeouts=1)), GOES_OUT)
     assert isinstance(over.game.phase, RoundOver)
     game = late_by(act(over.game, StartNextRound(2, SHUFFLE)).game, 2)
     ended = late(game)
@@ -330,7 +333,7 @@ def test_the_last_player_left_wins_although_absent() -> None:
 
 def test_the_last_team_left_wins_although_absent() -> None:
     position = ". / 1{R1 R9} 2{R2 R9} 3{R3 R9} 4{R4 R9} / {K1 K2 K3 K4 K5 K6 K7 K8 K9} / 1"
-    game = game_at(position, replace(ONCE, teams=Teams.PAIRS, players_min=4, players_max=4))
+    game = game_at(position, room(ONCE, teams=Teams.PAIRS, players_min=4, players_max=4))
     game = late_by(game, 1)
     game = act(game, Resign(2)).game
     game = late(game).game
@@ -339,7 +342,7 @@ def test_the_last_team_left_wins_although_absent() -> None:
     assert ended.events[-1] == GameEnded((1, 3))
 
 
-def round_over(ruleset: Ruleset = ROUNDS) -> Game:
+def round_over(ruleset: Rules = ROUNDS) -> Game:
     """Returns a game of several rounds after the first."""
     return do(game_at("[R3 R4 R5] / 1*{R6} 2{R9} 3{K9} / {K1} / 1", ruleset), GOES_OUT).game
 
@@ -375,7 +378,7 @@ def test_the_next_round_is_due_after_the_pause() -> None:
 
 
 def test_a_pause_of_0_seconds_ends_only_by_a_player() -> None:
-    game = round_over(replace(ROUNDS, round_pause_seconds=0))
+    game = round_over(room(ROUNDS, round_pause_seconds=0))
     assert is_a(game.phase, RoundOver).next_round_ms is None
     assert due_ms(game) is None
     assert not is_due(game, NOW + 10**9)
@@ -402,6 +405,6 @@ def test_the_last_round_is_followed_by_no_pause() -> None:
 
 
 def test_a_turn_without_a_limit_is_never_due() -> None:
-    game = game_at(TWO, replace(SABRA, turn_time_limit_seconds=0))
+    game = game_at(TWO, room(SABRA, turn_time_limit_seconds=0))
     assert due_ms(game) is None
     assert not is_due(game, NOW + 10**9)

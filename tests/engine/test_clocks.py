@@ -12,7 +12,6 @@ from engine.melding.actions import DrawTile, LayOnRiver, Pass
 from engine.melding.ruleset import (
     SABRA,
     MatchEnd,
-    Ruleset,
     TurnDraw,
     TurnInvalidSubmission,
 )
@@ -21,18 +20,19 @@ from engine.timers import SHORTEST_LOOK_MS, due_ms, earliest_due_ms
 from engine.turns import Applied
 from support.positions import NAMES, NOW, do, is_a, lobby, play
 from support.random_play import random_shuffle
+from support.rooms import Rules, room
 
-CLOCKS = replace(SABRA, turn_time_limit_seconds=0, clock_total_seconds=60)
-FISCHER = replace(CLOCKS, clock_increment_seconds=10)
-EACH_TURN = replace(CLOCKS, clock_flag=ClockFlag.TIME_OUT_EACH_TURN)
-BOTH = replace(FISCHER, turn_time_limit_seconds=30)
-ROUNDS = replace(CLOCKS, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2)
+CLOCKS = room(SABRA, turn_time_limit_seconds=0, clock_total_seconds=60)
+FISCHER = room(CLOCKS, clock_increment_seconds=10)
+EACH_TURN = room(CLOCKS, clock_flag=ClockFlag.TIME_OUT_EACH_TURN)
+BOTH = room(FISCHER, turn_time_limit_seconds=30)
+ROUNDS = room(CLOCKS, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2)
 SHUFFLE = random_shuffle(SABRA, random.Random(3))
 FIRST, SECOND = 1, 2
 """The seats in turn order: the shuffle lets seat 1 start."""
 
 
-def started(ruleset: Ruleset, players: int = 2) -> Game:
+def started(ruleset: Rules, players: int = 2) -> Game:
     game = do(lobby(*NAMES[:players], ruleset=ruleset), StartGame(1, SHUFFLE)).game
     round_ = round_of(game)
     at_first = replace(round_, order=tuple(range(1, players + 1)), turn=replace(round_.turn, seat=FIRST))
@@ -51,7 +51,7 @@ def drawn(game: Game, seconds: float) -> Applied:
 
 def began_ms(game: Game) -> int:
     deadline, left = due_ms(game), game.player(round_of(game).turn.seat).time_left_ms
-    limit = game.ruleset.turn_time_limit_seconds * 1000
+    limit = game.settings.turn_time_limit_seconds * 1000
     assert deadline is not None
     assert left is not None
     return deadline - (min(limit, left) if limit else left)
@@ -92,7 +92,7 @@ def test_the_increment_is_added_after_each_turn() -> None:
 
 
 def test_a_bank_never_holds_more_than_14_days() -> None:
-    most = replace(CLOCKS, clock_total_seconds=1_209_600, clock_increment_seconds=86_400)
+    most = room(CLOCKS, clock_total_seconds=1_209_600, clock_increment_seconds=86_400)
     assert banks(drawn(started(most), 1).game) == [1_209_600_000, 1_209_600_000]
 
 
@@ -103,7 +103,7 @@ def test_the_shorter_of_limit_and_bank_is_the_deadline() -> None:
         game = drawn(drawn(game, 25).game, 0).game
     assert banks(game)[0] == 15_000
     assert due_ms(game) == NOW + 3 * 25_000 + 15_000
-    short = replace(BOTH, clock_total_seconds=20)
+    short = room(BOTH, clock_total_seconds=20)
     assert due_ms(started(short)) == NOW + 20_000
 
 
@@ -133,7 +133,7 @@ def test_a_limit_that_ends_the_turn_first_is_no_flag() -> None:
 
 
 def test_a_flag_while_a_river_choice_is_pending_resigns_with_both_tiles() -> None:
-    game = started(replace(CLOCKS, turn_draw=TurnDraw.TWO_RIVER))
+    game = started(room(CLOCKS, turn_draw=TurnDraw.TWO_RIVER))
     offered = do(game, DrawTile(FIRST), NOW + 1).game
     assert banks(offered) == [60_000, 60_000]  # the turn goes on
     ended = late(offered)
@@ -152,22 +152,22 @@ def test_an_empty_bank_may_time_out_each_turn() -> None:
 
 
 def test_after_the_flag_a_turn_has_only_the_increment() -> None:
-    game = drawn(late(started(replace(EACH_TURN, clock_increment_seconds=10))).game, 1).game
+    game = drawn(late(started(room(EACH_TURN, clock_increment_seconds=10))).game, 1).game
     assert due_ms(game) == began_ms(game) + 10_000
 
 
 def test_turns_without_any_time_do_not_make_a_player_absent() -> None:
-    game = late(started(replace(EACH_TURN, absent_after_timeouts=2))).game
+    game = late(started(room(EACH_TURN, absent_after_timeouts=2))).game
     for _ in range(3):
         game = late(drawn(game, 1).game).game
     assert game.player(FIRST).timeouts_in_a_row == 1
-    with_increment = late(started(replace(EACH_TURN, clock_increment_seconds=1, absent_after_timeouts=2))).game
+    with_increment = late(started(room(EACH_TURN, clock_increment_seconds=1, absent_after_timeouts=2))).game
     ended = late(drawn(with_increment, 1).game)
     assert any(isinstance(event, PlayerAbsent) for event in ended.events)
 
 
 def test_a_flag_resigns_a_player_who_would_count_as_absent() -> None:
-    ended = late(started(replace(CLOCKS, absent_after_timeouts=1), players=3))
+    ended = late(started(room(CLOCKS, absent_after_timeouts=1), players=3))
     assert not any(isinstance(event, PlayerAbsent) for event in ended.events)
 
 
@@ -183,10 +183,10 @@ def test_a_resignation_in_the_players_own_turn_stops_the_clock() -> None:
 
 
 def test_a_penalty_and_the_end_of_a_choice_stop_the_clock() -> None:
-    penalizing = replace(CLOCKS, turn_invalid_submission=TurnInvalidSubmission.PENALISE)
+    penalizing = room(CLOCKS, turn_invalid_submission=TurnInvalidSubmission.PENALISE)
     penalized = do(started(penalizing), play(FIRST, "[R1]"), NOW + 2_000)
     assert banks(penalized.game) == [58_000, 60_000]
-    offered = do(started(replace(CLOCKS, turn_draw=TurnDraw.TWO_RIVER)), DrawTile(FIRST), NOW + 1_000).game
+    offered = do(started(room(CLOCKS, turn_draw=TurnDraw.TWO_RIVER)), DrawTile(FIRST), NOW + 1_000).game
     tile = is_a(offered.phase, Playing).round.step.tiles[0]  # type: ignore[union-attr]
     laid = do(offered, LayOnRiver(FIRST, tile), NOW + 3_000)
     assert banks(laid.game) == [57_000, 60_000]
@@ -237,14 +237,14 @@ def test_the_bank_of_a_player_who_has_resigned_does_not_count() -> None:
 def test_without_banks_a_game_is_due_at_the_deadline() -> None:
     assert earliest_due_ms(started(SABRA), NOW + 50_000) == NOW + 120_000
     assert earliest_due_ms(lobby("Ada", ruleset=CLOCKS), NOW) is None
-    assert earliest_due_ms(started(replace(SABRA, turn_time_limit_seconds=0)), NOW) is None
+    assert earliest_due_ms(started(room(SABRA, turn_time_limit_seconds=0)), NOW) is None
 
 
 @pytest.mark.unmeasured
 def test_no_turn_is_due_before_the_earliest_time() -> None:
     for seed in range(40):
         rng = random.Random(seed)
-        game, now = started(replace(EACH_TURN, clock_increment_seconds=rng.choice((0, 3)))), NOW
+        game, now = started(room(EACH_TURN, clock_increment_seconds=rng.choice((0, 3)))), NOW
         look = earliest_due_ms(game, now)
         for _ in range(30):
             at_ms = due_ms(game)

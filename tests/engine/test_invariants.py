@@ -39,7 +39,6 @@ from engine.melding.ruleset import (
     MatchEnd,
     PoolEmptyMode,
     Preset,
-    Ruleset,
     TurnDraw,
     TurnInvalidSubmission,
     TurnPlayAfterDraw,
@@ -50,6 +49,7 @@ from engine.seats import BotLevel
 from engine.tiles import JOKER
 from support.invariants import Invariants
 from support.random_play import players_of, random_changes
+from support.rooms import Rules, room
 
 pytestmark = pytest.mark.slow
 
@@ -61,18 +61,18 @@ SEVERAL = 2
 MOST_GAMES = 60
 """The number of games to search for them."""
 
-TIMED = replace(SABRA, turn_time_limit_seconds=30)
+TIMED = room(SABRA, turn_time_limit_seconds=30)
 MANY_JOKERS = replace(
     SABRA, geometry_jokers=8, initial_meld_threshold=50, pool_empty_mode=PoolEmptyMode.END_IMMEDIATELY
 )
-ROUNDS = replace(TIMED, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2)
-RIVER = replace(TIMED, turn_draw=TurnDraw.TWO_RIVER)
-UNTIL_PLAYABLE = replace(TIMED, turn_draw=TurnDraw.UNTIL_PLAYABLE)
-PLAYS_ON = replace(TIMED, turn_play_after_draw=TurnPlayAfterDraw.OTHER_TILES)
+ROUNDS = room(TIMED, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2)
+RIVER = room(TIMED, turn_draw=TurnDraw.TWO_RIVER)
+UNTIL_PLAYABLE = room(TIMED, turn_draw=TurnDraw.UNTIL_PLAYABLE)
+PLAYS_ON = room(TIMED, turn_play_after_draw=TurnPlayAfterDraw.OTHER_TILES)
 PENALISED = PRESETS[Preset.GUIDE_B]
-ABSENT = replace(ROUNDS, absent_after_timeouts=1)
-CLOCKED = replace(ROUNDS, clock_total_seconds=60, clock_increment_seconds=5)
-CLAIMED = replace(TIMED, turn_invalid_submission=TurnInvalidSubmission.PENALISE_ON_UNANIMOUS_CLAIM)
+ABSENT = room(ROUNDS, absent_after_timeouts=1)
+CLOCKED = room(ROUNDS, clock_total_seconds=60, clock_increment_seconds=5)
+CLAIMED = room(TIMED, turn_invalid_submission=TurnInvalidSubmission.PENALISE_ON_UNANIMOUS_CLAIM)
 
 
 def each(kind: type, corrupt: Callable[[Game, Any], Event]) -> Corruption:
@@ -164,24 +164,22 @@ def without(kind: type) -> Corruption:
     return lambda _, events: tuple(event for event in events if not isinstance(event, kind))
 
 
-CORRUPTIONS: dict[str, tuple[Ruleset, Corruption]] = {
-    **{
-        f"{kind.__name__} by another seat": (ruleset, by_another(kind))
-        for kind, ruleset in {
-            TileDrawn: SABRA,
-            TilesDrawn: UNTIL_PLAYABLE,
-            TilesOffered: RIVER,
-            RiverTileLaid: RIVER,
-            TurnEnded: PLAYS_ON,
-            TurnPassed: SABRA,
-            TurnTimedOut: TIMED,
-            TurnPenalised: PENALISED,
-            IllegalPlayShown: CLAIMED,
-            PlayerAbsent: ABSENT,
-            PlayerReturned: ABSENT,
-            ClockStopped: CLOCKED,
-        }.items()
-    },
+ACTORS: dict[type, Rules] = {
+    TileDrawn: SABRA,
+    TilesDrawn: UNTIL_PLAYABLE,
+    TilesOffered: RIVER,
+    RiverTileLaid: RIVER,
+    TurnEnded: PLAYS_ON,
+    TurnPassed: SABRA,
+    TurnTimedOut: TIMED,
+    TurnPenalised: PENALISED,
+    IllegalPlayShown: CLAIMED,
+    PlayerAbsent: ABSENT,
+    PlayerReturned: ABSENT,
+    ClockStopped: CLOCKED,
+}
+CORRUPTIONS: dict[str, tuple[Rules, Corruption]] = {
+    **{f"{kind.__name__} by another seat": (ruleset, by_another(kind)) for kind, ruleset in ACTORS.items()},
     "a vote on an own play": (
         CLAIMED,
         each(ErrorClaimed, lambda game, event: replace(event, seat=round_of(game).turn.seat)),
@@ -198,7 +196,7 @@ CORRUPTIONS: dict[str, tuple[Ruleset, Corruption]] = {
     "doubled points of a round": (SABRA, scored(with_doubled_points)),
     "another winner of a round": (SABRA, scored(with_another_winner)),
     "the racks of other seats": (SABRA, scored(with_exchanged_racks)),
-    "racks shown too early": (replace(ROUNDS, racks_shown=RacksShown.AFTER_GAME), scored(opened)),
+    "racks shown too early": (room(ROUNDS, racks_shown=RacksShown.AFTER_GAME), scored(opened)),
     "another winner of a game": (
         SABRA,
         each(GameEnded, lambda game, event: GameEnded(tuple({*game.active_seats} - {*event.winners}))),
@@ -214,7 +212,7 @@ CORRUPTIONS: dict[str, tuple[Ruleset, Corruption]] = {
     "an abort without votes": (SABRA, each(AbortRequested, lambda _, __: GameAborted(by_host=False))),
     "a player who is not absent after the last time-out": (ABSENT, without(PlayerAbsent)),
     "a player who is absent too early": (
-        replace(ABSENT, absent_after_timeouts=2),
+        room(ABSENT, absent_after_timeouts=2),
         lambda _, events: (
             *events,
             *(PlayerAbsent(event.seat, BotLevel.EASY) for event in events if isinstance(event, TurnTimedOut)),

@@ -30,7 +30,7 @@ from engine.events import (
     SeatTokenRenewed,
 )
 from engine.game import Aborted, Finished, Game, Lobby, Playing, RoundOver, bots_to_act, is_expired
-from engine.melding.ruleset import SABRA, MatchEnd, Ruleset
+from engine.melding.ruleset import SABRA, MatchEnd
 from engine.replay import advance
 from engine.room_settings import AbortBy, StartBy
 from engine.seats import HOST, BotLevel, Player, ReservedSeat
@@ -40,11 +40,12 @@ from engine.turns import Applied, apply, create_rematch
 from engine.turns.lobby import LOBBY_CHANGES_MAX, START_DELAY_MS
 from engine.violations import Reason, Violation
 from support.positions import NOW, do, game_at, lobby, only_reason, play, refusal
+from support.rooms import Rules, parts, room
 
 SHUFFLE = Shuffle(tile_set(4, 2, 2), tile_set(4, 2, 2))
-ANYONE = replace(SABRA, start_by=StartBy.ANYONE)
-ALL_READY = replace(SABRA, start_by=StartBy.ALL_READY)
-FULL_OR_READY = replace(SABRA, start_by=StartBy.FULL_OR_READY, players_max=3)
+ANYONE = room(SABRA, start_by=StartBy.ANYONE)
+ALL_READY = room(SABRA, start_by=StartBy.ALL_READY)
+FULL_OR_READY = room(SABRA, start_by=StartBy.FULL_OR_READY, players_max=3)
 TWO_ROUNDS = replace(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2)
 REMATCH = "a" * 32
 
@@ -220,7 +221,7 @@ def test_players_who_are_ready_start_a_lobby_that_would_start_by_itself() -> Non
 
 @pytest.mark.parametrize("start_by", [StartBy.HOST, StartBy.ANYONE, StartBy.ALL_READY])
 def test_other_full_lobbies_wait_for_a_player(start_by: StartBy) -> None:
-    game = lobby("Ada", "Ben", "Cleo", "Dan", ruleset=replace(SABRA, start_by=start_by))
+    game = lobby("Ada", "Ben", "Cleo", "Dan", ruleset=room(SABRA, start_by=start_by))
     assert due_ms(game) is None
 
 
@@ -252,7 +253,7 @@ def test_the_votes_of_all_people_abort_the_game() -> None:
 
 
 def test_all_people_abort_a_round_if_the_rules_demand_it() -> None:
-    rules = replace(SABRA, abort_by=AbortBy.ALL)
+    rules = room(SABRA, abort_by=AbortBy.ALL)
     game = do(lobby("Ada", "Ben", ruleset=rules), StartGame(HOST, SHUFFLE)).game
     assert only_reason(game, AbortGame(HOST)) is Reason.GAME_NOT_ABORTABLE
     asked = do(game, AbortGame(1))
@@ -346,7 +347,7 @@ def test_a_game_that_is_over_gets_one_rematch() -> None:
             advance(game, (RematchCreated(REMATCH),))
 
 
-def rematch(ruleset: Ruleset = ANYONE) -> Game:
+def rematch(ruleset: Rules = ANYONE) -> Game:
     """Returns the rematch of Ada, a bot, and Cleo at seat 4."""
     game = do(do(lobby("Ada", ruleset=ruleset), Join("Bot", BotLevel.HARD)).game, Join("Cleo", seat=4)).game
     game = do(do(game, SetReady(4, is_ready=True)).game, StartGame(1, SHUFFLE)).game
@@ -355,7 +356,7 @@ def rematch(ruleset: Ruleset = ANYONE) -> Game:
 
 def test_a_rematch_has_the_same_rules_and_reserves_the_seats() -> None:
     assert rematch() == Game(
-        ANYONE,
+        *parts(ANYONE),
         1,
         (Player(2, "Bot", bot=BotLevel.HARD, is_ready=True),),
         Lobby(),

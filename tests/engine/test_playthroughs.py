@@ -19,6 +19,7 @@ import pytest
 
 from engine.melding.ruleset import OPTIONS
 from engine.options import text_of
+from engine.room_settings import DEFAULTS, SETTINGS, RoomSettings
 
 if __name__ == "__main__":
     ROOT = Path(__file__).resolve().parents[2]
@@ -47,7 +48,6 @@ from engine.melding.events import (
 )
 from engine.melding.melds import ProposedMeld, read_meld
 from engine.melding.notation import format_position, format_table, parse_position, parse_table, position_of
-from engine.melding.presets import PRESETS
 from engine.melding.round import Choosing, Drawn, Open
 from engine.melding.ruleset import (
     SABRA,
@@ -64,22 +64,23 @@ from engine.record_text import format_record, parse_record
 from engine.tiles import JOKER, Tile
 from engine.turns import Applied, apply, create
 from engine.unions import Round, RoundStart
+from support.rooms import Rules, parts, room, room_of
 
 GOLDEN = Path(__file__).parent / "golden"
 
 WIDTH = 118
 
-SCENARIOS: Mapping[str, tuple[int, int, Ruleset]] = {
+SCENARIOS: Mapping[str, tuple[int, int, Rules]] = {
     "two_players": (33, 2, SABRA),
     "three_players": (5, 3, replace(SABRA, turn_direction=TurnDirection.COUNTERCLOCKWISE)),
     "four_players": (44, 4, SABRA),
     "blocked": (0, 3, replace(SABRA, score_blocked_winner=ScoreBlockedWinner.FEWEST_TILES)),
-    "time_outs": (0, 2, replace(SABRA, turn_time_limit_seconds=30, score_blocked_points=ScoreBlockedPoints.NORMAL)),
+    "time_outs": (0, 2, room(SABRA, turn_time_limit_seconds=30, score_blocked_points=ScoreBlockedPoints.NORMAL)),
     "several_rounds": (9, 4, replace(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2)),
     "absent_players": (
         421,
         3,
-        replace(
+        room(
             SABRA,
             turn_time_limit_seconds=30,
             absent_after_timeouts=1,
@@ -87,21 +88,21 @@ SCENARIOS: Mapping[str, tuple[int, int, Ruleset]] = {
             match_rounds=2,
         ),
     ),
-    "presets/SABRA": (0, 2, PRESETS[Preset.SABRA]),
-    "presets/INTL_OFFICIAL": (250, 4, PRESETS[Preset.INTL_OFFICIAL]),
-    "presets/JUMBO_DE": (0, 3, PRESETS[Preset.JUMBO_DE]),
-    "presets/WIKI_EN": (4, 3, PRESETS[Preset.WIKI_EN]),
-    "presets/GUIDE_A": (0, 2, PRESETS[Preset.GUIDE_A]),
-    "presets/GUIDE_B": (33, 3, PRESETS[Preset.GUIDE_B]),
-    "presets/WIKI_FR": (3, 2, PRESETS[Preset.WIKI_FR]),
-    "presets/ES": (3, 2, PRESETS[Preset.ES]),
-    "presets/GUIDE_4": (13, 2, PRESETS[Preset.GUIDE_4]),
-    "presets/BOOK_1978": (6, 2, PRESETS[Preset.BOOK_1978]),
-    "presets/MSO_2019": (71, 2, PRESETS[Preset.MSO_2019]),
-    "presets/VATIKAN": (3, 2, PRESETS[Preset.VATIKAN]),
-    "presets/MACHIAVELLI": (3, 2, PRESETS[Preset.MACHIAVELLI]),
-    "presets/CARDS": (3, 2, PRESETS[Preset.CARDS]),
-    "presets/SIX_PLAYERS": (3, 5, PRESETS[Preset.SIX_PLAYERS]),
+    "presets/SABRA": (0, 2, room_of(Preset.SABRA)),
+    "presets/INTL_OFFICIAL": (250, 4, room_of(Preset.INTL_OFFICIAL)),
+    "presets/JUMBO_DE": (0, 3, room_of(Preset.JUMBO_DE)),
+    "presets/WIKI_EN": (4, 3, room_of(Preset.WIKI_EN)),
+    "presets/GUIDE_A": (0, 2, room_of(Preset.GUIDE_A)),
+    "presets/GUIDE_B": (33, 3, room_of(Preset.GUIDE_B)),
+    "presets/WIKI_FR": (3, 2, room_of(Preset.WIKI_FR)),
+    "presets/ES": (3, 2, room_of(Preset.ES)),
+    "presets/GUIDE_4": (13, 2, room_of(Preset.GUIDE_4)),
+    "presets/BOOK_1978": (6, 2, room_of(Preset.BOOK_1978)),
+    "presets/MSO_2019": (71, 2, room_of(Preset.MSO_2019)),
+    "presets/VATIKAN": (3, 2, room_of(Preset.VATIKAN)),
+    "presets/MACHIAVELLI": (3, 2, room_of(Preset.MACHIAVELLI)),
+    "presets/CARDS": (3, 2, room_of(Preset.CARDS)),
+    "presets/SIX_PLAYERS": (3, 5, room_of(Preset.SIX_PLAYERS)),
 }
 """Seed, players and ruleset of each game, by file name."""
 
@@ -129,7 +130,7 @@ def test_golden_games_replay_to_their_text(name: str) -> None:
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_the_record_of_a_golden_game_is_read_from_its_text_as_the_same_record(name: str) -> None:
     golden = (GOLDEN / f"{name}.txt").read_text(encoding="utf-8")
-    applied = create(SCENARIOS[name][2])
+    applied = create(*parts(SCENARIOS[name][2]))
     changes = [(applied.game.revision, 0, applied.events)]
     for now_ms, action in actions_of(golden):
         outcome = apply(applied.game, action, now_ms)
@@ -162,12 +163,13 @@ def test_the_golden_games_of_the_presets_show_their_differences() -> None:
     assert all("game ended" in text for text in texts.values())
 
 
-def playthrough(name: str, ruleset: Ruleset, actions: Iterator[tuple[int, Action]]) -> Iterator[str]:
+def playthrough(name: str, rules: Rules, actions: Iterator[tuple[int, Action]]) -> Iterator[str]:
     """Yields the lines of a file."""
+    ruleset, settings = parts(rules)
     title = f"Preset {ruleset.preset.name}" if "/" in name else name.replace("_", " ").capitalize()
-    yield f"# {title}. Options besides the defaults: {format_options(ruleset)}."
-    yield from format_change(create(ruleset))
-    game = create(ruleset).game
+    yield f"# {title}. Options besides the defaults: {format_options(ruleset, settings)}."
+    yield from format_change(create(ruleset, settings))
+    game = create(ruleset, settings).game
     for now_ms, action in actions:
         yield ""
         yield from prefixed("> ", f"{now_ms} {format_action(action)}")
@@ -177,9 +179,11 @@ def playthrough(name: str, ruleset: Ruleset, actions: Iterator[tuple[int, Action
         yield from format_change(applied)
 
 
-def format_options(ruleset: Ruleset) -> str:
+def format_options(ruleset: Ruleset, settings: RoomSettings) -> str:
     values = {option: getattr(ruleset, option) for option in OPTIONS}
     other = {option: value for option, value in values.items() if value != getattr(SABRA, option)}
+    chosen = {name: getattr(settings, name) for name in SETTINGS}
+    other |= {name: value for name, value in chosen.items() if value != getattr(DEFAULTS, name)}
     return ", ".join(f"{option}={text_of(value)}" for option, value in other.items()) or "none"
 
 

@@ -16,7 +16,6 @@ from engine.game import Aborted, Finished, Playing, RoundOver, round_of
 from engine.melding.actions import PlayTiles
 from engine.melding.events import RoundStarted
 from engine.melding.melds import ProposedMeld
-from engine.melding.presets import PRESETS
 from engine.melding.review import to_review
 from engine.melding.ruleset import (
     SABRA,
@@ -24,6 +23,7 @@ from engine.melding.ruleset import (
     JokerRetrievalMode,
     JokerRetrievalSameMeld,
     MatchEnd,
+    Preset,
     Ruleset,
     TurnDraw,
     TurnInvalidSubmission,
@@ -40,16 +40,18 @@ from engine.record import (
     replayed,
 )
 from engine.record_text import RecordTextError, format_record, parse_record
+from engine.room_settings import DEFAULTS
 from engine.seats import HOST
 from engine.tiles import Tile
 from engine.turns import Applied, apply
-from support.random_play import ANALYSIS, Change, players_of, random_changes, random_ruleset, random_shuffle
+from support.random_play import ANALYSIS, Change, players_of, random_changes, random_room, random_shuffle
 from support.records import comparable, recorded
+from support.rooms import Rules, room, room_of
 from support.soak import few_of
 
 pytestmark = pytest.mark.slow
 
-VARIANTS = {
+VARIANTS: dict[str, Rules] = {
     "River": replace(SABRA, turn_draw=TurnDraw.TWO_RIVER),
     "claims": replace(SABRA, turn_invalid_submission=TurnInvalidSubmission.PENALISE_ON_UNANIMOUS_CLAIM),
     "River and claims": replace(
@@ -63,7 +65,7 @@ VARIANTS = {
     ),
     "committed drafts": replace(SABRA, turn_timeout_dirty=TurnTimeoutDirty.COMMIT_IF_VALID_ELSE_REVERT),
     "play after a draw": replace(SABRA, turn_play_after_draw=TurnPlayAfterDraw.OTHER_TILES),
-    "absences": replace(SABRA, absent_after_timeouts=1, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=4),
+    "absences": room(SABRA, absent_after_timeouts=1, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=4),
 }
 """Rules under which all kinds of moves occur."""
 ABOUT = {
@@ -74,9 +76,9 @@ ABOUT = {
     "absences": {MoveKind.TIME_OUT, MoveKind.RETURN_TO_SEAT, MoveKind.RESIGN},
 }
 """The moves that games under these rules must have."""
-RULESETS = {
-    **{preset.name: ruleset for preset, ruleset in PRESETS.items()},
-    **{f"random {seed}": random_ruleset(random.Random(seed)) for seed in range(30)},
+RULESETS: dict[str, Rules] = {
+    **{preset.name: room_of(preset) for preset in Preset},
+    **{f"random {seed}": random_room(random.Random(seed)) for seed in range(30)},
     **VARIANTS,
 }
 FEW = few_of(RULESETS, 18)
@@ -234,7 +236,7 @@ def test_a_record_has_every_return_of_an_absent_player(action: Action) -> None:
 
 def played_with_an_absent_player() -> tuple[Change, ...]:
     """Returns a game of two rounds to the first absence of seat 1, before which it had no host."""
-    rules = replace(SABRA, absent_after_timeouts=1, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2)
+    rules = room(SABRA, absent_after_timeouts=1, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2)
     for seed in range(100):
         changes: list[Change] = []
         for change in random_changes(seed, 3, rules):
@@ -283,7 +285,7 @@ def test_the_text_of_a_record_has_an_option_that_otherwise_follows_another(
     ruleset = replace(
         SABRA, joker_retrieval_mode=mode, joker_retrieval_same_meld=same_meld, jokers_may_lead=not SABRA.jokers_may_lead
     )
-    record = GameRecord(ruleset, 0, (RecordedPlayer(1, "Ada"), RecordedPlayer(2, "Ben")), (), (), ())
+    record = GameRecord(ruleset, DEFAULTS, 0, (RecordedPlayer(1, "Ada"), RecordedPlayer(2, "Ben")), (), (), ())
     assert parse_record(format_record(record)) == record
 
 

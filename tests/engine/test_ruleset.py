@@ -5,7 +5,8 @@ from enum import Enum
 import pytest
 
 from engine.melding.analysis import NEEDS_ANALYSIS, options_needing_analysis
-from engine.melding.presets import PRESET_TEXTS, PRESETS, chosen_options
+from engine.melding.presets import PRESET_SETTINGS, PRESET_TEXTS, PRESETS, chosen_options, chosen_settings
+from engine.melding.presets import chosen as chosen_beside
 from engine.melding.ruleset import (
     OPTIONS,
     SABRA,
@@ -33,7 +34,7 @@ from engine.melding.ruleset import (
     with_options,
 )
 from engine.options import OptionProblem
-from engine.room_settings import ClockFlag
+from engine.room_settings import DEFAULTS
 from engine.tiles import JOKER, NATURALS, Color, tile
 from engine.violations import Reason
 from support.cases import each_of
@@ -47,7 +48,6 @@ COMPANIONS: dict[object, dict[str, object]] = {
     JokerRetrievalSource.RACK_ONLY: BY_RETRIEVAL,
     JokerRetrievalGroupOfThree.BOTH_COLORS: BY_RETRIEVAL,
     PoolEmptyLastChanceStart.NEXT_PLAYER_FIRST: {"pool_empty_mode": PoolEmptyMode.ONE_LAST_CHANCE},
-    ClockFlag.TIME_OUT_EACH_TURN: {"clock_total_seconds": 60},
 }
 """Other options that a value requires."""
 
@@ -67,8 +67,6 @@ def number_companions(option: str, value: int) -> dict[str, object]:
             return {"geometry_jokers": 0}
         case "joker_retrieval_end_of_run_free":
             return BY_RETRIEVAL
-        case "clock_increment_seconds":
-            return {"clock_total_seconds": 60}
         case "match_rounds":
             return {"match_end": MatchEnd.FIXED_ROUNDS}
         case "match_target_score":
@@ -123,10 +121,6 @@ def test_an_option_has_its_place_in_the_contract() -> None:
         "run_wrap": (("melds", "run_wrap"), False),
         "initial_meld_threshold": (("initial_meld", "threshold"), False),
     }
-    assert (OPTIONS["turn_time_limit_seconds"].path, OPTIONS["turn_time_limit_seconds"].is_duration) == (
-        ("turn_time_limit",),
-        True,
-    )
 
 
 def test_a_number_between_those_allowed_is_named() -> None:
@@ -163,8 +157,6 @@ def test_each_player_can_get_a_fixed_joker_only_if_there_are_enough(jokers: int,
 
 
 HARMLESS: list[dict[str, object]] = [
-    {"clock_increment_seconds": 10, "clock_total_seconds": 1},
-    {"clock_flag": ClockFlag.TIME_OUT_EACH_TURN, "clock_total_seconds": 1},
     {"match_rounds": 2, "match_end": MatchEnd.FIXED_ROUNDS},
     {"match_target_score": 100, "match_end": MatchEnd.TARGET_SCORE},
     {"geometry_jokers_per_player": 1, "geometry_jokers": 0},
@@ -274,9 +266,11 @@ def test_presets_that_need_an_analysis() -> None:
 
 
 def test_presets_differ_but_for_cards() -> None:
-    rules = {preset: replace(ruleset, preset=Preset.SABRA) for preset, ruleset in PRESETS.items()}
-    assert rules[Preset.CARDS] == SABRA
-    others = [ruleset for preset, ruleset in rules.items() if preset is not Preset.CARDS]
+    rules = {
+        preset: (replace(ruleset, preset=Preset.SABRA), PRESET_SETTINGS[preset]) for preset, ruleset in PRESETS.items()
+    }
+    assert rules[Preset.CARDS] == (SABRA, DEFAULTS)
+    others = [one for preset, one in rules.items() if preset is not Preset.CARDS]
     assert len(set(others)) == len(others)
 
 
@@ -345,5 +339,18 @@ def test_the_chosen_options_of_a_ruleset_give_the_ruleset(
     assert with_options(PRESETS[preset], chosen) == ruleset
 
 
+@pytest.mark.parametrize("preset", Preset)
+def test_what_is_chosen_beside_a_preset_replaces_its_options_and_settings(preset: Preset) -> None:
+    options = {"penalty_tiles": 5, "round_pause_seconds": 7}
+    ruleset, settings = chosen_beside(preset, options)
+    assert ruleset == replace(PRESETS[preset], penalty_tiles=5)
+    assert settings == replace(PRESET_SETTINGS[preset], round_pause_seconds=7)
+    assert (chosen_options(ruleset), chosen_settings(preset, settings)) == (
+        ("penalty_tiles",),
+        ("round_pause_seconds",),
+    )
+
+
 def test_a_preset_has_no_chosen_options() -> None:
     assert [preset for preset, ruleset in PRESETS.items() if chosen_options(ruleset)] == []
+    assert [preset for preset, settings in PRESET_SETTINGS.items() if chosen_settings(preset, settings)] == []

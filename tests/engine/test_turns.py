@@ -42,9 +42,10 @@ from engine.violations import Reason, Violation
 from support.invariants import shuffle_hidden
 from support.positions import NAMES, NOW, do, game_at, is_a, lobby, only_reason, play, position, refusal
 from support.random_play import random_shuffle
+from support.rooms import room
 
 BACKWARD = replace(SABRA, turn_direction=TurnDirection.COUNTERCLOCKWISE)
-UNTIMED = replace(SABRA, turn_time_limit_seconds=0)
+UNTIMED = room(SABRA, turn_time_limit_seconds=0)
 TWO_ROUNDS = replace(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2)
 TARGET_40 = replace(SABRA, match_end=MatchEnd.TARGET_SCORE, match_target_score=40)
 ROUND_A_PLAYER = replace(SABRA, match_end=MatchEnd.ROUNDS_PER_PLAYER)

@@ -43,10 +43,10 @@ from engine.melding.events import (
 )
 from engine.melding.melds import Meld, MeldKind, ProposedMeld
 from engine.melding.round import Choosing, Drawn, Open, ShownPlay, Step
-from engine.melding.ruleset import SABRA, MatchEnd, Ruleset
+from engine.melding.ruleset import SABRA, MatchEnd
 from engine.melding.views import RoundStartedView, TilesDrawnView, TurnPenalisedView
 from engine.notation import parse_tile, parse_tiles
-from engine.room_settings import DraftVisibility, RacksShown, Spectators
+from engine.room_settings import DEFAULTS, DraftVisibility, RacksShown, Spectators
 from engine.seats import HOST, BotLevel, Player, Rack, ReservedSeat, Turn
 from engine.sight import is_open_to_spectators, see, see_event
 from engine.tiles import JOKER, Tile
@@ -60,6 +60,7 @@ from engine.views import (
 from engine.violations import Reason
 from support.positions import NOW
 from support.random_play import Change, random_changes
+from support.rooms import Rules, parts, room
 
 TWO_ROUNDS = replace(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2)
 SEATS = (None, HOST, 1, 2, 3)
@@ -79,14 +80,14 @@ DRAFT = Draft(2, 7, ARRANGED, is_legal=False, number=3)
 SHOWN = ShownPlay(5, (ProposedMeld((Tile(5), Tile(6)), None, (Tile(7),)),), (Reason.MELD_TOO_SHORT,), (2,), 3)
 
 
-def a_game(step: Step, ruleset: Ruleset = SABRA) -> Game:
+def a_game(step: Step, rules: Rules = SABRA) -> Game:
     """Returns a game of three in which seat 2 has the turn, a drawn tile and a shown illegal play."""
     racks = tuple(Rack(seat, tuple(map(Tile, range(seat * 10, seat * 10 + 5)))) for seat in (1, 2, 3))
     table = (Meld((Tile(40), Tile(41), Tile(42)), MeldKind.RUN, 6),)
     turn = Turn(2, 1000, 7)
     pool, river = (Tile(50), Tile(51)), (Tile(8), Tile(9), Tile(7))
     round_ = Round(1, (3, 2, 1), table, racks, pool, turn, (), river, step, SHOWN, (2, 1))
-    return Game(ruleset, 7, tuple(Player(seat, f"player {seat}") for seat in (1, 2, 3)), Playing(round_))
+    return Game(*parts(rules), 7, tuple(Player(seat, f"player {seat}") for seat in (1, 2, 3)), Playing(round_))
 
 
 GAMES = [
@@ -105,7 +106,7 @@ DECLINED = (
     TurnPassed(2, declined=True),
 )
 CHOSEN: tuple[Event, ...] = (
-    GameCreated(SABRA, (ReservedSeat(1, "Ada"),)),
+    GameCreated(SABRA, DEFAULTS, (ReservedSeat(1, "Ada"),)),
     PlayerJoined(1, "Ada", starts_ms=NOW),
     PlayerJoined(2, "Bot", BotLevel.EASY, is_host=True),
     RoundStarted(1, (StartDraw(1, Tile(4)),), (2, 1), (Rack(1, TWO), Rack(2, THREE)), (Tile(1), Tile(1))),
@@ -300,7 +301,7 @@ def test_only_the_player_sees_their_drawn_tiles_and_draft(step: Step, tiles: tup
 def test_racks_and_pool_are_seen_from_the_end_of_the_round_or_of_the_game_on(
     seat: int | None, shown: RacksShown
 ) -> None:
-    rules = replace(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2, racks_shown=shown)
+    rules = room(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2, racks_shown=shown)
     round_ends, game_ends = set(), set()
     for change in random_changes(3, 3, rules):
         game = change.applied.game
@@ -318,7 +319,7 @@ def test_racks_and_pool_are_seen_from_the_end_of_the_round_or_of_the_game_on(
 
 
 def test_everyone_sees_a_draft_if_the_ruleset_shows_it() -> None:
-    game = a_game(Open(), replace(SABRA, draft_visibility=DraftVisibility.EVERYONE))
+    game = a_game(Open(), room(SABRA, draft_visibility=DraftVisibility.EVERYONE))
     for seat in SEATS:
         view = see(game, seat, DRAFT).round
         assert view
@@ -326,7 +327,7 @@ def test_everyone_sees_a_draft_if_the_ruleset_shows_it() -> None:
 
 
 def test_no_view_has_the_draft_of_another_turn() -> None:
-    game = a_game(Open(), replace(SABRA, draft_visibility=DraftVisibility.EVERYONE))
+    game = a_game(Open(), room(SABRA, draft_visibility=DraftVisibility.EVERYONE))
     for seat in SEATS:
         view = see(game, seat, replace(DRAFT, turn_revision=6)).round
         assert view
@@ -339,7 +340,7 @@ def test_no_view_has_the_draft_of_another_turn() -> None:
 
 @pytest.mark.parametrize("spectators", Spectators)
 def test_spectators_see_the_lobby_and_whether_they_see_more_is_an_option(spectators: Spectators) -> None:
-    started = a_game(Open(), replace(SABRA, spectators=spectators))
+    started = a_game(Open(), room(SABRA, spectators=spectators))
     assert is_open_to_spectators(replace(started, phase=Lobby()))
     assert is_open_to_spectators(started) == (spectators is Spectators.ALLOWED)
 

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import obstore
@@ -22,7 +22,7 @@ from obstore.exceptions import BaseError, PermissionDeniedError
 from obstore.store import S3Store
 
 from engine.game import Finished
-from engine.melding.ruleset import SABRA, MatchEnd, Ruleset
+from engine.melding.ruleset import SABRA, MatchEnd
 from service.app.identity import digest
 from service.codec.fields import encode_etag
 from service.model.change import NO_ETAG, Commit, Committed, lineage
@@ -33,10 +33,11 @@ from service.storage.store import Store
 from service.storage.stored_events import encode_change
 from support.harness import Client, GameAtHand
 from support.random_play import random_changes
+from support.rooms import Rules, room
 from tools.redis_servers import short_folder
 from tools.servers import free_port
 
-TWO_ROUNDS = replace(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2, turn_time_limit_seconds=0)
+TWO_ROUNDS = room(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2, turn_time_limit_seconds=0)
 FINISHED = 40
 """The seed of a random game that is finished and has no rematch."""
 START_SECONDS = 40.0
@@ -64,7 +65,7 @@ class StoredGame:
 
 
 async def store_game(
-    store: Store, seed: int = FINISHED, ruleset: Ruleset = TWO_ROUNDS, until: int | None = None
+    store: Store, seed: int = FINISHED, ruleset: Rules = TWO_ROUNDS, until: int | None = None
 ) -> StoredGame:
     """Stores a random game of three players, or its changes up to one."""
     game_id = random.Random(f"{seed} {ruleset} {until}").randbytes(16).hex()

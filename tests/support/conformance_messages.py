@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from engine.melding.ruleset import OPTIONS, Ruleset
+from engine.room_settings import SETTINGS, RoomSettings
 from rummikub.v1 import meld_pb2, room_settings_pb2, ruleset_pb2, tile_pb2
 from service.codec import rulesets
 from support.conformance_cases import Faces, MeldText, Options, option_value_name, tile_name
@@ -16,20 +17,17 @@ KINDS: dict[str | None, meld_pb2.MeldKind.ValueType] = {
 }
 
 
-SETTINGS = {option for option, row in OPTIONS.items() if not row.stage}
-"""The options that are settings of a room."""
-
-
 OPTION_OF_FIELD = {
-    ".".join(("ruleset.melding" if row.stage else "settings", *row.path)): option for option, row in OPTIONS.items()
+    ".".join(("ruleset.melding" if row.stage else "settings", *row.path)): option
+    for option, row in {**OPTIONS, **SETTINGS}.items()
 }
 """The options by the fields of a request to create a game."""
 
 
-def decoded(options: Options) -> Ruleset:
-    """Returns the engine's ruleset of a request to create a game with options."""
+def decoded(options: Options) -> tuple[Ruleset, RoomSettings]:
+    """Returns the engine's ruleset and settings of a request to create a game with options."""
     created = creation_of(options)
-    return rulesets.game_ruleset(created["ruleset"], created["settings"])
+    return rulesets.game_options(created["ruleset"], created["settings"])
 
 
 def ruleset_of(options: Options) -> ruleset_pb2.MeldingRuleset:

@@ -68,6 +68,7 @@ from engine.melding.events import (
     TurnPassed,
     TurnPenalised,
 )
+from engine.melding.game import round_of
 from engine.melding.melds import Meld, MeldKind, ProposedMeld
 from engine.melding.round import Choosing, Drawn, Open, Step
 from engine.melding.ruleset import (
@@ -111,10 +112,11 @@ from support.random_play import (
     has_right_to_redeal,
     players_of,
     random_changes,
-    random_ruleset,
+    random_room,
     random_shuffle,
 )
 from support.records import check_record
+from support.rooms import Rules
 
 HIDDEN_EVERY = 9
 """The interval, in changes, of comparing views with those of a game with other hidden tiles."""
@@ -201,15 +203,15 @@ class Invariants:
 
     def check_absence(self, game: Game, events: tuple[Event, ...]) -> None:
         """Checks who is absent: whose turns timed out so often in a row, until they return or resign."""
-        ruleset, self.timeouts, self.absent = game.ruleset, Counter(self.timeouts), dict(self.absent)
+        settings, self.timeouts, self.absent = game.settings, Counter(self.timeouts), dict(self.absent)
         for event in events:
             match event:
                 case TurnTimedOut(seat):
                     self.timeouts[seat] += self.banks.get(seat) != 0
                 case PlayerAbsent(seat, level):
                     assert seat not in self.absent, f"seat {seat} became absent twice"
-                    assert 0 < ruleset.absent_after_timeouts <= self.timeouts[seat], f"seat {seat} is not absent"
-                    assert (level.name if level else "") in ruleset.absent_action.name, "another bot stands in"
+                    assert 0 < settings.absent_after_timeouts <= self.timeouts[seat], f"seat {seat} is not absent"
+                    assert (level.name if level else "") in settings.absent_action.name, "another bot stands in"
                     assert level or PlayerResigned(seat) in events, f"seat {seat} was to resign"
                     self.absent |= {seat: level} if level else {}
                 case PlayerReturned(seat):
@@ -232,26 +234,26 @@ class Invariants:
                     pass
         assert {p.seat: p.stand_in for p in game.players if p.stand_in} == self.absent, "others are absent"
         assert all(p.timeouts_in_a_row == self.timeouts[p.seat] for p in game.players), "time-outs are miscounted"
-        if ruleset.absent_after_timeouts and ruleset.absent_action is not AbsentAction.OFF:
-            late = [seat for seat in people(game) if self.timeouts[seat] >= ruleset.absent_after_timeouts]
+        if settings.absent_after_timeouts and settings.absent_action is not AbsentAction.OFF:
+            late = [seat for seat in people(game) if self.timeouts[seat] >= settings.absent_after_timeouts]
             assert set(late) <= set(self.absent), f"seats {late} are absent and nothing follows"
         check_abandoned(game, self.absent)
 
     def check_clocks(self, before: Game | None, game: Game, events: tuple[Event, ...]) -> None:
         """Checks the banks of time, and each deadline: the turn's limit or the bank, whichever is less."""
-        ruleset, self.banks = game.ruleset, dict(self.banks)
-        limit = ruleset.turn_time_limit_seconds * 1000
+        settings, self.banks = game.settings, dict(self.banks)
+        limit = settings.turn_time_limit_seconds * 1000
         turn = before.phase.round.turn if before and isinstance(before.phase, Playing) else None
         lengths = {seat: min(bank, limit or bank) for seat, bank in self.banks.items()}
         starts = [event.turn for event in events if isinstance(event, TurnStarted)]
         for event in events:
             match event:
-                case RoundStarted() if ruleset.clock_total_seconds:
-                    self.banks = {player.seat: ruleset.clock_total_seconds * 1000 for player in game.players}
+                case RoundStarted() if settings.clock_total_seconds:
+                    self.banks = {player.seat: settings.clock_total_seconds * 1000 for player in game.players}
                 case ClockStopped(seat, left):
                     assert turn, "a clock stopped that did not run"
                     assert seat == turn.seat, f"the clock of seat {seat} stopped in the turn of seat {turn.seat}"
-                    bank, increment = self.banks[seat], ruleset.clock_increment_seconds * 1000
+                    bank, increment = self.banks[seat], settings.clock_increment_seconds * 1000
                     most, least = (min(bank - used + increment, FULLEST_MS) for used in (0, lengths[seat]))
                     assert least <= left <= most, f"seat {seat} has {left} ms left of {bank}"
                     self.banks[seat] = left
@@ -262,7 +264,7 @@ class Invariants:
                         took = now - (turn.deadline_ms - lengths[seat])
                         counted = min(bank - min(took, lengths[seat]) + increment, FULLEST_MS)
                         assert left == counted, f"{left} ms are left of {bank} ms after {took} ms"
-                case TurnTimedOut(seat) if ruleset.clock_flag is ClockFlag.RESIGN and seat in lengths:
+                case TurnTimedOut(seat) if settings.clock_flag is ClockFlag.RESIGN and seat in lengths:
                     is_empty = self.banks[seat] == lengths[seat]
                     assert not is_empty or PlayerResigned(seat) in events, f"the bank of seat {seat} is empty"
                 case _:
@@ -385,15 +387,15 @@ def may_go_on_for_ever(ruleset: Ruleset, round_: Round, event: Event) -> bool:
 
 
 def play_checked_game(
-    seed: int, ruleset: Ruleset | None = None, *, thorough: bool = False
+    seed: int, rules: Rules | None = None, *, thorough: bool = False
 ) -> tuple[tuple[Event, ...], ...]:
     """Plays a random game and checks all invariants, and for one game in ten its record.
 
     The seed determines the number of players, and the ruleset unless it is given."""
-    ruleset = random_ruleset(random.Random(seed), with_analysis=True) if ruleset is None else ruleset
+    rules = random_room(random.Random(seed), with_analysis=True) if rules is None else rules
     invariants, changes = Invariants(thorough=thorough), []
     try:
-        for change in random_changes(seed, players_of(ruleset, seed), ruleset):
+        for change in random_changes(seed, players_of(rules, seed), rules):
             invariants(change.applied.game, change.applied.events, change.action)
             changes.append(change)
         if thorough or seed % RECORD_EVERY == 0:
@@ -528,7 +530,7 @@ def check_change(before: Game, after: Game, events: tuple[Event, ...], draft: Pr
     ledger = Ledger({rack.seat: rack for rack in old.racks}, old.pool, old.river, old.table, old.step)
     for event in events:
         check_actor(before, old, event)
-        enter(ledger, event, old, before.ruleset, draft)
+        enter(ledger, event, before, draft)
     assert new.table == ledger.table, "the table changed otherwise than played"
     assert new.pool == ledger.pool, "the pool changed otherwise than drawn"
     assert new.river == ledger.river, "the River changed otherwise than laid or pulled"
@@ -566,9 +568,10 @@ def check_actor(before: Game, round_: Round, event: Event) -> None:
 
 
 def enter(  # noqa: C901 - one case an event
-    ledger: Ledger, event: Event, old: Round, ruleset: Ruleset, draft: ProposedTable | None
+    ledger: Ledger, event: Event, before: Game, draft: ProposedTable | None
 ) -> None:
     """Applies an event to the tiles. `draft` is that of a time-out."""
+    old, ruleset, settings = round_of(before), before.ruleset, before.settings
     match event:
         case TilesPlayed(seat, tiles, table, _, pulled):
             check_play(old, ledger.racks[seat], event, ruleset)
@@ -600,7 +603,7 @@ def enter(  # noqa: C901 - one case an event
             ledger.step = Open()
         case TurnTimedOut(seat, tiles):
             expected = {0} if isinstance(ledger.step, Choosing) else tiles_of_time_out(old, draft, ruleset)
-            expected |= {0} if ruleset.clock_flag is ClockFlag.RESIGN and ruleset.clock_total_seconds else set()
+            expected |= {0} if settings.clock_flag is ClockFlag.RESIGN and settings.clock_total_seconds else set()
             assert len(tiles) in expected, f"{len(tiles)} tiles for a time-out"
             ledger.take(seat, tiles)
         case TurnPenalised(seat, tiles):
@@ -732,7 +735,7 @@ def check_turn(before: Game, round_: Round, game: Game, events: tuple[Event, ...
     assert turn.seat in game.active_seats, f"seat {turn.seat} has the turn and has resigned"
     started = [event for event in events if isinstance(event, TurnStarted)]
     assert len(started) <= 1, "several turns began at once"
-    is_timed = game.ruleset.turn_time_limit_seconds > 0 or game.ruleset.clock_total_seconds > 0
+    is_timed = game.settings.turn_time_limit_seconds > 0 or game.settings.clock_total_seconds > 0
     assert (turn.deadline_ms is not None) == is_timed, "deadline without limit, or none"
     if not started:
         assert turn == round_.turn, "the turn changed and none began"
@@ -758,7 +761,7 @@ def check_results(game: Game, events: tuple[Event, ...]) -> None:
                 check_end(result, game)
                 ends = any(isinstance(other, GameEnded) for other in events)
                 assert ends == (expected_winners(game) is not None), "the game ended too early, or not at all"
-                starts_itself = not ends and game.ruleset.round_pause_seconds > 0
+                starts_itself = not ends and game.settings.round_pause_seconds > 0
                 assert (event.next_round_ms is not None) == starts_itself, "the next round has another time"
             case GameEnded(winners) if any(isinstance(other, RoundEnded) for other in events):
                 assert winners == expected_winners(game), "others won the game"
@@ -780,7 +783,7 @@ def check_results(game: Game, events: tuple[Event, ...]) -> None:
 
 def check_racks(result: RoundResult, game: Game) -> None:
     """Checks that the result of a round that just ended has all racks and the pool, unless they stay hidden."""
-    shown = game.ruleset.racks_shown
+    shown = game.settings.racks_shown
     assert game.round is not None, "the round is gone"
     kept = ((), ()) if shown is RacksShown.HIDDEN else (game.round.racks, game.round.pool)
     assert (result.racks, result.pool) == kept, "the result has other racks"
@@ -793,7 +796,7 @@ def check_open_racks(game: Game) -> None:
         RacksShown.HIDDEN: False,
         RacksShown.AFTER_ROUND: True,
         RacksShown.AFTER_GAME: isinstance(game.phase, Finished),
-    }[game.ruleset.racks_shown]
+    }[game.settings.racks_shown]
     for result in see(game, None).results:
         assert [rack.seat for rack in result.racks] == ([seat.seat for seat in result.seats] if due else [])
         assert due or not result.pool, "the pool is seen"
@@ -989,9 +992,9 @@ def illegal_actions_without_round(game: Game, shuffle: Shuffle) -> Iterator[Acti
         yield from (StartNextRound(seat, shuffle), RequestRedeal(seat, shuffle), ClaimError(seat, 1, agrees=True))
         if not player.is_host:
             yield from (AbortGame(seat), KickPlayer(seat, seat))
-        needs_all = game.ruleset.start_by in {StartBy.ALL_READY, StartBy.FULL_OR_READY}
+        needs_all = game.settings.start_by in {StartBy.ALL_READY, StartBy.FULL_OR_READY}
         is_unready = needs_all and not all(p.is_ready for p in game.players)
-        if is_unready or (game.ruleset.start_by is StartBy.HOST and not player.is_host):
+        if is_unready or (game.settings.start_by is StartBy.HOST and not player.is_host):
             yield StartGame(seat, shuffle)
 
 

@@ -10,7 +10,7 @@ from engine.melding.analysis import Analysis
 from engine.melding.deal import turn_order
 from engine.melding.melds import Meld, read_meld
 from engine.melding.notation import format_position, parse_position, parse_table, position_of
-from engine.melding.ruleset import SABRA, Ruleset
+from engine.melding.ruleset import SABRA
 from engine.melding.solver import EXACT
 from engine.notation import parse_tiles
 from engine.replay import advance
@@ -18,6 +18,7 @@ from engine.seats import Player, Turn
 from engine.turns import Applied, apply, create
 from engine.unions import Round
 from engine.violations import Reason, Refused
+from support.rooms import Rules, parts
 
 T = TypeVar("T")
 
@@ -27,26 +28,26 @@ NAMES = ("Ada", "Ben", "Cleo", "Dan")
 
 def game_at(
     position: str,
-    ruleset: Ruleset = SABRA,
+    ruleset: Rules = SABRA,
     starter: int = 1,
     passed: tuple[int, ...] = (),
     river: str = "",
 ) -> Game:
     """Returns a game in its first round at a position, whose tiles need not be the full tile set."""
-    parsed = parse_position(position)
-    table = tuple(meld for meld in (read_meld(p, ruleset) for p in parsed.table) if isinstance(meld, Meld))
+    parsed, (rules, settings) = parse_position(position), parts(ruleset)
+    table = tuple(meld for meld in (read_meld(p, rules) for p in parsed.table) if isinstance(meld, Meld))
     assert len(table) == len(parsed.table), "the table is not valid"
-    deadline = NOW + 120_000 if ruleset.turn_time_limit_seconds else None
-    order = turn_order(tuple(rack.seat for rack in parsed.racks), starter, ruleset.turn_direction)
+    deadline = NOW + 120_000 if settings.turn_time_limit_seconds else None
+    order = turn_order(tuple(rack.seat for rack in parsed.racks), starter, rules.turn_direction)
     turn = Turn(parsed.turn_seat, deadline)
     round_ = Round(1, order, table, parsed.racks, parsed.pool, turn, passed, parse_tiles(river))
     players = tuple(Player(rack.seat, NAMES[rack.seat - 1]) for rack in parsed.racks)
-    return Game(ruleset, 10, players, Playing(round_))
+    return Game(rules, settings, 10, players, Playing(round_))
 
 
-def lobby(*names: str, ruleset: Ruleset = SABRA) -> Game:
+def lobby(*names: str, ruleset: Rules = SABRA) -> Game:
     """Returns a game in the lobby with players. The first one is the host."""
-    game = create(ruleset).game
+    game = create(*parts(ruleset)).game
     for name in names:
         game = do(game, Join(name, is_host=not game.players)).game
     return game

@@ -43,6 +43,7 @@ from engine.game import (
 )
 from engine.melding.actions import ClaimError, DrawTile, LayOnRiver, Pass, PlayTiles, RequestRedeal, TurnAction
 from engine.melding.analysis import Existence, Situation, options_needing_analysis
+from engine.melding.game import rules_of
 from engine.melding.melds import Meld, ProposedMeld
 from engine.melding.round import Choosing, Drawn
 from engine.melding.ruleset import (
@@ -63,7 +64,8 @@ from engine.melding.ruleset import (
     with_options,
 )
 from engine.melding.solver import Exact, best_turn
-from engine.room_settings import ClockFlag, StartBy
+from engine.options import option_problems
+from engine.room_settings import SETTINGS, ClockFlag, StartBy
 from engine.seats import HOST, BotLevel
 from engine.tiles import JOKER, in_order, without
 from engine.timers import due_ms
@@ -72,6 +74,7 @@ from engine.unions import Round
 from engine.violations import Refused
 from oracles.brute_force import as_sent
 from oracles.plain_search import ALL_FACES, Found, Table, Tiles, search_by_chance
+from support.rooms import Room, Rules, parts, room
 
 Check: TypeAlias = Callable[[Game, tuple[Event, ...], Action | None], None]
 
@@ -298,6 +301,19 @@ def random_ruleset(rng: random.Random, *, with_analysis: bool = False) -> Rulese
             return ruleset
 
 
+def random_room(rng: random.Random, *, with_analysis: bool = False) -> Room:
+    """Returns a random ruleset with settings without problems, mostly with few settings changed from the default."""
+    ruleset = random_ruleset(rng, with_analysis=with_analysis)
+    while True:
+        count = rng.choice((0, 0, 1, 1, 2, 3, 6))
+        chosen = {name: rng.choice(SETTINGS[name].usual) for name in rng.sample(tuple(SETTINGS), count)}
+        if chosen.get("clock_increment_seconds") or chosen.get("clock_flag") is ClockFlag.TIME_OUT_EACH_TURN:
+            chosen["clock_total_seconds"] = rng.choice((5, 60))
+        made = room(ruleset, **chosen)
+        if not any(option_problems(made.settings)):
+            return made
+
+
 def _completed(chosen: Mapping[str, Any], rng: random.Random) -> Mapping[str, Any]:
     """Returns options with the others that they require."""
     completed = dict(chosen)
@@ -305,8 +321,6 @@ def _completed(chosen: Mapping[str, Any], rng: random.Random) -> Mapping[str, An
         completed.pop(option, None)
     if "players_min" in completed:
         completed["players_max"] = rng.randint(completed["players_min"], 6)
-    if completed.get("clock_increment_seconds") or completed.get("clock_flag") is ClockFlag.TIME_OUT_EACH_TURN:
-        completed["clock_total_seconds"] = rng.choice((5, 60))
     if completed.get("teams") is Teams.PAIRS:
         completed |= {"players_min": 4, "players_max": 4}
     if completed.get("match_end") is MatchEnd.FIXED_ROUNDS:
@@ -329,8 +343,9 @@ def _repaired(ruleset: Ruleset, rng: random.Random) -> Ruleset:
     return ruleset
 
 
-def players_of(ruleset: Ruleset, seed: int) -> int:
+def players_of(rules: Rules, seed: int) -> int:
     """Returns the number of players in the game of a seed."""
+    ruleset, _ = parts(rules)
     return ruleset.players_min + seed % (ruleset.players_max - ruleset.players_min + 1)
 
 
@@ -346,14 +361,14 @@ class Change:
     applied: Applied
 
 
-def random_changes(seed: int, players: int, ruleset: Ruleset) -> Iterator[Change]:
+def random_changes(seed: int, players: int, rules: Rules) -> Iterator[Change]:
     """Yields the changes of a random game, with as many players as given or allowed."""
-    rng = random.Random(seed)
+    rng, (ruleset, settings) = random.Random(seed), parts(rules)
     players = min(max(players, ruleset.players_min), ruleset.players_max)
     everyone = RandomPlayers(rng)
-    applied, now_ms = create(ruleset), 1_000_000
+    applied, now_ms = create(ruleset, settings), 1_000_000
     yield Change(None, now_ms, applied)
-    lobby = iter(_lobby(players, ruleset, rng))
+    lobby = iter(_lobby(players, applied.game, rng))
     while not isinstance(applied.game.phase, Finished | Aborted):
         action = next(lobby, None) or everyone.action(applied.game)
         now_ms = time_of(applied.game, action, now_ms, rng.choice(THOUGHTS_MS))
@@ -371,17 +386,17 @@ def random_changes(seed: int, players: int, ruleset: Ruleset) -> Iterator[Change
 
 
 def play_random_game(
-    seed: int, players: int, ruleset: Ruleset, check: Check = lambda _game, _events, _action: None
+    seed: int, players: int, rules: Rules, check: Check = lambda _game, _events, _action: None
 ) -> tuple[tuple[Event, ...], ...]:
     """Plays a random game, calls `check` with the game, events and action of each change, and returns all events."""
     history = []
-    for change in random_changes(seed, players, ruleset):
+    for change in random_changes(seed, players, rules):
         check(change.applied.game, change.applied.events, change.action)
         history.append(change.applied.events)
     return tuple(history)
 
 
-def _lobby(players: int, ruleset: Ruleset, rng: random.Random) -> tuple[Action, ...]:
+def _lobby(players: int, game: Game, rng: random.Random) -> tuple[Action, ...]:
     """Returns the actions of the lobby: players and bots join, some go or change their mind, and the game starts."""
     has_bots = rng.random() < 0.25
     actions: list[Action] = [Join(NAMES[0], seat=1, is_host=True)]
@@ -395,14 +410,15 @@ def _lobby(players: int, ruleset: Ruleset, rng: random.Random) -> tuple[Action, 
     people = [action.seat for action in actions if isinstance(action, Join) and action.seat and not action.bot]
     if rng.random() < 0.2:
         actions += (SetReady(rng.choice(people), is_ready=rng.random() < 0.5) for _ in range(3))
+    ruleset, start_by = rules_of(game), game.settings.start_by
     shuffle = random_shuffle(ruleset, rng, players)
     if rng.random() < 0.01:
         return (*actions, AbortGame(HOST))
-    if ruleset.start_by is StartBy.FULL_OR_READY and players == ruleset.players_max and rng.random() < 0.5:
+    if start_by is StartBy.FULL_OR_READY and players == ruleset.players_max and rng.random() < 0.5:
         return (*actions, StartDueRound(shuffle))
-    if ruleset.start_by in {StartBy.ALL_READY, StartBy.FULL_OR_READY}:
+    if start_by in {StartBy.ALL_READY, StartBy.FULL_OR_READY}:
         actions += (SetReady(seat, is_ready=True) for seat in range(1, players + 1))
-    return (*actions, StartGame(HOST if ruleset.start_by is StartBy.HOST else rng.randint(1, players), shuffle))
+    return (*actions, StartGame(HOST if start_by is StartBy.HOST else rng.randint(1, players), shuffle))
 
 
 def _level(rng: random.Random, has_bots: bool) -> BotLevel | None:

@@ -138,12 +138,12 @@ def _end_round(game: Game, round_: MeldingRound, end: RoundEnd, context: Context
     )
     scored = score_round(round_.number, end, standings, rules_of(game))
     by_seat = tuple(sorted(scored.seats, key=lambda seat: seat.seat))
-    ended = RoundEnded(_with_racks(replace(scored, seats=by_seat), round_, game.ruleset.racks_shown))
+    ended = RoundEnded(_with_racks(replace(scored, seats=by_seat), round_, game.settings.racks_shown))
     after = with_result(game, ended.result)
     is_last = is_last_round(round_.number, after.players, rules_of(game))
     if end is RoundEnd.RESIGNED or is_last or after.is_left_to_bots:
         return (ended, _game_ended(after, _winners(after)))
-    pause = game.ruleset.round_pause_seconds
+    pause = game.settings.round_pause_seconds
     return (replace(ended, next_round_ms=context.now_ms + pause * 1000 if pause else None),)
 
 
@@ -161,7 +161,7 @@ def _winners(game: Game) -> tuple[int, ...]:
 
 def _game_ended(game: Game, winners: tuple[int, ...], *, abandoned: bool = False) -> GameEnded:
     """Returns the end of a game between two rounds, which opens the racks of all rounds (racks_shown AFTER_GAME)."""
-    if game.ruleset.racks_shown is not RacksShown.AFTER_GAME:
+    if game.settings.racks_shown is not RacksShown.AFTER_GAME:
         return GameEnded(winners, abandoned=abandoned)
     return GameEnded(winners, tuple(replace(result, is_open=True) for result in game.results), abandoned)
 

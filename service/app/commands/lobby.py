@@ -9,6 +9,7 @@ from typing import Final
 from engine.actions import Join, Leave
 from engine.game import Game
 from engine.replay import advance
+from engine.room_settings import DEFAULTS, RoomSettings
 from engine.seats import HOST, BotLevel
 from engine.turns import Applied, apply, create
 from engine.unions import Ruleset
@@ -38,9 +39,10 @@ DIGEST_BYTES: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class GamePlan:
-    """A game to create: its rules, which have no problems, how it is found (base.Listing), the operator's labels."""
+    """A game to create: rules and settings without problems, how it is found (base.Listing), the operator's labels."""
 
     ruleset: Ruleset
+    settings: RoomSettings = DEFAULTS
     visibility: Visibility = Visibility.UNLISTED
     labels: tuple[tuple[str, str], ...] = ()
     key: str = ""
@@ -55,7 +57,9 @@ class CreateGame(Command):
 
     def decide(self, chance: Chance) -> Decision:
         """Returns the new game."""
-        return self.with_new_token(Decision(create(self.plan.ruleset), (), viewer=HOST), HOST, chance)
+        return self.with_new_token(
+            Decision(create(self.plan.ruleset, self.plan.settings), (), viewer=HOST), HOST, chance
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +86,7 @@ class JoinOrCreateGame(Command):
 
     def create(self, basis: Basis) -> Decision:
         """Returns the decision to create a game with the player in it, in one change."""
-        created = create(self.plan.ruleset)
+        created = create(self.plan.ruleset, self.plan.settings)
         joined = applied_or_refused(apply(created.game, Join(self.name, is_host=True), basis.now_ms))
         events = (*created.events, *joined.events)
         return _seated(basis, Applied(advance(None, events), events), self)

@@ -27,10 +27,10 @@ async def create_game(
 ) -> bytes:
     """CreateGame."""
     visibility, labels = game_codec.visibility(request.visibility), fields.labels(request.labels)
-    ruleset = rulesets.game_ruleset(request.ruleset, request.settings)
+    ruleset, settings = rulesets.game_options(request.ruleset, request.settings)
     operator_labels = fields.operator_labels(request.operator_labels)
     check_labels((*labels, *operator_labels))
-    plan = GamePlan(ruleset, visibility, labels, identity.caller.key, operator_labels)
+    plan = GamePlan(ruleset, settings, visibility, labels, identity.caller.key, operator_labels)
     with _creating(backend, object()):
         return await backend.app.creation.create(CreateGame(identity, plan), _CREATED)
 
@@ -78,10 +78,10 @@ async def join_or_create_game(
 ) -> bytes:
     """JoinOrCreateGame."""
     labels, name = fields.labels(request.labels), fields.player_name(request.name)
-    ruleset = rulesets.quick_play_ruleset(request.ruleset, request.settings)
+    ruleset, settings = rulesets.quick_play_options(request.ruleset, request.settings)
     operator_labels = fields.operator_labels(request.operator_labels)
     check_labels((*labels, *operator_labels))
-    plan = GamePlan(ruleset, Visibility.PUBLIC, labels, identity.caller.key, operator_labels)
+    plan = GamePlan(ruleset, settings, Visibility.PUBLIC, labels, identity.caller.key, operator_labels)
     command = JoinOrCreateGame(
         identity, plan, name, fields.player_ref(request.player_ref), creating=partial(_creating, backend)
     )

@@ -35,7 +35,7 @@ class RedisDrafts:
     @timed("save_draft")
     async def save(self, record: Record, draft: Draft) -> int | None:
         game_id, deadline_ms = record.game_id, round_of(record.game).turn.deadline_ms
-        is_public = record.game.ruleset.draft_visibility is DraftVisibility.EVERYONE
+        is_public = record.game.settings.draft_visibility is DraftVisibility.EVERYONE
         arguments = (
             record.etag,
             encode_draft(draft),

@@ -40,7 +40,7 @@ from engine.melding.solver import (
     has_turn,
 )
 from engine.notation import format_tiles, parse_tiles
-from engine.room_settings import Hints
+from engine.room_settings import Hints, RoomSettings
 from engine.seats import BotLevel
 from engine.tiles import Tile
 from engine.violations import Reason, Violation
@@ -74,6 +74,7 @@ from support.harness import (
     status_details,
 )
 from support.positions import game_at
+from support.rooms import room
 from support.scripted_worker import Script
 from support.soak import few_of
 from tools.games import melding_rules
@@ -84,7 +85,7 @@ SCRIPTED = (sys.executable, str(ROOT / "tests" / "support" / "scripted_worker.py
 LONG = Duration(seconds=10)
 SOON_SECONDS = 8.0
 """Less than LONG."""
-NO_LIMIT = replace(SABRA, turn_time_limit_seconds=0, hints=Hints.TURN)
+NO_LIMIT = room(SABRA, turn_time_limit_seconds=0, hints=Hints.TURN)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -463,8 +464,8 @@ PLAYED = {
 async def test_a_suggested_turn_can_be_played_as_received(served: tuple[Client, MemoryStore], rules: Ruleset) -> None:
     """The conformance programs of the clients do the same with every preset."""
     client, _ = served
-    rules = replace(rules, hints=Hints.TURN)
-    game = await client.new_game(ruleset=rulesets.encode_game_ruleset(rules), settings=rulesets.encode_settings(rules))
+    settings = rulesets.encode_settings(RoomSettings(hints=Hints.TURN, turn_time_limit_seconds=0))
+    game = await client.new_game(ruleset=rulesets.encode_game_ruleset(rules), settings=settings)
     plays = 0
     while (seen := await game.see()).state == game_pb2.GAME_STATE_PLAYING:
         seat = seen.turn.seat
@@ -495,7 +496,7 @@ async def test_a_turn_is_returned_only_for_the_whole_turn_of_the_seat_to_play(
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_seat_that_chooses_for_the_river_can_play_nothing(served: tuple[Client, MemoryStore]) -> None:
-    river = replace(NO_LIMIT, turn_draw=TurnDraw.TWO_RIVER)
+    river = room(NO_LIMIT, turn_draw=TurnDraw.TWO_RIVER)
     start = game_at("[R4 R5 R6] / 1*{R7 K1 K9 O12} 2*{R3 O9} / {O1 O2} / 1", river)
     game = await put(served, with_round(start, step=Choosing((parse_tiles("K9")[0], parse_tiles("R7")[0]))))
     for tier in (pb.HINT_TIER_PLAY_EXISTS, pb.HINT_TIER_TILES, pb.HINT_TIER_TURN):
@@ -562,7 +563,7 @@ async def test_a_hint_changes_nothing(served: tuple[Client, MemoryStore]) -> Non
 async def test_a_game_limits_the_hints_that_its_seats_may_request(
     served: tuple[Client, MemoryStore], allowed: Hints
 ) -> None:
-    game = await put(served, game_at(TWO_SEATS, replace(NO_LIMIT, hints=allowed)))
+    game = await put(served, game_at(TWO_SEATS, room(NO_LIMIT, hints=allowed)))
     tiers = (pb.HINT_TIER_PLAY_EXISTS, pb.HINT_TIER_TILES, pb.HINT_TIER_TURN)
     may = {Hints.OFF: 0, Hints.PLAY_EXISTS: 1, Hints.TILES: 2, Hints.TURN: 3, Hints.AGAINST_BOTS: 0}[allowed]
     for tier in tiers[:may]:
@@ -573,7 +574,7 @@ async def test_a_game_limits_the_hints_that_its_seats_may_request(
         assert refusal.value.code() is grpc.StatusCode.FAILED_PRECONDITION
         info = error_info(refusal.value)
         assert (info.reason, dict(info.metadata)) == ("HINT_NOT_ALLOWED", {"hints": allowed.name})
-    asked = position("R7 K1", "R4 R5 R6", ruleset=rulesets.encode_ruleset(replace(SABRA, hints=allowed)))
+    asked = position("R7 K1", "R4 R5 R6", ruleset=rulesets.encode_ruleset(SABRA))
     assert (await suggested(game.client, asked)).table.melds, (
         "a position without a game is not limited by the game's hints"
     )
@@ -594,9 +595,7 @@ async def test_a_game_limits_the_hints_that_its_seats_may_request(
 async def test_by_default_only_a_person_among_bots_gets_hints(
     served: tuple[Client, MemoryStore], bots: Collection[int], third: dict[str, Any], *, is_allowed: bool
 ) -> None:
-    start = game_at(
-        "[R4 R5 R6] / 1*{R7 K1} 2*{R3 O9} 3*{B1 B9} / {O1 O2} / 1", replace(SABRA, turn_time_limit_seconds=0)
-    )
+    start = game_at("[R4 R5 R6] / 1*{R7 K1} 2*{R3 O9} 3*{B1 B9} / {O1 O2} / 1", room(SABRA, turn_time_limit_seconds=0))
     players = tuple(
         replace(player, bot=BotLevel.EASY if player.seat in bots else None, **(third if player.seat == 3 else {}))
         for player in start.players
@@ -620,7 +619,7 @@ async def test_by_default_only_a_person_among_bots_gets_hints(
 async def test_a_drawn_tile_is_suggested_if_the_rules_allow_playing_it(
     served: tuple[Client, MemoryStore], may_play: TurnPlayAfterDraw, played: str
 ) -> None:
-    rules = replace(NO_LIMIT, turn_play_after_draw=may_play)
+    rules = room(NO_LIMIT, turn_play_after_draw=may_play)
     drawn = Drawn(*parse_tiles("R7"))
     game = with_round(game_at("[R4 R5 R6] / 1*{R3 R7 K1} 2*{O9} / {O1 O2} / 1", rules), step=drawn)
     at_hand = await put(served, game)
@@ -632,7 +631,7 @@ async def test_a_drawn_tile_is_suggested_if_the_rules_allow_playing_it(
 async def test_a_player_who_keeps_the_drawn_tile_does_not_go_out(
     served: tuple[Client, MemoryStore], may_play: TurnPlayAfterDraw
 ) -> None:
-    rules = replace(NO_LIMIT, turn_play_after_draw=may_play)
+    rules = room(NO_LIMIT, turn_play_after_draw=may_play)
     game = game_at("[R4 R5 R6] / 1*{R3 R7} 2*{O9} / {O1 O2} / 1", rules)
     at_hand = await put(served, with_round(game, step=Drawn(*parse_tiles("R7"))))
     found = await hint(at_hand, 1)

@@ -10,7 +10,6 @@ import pytest
 from google.protobuf.message import DecodeError
 
 from engine.effort import Budget
-from engine.melding.presets import PRESETS
 from engine.melding.ruleset import SABRA, MatchEnd, Preset, TurnDraw, TurnInvalidSubmission, TurnTimeoutDirty
 from engine.record import record_of
 from engine.record_text import format_record
@@ -22,23 +21,24 @@ from service.codec.reviews import encode_checked
 from service.errors import InvalidRequest
 from service.runtime.slow_calls import completed
 from support.random_play import players_of, random_changes
+from support.rooms import Rules, room, room_of
 
 pytestmark = pytest.mark.slow
 
-RULESETS = {
+RULESETS: dict[str, Rules] = {
     "River and claims": replace(
         SABRA,
         turn_draw=TurnDraw.TWO_RIVER,
         turn_invalid_submission=TurnInvalidSubmission.PENALISE_ON_UNANIMOUS_CLAIM,
     ),
-    "absences": replace(
+    "absences": room(
         SABRA,
         absent_after_timeouts=1,
         turn_timeout_dirty=TurnTimeoutDirty.COMMIT_IF_VALID_ELSE_REVERT,
         match_end=MatchEnd.FIXED_ROUNDS,
         match_rounds=2,
     ),
-    "declared jokers": PRESETS[Preset.MSO_2019],
+    "declared jokers": room_of(Preset.MSO_2019),
     "penalties": replace(SABRA, turn_invalid_submission=TurnInvalidSubmission.PENALISE),
 }
 NUMBERS = (0, 1, 2, 3, 7, 14, 53, 255, 999, 1000, 2**31, 2**32 - 1)

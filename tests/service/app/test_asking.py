@@ -38,14 +38,15 @@ from service.model.record import Record
 from service.storage.store import Store
 from support.harness import Client, FakeClock, GameAtHand, as_tiles, error_info, memory_store, put_game, running_server
 from support.positions import game_at
+from support.rooms import room
 
-UNTIMED = replace(SABRA, turn_time_limit_seconds=0)
+UNTIMED = room(SABRA, turn_time_limit_seconds=0)
 FLAT = ScoreNeverMelded.FLAT_100_OR_200
-OLYMPIAD = replace(UNTIMED, score_never_melded=FLAT)
-MUST_PLAY = replace(UNTIMED, turn_voluntary_draw=TurnVoluntaryDraw.ONLY_IF_NO_PLAY)
-MUST_NOT_PASS = replace(UNTIMED, pool_empty_pass=PoolEmptyPass.ONLY_IF_NO_PLAY)
-STUCK = replace(UNTIMED, pool_empty_stuck_test=PoolEmptyStuckTest.EXACT)
-UNTIL_PLAYABLE = replace(UNTIMED, turn_draw=TurnDraw.UNTIL_PLAYABLE)
+OLYMPIAD = room(UNTIMED, score_never_melded=FLAT)
+MUST_PLAY = room(UNTIMED, turn_voluntary_draw=TurnVoluntaryDraw.ONLY_IF_NO_PLAY)
+MUST_NOT_PASS = room(UNTIMED, pool_empty_pass=PoolEmptyPass.ONLY_IF_NO_PLAY)
+STUCK = room(UNTIMED, pool_empty_stuck_test=PoolEmptyStuckTest.EXACT)
+UNTIL_PLAYABLE = room(UNTIMED, turn_draw=TurnDraw.UNTIL_PLAYABLE)
 SEATS = (None, 1, 2, 3)
 PATIENCE_SECONDS = 30.0
 """Timeout in seconds of a wait in these tests."""
@@ -180,7 +181,7 @@ async def test_validate_only_does_not_reveal_whether_the_round_would_be_blocked(
         (game_at("[R4 R5 R6] / 1*{B9} 2*{K1} / {} / 1", STUCK), "pass_on", True),
         (game_at("[R4 R5 R6] / 1*{B9} 2*{R7 K1} / {} / 1", STUCK), "pass_on", True),
         (game_at("[R4 R5 R6] / 1*{B9} 2*{R7 K1} / {K2} / 1", STUCK), "draw", True),
-        (game_at("[R4 R5 R6] / 1*{B9} 2*{R7 K1} / {} / 1", replace(STUCK, turn_time_limit_seconds=60)), "see", True),
+        (game_at("[R4 R5 R6] / 1*{B9} 2*{R7 K1} / {} / 1", room(STUCK, turn_time_limit_seconds=60)), "see", True),
         (game_at("[R4 R5 R6] / 1*{B9} 2*{R7 K1} / {K2 K3} / 1", STUCK), "draw", False),
         (game_at("[R4 R5 R6] / 1*{B9} 2*{R7 K1} / {} / 1", STUCK), "save_draft", False),
         (game_at("[R4 R5 R6] / 1*{B9} 2*{R7 K1} / {} / 1", UNTIMED), "pass_on", False),
@@ -203,7 +204,7 @@ async def test_the_duration_of_a_search_of_all_racks_is_rounded_up(
     ("start", "action"),
     [
         (game_at("[R4 R5 R6] / 1*{B9} 2*{K1} / {K2 K4 K6 R7} / 1", UNTIL_PLAYABLE), "draw"),
-        (game_at(". / 1{B9} 2{K1} / {K2 K4} / 1", replace(UNTIL_PLAYABLE, score_never_melded=FLAT)), "draw"),
+        (game_at(". / 1{B9} 2{K1} / {K2 K4} / 1", room(UNTIL_PLAYABLE, score_never_melded=FLAT)), "draw"),
         (game_at("[R4 R5 R6] / 1*{B9} 2*{K1 K2 K4} / {} / 1", STUCK), "pass_turn"),
         (game_at("[R4 R5 R6] / 1*{B9 R7} 2*{K1 K2 K4} / {} / 1", STUCK), "play"),
     ],
@@ -274,7 +275,7 @@ async def test_other_calls_are_served_during_a_search(
 async def test_other_calls_are_served_during_the_search_of_a_time_out(
     client: Client, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    overdue = game_at(". / 1*{R7} 2*{K9} / {} / 1", replace(STUCK, turn_time_limit_seconds=60))
+    overdue = game_at(". / 1*{R7} 2*{K9} / {} / 1", room(STUCK, turn_time_limit_seconds=60))
     other = await put_game(client, store, game_at(". / 1*{R7} 2*{K9} / {O9 O8} / 1", UNTIMED))
     game = await put_game(client, store, overdue)
     with searching(monkeypatch) as search:

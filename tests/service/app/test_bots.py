@@ -17,8 +17,9 @@ from engine.melding.actions import DrawTile, PlayTiles
 from engine.melding.events import ErrorClaimed, TileDrawn, TilesPlayed, TurnPassed
 from engine.melding.melds import ProposedMeld
 from engine.melding.presets import PRESETS
-from engine.melding.ruleset import Preset, Ruleset, StartDrawDetermines, StartPlayer, with_options
+from engine.melding.ruleset import Preset, StartDrawDetermines, StartPlayer, with_options
 from engine.replay import replay
+from engine.room_settings import RoomSettings
 from engine.seats import HOST, BotLevel
 from engine.turns import Applied, apply, create
 from rummikub.v1 import game_pb2, ruleset_pb2
@@ -53,6 +54,7 @@ from support.harness import (
     server_process,
     server_settings,
 )
+from support.rooms import Room, room
 from tools.games import Options, options
 
 pytestmark = pytest.mark.slow
@@ -379,12 +381,12 @@ async def test_a_stopping_server_leaves_its_bots_to_other_servers(store: Store) 
     assert bots_to_act(record.game)
 
 
-def bots_turn(rules: Ruleset, now_ms: int) -> Game:
+def bots_turn(rules: Room, now_ms: int) -> Game:
     """Returns a game of bots in its first turn."""
-    game = create(rules).game
+    game = create(rules.ruleset, rules.settings).game
     for number, level in enumerate((BotLevel.EASY, BotLevel.MEDIUM), 1):
         game = is_applied(game, Join(f"bot {number}", level), now_ms)
-    return is_applied(game, StartGame(HOST, new_shuffle(SeededChance(3), rules, 2)), now_ms)
+    return is_applied(game, StartGame(HOST, new_shuffle(SeededChance(3), rules.ruleset, 2)), now_ms)
 
 
 def is_applied(game: Game, action: Action, now_ms: int) -> Game:
@@ -394,7 +396,7 @@ def is_applied(game: Game, action: Action, now_ms: int) -> Game:
 
 
 async def test_reading_a_game_wakes_a_forgotten_bot(store: Store, clock: FakeClock) -> None:
-    rules = replace(PRESETS[Preset.SABRA], turn_time_limit_seconds=0)
+    rules = room(PRESETS[Preset.SABRA], turn_time_limit_seconds=0)
     async with running_server(store, server_settings(sweep_seconds=LONG_SECONDS)) as (_, client):
         game = await put_game(client, store, bots_turn(rules, clock.now_ms), clock.now_ms)
         clock.advance(BOT_WAIT_MS / 1000 - 1)
@@ -516,7 +518,7 @@ async def finished(store: Store, game_id: str) -> Record:
 
 async def put_bots(store: Store, now_ms: int, turn_time_limit_seconds: int = 0) -> str:
     """Stores a game of bots without any notification."""
-    game = bots_turn(replace(PRESETS[Preset.SABRA], turn_time_limit_seconds=turn_time_limit_seconds), now_ms)
+    game = bots_turn(room(PRESETS[Preset.SABRA], turn_time_limit_seconds=turn_time_limit_seconds), now_ms)
     async with grpc.aio.insecure_channel("127.0.0.1:1") as channel:
         return (await put_game(Client(channel), store, game, now_ms)).game_id
 
@@ -575,7 +577,7 @@ def shown_play(now_ms: int) -> Game:
         PRESETS[Preset.GUIDE_B],
         {"start_player": StartPlayer.FIXED_SEAT, "start_draw_determines": StartDrawDetermines.STARTER_ONLY},
     )
-    game = is_applied(create(rules).game, Join("person"), now_ms)
+    game = is_applied(create(rules, RoomSettings(turn_time_limit_seconds=0)).game, Join("person"), now_ms)
     for number in (1, 2):
         game = is_applied(game, Join(f"bot {number}", BotLevel.EASY), now_ms)
     game = is_applied(game, StartGame(HOST, new_shuffle(SeededChance(3), rules, 3)), now_ms)

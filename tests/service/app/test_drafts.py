@@ -13,7 +13,7 @@ import pytest
 
 from engine.game import Game, Playing
 from engine.melding.drafts import Draft
-from engine.melding.ruleset import SABRA, Ruleset, TurnTimeoutDirty
+from engine.melding.ruleset import SABRA, TurnTimeoutDirty
 from engine.room_settings import DraftVisibility
 from engine.seats import Turn
 from rummikub.v1 import game_pb2, meld_pb2, room_settings_pb2, ruleset_pb2
@@ -47,6 +47,7 @@ from support.harness import (
     status_details,
 )
 from support.positions import game_at
+from support.rooms import Rules, room
 from tools.games import Options, game_rules, options
 
 pytestmark = pytest.mark.slow
@@ -183,8 +184,8 @@ async def test_a_missing_draft_is_the_current_table(client: Client, store: Store
     assert list(seen.turn.draft.table.melds) == []
 
 
-def untimed(position: str, rules: Ruleset = SABRA) -> Game:
-    return game_at(position, replace(rules, turn_time_limit_seconds=0))
+def untimed(position: str, rules: Rules = SABRA) -> Game:
+    return game_at(position, room(rules, turn_time_limit_seconds=0))
 
 
 async def test_a_draft_lasts_for_its_turn_whatever_else_happens_in_it(client: Client) -> None:
@@ -350,7 +351,7 @@ async def test_a_snapshot_has_the_draft_and_no_update_repeats_it(client: Client)
 
 
 async def test_no_draft_follows_the_end_of_its_turn(client: Client, store: Store) -> None:
-    rules = replace(SABRA, draft_visibility=DraftVisibility.EVERYONE)
+    rules = room(SABRA, draft_visibility=DraftVisibility.EVERYONE)
     game = await put_game(client, store, untimed("[R4 R5 R6] / 1*{R7} 2{K2} / {O9} / 1", rules))
     async with watching(game, etag=game.etag) as watcher:
         await game.save_draft(draft_of([4, 5, 6, 7]))

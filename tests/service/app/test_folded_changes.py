@@ -21,7 +21,6 @@ from engine.melding.ruleset import (
     MatchEnd,
     PoolEmptyMode,
     Preset,
-    Ruleset,
     TurnDraw,
     TurnInvalidSubmission,
     TurnPlayAfterDraw,
@@ -34,13 +33,15 @@ from service.codec.games import encode_change, encode_game
 from service.model.change import Entry
 from service.model.record import Listing, Record, Visibility
 from support.fold import FOLDS, fold
-from support.random_play import ANALYSIS, players_of, random_changes, random_ruleset, random_shuffle, time_of
+from support.random_play import ANALYSIS, players_of, random_changes, random_room, random_shuffle, time_of
+from support.rooms import Rules, parts, room
 
 pytestmark = pytest.mark.slow
 
 GAME_ID = "a" * 32
 LISTING = Listing(Visibility.PUBLIC, "ABC234", (("club", "north"),))
 LARGE_HANDS = replace(SABRA, deal_hand_size=21, deal_three_pairs_reshuffle=DealThreePairsReshuffle.ON_REQUEST)
+LAST_TURNS = replace(SABRA, deal_hand_size=21, players_min=4, pool_empty_mode=PoolEmptyMode.ONE_LAST_CHANCE)
 VARIANTS = (
     SABRA,
     LARGE_HANDS,
@@ -89,7 +90,7 @@ class Views:
             self.met.update(event.WhichOneof("event") or "" for event in change.events)
 
 
-def folded_game(seed: int, ruleset: Ruleset) -> Counter[str]:
+def folded_game(seed: int, ruleset: Rules) -> Counter[str]:
     """Plays a random game, compares all views after each change, and returns how often each event happened."""
     players = players_of(ruleset, seed)
     views = Views(players)
@@ -137,10 +138,10 @@ def careless_action(game: Game, rng: random.Random) -> Action:
             return rng.choice((DrawTile(seat), LayOnRiver(seat, tile), Pass(seat)))
 
 
-def careless_game(seed: int, ruleset: Ruleset) -> None:
+def careless_game(seed: int, ruleset: Rules) -> None:
     """Plays a game of careless players and compares all views after each change."""
     rng, views, now_ms = random.Random(seed), Views(4), 1_000
-    applied = create(ruleset)
+    applied = create(*parts(ruleset))
     views.follow(applied, now_ms)
     joins: list[Action] = [Join(name) for name in ("Ada", "Ben", "Cleo", "Dan")]
     while not isinstance(applied.game.phase, Finished | Aborted):
@@ -152,14 +153,16 @@ def careless_game(seed: int, ruleset: Ruleset) -> None:
             views.follow(applied, now_ms)
 
 
-def rulesets() -> Iterator[Ruleset]:
+def rulesets() -> Iterator[Rules]:
     """Yields the rules of games in which every event happens."""
-    for seed in range(12):
-        yield random_ruleset(random.Random(seed), with_analysis=True)
+    for seed in range(26):
+        yield random_room(random.Random(seed), with_analysis=True)
     for _ in range(2):
         yield from VARIANTS
-    for _ in range(6):
+    for _ in range(16):
         yield LARGE_HANDS
+    for _ in range(3):
+        yield room(LAST_TURNS, clock_total_seconds=60)
 
 
 @pytest.mark.parametrize("preset", Preset)

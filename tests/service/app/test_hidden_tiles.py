@@ -19,11 +19,10 @@ from google.protobuf.message import Message
 from engine.actions import AbortGame, Action, Resign, TimeOut
 from engine.game import Aborted, Finished, Game, Playing, round_of
 from engine.melding.analysis import options_needing_analysis
-from engine.melding.presets import PRESETS
 from engine.melding.ruleset import (
     SABRA,
     MatchEnd,
-    Ruleset,
+    Preset,
     TurnDraw,
     TurnPlayAfterDraw,
 )
@@ -46,22 +45,23 @@ from service.storage.stored_events import encode_change
 from support.delegating_store import DelegatingStore
 from support.harness import HISTORY, Client, FakeClock, as_tiles, bearer, running_server, server_settings
 from support.lookalikes import History, lookalike
-from support.random_play import players_of, random_changes, random_ruleset
+from support.random_play import players_of, random_changes, random_room
+from support.rooms import Rules, parts, room, room_of
 from support.rpcs import METHODS, MUTATING, usual_request
 from support.soak import few_of
 
 pytestmark = pytest.mark.slow
 
 SEVERAL_ROUNDS = replace(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=3, players_min=3, deal_hand_size=7)
-COMMON = {
-    **{preset.name: replace(ruleset, hints=Hints.TURN) for preset, ruleset in PRESETS.items()},
-    **{f"random {seed}": random_ruleset(random.Random(seed)) for seed in range(5)},
+COMMON: dict[str, Rules] = {
+    **{preset.name: room(room_of(preset), hints=Hints.TURN) for preset in Preset},
+    **{f"random {seed}": random_room(random.Random(seed)) for seed in range(5)},
 }
-RARE = {
+RARE: dict[str, Rules] = {
     "River": replace(SABRA, turn_draw=TurnDraw.TWO_RIVER),
-    "racks hidden": replace(SEVERAL_ROUNDS, racks_shown=RacksShown.HIDDEN),
-    "racks shown after a round": replace(SEVERAL_ROUNDS, racks_shown=RacksShown.AFTER_ROUND),
-    "racks shown after the game": replace(SEVERAL_ROUNDS, racks_shown=RacksShown.AFTER_GAME),
+    "racks hidden": room(SEVERAL_ROUNDS, racks_shown=RacksShown.HIDDEN),
+    "racks shown after a round": room(SEVERAL_ROUNDS, racks_shown=RacksShown.AFTER_ROUND),
+    "racks shown after the game": room(SEVERAL_ROUNDS, racks_shown=RacksShown.AFTER_GAME),
     "play after a draw": replace(SABRA, turn_play_after_draw=TurnPlayAfterDraw.OTHER_TILES),
 }
 RULESETS = COMMON | RARE
@@ -157,7 +157,7 @@ async def scene() -> AsyncIterator[Scene]:
         yield Scene(client, store)
 
 
-def random_course(ruleset: Ruleset, seed: int) -> tuple[Course, list[Game]]:
+def random_course(ruleset: Rules, seed: int) -> tuple[Course, list[Game]]:
     """Returns a whole random game, and the game after each change."""
     changes = list(random_changes(seed, players_of(ruleset, seed), ruleset))
     course = Course([change.applied.events for change in changes], [change.now_ms for change in changes])
@@ -343,7 +343,7 @@ def unnamed(told: bytes, names: Sequence[str]) -> bytes:
     return told
 
 
-def game_in_play(ruleset: Ruleset, rng: random.Random) -> tuple[Course, Game]:
+def game_in_play(ruleset: Rules, rng: random.Random) -> tuple[Course, Game]:
     """Returns a random game, and the game at one of its first turns."""
     while True:  # some games are aborted in the lobby
         course, games = random_course(ruleset, rng.randrange(1000))
@@ -355,8 +355,8 @@ def game_in_play(ruleset: Ruleset, rng: random.Random) -> tuple[Course, Game]:
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_no_refusal_or_validation_depends_on_hidden_tiles(scene: Scene, name: str) -> None:
-    ruleset, rng = RULESETS[name], random.Random(name)
-    course, game = game_in_play(ruleset, rng)
+    rng, (ruleset, _) = random.Random(name), parts(RULESETS[name])
+    course, game = game_in_play(RULESETS[name], rng)
     so_far, round_ = course.until(game.revision), round_of(game)
     is_among_people = not any(player.played_by for player in game.players)  # a bot's move depends on its own rack
     is_deep = len(round_.pool) > 2 * ruleset.penalty_tiles
@@ -374,7 +374,7 @@ async def test_no_refusal_or_validation_depends_on_hidden_tiles(scene: Scene, na
 
 # Games that end before their rounds do
 
-ENDS_EARLY = replace(
+ENDS_EARLY = room(
     SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=3, players_min=3, deal_hand_size=7, absent_after_timeouts=1
 )
 
@@ -392,7 +392,7 @@ def resigned(game: Game) -> Action:
 
 
 @cache
-def in_a_round(ruleset: Ruleset, rounds: int) -> tuple[Course, Game]:
+def in_a_round(ruleset: Rules, rounds: int) -> tuple[Course, Game]:
     """Returns a game with all its players in the middle of a round, after some rounds were played."""
     for seed in range(100):
         course, games = random_course(ruleset, seed)
@@ -403,7 +403,7 @@ def in_a_round(ruleset: Ruleset, rounds: int) -> tuple[Course, Game]:
     raise AssertionError("no game has all its players in the middle of a round")
 
 
-def cut_short(ruleset: Ruleset, rounds: int, ending: Callable[[Game], Action]) -> Course:
+def cut_short(ruleset: Rules, rounds: int, ending: Callable[[Game], Action]) -> Course:
     """Returns the course of a game that ends in the middle of a round, after some rounds were played."""
     course, game = in_a_round(ruleset, rounds)
     history, times = list(course.history), list(course.times)
@@ -424,7 +424,7 @@ def cut_short(ruleset: Ruleset, rounds: int, ending: Callable[[Game], Action]) -
 async def test_a_game_that_ends_in_a_round_reveals_no_more_than_the_option_says(
     scene: Scene, shown: RacksShown, ending: Callable[[Game], Action], rounds: int
 ) -> None:
-    course = cut_short(replace(ENDS_EARLY, racks_shown=shown), rounds, ending)
+    course = cut_short(room(ENDS_EARLY, racks_shown=shown), rounds, ending)
     rng = random.Random(f"{shown} {ending.__name__}")
     for viewer in (0, 1):
         game = await scene.store.put(course)
@@ -449,7 +449,7 @@ async def told_at_the_end(scene: Scene, game: Game, viewer: int) -> list[bytes]:
         told.append(
             await answer(scene, "GameService/GetGame", gs.GetGameRequest(game_id=GAME, revision=revision), viewer)
         )
-    if game.ruleset.racks_shown is RacksShown.HIDDEN:
+    if game.settings.racks_shown is RacksShown.HIDDEN:
         told.append(await answer(scene, "RecordService/ExportGame", rs.ExportGameRequest(game_id=GAME), viewer))
         told.append(await answer(scene, "RecordService/ReviewGame", rs.ReviewGameRequest(game_id=GAME), viewer))
     return told

@@ -3,7 +3,6 @@
 import contextlib
 import random
 from collections.abc import AsyncIterator, Awaitable, Generator
-from dataclasses import replace
 from typing import cast
 
 import grpc
@@ -14,7 +13,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2
 
-from engine.melding.ruleset import SABRA, MatchEnd, Ruleset
+from engine.melding.ruleset import SABRA, MatchEnd
 from engine.record import GameRecord, record_of
 from engine.record_text import format_record
 from engine.room_settings import RacksShown
@@ -46,14 +45,15 @@ from support.harness import (
     status_details,
     without_presence,
 )
-from support.random_play import players_of, random_changes, random_ruleset
+from support.random_play import players_of, random_changes, random_room
 from support.records import recorded
+from support.rooms import Rules, room
 from support.soak import few_of
 from tools.games import game_rules
 
 pytestmark = pytest.mark.slow
 
-TWO_ROUNDS = replace(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2, turn_time_limit_seconds=0)
+TWO_ROUNDS = room(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2, turn_time_limit_seconds=0)
 SEED = 40
 """A random game of people who are present to its end, which has no rematch."""
 
@@ -70,7 +70,7 @@ async def client(store: MemoryStore) -> AsyncIterator[Client]:
 
 
 async def put_history(
-    store: MemoryStore, client: Client, ruleset: Ruleset = TWO_ROUNDS, seed: int = SEED, until: int | None = None
+    store: MemoryStore, client: Client, ruleset: Rules = TWO_ROUNDS, seed: int = SEED, until: int | None = None
 ) -> GameAtHand:
     """Stores a random game, or its changes up to one, and returns it."""
     changes = list(random_changes(seed, 3, ruleset))[:until]
@@ -219,7 +219,7 @@ async def test_an_exported_game_is_the_game_in_both_forms(store: MemoryStore, cl
 
 @pytest.mark.parametrize("seed", few_of(range(20), 6))
 def test_the_text_and_the_message_of_a_random_game_are_read_as_the_same_record(seed: int) -> None:
-    ruleset = random_ruleset(random.Random(seed))
+    ruleset = random_room(random.Random(seed))
     record = recorded(list(random_changes(seed, players_of(ruleset, seed), ruleset)))
     message = encode_record(record)
     data = message.SerializeToString(deterministic=True)
@@ -242,7 +242,7 @@ def result_of(steps: Generator[None, None, GameRecord]) -> GameRecord:
 async def test_only_games_that_have_ended_and_show_their_racks_are_exported(
     store: MemoryStore, client: Client, shown: RacksShown
 ) -> None:
-    rules = replace(TWO_ROUNDS, racks_shown=shown)
+    rules = room(TWO_ROUNDS, racks_shown=shown)
     whole, running = await put_history(store, client, rules), await put_history(store, client, rules, until=30)
     request = rs.ExportGameRequest(game_id=running.game_id)
     assert await refusal(client.records.ExportGame(request)) == ("FAILED_PRECONDITION", "GAME_NOT_OVER")
@@ -262,7 +262,7 @@ async def test_only_games_that_have_ended_and_show_their_racks_are_exported(
 @pytest.mark.parametrize("shown", RacksShown)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_racks_are_seen_when_the_option_says(store: MemoryStore, client: Client, shown: RacksShown) -> None:
-    rules = replace(TWO_ROUNDS, racks_shown=shown)
+    rules = room(TWO_ROUNDS, racks_shown=shown)
     changes = list(random_changes(SEED, 3, rules))
     over = next(i for i, change in enumerate(changes, 1) if len(change.applied.game.results) == 1)
     between, whole = await put_history(store, client, rules, until=over), await put_history(store, client, rules)

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import grpc.aio
 import pytest
 
-from engine.melding.ruleset import OPTIONS
+from engine.melding.presets import GAME_OPTIONS
 from engine.room_settings import AbsentAction, ClockFlag
 from rummikub.v1 import game_pb2, room_settings_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
@@ -142,7 +142,7 @@ EVERY_TIMER = pytest.mark.parametrize("timer", TIMERS, ids=lambda timer: timer.n
 
 
 def test_every_option_of_time_is_in_the_table() -> None:
-    timed = {option for option in OPTIONS if option.endswith(("_seconds", "_timeouts"))}
+    timed = {option for option in GAME_OPTIONS if option.endswith(("_seconds", "_timeouts"))}
     assert timed <= {option for timer in TIMERS for option in timer.options}
     for option, values in (("absent_action", AbsentAction), ("clock_flag", ClockFlag)):
         assert len({timer.options[option] for timer in TIMERS if option in timer.options}) == len(values)

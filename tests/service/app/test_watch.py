@@ -60,6 +60,7 @@ from support.harness import (
     server_settings,
     without_presence,
 )
+from support.rooms import parts, room
 from support.stores import STORES
 from tools.games import options
 
@@ -520,7 +521,7 @@ class Played:
 
     async def act(self, action: Action | None = None) -> Record:
         """Stores an action, or the next draw without one; the first call creates the game."""
-        applied = create(Ruleset(turn_time_limit_seconds=0)) if self.record is None else self._applied(action)
+        applied = create(*parts(room(turn_time_limit_seconds=0))) if self.record is None else self._applied(action)
         change = encode_change(applied.game.revision, 0, bytes(16), applied.events)
         previous = self.record.etag if self.record else NO_ETAG
         tokens = tuple(SeatToken(player.seat, digest(f"seat {player.seat}")) for player in applied.game.players)

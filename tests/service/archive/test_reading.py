@@ -10,7 +10,6 @@ import pytest
 import redis
 from structlog.testing import capture_logs
 
-from engine.melding.ruleset import Ruleset
 from engine.room_settings import RacksShown, Spectators
 from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
@@ -40,6 +39,7 @@ from support.harness import (
     server_settings,
     without_presence,
 )
+from support.rooms import Rules, room
 
 pytestmark = pytest.mark.slow
 
@@ -72,7 +72,7 @@ async def served(sink: Sink | None) -> AsyncIterator[tuple[Expiring, Client]]:
         yield store, client
 
 
-async def archived(store: Store, sink: MemorySink, ruleset: Ruleset = TWO_ROUNDS) -> StoredGame:
+async def archived(store: Store, sink: MemorySink, ruleset: Rules = TWO_ROUNDS) -> StoredGame:
     """Returns a random game that is in the store and in the archive."""
     stored = await store_game(store, ruleset=ruleset)
     sink.written.append(await collect(store, stored.record))
@@ -120,7 +120,7 @@ async def test_an_archived_game_is_as_everyone_saw_it() -> None:
 async def test_an_archived_game_shows_no_more_racks_than_before(shown: RacksShown) -> None:
     sink = MemorySink()
     async with served(sink) as (store, client):
-        game = (await archived(store, sink, replace(TWO_ROUNDS, racks_shown=shown))).at(client)
+        game = (await archived(store, sink, room(TWO_ROUNDS, racks_shown=shown))).at(client)
         views = [await seen(game, seat) for seat in game.tokens]
         changes = await history(client, game)
         store.has_expired = True
@@ -136,7 +136,7 @@ async def test_an_archived_game_shows_no_more_racks_than_before(shown: RacksShow
 async def test_an_archived_game_refuses_those_whom_it_refused() -> None:
     sink = MemorySink()
     async with served(sink) as (store, client):
-        game = (await archived(store, sink, replace(TWO_ROUNDS, spectators=Spectators.OFF))).at(client)
+        game = (await archived(store, sink, room(TWO_ROUNDS, spectators=Spectators.OFF))).at(client)
         store.has_expired = True
         request = gs.GetGameRequest(game_id=game.game_id)
         assert await refusal(client.games.GetGame(request)) == ("PERMISSION_DENIED", "SPECTATORS_NOT_ALLOWED")

@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections.abc import AsyncIterable, AsyncIterator
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +45,7 @@ from support.harness import (
 )
 from support.operator import Operated, admin_at, changes, operated, traces_of
 from support.random_play import random_changes
+from support.rooms import room
 from support.stores import STORES_AND_CLUSTER, running_store
 from tools.games import game_rules, options
 
@@ -211,7 +211,7 @@ async def test_lists_have_pages(house: Operated, size: int) -> None:
 
 
 async def test_the_operator_aborts_a_lobby_and_a_game_after_a_round(house: Operated) -> None:
-    rules = replace(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=3, turn_time_limit_seconds=0)
+    rules = room(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=3, turn_time_limit_seconds=0)
     played = (change.applied.game for change in random_changes(1, 3, rules))
     late_game = next(game for game in played if game.results and isinstance(game.phase, Playing))
     late = await put_game(house.client, house.store, late_game, time.time_ns() // 1_000_000)

@@ -108,6 +108,7 @@ from support.harness import (
     server_settings,
     status_details,
 )
+from support.rooms import Rules, parts, room
 from support.rpcs import MUTATING, OF_A_SEAT, USUAL, as_usual, new_message, usual_request
 from support.scripted_worker import Script
 from tools.games import game_rules, melding_rules, options
@@ -575,10 +576,10 @@ def a_shown_play(claimed: tuple[int, ...] = (), against: int | None = None) -> R
     return replace(a_round(), shown_play=shown)
 
 
-def a_game(phase: Phase, rules: Ruleset = SABRA, resigned: frozenset[int] = frozenset()) -> Game:
+def a_game(phase: Phase, rules: Rules = SABRA, resigned: frozenset[int] = frozenset()) -> Game:
     """Returns a game of two in a phase."""
     players = tuple(Player(seat, name, resigned=seat in resigned) for seat, name in enumerate(("Ada", "Ben"), 1))
-    return Game(rules, 1, players, phase)
+    return Game(*parts(rules), 1, players, phase)
 
 
 # Turns of the conformance cases
@@ -1163,7 +1164,7 @@ async def _unknown_token_to_review(stage: Stage, rpc: str) -> Ask:
 
 @case("RECORD_HIDDEN", "ReviewGame", "ExportGame")
 async def _(stage: Stage, rpc: str) -> Ask:
-    rules = replace(SABRA, racks_shown=RacksShown.HIDDEN)
+    rules = room(SABRA, racks_shown=RacksShown.HIDDEN)
     game = await put(stage, a_game(Finished(a_round(), winners=(1,)), rules))
     return Ask(game_to_review(rpc, game.game_id))
 
@@ -1251,7 +1252,7 @@ async def _(stage: Stage, _rpc: str) -> Ask:
 
 @case("HINT_NOT_ALLOWED", "SuggestTurn")
 async def _(stage: Stage, _rpc: str) -> Ask:
-    return await hinting(stage, a_game(Playing(a_round()), replace(SABRA, hints=Hints.TILES)))
+    return await hinting(stage, a_game(Playing(a_round()), room(SABRA, hints=Hints.TILES)))
 
 
 @case("TILE_UNKNOWN", "PlayTurn")
@@ -1515,7 +1516,7 @@ async def _(stage: Stage, rpc: str) -> Ask:
 
 @case("SPECTATORS_NOT_ALLOWED", "GetGame", "ListChanges", "WatchGame", "ExportGame", "ReviewGame")
 async def _(stage: Stage, rpc: str) -> Ask:
-    game = await put(stage, a_game(Playing(a_round()), replace(SABRA, spectators=Spectators.OFF)))
+    game = await put(stage, a_game(Playing(a_round()), room(SABRA, spectators=Spectators.OFF)))
     return Ask(game_to_review(rpc, game.game_id) if rpc == "ReviewGame" else on_game(rpc, stage, game))
 
 
@@ -1951,7 +1952,7 @@ async def test_a_truncated_message_does_not_end_with_a_space(stages: Stages) -> 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_an_error_names_the_first_invalid_fields(stages: Stages) -> None:
     stage = await stages.at(usual)
-    numbers = [row for row in OPTIONS.values() if row.stage and type(row.default) is int]
+    numbers = [row for row in OPTIONS.values() if type(row.default) is int]
     rules = game_rules(**{row.name: 2**32 - 1 for row in numbers})
     settings, lengths = room_settings_pb2.RoomSettings(), ("turn_time_limit", "round_pause", "clock_total")
     for name in lengths:

@@ -698,7 +698,7 @@ async def test_an_unknown_value_of_an_enum_is_named(scene: Scene, number: int) -
         ),
     ]
     for row in OPTIONS.values():
-        if row.stage and isinstance(row.default, Enum):
+        if isinstance(row.default, Enum):
             creation = gs.CreateGameRequest(ruleset=game_rules(**{row.name: number}))
             requests.append(("CreateGame", creation, "OPTION_UNKNOWN", ".".join(("ruleset.melding", *row.path))))
     for setting in room_settings_pb2.RoomSettings.DESCRIPTOR.fields:

@@ -21,7 +21,7 @@ from engine.game import Game, round_of
 from engine.melding.actions import DrawTile
 from engine.melding.drafts import Draft
 from engine.melding.melds import MeldKind, ProposedMeld
-from engine.melding.ruleset import Ruleset
+from engine.melding.ruleset import SABRA, Ruleset
 from engine.room_settings import DraftVisibility
 from engine.seats import HOST
 from engine.tiles import Tile
@@ -53,6 +53,7 @@ from support.harness import (
     pooled,
     redis_store,
 )
+from support.rooms import Rules, parts, room
 from support.stores import ALL_STORES, running_store
 from tools.redis_servers import RedisServer
 
@@ -82,9 +83,9 @@ def commit_of(
     return Commit(previous, record, change)
 
 
-def creation(game_id: str = GAME, now_ms: int = START_MS, ruleset: Ruleset | None = None) -> Commit:
+def creation(game_id: str = GAME, now_ms: int = START_MS, ruleset: Rules = SABRA) -> Commit:
     """Returns a commit that creates a game."""
-    created = create(ruleset or Ruleset())
+    created = create(*parts(ruleset))
     return commit_of(game_id, None, (created.game, created.events), now_ms)
 
 
@@ -859,7 +860,7 @@ async def test_a_watcher_is_notified_after_others_subscribe_and_unsubscribe(stor
 # Drafts
 
 
-OPEN_DRAFTS = Ruleset(draft_visibility=DraftVisibility.EVERYONE)
+OPEN_DRAFTS = room(draft_visibility=DraftVisibility.EVERYONE)
 
 
 def a_draft(record: Record, *tiles: int, is_legal: bool = False) -> Draft:
@@ -931,7 +932,7 @@ async def test_a_seat_saves_drafts_at_a_limited_rate(store: Store, clock: FakeCl
 
 
 @pytest.mark.parametrize("ruleset", [Ruleset(), OPEN_DRAFTS], ids=["owner", "everyone"])
-async def test_watchers_are_notified_of_drafts_that_they_may_see(store: Store, ruleset: Ruleset) -> None:
+async def test_watchers_are_notified_of_drafts_that_they_may_see(store: Store, ruleset: Rules) -> None:
     record = await stored(store, creation(ruleset=ruleset))
     for name in ("Ada", "Ben"):
         record = await stored(store, joining(record, name))
@@ -1050,7 +1051,7 @@ async def test_the_time_to_live_of_a_games_keys_depends_on_its_state(
     records = await started_game(redis_backed)
     keys = [f"rummikub:{{{GAME}}}:{part}" for part in ("game", "requests", "events")]
     seconds = [round((await raw.pttl(key)) / 1000) for key in keys if await raw.exists(key)]
-    kept = LIFETIMES.started + records[-1].game.ruleset.turn_time_limit_seconds  # from the deadline on
+    kept = LIFETIMES.started + records[-1].game.settings.turn_time_limit_seconds  # from the deadline on
     assert all(kept - 60 < one <= kept for one in seconds)
     await redis_backed.drafts.save(records[-1], a_draft(records[-1], 1))
     await redis_backed.presence.report(GAME, "server 1", {1: Sighting.OPEN})
