@@ -176,10 +176,9 @@ class RematchCreated:
 
 LobbyEvent = GameCreated | PlayerJoined | PlayerLeft | PlayerKicked | PlayerReadied
 
-CommonEvent = (
+OpenCommonEvent = (
     LobbyEvent
     | TurnStarted
-    | TurnTimedOut
     | PlayerResigned
     | PlayerAbsent
     | PlayerReturned
@@ -191,6 +190,9 @@ CommonEvent = (
     | SeatTokenRenewed
     | RematchCreated
 )
+"""Events that are the same whatever is played, and of which everyone may see all."""
+
+CommonEvent = OpenCommonEvent | TurnTimedOut
 """Events that are the same whatever is played."""
 
 TurnEvent = TurnStarted | TurnTimedOut | PlayerResigned

@@ -11,12 +11,12 @@ from engine.melding.actions import MeldingAction
 from engine.melding.analysis import Analysis as MeldingAnalysis
 from engine.melding.drafts import Draft as MeldingDraft
 from engine.melding.events import FreeEvent as MeldingFreeEvent
-from engine.melding.events import MeldingEvent, RoundStarted
+from engine.melding.events import MeldingEvent, OpenMeldingEvent, RoundStarted
 from engine.melding.events import TurnAct as MeldingTurnAct
 from engine.melding.round import MeldingRound
 from engine.melding.ruleset import Ruleset as MeldingRuleset
 from engine.melding.table import ProposedTable as ProposedMelds
-from engine.melding.views import MeldingEventView, MeldingView, OpenMeldingEvent
+from engine.melding.views import MeldingEventView, MeldingView
 
 Ruleset: TypeAlias = MeldingRuleset
 """The rules of a game. Every ruleset has `preset`, `players_min`, `players_max` and `tiles`."""

@@ -6,20 +6,7 @@ only once they are open to everyone.
 
 from dataclasses import dataclass
 
-from engine.events import (
-    AbortRequested,
-    ClockStopped,
-    GameAborted,
-    GameEnded,
-    LobbyEvent,
-    PlayerAbsent,
-    PlayerResigned,
-    PlayerReturned,
-    RematchCreated,
-    RoundEnded,
-    SeatTokenRenewed,
-    TurnStarted,
-)
+from engine.events import OpenCommonEvent
 from engine.game import (
     Phase,
     RoundResult,
@@ -103,21 +90,7 @@ class TurnTimedOutView:
     tiles: tuple[Tile, ...]
 
 
-OpenEvent = (
-    LobbyEvent
-    | TurnStarted
-    | PlayerResigned
-    | PlayerAbsent
-    | PlayerReturned
-    | ClockStopped
-    | RoundEnded
-    | GameEnded
-    | AbortRequested
-    | GameAborted
-    | SeatTokenRenewed
-    | RematchCreated
-    | OpenFamilyEvent
-)
+OpenEvent = OpenCommonEvent | OpenFamilyEvent
 """Events without hidden parts, which are their own views."""
 
 EventView = OpenEvent | TurnTimedOutView | FamilyEventView

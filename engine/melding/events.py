@@ -151,4 +151,7 @@ TurnAct = (
 FreeEvent = ErrorClaimed | IllegalPlayShown | RedealDemanded
 """Events of actions that cost their player nothing, so that one might repeat them for ever."""
 
-MeldingEvent = TurnAct | RoundStarted | RiverTileLaid | ErrorClaimed | RedealDemanded | LastChanceStarted
+OpenMeldingEvent = TilesPlayed | RiverTileLaid | IllegalPlayShown | ErrorClaimed | RedealDemanded | LastChanceStarted
+"""Events of which everyone may see all: they are their own views."""
+
+MeldingEvent = OpenMeldingEvent | TurnAct | RoundStarted

@@ -4,18 +4,13 @@ from dataclasses import dataclass
 
 from engine.melding.drafts import Draft
 from engine.melding.events import (
-    ErrorClaimed,
-    IllegalPlayShown,
-    LastChanceStarted,
     MeldingEvent,
-    RedealDemanded,
-    RiverTileLaid,
+    OpenMeldingEvent,
     RoundStarted,
     StartDraw,
     TileDrawn,
     TilesDrawn,
     TilesOffered,
-    TilesPlayed,
     TurnEnded,
     TurnPassed,
     TurnPenalised,
@@ -92,9 +87,6 @@ class TurnEndedView:
 
     seat: int
 
-
-OpenMeldingEvent = TilesPlayed | RiverTileLaid | IllegalPlayShown | ErrorClaimed | RedealDemanded | LastChanceStarted
-"""Events without hidden parts, which are their own views."""
 
 MeldingEventView = (
     OpenMeldingEvent | RoundStartedView | TilesDrawnView | TurnEndedView | TurnPassedView | TurnPenalisedView
