@@ -92,6 +92,10 @@ class Supervisor:
         settings: For each worker, the settings that differ from this process's environment.
         grace_seconds: Time for the workers to stop before they are killed.
         command: The command of a worker.
+
+    Attributes:
+        metrics: The workers' together.
+        first_pause_seconds: The first pause of the exponential backoff between starts.
     """
 
     def __init__(
@@ -106,6 +110,7 @@ class Supervisor:
         self._processes: dict[int, Process] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self.metrics = MergedMetrics()
+        self.first_pause_seconds = FIRST_PAUSE_SECONDS
 
     def start(self) -> None:
         """Starts all workers."""
@@ -170,7 +175,7 @@ class Supervisor:
                     f"worker {number} failed to start {failed_starts} times in a row; see the log for the reason"
                 )
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), _backoff(short_runs))
+                await asyncio.wait_for(self._stopping.wait(), self._backoff(short_runs))
 
     async def _run(self, number: int, environment: Mapping[str, str]) -> int:
         """Runs a worker until it ends; returns its exit code. Raises OSError if it cannot be started."""
@@ -202,6 +207,12 @@ class Supervisor:
             start_new_session=True,  # Ctrl-C in a terminal reaches only the supervisor, which stops the workers
         )
 
+    def _backoff(self, short_runs: int) -> float:
+        """Returns the pause before a restart after some short runs, in seconds."""
+        if not short_runs:
+            return 0.0
+        return min(LONGEST_PAUSE_SECONDS, self.first_pause_seconds * 2.0 ** min(short_runs - 1, 10))
+
     def _on_serving(self, number: int) -> None:
         self._served.add(number)
         if len(self._served) == len(self._settings):
@@ -219,13 +230,6 @@ async def _serves(channel: socket.socket) -> bool:
 def share(total: int, workers: int, number: int) -> int:
     """Returns one worker's share of a total that all workers divide, at least 1."""
     return max(1, total // workers + (number <= total % workers))
-
-
-def _backoff(short_runs: int) -> float:
-    """Returns the pause before a restart after some short runs, in seconds."""
-    if not short_runs:
-        return 0.0
-    return min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0 ** min(short_runs - 1, 10))
 
 
 def _environment(settings: Mapping[str, str]) -> dict[str, str]:

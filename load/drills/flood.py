@@ -294,7 +294,7 @@ def main(arguments: Sequence[str]) -> int:
     def run(name: str) -> Result:
         is_longer = FLOODS[name].is_cheap and not chosen.quick
         attack_seconds = max(seconds, CHEAP_SECONDS) if is_longer else seconds
-        result = _flooded(name, seconds, attack_seconds, begin, chosen.checkout)
+        result = flooded(name, seconds, attack_seconds, begin, chosen.checkout)
         _print(result, console)
         return result
 
@@ -309,12 +309,13 @@ def main(arguments: Sequence[str]) -> int:
     return finish("flood", report, tables_of(results), errors=errors, is_complete=is_complete)
 
 
-def _flooded(name: str, seconds: float, attack_seconds: float, begin: float, checkout: Path) -> Result:
+def flooded(name: str, seconds: float, attack_seconds: float, begin: float, checkout: Path) -> Result:
+    """Returns the result of one flood, after `begin` seconds of calls that are not counted."""
     flood, phases = FLOODS[name], {}
-    with _server(flood, checkout) as (store, server), _honest(flood, server) as honest:
+    with flooded_server(flood, checkout) as (store, server), _honest(flood, server) as honest:
         _phase(honest, WARM_UP_SECONDS)
         phases["alone"] = _phase(honest, seconds)
-        with _server(flood, checkout) as (_, other), _attacker(name, flood, other):
+        with flooded_server(flood, checkout) as (_, other), _attacker(name, flood, other):
             phases["begin elsewhere"] = _phase(honest, begin)
             phases["elsewhere"] = _phase(honest, seconds)
         memory = _megabytes(server, "VmRSS")
@@ -339,7 +340,7 @@ def _flooded(name: str, seconds: float, attack_seconds: float, begin: float, che
 
 
 @contextlib.contextmanager
-def _server(flood: Flood, checkout: Path) -> Iterator[tuple[RedisServer, MeasuredServer]]:
+def flooded_server(flood: Flood, checkout: Path) -> Iterator[tuple[RedisServer, MeasuredServer]]:
     """Runs a server on a store of its own."""
     with running_redis(*flood.store_options) as redis:
         settings = {**SERVICE_SETTINGS, "RUMMIKUB_LOG_LEVEL": "warning", "RUMMIKUB_REDIS_URL": redis.url}

@@ -59,7 +59,7 @@ async def _crash_and_return(_group: WatchedServers, old: RedisServer) -> bool:
     return bool(old.execute("INFO", "server")["run_id"] != before)
 
 
-async def _cut_and_crash(group: WatchedServers, old: RedisServer) -> bool:
+async def cut_and_crash(group: WatchedServers, old: RedisServer) -> bool:
     """Cuts the replicas off without closing their connections, and kills the primary later."""
     async with _relay(old.port) as (port, cut):
         for replica in group.replicas:
@@ -76,14 +76,14 @@ async def _cut_and_crash(group: WatchedServers, old: RedisServer) -> bool:
         return await _crash(group, old) and is_cut
 
 
-async def _order(group: WatchedServers, old: RedisServer) -> bool:
+async def order(group: WatchedServers, old: RedisServer) -> bool:
     """Orders SENTINEL FAILOVER."""
     group.fail_over()
     await asyncio.to_thread(group.wait_until_switched, old)
     return group.primary is not old
 
 
-async def _order_by_admin(group: WatchedServers, old: RedisServer) -> bool:
+async def order_by_admin(group: WatchedServers, old: RedisServer) -> bool:
     """Runs rummikub-admin failover."""
     command = (sys.executable, "-c", "from service.admin_program.program import main; main()", "failover", group.url)
     process = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdout=asyncio.subprocess.DEVNULL)
@@ -125,16 +125,16 @@ ROWS: Final = (
     Row("crash, back later", _crash, 0),
     Row("crash, back later", _crash, is_safe=True),
     Row("crash, back at once", _crash_and_return, is_safe=True),
-    Row("crash, replicas cut off before", _cut_and_crash, must_lose=True),
-    Row("crash, replicas cut off before", _cut_and_crash, confirmed=1, is_safe=True),
-    Row("SENTINEL FAILOVER", _order, is_deaf=True, must_lose=True),
-    Row("SENTINEL FAILOVER", _order, 2, is_deaf=True),
-    Row("SENTINEL FAILOVER", _order, confirmed=1, is_deaf=True),
-    Row("SENTINEL FAILOVER", _order, 0),
-    Row("SENTINEL FAILOVER", _order),
-    Row("SENTINEL FAILOVER", _order, confirmed=1),
-    Row("rummikub-admin failover", _order_by_admin, is_safe=True),
-    Row("rummikub-admin failover", _order_by_admin, is_deaf=True, is_safe=True),
+    Row("crash, replicas cut off before", cut_and_crash, must_lose=True),
+    Row("crash, replicas cut off before", cut_and_crash, confirmed=1, is_safe=True),
+    Row("SENTINEL FAILOVER", order, is_deaf=True, must_lose=True),
+    Row("SENTINEL FAILOVER", order, 2, is_deaf=True),
+    Row("SENTINEL FAILOVER", order, confirmed=1, is_deaf=True),
+    Row("SENTINEL FAILOVER", order, 0),
+    Row("SENTINEL FAILOVER", order),
+    Row("SENTINEL FAILOVER", order, confirmed=1),
+    Row("rummikub-admin failover", order_by_admin, is_safe=True),
+    Row("rummikub-admin failover", order_by_admin, is_deaf=True, is_safe=True),
 )
 QUICK: Final = (ROWS[1], ROWS[11])
 

@@ -10,7 +10,7 @@ import pytest
 from engine.effort import Budget
 from engine.melding.analysis import Situation
 from engine.melding.melds import Meld
-from engine.melding.solver import Objective, best_turn, few_tiles
+from engine.melding.solver import Objective, best_turn
 from engine.melding.solver.meld_enumeration import possible_melds
 from engine.melding.solver.partitions import Partitions, Total
 from engine.melding.solver.problem import Problem, problem_from
@@ -20,6 +20,7 @@ from load.corpus.joker_positions import RESTRICTED, joker_positions
 from oracles import brute_force
 from oracles.brute_force import small_situation, text_of
 from oracles.integer_program import random_rules
+from support.few_tiles import search_few_tiles
 from support.soak import few_of
 
 pytestmark = [pytest.mark.unmeasured, pytest.mark.slow]
@@ -80,11 +81,6 @@ def test_small_positions_with_restricted_jokers_agree_with_brute_force(preset: s
         assert not brute_force.compare(situation, OBJECTIVES[number % 2], FEW_NODES).fault
 
 
-def without_few_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Disables the search of few tiles."""
-    monkeypatch.setattr(few_tiles, "MOST_TILES", 0)
-
-
 def worth(situation: Situation, objective: Objective, budget: Budget) -> int:
     """Returns the worth of the best turn, which must be proven."""
     answer = best_turn(situation, objective, budget)
@@ -97,5 +93,5 @@ def test_the_search_by_claims_finds_as_much(preset: str, monkeypatch: pytest.Mon
     situations = list(joker_positions(RESTRICTED[preset], seed=1, number=12))
     ample = Budget(nodes=200_000)
     found = [worth(situation, Objective.MOST_TILES, FEW_NODES) for situation in situations]
-    without_few_tiles(monkeypatch)
+    search_few_tiles(monkeypatch, 0)
     assert [worth(situation, Objective.MOST_TILES, ample) for situation in situations] == found

@@ -30,7 +30,6 @@ from engine.melding.solver import (
     LegalTurn,
     Objective,
     best_turn,
-    few_tiles,
     has_turn,
 )
 from engine.melding.solver.restricted_search import is_restricted
@@ -47,6 +46,7 @@ from oracles.integer_program import (
     random_situation,
     short_kinds,
 )
+from support.few_tiles import search_few_tiles
 from support.random_play import random_ruleset
 from support.soak import few_of
 
@@ -173,7 +173,7 @@ def test_the_solver_agrees_with_brute_force_under_every_ruleset(seed: int) -> No
 
 @pytest.mark.parametrize("seed", few_of(range(4), 1))
 def test_the_search_by_claims_agrees_with_brute_force(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(few_tiles, "MOST_TILES", 0)
+    search_few_tiles(monkeypatch, 0)
     rng, compared = random.Random(seed), 0
     while compared < 20:
         situation = small_situation(rng, random_ruleset(rng, with_analysis=True))
@@ -295,12 +295,12 @@ def test_a_wrong_answer_is_noticed(program: IntegerProgram, monkeypatch: pytest.
     situation = next(
         recorded.situation for recorded in positions(range(1)) if best_turn(recorded.situation).turn is not None
     )
-    monkeypatch.setattr(integer_program, "best_turn", wrong)
+    for oracle in (integer_program, brute_force):
+        monkeypatch.setattr(oracle, "best_turn", wrong)
     assert integer_program.compare(program, situation, Objective.MOST_TILES, BUDGET).fault
     small = next(
         small for small in (small_situation(random.Random(seed), SABRA) for seed in range(100)) if best_by_force(small)
     )
-    monkeypatch.setattr(brute_force, "best_turn", wrong)
     assert brute_force.compare(small, Objective.MOST_TILES, BUDGET).fault
 
 

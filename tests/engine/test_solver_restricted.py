@@ -27,6 +27,7 @@ from engine.melding.solver import (
 )
 from engine.notation import format_rack, parse_tiles
 from engine.tiles import in_order
+from support.few_tiles import search_few_tiles
 
 BUDGET = Budget(nodes=20_000)
 
@@ -34,7 +35,7 @@ BUDGET = Budget(nodes=20_000)
 @pytest.fixture(params=[few_tiles.MOST_TILES, 0], ids=["few tiles", "by claims"], autouse=True)
 def search(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs a test with the search of few tiles, then with branching alone."""
-    monkeypatch.setattr(few_tiles, "MOST_TILES", request.param)
+    search_few_tiles(monkeypatch, request.param)
 
 
 def at(table: str, rack: str, options: Mapping[str, Any], *, melded: bool = True) -> Situation:

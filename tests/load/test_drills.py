@@ -29,9 +29,15 @@ def test_the_page_has_a_place_for_the_figures_of_each_drill(name: str) -> None:
     page_with((DOCS / reports.PAGE).read_text(), reports.command_of(name), "")
 
 
-def test_only_a_complete_run_is_written_into_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    written: list[str] = []
+@pytest.fixture
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Returns the folder of the results of drills."""
     monkeypatch.setattr(reports, "RESULTS", tmp_path)
+    return tmp_path
+
+
+def test_only_a_complete_run_is_written_into_the_page(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[str] = []
     monkeypatch.setattr(reports, "write", lambda *parts: written.extend(parts))
     report = {"seconds": 61.0, "requirements": [{"what": "it holds", "met": False, "measured": "no"}]}
     assert reports.finish("cluster", report, {}, errors={}, is_complete=False) == 1
@@ -41,7 +47,7 @@ def test_only_a_complete_run_is_written_into_the_page(tmp_path: Path, monkeypatc
     assert reports.finish("cluster", report, {"Scenes": [["scene"], ["killed"]]}, errors={}, is_complete=True) == 0
     page, command, text = written
     assert (page, command) == ("operation.md", "make drill ARGS=cluster")
-    facts = json.loads((tmp_path / "cluster.json").read_text())
+    facts = json.loads((results / "cluster.json").read_text())
     assert text.startswith(f"run of {facts['date']}, 61 seconds;\n")
     assert "| it holds | yes | met |" in text
 
@@ -120,9 +126,9 @@ def test_a_row_of_sentinels(row: sentinel.Row, happened: bool, report: Report, f
 def test_each_way_that_must_lose_turns_has_a_safe_counterpart() -> None:
     safe = {(row.event, row.is_deaf) for row in sentinel.ROWS if row.is_safe}
     controls = {(row.event, row.is_deaf) for row in sentinel.ROWS if row.must_lose}
-    assert (sentinel._cut_and_crash, False) in safe & controls  # noqa: SLF001 - the events of the drill
-    assert (sentinel._order, True) in controls  # noqa: SLF001 - as above
-    assert (sentinel._order_by_admin, True) in safe  # noqa: SLF001 - as above
+    assert (sentinel.cut_and_crash, False) in safe & controls
+    assert (sentinel.order, True) in controls
+    assert (sentinel.order_by_admin, True) in safe
 
 
 # Rolling restarts
@@ -188,19 +194,18 @@ def broken_later(result: object, *, is_async: bool) -> Callable[..., object]:
 
 @pytest.mark.parametrize("name", DRILLS)
 def test_the_results_of_finished_parts_are_printed_and_kept(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str, results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(reports, "RESULTS", tmp_path)
     monkeypatch.setattr(rolling, "check_envoy", lambda: None)
     module, part, result, arguments = {
         "cluster": (cluster, "play", cluster.Result(KILLED, 1, MEASURED), ["--quick"]),
-        "flood": (flood, "_flooded", flooded(), ["drafts", "lists"]),
+        "flood": (flood, "flooded", flooded(), ["drafts", "lists"]),
         "rolling": (rolling, "rolling", run(), ["--restarts", "1"]),
         "sentinel": (sentinel, "_play", sentinel.Result(SAFE, happened=True, report=MEASURED), ["--quick"]),
     }[name]
     monkeypatch.setattr(module, part, broken_later(result, is_async=name != "flood"))
     assert module.main(arguments) == 1
-    kept = json.loads((tmp_path / f"{name}.json").read_text())
+    kept = json.loads((results / f"{name}.json").read_text())
     assert any("the second part is broken" in measured for measured in missed(kept["requirements"]))
     [table] = module.tables_of([result]).values()
     assert table[1][0] in capsys.readouterr().out

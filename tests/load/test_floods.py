@@ -23,7 +23,7 @@ SECONDS = 120
 
 @pytest.fixture
 def served(name: str) -> Iterator[tuple[RedisServer, MeasuredServer]]:
-    with flood._server(FLOODS[name], ROOT) as running:  # noqa: SLF001 - the server of a flood
+    with flood.flooded_server(FLOODS[name], ROOT) as running:
         yield running
 
 
@@ -68,7 +68,7 @@ async def test_a_flood_of_calls_that_cost_nothing(
 
 @pytest.mark.soak
 def test_a_flood_beside_honest_callers_of_some_kinds() -> None:
-    result = flood._flooded("store", 1.0, 1.0, 1.0, ROOT)  # noqa: SLF001 - the run of one flood
+    result = flood.flooded("store", 1.0, 1.0, 1.0, ROOT)
     assert result.error == ""
     assert result.calls_a_second > 0
     assert "PlayTurn" in result.phases["beside"]["milliseconds"]

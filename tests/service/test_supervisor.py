@@ -28,7 +28,6 @@ from engine.notation import parse_tiles
 from rummikub.v1 import analysis_service_pb2, game_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import validation_service_pb2 as vs
-from service import supervisor as supervisor_module
 from service.metrics.metrics import MergedMetrics, Metrics, metrics_registry
 from service.metrics.shared_counters import ROWS, SharedCounters, counter_file
 from service.program import grace_seconds
@@ -400,22 +399,22 @@ def scripted(script: str) -> tuple[str, ...]:
     return (sys.executable, "-c", prelude + script)
 
 
-async def test_the_supervisor_gives_up_after_repeated_failed_starts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervisor_module, "FIRST_PAUSE_SECONDS", 0.001)
+async def test_the_supervisor_gives_up_after_repeated_failed_starts() -> None:
     supervisor = Supervisor([{}], 10, scripted("sys.exit(3)"))
+    supervisor.first_pause_seconds = 0.001
     supervisor.start()
     assert isinstance(await asyncio.wait_for(supervisor.failed(), 20), SupervisorError)
     await supervisor.stop()
 
 
 async def test_the_supervisor_does_not_give_up_on_settings_that_were_usable(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(supervisor_module, "FIRST_PAUSE_SECONDS", 0.001)
     log = str(tmp_path / "starts")
     script = f"log = open({log!r}, 'a'); log.write('.'); log.close(); "
     script += f"len(open({log!r}).read()) < 8 and sys.exit(78); channel.send(b'1'); time.sleep(60)"
     supervisor = Supervisor([{}], 10, scripted(script))
+    supervisor.first_pause_seconds = 0.001
     supervisor.start()
     await asyncio.wait_for(supervisor.serving(), 40)
     await supervisor.stop()
@@ -444,9 +443,9 @@ async def test_a_keys_file_with_an_error_keeps_the_other_workers(tmp_path: Path)
         assert max(map(int, map(str, failed_starts))) <= 1, "only the killed worker's"
 
 
-async def test_the_supervisor_gives_up_on_a_missing_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervisor_module, "FIRST_PAUSE_SECONDS", 0.001)
+async def test_the_supervisor_gives_up_on_a_missing_command() -> None:
     supervisor = Supervisor([{}], 10, ("/no/such/command",))
+    supervisor.first_pause_seconds = 0.001
     supervisor.start()
     assert isinstance(await asyncio.wait_for(supervisor.failed(), 20), SupervisorError)
     await supervisor.stop()

@@ -36,12 +36,13 @@ class SqliteSink:
 
     Args:
         path: The database; it and its folder are created if they do not exist.
+        busy_seconds: How long a call waits for another process that uses the database.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, busy_seconds: float = BUSY_SECONDS) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # it holds hidden tiles and names
         try:
-            self._changes, self._reads = _Connection(path), _Connection(path)
+            self._changes, self._reads = _Connection(path, busy_seconds), _Connection(path, busy_seconds)
         except sqlite3.Error as error:
             raise ValueError(f"the database cannot be used ({reason_of(error)})") from error
 
@@ -114,11 +115,11 @@ def _delete(database: sqlite3.Connection, game_id: str) -> bool:
 class _Connection:
     """A connection to a database, which one thread uses. The constructor raises sqlite3.Error."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, busy_seconds: float) -> None:
         with contextlib.suppress(FileExistsError):  # SQLite would let others read it
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         self._path = path
-        self._database = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        self._database = sqlite3.connect(path, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
         self._thread = ThreadPoolExecutor(1, "archive")
         try:
             self._database.executescript(_SCHEMA)

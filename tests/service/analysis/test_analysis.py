@@ -974,8 +974,7 @@ async def test_a_worker_ends_with_a_server_that_is_killed(*, is_searching: bool)
     ):
         client = Client(channel)
         await suggested(client, position("R7", "R4 R5 R6"))
-        assert process._process  # noqa: SLF001 - our own class
-        [worker] = children(process._process.pid)  # noqa: SLF001 - our own class
+        [worker] = children(process.pid)
         hard = position(" ".join(f"{color}{value}" for color in "RBKO" for value in range(1, 14) if value % 3))
         searching = (
             client.analysis.SuggestTurn(pb.SuggestTurnRequest(position=hard, time_limit=LONG)) if is_searching else None

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -219,7 +219,7 @@ async def test_validate_only_searches_only_the_players_own_rack(
         racks.append(as_tiles(situation.rack))
         return Existence.NO
 
-    monkeypatch.setattr(solver, "has_turn", search)
+    search_with(monkeypatch, search)
     game = await put_game(client, store, start)
     own = list((await game.see(1)).rack)
     turn = ts.PlayTurnRequest(validate_only=True)
@@ -231,6 +231,11 @@ async def test_validate_only_searches_only_the_players_own_rack(
     turn.validate_only = False
     await game.take(turn)
     assert any(rack != own for rack in racks)
+
+
+def search_with(monkeypatch: pytest.MonkeyPatch, search: Callable[[Situation, Budget], Existence]) -> None:
+    """Replaces every search."""
+    monkeypatch.setattr(solver, "has_turn", search)
 
 
 # Long searches
@@ -252,7 +257,7 @@ class Search:
 def searching(monkeypatch: pytest.MonkeyPatch) -> Iterator[Search]:
     """Makes every search run until the test ends it."""
     search = Search()
-    monkeypatch.setattr(solver, "has_turn", search)
+    search_with(monkeypatch, search)
     try:
         yield search
     finally:

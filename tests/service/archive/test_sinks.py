@@ -465,11 +465,10 @@ async def test_a_database_is_for_its_owner_only(tmp_path: Path) -> None:
 
 
 async def test_a_database_that_is_in_use_or_damaged_is_unavailable(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(sqlite_sink, "BUSY_SECONDS", 0.1)
     path = tmp_path / "games.sqlite3"
-    game, sink = await archived(), SqliteSink(path)
+    game, sink = await archived(), SqliteSink(path, busy_seconds=0.1)
     await sink.write(game)
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")

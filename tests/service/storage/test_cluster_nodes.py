@@ -69,21 +69,21 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
 
     nodes = FakeCluster()
 
-    async def newest_map(_: ClusterNodes) -> SlotMap:
-        return nodes.map
-
     async def no_risk(_: object, *, is_cluster: bool) -> str:
         assert is_cluster
         return ""
 
     monkeypatch.setattr(cluster, "find_risk", no_risk)
-    monkeypatch.setattr(ClusterNodes, "_newest_map", newest_map)
     return nodes
 
 
 @pytest.fixture
 async def nodes(fake: FakeCluster) -> AsyncIterator[ClusterNodes]:
-    one = ClusterNodes([ONE], {}, share=fake.connection)
+    class Nodes(ClusterNodes):
+        async def _newest_map(self) -> SlotMap:
+            return fake.map
+
+    one = Nodes([ONE], {}, share=fake.connection)
     yield one
     await one.close()
 
