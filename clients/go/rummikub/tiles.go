@@ -74,8 +74,8 @@ func FormatTiles(tiles []pb.Tile) string {
 // AnyMeld is a meld of the contract, such as *Meld or *MeldReading.
 type AnyMeld interface{ GetTiles() []pb.Tile }
 
-// FormatTable returns melds as text: `[R7 R8 R9] | [B4 K4 O4]`, or `.` for none.
-func FormatTable[M AnyMeld](melds []M) string {
+// FormatMelds returns melds as text: `[R7 R8 R9] | [B4 K4 O4]`, or `.` for none.
+func FormatMelds[M AnyMeld](melds []M) string {
 	if len(melds) == 0 {
 		return "."
 	}
@@ -86,8 +86,8 @@ func FormatTable[M AnyMeld](melds []M) string {
 	return strings.Join(texts, " | ")
 }
 
-// ParseTable returns the melds of a text that FormatTable returns; none for an empty text.
-func ParseTable(text string) ([]*pb.Meld, error) {
+// ParseMelds returns the melds of a text that FormatMelds returns; none for an empty text.
+func ParseMelds(text string) ([]*pb.Meld, error) {
 	if text = strings.TrimSpace(text); text == "" || text == "." {
 		return nil, nil
 	}

@@ -39,17 +39,17 @@ func TestTilesHaveNames(t *testing.T) {
 
 func TestTables(t *testing.T) {
 	for _, text := range []string{".", "[R7 R8 R9]", "[R7 R8 J] | [B4 K4 O4]", "[]"} {
-		melds, err := ParseTable(text)
-		if err != nil || FormatTable(melds) != text {
-			t.Errorf("%q is %q (%v)", text, FormatTable(melds), err)
+		melds, err := ParseMelds(text)
+		if err != nil || FormatMelds(melds) != text {
+			t.Errorf("%q is %q (%v)", text, FormatMelds(melds), err)
 		}
 	}
-	if melds, err := ParseTable(""); err != nil || len(melds) > 0 {
+	if melds, err := ParseMelds(""); err != nil || len(melds) > 0 {
 		t.Errorf("an empty text is %v (%v)", melds, err)
 	}
 	for _, text := range []string{"R7 R8", "[R7", "[R7 X9]", "[R7] |"} {
-		if melds, err := ParseTable(text); err == nil {
-			t.Errorf("%q is %q", text, FormatTable(melds))
+		if melds, err := ParseMelds(text); err == nil {
+			t.Errorf("%q is %q", text, FormatMelds(melds))
 		}
 	}
 }
@@ -58,7 +58,7 @@ func TestMeldsDeclareFacesOfJokersThatCanStandForOneOnly(t *testing.T) {
 	one := &pb.JokerFaces{Faces: []pb.Tile{pb.Tile_TILE_RED_9}}
 	two := &pb.JokerFaces{Faces: []pb.Tile{pb.Tile_TILE_RED_9, pb.Tile_TILE_BLUE_9}}
 	run := pb.MeldKind_MELD_KIND_RUN
-	sent := Melds([]*pb.Meld{
+	sent := MeldsOf([]*pb.Meld{
 		{Kind: run, Points: 9, Jokers: []*pb.JokerFaces{one}},
 		{Jokers: []*pb.JokerFaces{one, two}},
 	})

@@ -28,9 +28,9 @@ func turn(game *pb.Game) *pb.PlayTurnRequest {
 	return &pb.PlayTurnRequest{GameId: game.GameId, Etag: game.Etag}
 }
 
-// Melds returns the melds of a table as a player sends them back. It keeps their kinds, and declares the faces of the
+// MeldsOf returns the melds of a table as a player sends them back. It keeps their kinds, and declares the faces of the
 // jokers of a meld if each can stand for one face only.
-func Melds(table []*pb.Meld) []*pb.Meld {
+func MeldsOf(table []*pb.Meld) []*pb.Meld {
 	melds := make([]*pb.Meld, len(table))
 	for i, meld := range table {
 		melds[i] = &pb.Meld{Tiles: meld.Tiles, Kind: meld.Kind, DeclaredFaces: declared(meld.Jokers)}

@@ -80,7 +80,7 @@ pub fn tiles_text(tiles: &[i32]) -> String {
 
 /// Formats the melds of a table: `[R7 R8 R9] | [B1 K1 J]`; `.` if there are none.
 #[must_use]
-pub fn table_text<'a>(melds: impl IntoIterator<Item = &'a Meld>) -> String {
+pub fn melds_text<'a>(melds: impl IntoIterator<Item = &'a Meld>) -> String {
     let texts: Vec<String> = melds.into_iter().map(|meld| format!("[{}]", tiles_text(&meld.tiles))).collect();
     if texts.is_empty() {
         ".".to_owned()
@@ -95,7 +95,7 @@ pub fn parse_tiles(text: &str) -> Result<Vec<i32>, TileError> {
 }
 
 /// Parses the melds of a table: `[R7 R8 R9] | [B1 K1 J]`; none for `.` and for an empty text.
-pub fn parse_table(text: &str) -> Result<Vec<Meld>, TileError> {
+pub fn parse_melds(text: &str) -> Result<Vec<Meld>, TileError> {
     if matches!(text.trim(), "" | ".") {
         return Ok(Vec::new());
     }
@@ -145,18 +145,18 @@ mod tests {
         for text in ["", "R", "R0", "R14", "R07", "R+7", "X1", "JJ", "R7R8", "é1"] {
             assert!(text.parse::<Tile>().is_err(), "{text}");
         }
-        assert!(parse_table("R7 R8 R9").is_err());
+        assert!(parse_melds("R7 R8 R9").is_err());
     }
 
     #[test]
     fn a_table_is_formatted_and_parsed() {
         let text = "[R7 R8 J] | [B1 K1 O1]";
-        let melds = parse_table(text).unwrap();
-        assert_eq!(table_text(&melds), text);
-        assert_eq!(table_text(&[]), ".");
-        assert_eq!(parse_table("[r7 r8 j] | [b1 k1 o1]").unwrap(), parse_table(text).unwrap());
-        assert!(parse_table(".").unwrap().is_empty());
-        assert!(parse_table("").unwrap().is_empty());
+        let melds = parse_melds(text).unwrap();
+        assert_eq!(melds_text(&melds), text);
+        assert_eq!(melds_text(&[]), ".");
+        assert_eq!(parse_melds("[r7 r8 j] | [b1 k1 o1]").unwrap(), parse_melds(text).unwrap());
+        assert!(parse_melds(".").unwrap().is_empty());
+        assert!(parse_melds("").unwrap().is_empty());
         assert_eq!(tiles_text(&[1, 120]), "R1 ?120");
     }
 }

@@ -33,12 +33,12 @@ fn turn(game: &Game, action: Action) -> PlayTurnRequest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tiles::parse_table;
+    use crate::tiles::parse_melds;
 
     #[test]
     fn a_turn_has_the_state_that_its_player_has_seen() {
         let game = Game { game_id: "g".into(), revision: 7, etag: "e7".into(), ..Default::default() };
-        let table = parse_table("[R7 R8 J]").unwrap();
+        let table = parse_melds("[R7 R8 J]").unwrap();
         let turns = [play(&game, table.clone()), draw(&game), pass(&game)];
         assert!(turns.iter().all(|turn| (turn.game_id.as_str(), turn.etag.as_str()) == ("g", "e7")));
         let actions = turns.map(|turn| turn.action.unwrap());

@@ -28,15 +28,15 @@ import {
   explain,
   type Game,
   GameState,
+  melds,
+  meldsText,
+  newRequestId,
   play,
   PlayTilesSchema,
-  newRequestId,
   refusal,
   RefusalSchema,
   RulesetSchema,
   type Rummikub,
-  table,
-  tableText,
   Tile,
   tiles,
   tilesText,
@@ -187,7 +187,7 @@ async function startedGame(): Promise<{ game: Game; player: Rummikub }> {
 
 async function illegalTurn(): Promise<void> {
   const { game, player } = await startedGame();
-  const turn = play(game, table("[R1 R2] | [R1 B5 J]"));
+  const turn = play(game, melds("[R1 R2] | [R1 B5 J]"));
   const error = await failure(player.turns.playTurn(turn), "an illegal turn");
   const refused = refusal(error);
   assert(refused !== undefined, `no reason: ${error.message}`);
@@ -202,7 +202,7 @@ async function illegalTurn(): Promise<void> {
 
 async function refusals(): Promise<void> {
   await illegalTurn();
-  const turn = { tableAfter: { melds: table("[R1 R2 R3]") }, rack: tiles("R1 R2 R3"), hasMelded: false };
+  const turn = { tableAfter: { melds: melds("[R1 R2 R3]") }, rack: tiles("R1 R2 R3"), hasMelded: false };
   const { violations } = await validator.validation.validateTurn(turn);
   const below = violations.find(({ reason }) => reason === ErrorReason.INITIAL_MELD_BELOW_THRESHOLD);
   assert.deepEqual(below?.metadata, { total: 6, threshold: 30 });
@@ -330,7 +330,7 @@ async function wasCutTwice(): Promise<boolean> {
   assert.equal(revisions.at(-1), seen.revision);
   assert.equal(seen.state, GameState.FINISHED);
   assert.deepEqual([last.revision, last.etag, last.winnerSeats], [seen.revision, seen.etag, seen.winnerSeats]);
-  assert.deepEqual([tilesText(last.rack), tableText(last.table?.melds ?? [])], [tilesText(seen.rack), tableText(seen.table?.melds ?? [])]);
+  assert.deepEqual([tilesText(last.rack), meldsText(last.table?.melds ?? [])], [tilesText(seen.rack), meldsText(seen.table?.melds ?? [])]);
   assert.deepEqual(last.rounds, seen.rounds);
   if (cuts < 2) return false;
   assert(proxy.connections() >= 3, `the watch used ${proxy.connections()} connections`);

@@ -2,7 +2,7 @@ export { Code, ConnectError } from "@connectrpc/connect";
 export { Rummikub, type RummikubOptions } from "./client.js";
 export { newRequestId } from "./connection.js";
 export { explain, refusal, type Refused } from "./refusal.js";
-export { table, tableText, tile, tileName, tiles, tilesText, toMelds } from "./tiles.js";
+export { melds, meldsOf, meldsText, tile, tileName, tiles, tilesText } from "./tiles.js";
 export { draw, pass, play } from "./turns.js";
 export { type Update, Watch, type WatchOptions } from "./watch.js";
 export * from "./gen/rummikub/v1/analysis_service_pb.js";

@@ -55,18 +55,18 @@ function meldText(meld: Pick<Meld, "tiles">): string {
   return `[${tilesText(meld.tiles)}]`;
 }
 
-/** Returns the table of a text such as `[R7 R8 R9] | [K1 B1 O1]`; no melds for `.` and for an empty text. */
-export function table(text: string): Meld[] {
+/** Returns the melds of a text such as `[R7 R8 R9] | [K1 B1 O1]`; none for `.` and for an empty text. */
+export function melds(text: string): Meld[] {
   return ["", "."].includes(text.trim()) ? [] : text.split("|").map(meld);
 }
 
-/** Returns a table as text: `[R7 R8 R9] | [K1 B1 O1]`; `.` for one without melds. */
-export function tableText(melds: readonly Pick<Meld, "tiles">[]): string {
+/** Returns melds as text: `[R7 R8 R9] | [K1 B1 O1]`; `.` if there are none. */
+export function meldsText(melds: readonly Pick<Meld, "tiles">[]): string {
   return melds.map(meldText).join(" | ") || ".";
 }
 
 /** Returns the melds to send for a table that the service sent, with the declared faces of jokers that have only one. */
-export function toMelds(table: readonly Meld[]): Meld[] {
+export function meldsOf(table: readonly Meld[]): Meld[] {
   return table.map(({ tiles, kind, jokers }) => {
     const faces = jokers.map((joker) => joker.faces);
     const declaredFaces = faces.every((face) => face.length === 1) ? faces.flat() : [];

@@ -1,17 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
-import {
-  table,
-  tableText,
-  MeldSchema,
-  Tile,
-  tile,
-  tileName,
-  tiles,
-  tilesText,
-  toMelds,
-} from "rummikub-client";
+import { melds, MeldSchema, meldsOf, meldsText, Tile, tile, tileName, tiles, tilesText } from "rummikub-client";
 
 test("every tile has a name and is found by it", () => {
   const all = Object.values(Tile).filter(
@@ -32,11 +22,11 @@ test("every tile has a name and is found by it", () => {
 });
 
 test("melds and tables are read as they are written", () => {
-  assert.equal(tableText(table(" [R7 R8 R9]|[K1 B1 O1] ")), "[R7 R8 R9] | [K1 B1 O1]");
-  assert.equal(tableText(table("[r7 r8 j]")), "[R7 R8 J]");
-  for (const none of ["", "."]) assert.deepEqual(table(none), []);
-  assert.equal(tableText([]), ".");
-  assert.throws(() => table("R7 R8 R9"), /is no meld/);
+  assert.equal(meldsText(melds(" [R7 R8 R9]|[K1 B1 O1] ")), "[R7 R8 R9] | [K1 B1 O1]");
+  assert.equal(meldsText(melds("[r7 r8 j]")), "[R7 R8 J]");
+  for (const none of ["", "."]) assert.deepEqual(melds(none), []);
+  assert.equal(meldsText([]), ".");
+  assert.throws(() => melds("R7 R8 R9"), /is no meld/);
   assert.equal(tilesText([Tile.JOKER, 99 as Tile]), "J ?99");
 });
 
@@ -48,6 +38,6 @@ test("a joker with one face declares it when its meld is sent back", () => {
   const faces = (...tiles: Tile[]) => [{ index: 2, faces: tiles }];
   const laid = (jokers: { index: number; faces: Tile[] }[]) =>
     create(MeldSchema, { tiles: tiles("R1 R2 J"), jokers });
-  assert.deepEqual(toMelds([laid(faces(Tile.RED_3))])[0]?.declaredFaces, [Tile.RED_3]);
-  assert.deepEqual(toMelds([laid(faces(Tile.RED_3, Tile.BLUE_3))])[0]?.declaredFaces, []);
+  assert.deepEqual(meldsOf([laid(faces(Tile.RED_3))])[0]?.declaredFaces, [Tile.RED_3]);
+  assert.deepEqual(meldsOf([laid(faces(Tile.RED_3, Tile.BLUE_3))])[0]?.declaredFaces, []);
 });

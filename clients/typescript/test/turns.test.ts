@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
-import { draw, GameSchema, pass, play, table, tilesText } from "rummikub-client";
+import { draw, GameSchema, melds, pass, play, tilesText } from "rummikub-client";
 
 test("a turn has the state that its player has seen", () => {
   const game = create(GameSchema, { gameId: "g", revision: 7, etag: "e7" });
-  const turns = [play(game, table("[R7 R8 J]")), draw(game), pass(game)];
+  const turns = [play(game, melds("[R7 R8 J]")), draw(game), pass(game)];
   for (const { gameId, etag } of turns) assert.deepEqual([gameId, etag], ["g", "e7"]);
   assert.deepEqual(
     turns.map(({ action }) => action.case),

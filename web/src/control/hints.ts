@@ -1,5 +1,5 @@
 /** Questions about the game: hints of a tier, and explanations of plays step by step. */
-import { Existence, HintTier, type Rummikub, type Suggestion, toMelds } from "rummikub-client";
+import { Existence, HintTier, meldsOf, type Rummikub, type Suggestion } from "rummikub-client";
 import { t, tilesList } from "../i18n/index.js";
 import { meldingOf } from "../model/turn.js";
 import type { Acting } from "./acting.js";
@@ -43,8 +43,8 @@ export class Hints {
     await this.#acting.act(async () => {
       const { steps } = await this.#service.analysis.explainTurn({
         ...(ruleset && { ruleset }),
-        tableBefore: { melds: toMelds(before) },
-        tableAfter: { melds: toMelds(after) },
+        tableBefore: { melds: meldsOf(before) },
+        tableAfter: { melds: meldsOf(after) },
         pulled: [...pulled],
       });
       this.#state.set({ shown: { title: t("explained", { name }), before, steps } });

@@ -4,7 +4,7 @@
  * The service knows faces only. A view needs to tell two red 7s apart while they move, so here each tile is a piece
  * with an id. Only `tableOf` and the number of the River's tile go back to the service.
  */
-import { type Meld, MeldKind, Tile, toMelds } from "rummikub-client";
+import { type Meld, MeldKind, meldsOf, Tile } from "rummikub-client";
 import { compareTiles, type RackOrder } from "./tiles.js";
 
 /** Where a piece was when the turn began. A piece of the table cannot go to the rack. */
@@ -57,7 +57,7 @@ export function arrange({ table, rack }: Tiles, before: Arrangement = EMPTY): Ar
   const oldRack = [...before.rack, ...before.melds.flatMap((meld) => meld.pieces)].filter(
     (piece) => piece.origin !== "table",
   );
-  const melds = toMelds(table).map(({ tiles, kind, declaredFaces }): ArrangedMeld => {
+  const melds = meldsOf(table).map(({ tiles, kind, declaredFaces }): ArrangedMeld => {
     const same = oldMelds.findIndex(
       (meld) => meld.pieces.length === tiles.length && meld.pieces.every((piece, i) => piece.tile === tiles[i]),
     );

@@ -4,10 +4,10 @@ import {
   type Game,
   GameState,
   type MeldingRuleset,
+  meldsOf,
   type Player,
   type Ruleset,
   Tile,
-  toMelds,
   TurnPlayAfterDraw,
   TurnStep,
   WinCall,
@@ -73,7 +73,7 @@ export function turnToJudge(game: Game, arrangement: Arrangement) {
   const otherTilesOnly = ruleset?.turn?.playAfterDraw === TurnPlayAfterDraw.OTHER_TILES;
   return {
     ...(ruleset && { ruleset }),
-    tableBefore: { melds: toMelds(game.table?.melds ?? []) },
+    tableBefore: { melds: meldsOf(game.table?.melds ?? []) },
     tableAfter: { melds: tableOf(arrangement) },
     rack: game.rack,
     hasMelded: playerOf(game, game.seat)?.hasMelded ?? false,

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
-import { MeldKind, MeldSchema, tableText, tiles, tilesText } from "rummikub-client";
+import { MeldKind, MeldSchema, meldsText, tiles, tilesText } from "rummikub-client";
 import {
   arrange,
   arrangeAs,
@@ -26,7 +26,7 @@ function at(table: string, rack: string): Arrangement {
   });
 }
 
-const table = (arrangement: Arrangement) => tableText(tableOf(arrangement));
+const table = (arrangement: Arrangement) => meldsText(tableOf(arrangement));
 const rack = (arrangement: Arrangement) => tilesText(arrangement.rack.map(({ tile }) => tile));
 const rackIds = (arrangement: Arrangement, ...indexes: number[]) => indexes.map((i) => arrangement.rack[i]!.id);
 const meldIds = (arrangement: Arrangement, meld: number, ...indexes: number[]) =>

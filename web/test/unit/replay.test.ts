@@ -3,10 +3,10 @@ import { test } from "node:test";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import {
   GameRecordSchema,
+  melds,
+  meldsText,
   MoveKind,
   type RecordedMoveSchema,
-  table,
-  tableText,
   tiles,
   tilesText,
   TurnDraw,
@@ -31,7 +31,7 @@ function replay(turnDraw: TurnDraw, ...moves: Move[]): string[] {
   const ruleset = { game: { case: "melding" as const, value: { turn: { draw: turnDraw } } } };
   const record = create(GameRecordSchema, { ruleset, moves: [DEAL, ...moves] });
   const text = ({ table, racks, poolCount, river }: Frame) =>
-    [tableText(table), ...[...racks.values()].map(tilesText), poolCount, tilesText(river)].join(" / ");
+    [meldsText(table), ...[...racks.values()].map(tilesText), poolCount, tilesText(river)].join(" / ");
   return framesOf(record).slice(1).map(text);
 }
 
@@ -39,7 +39,7 @@ test("plays, draws, penalties and time-outs move tiles", () => {
   assert.deepEqual(
     replay(
       TurnDraw.ONE,
-      { kind: MoveKind.PLAY, seat: 1, table: { melds: table("[R1 R2 R3]") } },
+      { kind: MoveKind.PLAY, seat: 1, table: { melds: melds("[R1 R2 R3]") } },
       { kind: MoveKind.DRAW, seat: 2, tiles: tiles("O1") },
       { kind: MoveKind.PENALTY, seat: 1, tiles: tiles("O2 O3") },
       { kind: MoveKind.TIME_OUT, seat: 2, tiles: tiles("O4") },
@@ -56,7 +56,7 @@ test("plays, draws, penalties and time-outs move tiles", () => {
 });
 
 test("a time-out commits a draft", () => {
-  const [frame] = replay(TurnDraw.ONE, { kind: MoveKind.TIME_OUT, seat: 1, table: { melds: table("[R1 R2 R3]") } });
+  const [frame] = replay(TurnDraw.ONE, { kind: MoveKind.TIME_OUT, seat: 1, table: { melds: melds("[R1 R2 R3]") } });
   assert.equal(frame, "[R1 R2 R3] / K9 / B1 B2 / 6 / ");
 });
 
@@ -68,7 +68,7 @@ test("tiles are laid on the River and pulled from it; a pending choice ends with
       { kind: MoveKind.LAY_ON_RIVER, seat: 1, tiles: tiles("O1") },
       { kind: MoveKind.DRAW, seat: 2, tiles: tiles("B3 O4") },
       { kind: MoveKind.TIME_OUT, seat: 2 },
-      { kind: MoveKind.PLAY, seat: 2, table: { melds: table("[O1 B1 R1]") }, riverIndex: 0 },
+      { kind: MoveKind.PLAY, seat: 2, table: { melds: melds("[O1 B1 R1]") }, riverIndex: 0 },
     ),
     [
       ". / R1 R2 R3 K9 O1 O2 / B1 B2 / 4 / ",

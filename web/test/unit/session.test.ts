@@ -12,9 +12,9 @@ import {
   GameState,
   HintTier,
   type Meld,
+  meldsText,
   RefusalSchema,
   Rummikub,
-  tableText,
   tiles,
   TurnService,
   TurnStep,
@@ -87,13 +87,13 @@ function world(
   return { session, push };
 }
 
-const table = (session: GameSession) => tableText(tableOf(session.arranging.arrangement));
+const table = (session: GameSession) => meldsText(tableOf(session.arranging.arrangement));
 const rackIds = (session: GameSession, count: number) => session.arranging.arrangement.rack.slice(0, count).map(({ id }) => id);
 
 test("what the player lays is judged and saved as a draft; undo saves again", async () => {
   const drafts: string[] = [];
   const { session, push } = world(
-    { saveDraft: ({ draft }) => (drafts.push(tableText(draft?.table?.melds ?? [])), {}) },
+    { saveDraft: ({ draft }) => (drafts.push(meldsText(draft?.table?.melds ?? [])), {}) },
     { validateTurn: () => ({ points: 6 }) },
   );
   await push({ case: "snapshot", value: game() });

@@ -262,7 +262,7 @@ func (s suite) refusal() {
 	expect(first.Reason == short && slices.Equal(first.Tiles, tiles) && first.Subject == "play.table[0]",
 		"a meld of two tiles: %v", first)
 
-	hasMelded, low := false, must(rummikub.ParseTable("[R1 R2 R3]"))
+	hasMelded, low := false, must(rummikub.ParseMelds("[R1 R2 R3]"))
 	judged := must(s.validation.Validation.ValidateTurn(s.ctx,
 		&pb.ValidateTurnRequest{TableAfter: &pb.Table{Melds: low}, Rack: low[0].Tiles, HasMelded: &hasMelded}))
 	below := pb.ErrorReason_INITIAL_MELD_BELOW_THRESHOLD

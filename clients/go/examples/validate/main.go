@@ -34,7 +34,7 @@ func main() {
 
 // table reads melds of the program's own, so an error is a mistake in this file.
 func table(text string) *pb.Table {
-	melds, err := rummikub.ParseTable(text)
+	melds, err := rummikub.ParseMelds(text)
 	if err != nil {
 		panic(err)
 	}

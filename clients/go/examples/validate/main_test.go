@@ -39,7 +39,7 @@ func TestTheExampleSendsOneTurn(t *testing.T) {
 	if len(fake.judged) != 1 {
 		t.Fatalf("%d turns were judged", len(fake.judged))
 	}
-	if sent := rummikub.FormatTable(fake.judged[0].TableAfter.Melds); sent != "[R3 R4 R5 R6] | [B9 K9]" {
+	if sent := rummikub.FormatMelds(fake.judged[0].TableAfter.Melds); sent != "[R3 R4 R5 R6] | [B9 K9]" {
 		t.Error(sent)
 	}
 }

@@ -183,7 +183,7 @@ impl Service {
         let starting = StartGameRequest { game_id: game_id.clone(), ..Default::default() };
         let game = seats[0].start_game(starting).await?.game.ok_or("no game")?;
         let on_turn = &seats[usize::from(game.turn.ok_or("no turn")?.seat == bob.seat)];
-        let play = PlayTiles { table: Some(Table { melds: tiles::parse_table("[R1 R2]")? }), ..Default::default() };
+        let play = PlayTiles { table: Some(Table { melds: tiles::parse_melds("[R1 R2]")? }), ..Default::default() };
         let turn = PlayTurnRequest {
             game_id: game_id.clone(),
             etag: game.etag,
@@ -201,7 +201,7 @@ impl Service {
 
         let low = ValidateTurnRequest {
             rack: tiles::parse_tiles("R1 R2 R3")?,
-            table_after: Some(Table { melds: tiles::parse_table("[R1 R2 R3]")? }),
+            table_after: Some(Table { melds: tiles::parse_melds("[R1 R2 R3]")? }),
             has_melded: Some(false),
             ..Default::default()
         };

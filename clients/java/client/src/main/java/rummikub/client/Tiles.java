@@ -6,7 +6,6 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
-import java.util.stream.Stream;
 import rummikub.v1.Meld;
 import rummikub.v1.Tile;
 
@@ -65,12 +64,9 @@ public final class Tiles {
 
   /** Returns melds as text; {@code .} if there are none. */
   public static String meldsText(List<Meld> melds) {
-    return joined(melds.stream().map(Meld::getTilesList));
-  }
-
-  /** Returns the melds of a table as text; {@code .} if there are none. */
-  public static String tableText(List<Meld> table) {
-    return joined(table.stream().map(Meld::getTilesList));
+    String text =
+        melds.stream().map(meld -> "[" + text(meld.getTilesList()) + "]").collect(Collectors.joining(" | "));
+    return text.isEmpty() ? "." : text;
   }
 
   private static Meld meld(String text) {
@@ -79,10 +75,5 @@ public final class Tiles {
       throw new IllegalArgumentException("\"" + text + "\" is no meld; write it as [R7 R8 R9]");
     }
     return Meld.newBuilder().addAllTiles(tiles(trimmed.substring(1, trimmed.length() - 1))).build();
-  }
-
-  private static String joined(Stream<List<Tile>> melds) {
-    String text = melds.map(tiles -> "[" + text(tiles) + "]").collect(Collectors.joining(" | "));
-    return text.isEmpty() ? "." : text;
   }
 }

@@ -33,7 +33,7 @@ public final class Turns {
    * Returns the melds of a table as a player sends them back. They keep their kinds, and declare the faces of the jokers of
    * a meld if each can stand for one face only.
    */
-  public static List<Meld> melds(List<Meld> table) {
+  public static List<Meld> meldsOf(List<Meld> table) {
     return table.stream().map(Turns::meld).toList();
   }
 

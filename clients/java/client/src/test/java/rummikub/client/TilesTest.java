@@ -44,7 +44,7 @@ class TilesTest {
     assertEquals(List.of(), Tiles.melds(""));
     assertEquals(Tiles.melds("[R7 R8 J]"), Tiles.melds("[r7 r8 j]"));
     Meld meld = Meld.newBuilder().addAllTiles(Tiles.tiles(" R7  J ")).build();
-    assertEquals("[R7 J]", Tiles.tableText(List.of(meld)));
+    assertEquals("[R7 J]", Tiles.meldsText(List.of(meld)));
   }
 
   @Test
@@ -54,7 +54,7 @@ class TilesTest {
     Meld run = Meld.newBuilder().setKind(MeldKind.MELD_KIND_RUN).setPoints(9).addJokers(one).build();
     Meld declared = Meld.newBuilder().setKind(MeldKind.MELD_KIND_RUN).addDeclaredFaces(Tile.TILE_RED_9).build();
     Meld open = Meld.newBuilder().setKind(MeldKind.MELD_KIND_RUN).build();
-    assertEquals(List.of(declared, open), Turns.melds(List.of(run, run.toBuilder().addJokers(two).build())));
+    assertEquals(List.of(declared, open), Turns.meldsOf(List.of(run, run.toBuilder().addJokers(two).build())));
   }
 
   @Test
