@@ -25,6 +25,12 @@ FIRST_GAMES = [
     ("cpp", "cpp", "cpp/examples/game.cpp"),
 ]
 """The folders of the clients, the fences of the first games in their READMEs, and the files of these programs."""
+CODE_ON_ERRORS = [
+    ("go", "go/rummikub/example_test.go"),
+    ("java", "java/client/src/test/java/rummikub/client/RummikubTest.java"),
+    ("cpp", "cpp/tests/client_test.cpp"),
+]
+"""The clients whose READMEs have code on errors without a program, and the tests that have the same code."""
 WITHOUT_CLIENT = {"csharp", "dart", "objc", "php", "ruby", "swift"}
 """Languages that have only a page."""
 VERSIONED = {
@@ -51,6 +57,18 @@ def test_the_first_game_of_a_client_is_the_same_everywhere(client: str, fence: s
     program = first_program(CLIENTS / client / "README.md", fence)
     assert program == first_program(CLIENTS / "README.md", fence)
     assert file is None or program == (CLIENTS / file).read_text(encoding="utf-8")
+
+
+def without_indents(code: str) -> str:
+    return "\n".join(map(str.strip, code.splitlines()))
+
+
+@pytest.mark.parametrize(("client", "file"), CODE_ON_ERRORS)
+def test_the_code_on_errors_is_that_of_a_test(client: str, file: str) -> None:
+    """The code of TypeScript and Python is run as it is in the page, and Rust's by its documentation tests."""
+    page = (CLIENTS / client / "README.md").read_text(encoding="utf-8")
+    [code] = re.findall(rf"^### Errors\n.*?^```{client}\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    assert without_indents(code) in without_indents((CLIENTS / file).read_text(encoding="utf-8"))
 
 
 def test_the_page_of_all_clients_names_each() -> None:

@@ -27,7 +27,8 @@ TEST(service_config_is_the_shared_one) { CHECK_EQUAL(rummikub::service_config, r
 TEST(every_rpc_is_a_method) {
   const auto header = read_file(GENERATED "/rummikub/services.hpp");
   for (const auto* file : {v1::CreateGameRequest::descriptor()->file(), v1::PlayTurnRequest::descriptor()->file(),
-                           v1::ValidateTurnRequest::descriptor()->file(), v1::SuggestTurnRequest::descriptor()->file()}) {
+                           v1::ValidateTurnRequest::descriptor()->file(), v1::SuggestTurnRequest::descriptor()->file(),
+                           v1::ExportGameRequest::descriptor()->file()}) {
     const auto* service = file->service(0);
     for (int i = 0; i < service->method_count(); ++i) {
       const auto name = std::string(service->method(i)->name());
@@ -117,6 +118,24 @@ TEST(an_old_server_is_explained) {
   const auto error = thrown<Error>([&server] { Client(server.target()).games.ListGames({}); });
   CHECK_EQUAL(error.code, grpc::StatusCode::UNIMPLEMENTED);
   CHECK_CONTAINS(error.what(), "does not have this call: update the service");
+}
+
+TEST(the_code_of_the_page_shows_what_to_do) {
+  const v1::GetGameRequest request;
+  const std::string game;
+  std::string shown;
+  const auto show = [&shown](const std::string& text) { shown += text; };
+  const auto forget = show;
+  ScriptedServer server;
+  const Client lobby(server.target());
+  try {
+    lobby.games.GetGame(request);
+  } catch (const rummikub::Error& error) {
+    if (error.reason == rummikub::v1::GAME_NOT_FOUND) forget(game);  // it has expired
+    for (const auto& violation : error.violations) show(violation.text());  // every violation of an illegal turn
+    show(error.what());  // ... no service answers at 127.0.0.1:50051; start one with `make run` ...
+  }
+  CHECK_CONTAINS(shown, "update the service");
 }
 
 TEST(an_absent_server_is_explained) {

@@ -15,6 +15,7 @@ import java.io.IOException;
 import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.UUID;
@@ -23,9 +24,11 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import rummikub.v1.ErrorReason;
+import rummikub.v1.Game;
 import rummikub.v1.GameServiceGrpc;
 import rummikub.v1.JoinGameRequest;
 import rummikub.v1.ListGamesRequest;
+import rummikub.v1.Refusal;
 
 @Timeout(20)
 class RummikubTest {
@@ -77,6 +80,36 @@ class RummikubTest {
         assertTrue(error.getMessage().contains(row.text), error.getMessage());
       }
     }
+  }
+
+  @Test
+  void theCodeOfThePageShowsWhatToDo() throws IOException {
+    var game = Game.getDefaultInstance();
+    var shown = new ArrayList<String>();
+    class Page {
+      void retry() {}
+
+      void show(String text) {
+        shown.add(text);
+      }
+
+      void play(Rummikub ann) {
+        try {
+          ann.turns().playTurn(Turns.play(game, Tiles.melds("[R1 R2]")));
+        } catch (StatusRuntimeException error) {
+          Refusal refusal = Refusals.of(error);
+          switch (refusal.getReason()) {
+            case STALE_STATE -> retry(); // read the game again, and let the player decide again
+            case ERROR_REASON_UNSPECIFIED -> show(error.getMessage()); // the service did not answer
+            default -> refusal.getViolationsList().forEach(violation -> show(violation.getText()));
+          }
+        }
+      }
+    }
+    try (var server = new FakeServer()) {
+      new Page().play(server.client);
+    }
+    assertTrue(shown.get(0).contains("older than this client"), shown.get(0));
   }
 
   @Test
