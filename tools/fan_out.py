@@ -24,7 +24,7 @@ EDITED = (":(exclude,attr:linguist-generated)", ":(exclude)CHANGELOG.md", ":(exc
 TESTS = re.compile(r"^(tests/|clients/conformance/)|(^|/)(tests?)/|_test\.|\.test\.|/src/test/")
 PAGES = re.compile(r"\.md$|^service/messages/|^clients/.*/examples/")
 PARTS = ("contract", "code", "tests")
-ADMIN = re.compile(r"^proto/rummikub/admin/|^service/(admin_program|operator)/|/rpcs/admin\.py$|/test_admin\.py$")
+ADMIN = re.compile(r"^proto/rummikub/admin/|^service/(admin_program|operator)/|/(rpcs/admin|test_admin|test_keys)\.py$")
 """AdminService, which has RPCs of the same names."""
 
 

@@ -99,8 +99,7 @@ async def test_a_token_that_is_void_or_of_another_game_shows_nothing_and_spoils_
 async def test_a_reserved_seat_of_a_rematch_is_listed_with_the_token_of_the_game_before(client: Client) -> None:
     game = await client.new_game()
     await client.games.AbortGame(gs.AbortGameRequest(game_id=game.game_id), metadata=game.as_seat(1))
-    request = gs.CreateRematchRequest(game_id=game.game_id)
-    rematch = (await client.games.CreateRematch(request, metadata=game.as_seat(1))).game.rematch_game_id
+    rematch = (await game.rematch(1)).game_id
     [found] = await own_games(client, gs.OwnSeat(game_id=rematch, seat_token=game.tokens[2]))
     assert (found.game.game_id, found.HasField("seat")) == (rematch, False)
 

@@ -729,6 +729,10 @@ def of_the_lobby(reason: str) -> list[str]:
     return [rpc for rpc in IN_THE_LOBBY if any(reason == found for _, found in documented_errors()[rpc])]
 
 
+CREATING_AGAIN = [rpc for rpc in of_the_lobby("TOO_MANY_GAMES") if rpc not in CREATING]
+"""RPCs that create a game from one that is over."""
+
+
 def request_of(rpc: str, stage: Stage) -> Message:
     """Returns a valid request."""
     own: dict[str, dict[str, object]] = {
@@ -862,8 +866,8 @@ async def _(stage: Stage, rpc: str) -> Ask:
     return Ask(request_of(rpc, stage), as_usual(rpc, stage.game))
 
 
-@case("TOO_MANY_GAMES", "CreateRematch", staging=few_games)
-@case("STORE_FULL", "CreateRematch", staging=store_nearly_full)
+@case("TOO_MANY_GAMES", *CREATING_AGAIN, staging=few_games)
+@case("STORE_FULL", *CREATING_AGAIN, staging=store_nearly_full)
 async def _(stage: Stage, rpc: str) -> Ask:
     await stage.client.games.AbortGame(gs.AbortGameRequest(game_id=stage.game.game_id), metadata=stage.game.as_host())
     return Ask(request_of(rpc, stage), stage.game.as_seat(1))
