@@ -6,6 +6,7 @@ artificial, because no played game has every event.
 """
 
 import argparse
+import itertools
 import json
 import random
 import sys
@@ -854,12 +855,13 @@ def test_compressed_golden_changes_are_readable() -> None:
         assert decompress(bytes.fromhex(line["compressed"])) == line["change"].encode()
 
 
-@pytest.mark.parametrize("seed", [0, 2, 3, 5])  # games of at least 40 changes: the first deal hardly shrinks
-def test_a_compressed_history_takes_a_third_of_its_bytes_and_round_trips(seed: int) -> None:
-    changes = [stored.change for stored in random_game(seed)]
-    small = [compress(change) for change in changes]
-    assert [decompress(stored) for stored in small] == changes
-    assert sum(map(len, small)) < 0.45 * sum(map(len, changes))
+def test_a_compressed_history_takes_a_third_of_its_bytes_and_round_trips() -> None:
+    games = filter(lambda game: len(game) >= 40, map(random_game, itertools.count()))  # a first deal hardly shrinks
+    for game in itertools.islice(games, 4):
+        changes = [stored.change for stored in game]
+        small = [compress(change) for change in changes]
+        assert [decompress(stored) for stored in small] == changes
+        assert sum(map(len, small)) < 0.45 * sum(map(len, changes))
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "more", "empty", "plain", "huge"])
