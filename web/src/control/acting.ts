@@ -76,7 +76,7 @@ export class Acting {
     });
   }
 
-  addBot(level: BotLevel, seat = 0): Promise<void> {
+  addBot(level: BotLevel, seat: number): Promise<void> {
     return this.act((gameId) => this.#service.games.addBot({ gameId, level, seat }));
   }
 

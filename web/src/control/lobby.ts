@@ -86,11 +86,11 @@ export async function createGame(wanted: NewGame): Promise<string> {
 export async function joinGame(
   game: { case: "gameId" | "joinCode"; value: string },
   name: string,
-  seat = 0,
+  seat?: number,
 ): Promise<string> {
   const host = game.case === "gameId" ? seats.find(game.value) : undefined;
   const caller = host?.seat === 0 ? service.seated(host.token) : service;
-  return keepSeat(await caller.games.joinGame({ game, name, seat }), name);
+  return keepSeat(await caller.games.joinGame({ game, name, ...(seat !== undefined && { seat }) }), name);
 }
 
 /** Takes a seat in any public game with these rules, or in a new one. Returns the game's id. */
