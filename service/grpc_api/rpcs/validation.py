@@ -15,7 +15,7 @@ from typing import Final
 import grpc
 from google.protobuf.message import Message
 
-from engine.melding.presets import PRESET_TEXTS, PRESETS
+from engine.melding.presets import PRESET_SETTINGS, PRESET_TEXTS, PRESETS
 from engine.melding.scoring import score_round
 from rummikub.v1 import validation_service_pb2 as pb
 from service.codec import fields, messages, rulesets
@@ -173,7 +173,7 @@ def _list_rulesets(data: bytes) -> bytes:
     named = (
         pb.NamedRuleset(
             ruleset=rulesets.encode_game_ruleset(ruleset),
-            settings=rulesets.encode_settings(ruleset),
+            settings=rulesets.encode_settings(PRESET_SETTINGS[preset]),
             name=preset.name,
             **asdict(PRESET_TEXTS[preset]),
         )

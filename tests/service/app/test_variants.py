@@ -10,7 +10,7 @@ import pytest
 
 from engine.game import Game, Playing
 from engine.melding.melds import Meld, ProposedMeld, read_meld
-from engine.melding.presets import PRESET_TEXTS, PRESETS
+from engine.melding.presets import PRESET_SETTINGS, PRESET_TEXTS, PRESETS
 from engine.melding.round import Choosing, Step
 from engine.melding.ruleset import (
     SABRA,
@@ -525,10 +525,11 @@ async def test_every_preset_is_listed_and_its_games_are_created(client: Client) 
     assert [named.name for named in listed] == [preset.name for preset in PRESETS]
     for named, (preset, rules) in zip(listed, PRESETS.items(), strict=True):
         assert rulesets.ruleset(named.ruleset.melding) == rules
+        assert rulesets.game_options(named.ruleset, named.settings) == (rules, PRESET_SETTINGS[preset])
         assert (named.title, named.summary, named.source) == astuple(PRESET_TEXTS[preset])
         for sent in (named.ruleset, game_rules(preset=named.ruleset.melding.preset)):
             created = await client.games.CreateGame(gs.CreateGameRequest(ruleset=sent))
-            assert created.game.ruleset == named.ruleset
+            assert (created.game.ruleset, created.game.settings) == (named.ruleset, named.settings)
 
 
 async def test_validation_runs_no_search_for_rulesets_that_search_in_games(client: Client) -> None:
