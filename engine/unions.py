@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from engine.melding.actions import BotAction as MeldingBotAction
 from engine.melding.actions import MeldingAction
+from engine.melding.actions import TurnAction as MeldingTurnAction
 from engine.melding.analysis import Analysis as MeldingAnalysis
 from engine.melding.drafts import Draft as MeldingDraft
 from engine.melding.events import FreeEvent as MeldingFreeEvent
@@ -47,6 +48,9 @@ FamilyEventView: TypeAlias = MeldingEventView
 
 FamilyAction: TypeAlias = MeldingAction
 """Actions in a round."""
+
+TurnAction: TypeAlias = MeldingTurnAction
+"""Actions of the player whose turn it is."""
 
 BotAction: TypeAlias = MeldingBotAction
 """Actions that a bot may choose."""

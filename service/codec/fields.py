@@ -37,6 +37,8 @@ CORRELATION_MAX: Final = 64
 RIVER_INDEX_MAX: Final = 999
 """The greatest place of a tile in the River in a request. No River is as long."""
 _GAME_ID: Final = re.compile(r"[0-9a-f]{32}")
+SEATS_MAX: Final = 9
+"""The highest seat of a record; the text of a record has room for no higher one."""
 SEAT_TOKEN: Final = re.compile("[A-Za-z0-9_-]{43}")
 """The form of seat tokens and host tokens."""
 _REQUEST_ID: Final = re.compile(rf"[!-~]{{1,{REQUEST_ID_MAX}}}")
@@ -203,6 +205,20 @@ def _is_printable(name: str) -> bool:
 def bot_name(text: str) -> str:
     """Returns a valid name for a bot, or "" if the service shall choose one."""
     return player_name(text) if text else ""
+
+
+def seat_of(number: int, field: str) -> int:
+    """Returns a seat of a record."""
+    if not 1 <= number <= SEATS_MAX:
+        raise invalid(field, f"expected a seat from 1 to {SEATS_MAX}")
+    return number
+
+
+def seats_of(numbers: Sequence[int], field: str) -> tuple[int, ...]:
+    """Returns seats of a record."""
+    if len(numbers) > SEATS_MAX or not all(1 <= number <= SEATS_MAX for number in numbers):
+        raise invalid(field, f"expected seats from 1 to {SEATS_MAX}")
+    return tuple(numbers)
 
 
 def seat(value: int) -> int:

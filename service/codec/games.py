@@ -12,7 +12,6 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from engine.game import Aborted, Finished, Lobby, Phase, Playing, RoundEnd, RoundOver, RoundResult, SeatResult
 from engine.identity_cache import identity_cache
-from engine.melding.views import RoundStartedView
 from engine.room_settings import RoomSettings
 from engine.seats import BotLevel, ReservedSeat, Turn
 from engine.tiles import Tile
@@ -22,7 +21,7 @@ from rummikub.v1 import game_pb2, game_service_pb2, score_pb2
 from service.app.commands.command import Answer, Decision
 from service.app.views import ChangeView, GameSnapshotView, SeatPresence, snapshot_view
 from service.app.watch_updates import Content
-from service.codec import melding
+from service.codec.families import EVENT_FIELDS, WHOLE_EVENTS, codec_of
 from service.codec.fields import encode_etag, invalid, seat_token
 from service.codec.fields import game_id as game_id_of
 from service.codec.rulesets import encode_difference, encode_game_ruleset, encode_settings
@@ -140,8 +139,8 @@ def encode_changed_game(sight: GameSnapshotView) -> game_pb2.Game:
 def changed_game_bytes(sight: GameSnapshotView) -> bytes:
     """Returns the same encoded. Encoded fields can be concatenated, so those that rarely change are cached."""
     view = sight.view
-    table = melding.table_bytes(view.round.table) if view.round else b""
-    cached = (table, *_result_bytes.map(view.results))
+    round_ = codec_of(view.ruleset).round_bytes(view.round) if view.round else b""
+    cached = (round_, *_result_bytes.map(view.results))
     players = map(_player_bytes, view.players) if sight.presence is None else _present_players(sight, sight.presence)
     return b"".join((_uncached_fields(sight).SerializeToString(), *players, *cached))
 
@@ -229,7 +228,7 @@ def _uncached_fields(sight: GameSnapshotView) -> game_pb2.Game:
         abandoned=view.abandoned,
     )
     if view.round:
-        melding.add_round(message, view.round)
+        codec_of(view.ruleset).add_round(message, view.round)
     return message
 
 
@@ -329,9 +328,9 @@ def encode_change(sight: ChangeView) -> game_pb2.GameChange:
 
 
 def _event(event: EventView) -> game_pb2.GameEvent:
-    if isinstance(event, RoundStartedView):
-        return game_pb2.GameEvent(round_started=melding.encode_round_started(event))
     kind: type = type(event)
+    if kind in WHOLE_EVENTS:
+        return WHOLE_EVENTS[kind](event)
     message, member, parts = _event_parts(kind)
     encoded: Any = message(**{wire: encode(getattr(event, name)) for name, wire, encode in parts})
     return game_pb2.GameEvent(**{member: encoded})
@@ -382,7 +381,7 @@ _EVENT_FIELDS: Final[dict[str, tuple[str, _Encoder]]] = {
     "result": ("result", encode_result),
     "winners": ("winner_seats", _as_it_is),
     "opened": ("rounds", lambda results: map(encode_result, results)),
-    **melding.EVENT_FIELDS,
+    **EVENT_FIELDS,
 }
 """Fields of events that have another name or form in the contract."""
 

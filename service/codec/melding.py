@@ -1,26 +1,45 @@
-"""Views of the rounds of melding games and of their events, for a seat or a spectator."""
+"""Melding games on the wire: views of rounds and events, actions in a turn, the deals and tables of records.
 
+The functions are those of families.FamilyCodec.
+"""
+
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from google.protobuf.message import Message
 
 from engine.identity_cache import identity_cache
+from engine.melding.actions import DrawTile, LayOnRiver, Pass, PlayTiles, TurnAction
 from engine.melding.drafts import Draft
+from engine.melding.events import RoundStarted, StartDraw
 from engine.melding.melds import Meld, ProposedMeld
 from engine.melding.round import Choosing, Drawn, Open, ShownPlay, Step
-from engine.melding.table import Table
+from engine.melding.table import ProposedTable, Table
 from engine.melding.views import MeldingView, RoundStartedView
-from rummikub.v1 import game_pb2, meld_pb2
+from engine.moves import MoveKind
+from engine.seats import Rack
+from engine.tiles import JOKER, in_order
+from rummikub.v1 import game_pb2, meld_pb2, record_pb2, turn_service_pb2
+from service.codec import raw_messages
+from service.codec.fields import SEATS_MAX, invalid, river_index, seat_of, seats_of
 from service.codec.tiles import (
+    MELD_BYTES_MAX,
+    MELDS_MAX,
+    POOL_MAX,
     encode_meld,
     encode_proposed,
     encode_proposed_table,
     encode_table,
+    meld_of,
+    melds,
     reason_number,
     tile_number,
     tile_numbers,
+    tile_of,
+    tiles_of,
 )
+from service.errors import InvalidRequest
 
 _STEPS: Final[dict[type[Step], game_pb2.TurnStep.ValueType]] = {
     Open: game_pb2.TURN_STEP_OPEN,
@@ -29,9 +48,13 @@ _STEPS: Final[dict[type[Step], game_pb2.TurnStep.ValueType]] = {
 }
 
 
-@identity_cache(maxsize=4_096)
-def table_bytes(table: Table) -> bytes:
+def round_bytes(view: MeldingView) -> bytes:
     """Returns the field `table` of a game."""
+    return _table_bytes(view.table)
+
+
+@identity_cache(maxsize=4_096)
+def _table_bytes(table: Table) -> bytes:
     message = game_pb2.Game()
     message.table.MergeFromString(b"".join(_meld_bytes.map(table)))
     return message.SerializeToString()
@@ -80,9 +103,8 @@ def _shown_play(shown: ShownPlay) -> game_pb2.ShownPlay:
     )
 
 
-def encode_round_started(view: RoundStartedView) -> game_pb2.RoundStarted:
-    """Returns the start of a round."""
-    return game_pb2.RoundStarted(
+def _round_started(view: RoundStartedView) -> game_pb2.GameEvent:
+    started = game_pb2.RoundStarted(
         round=view.number,
         draws=(game_pb2.StartDraw(seat=draw.seat, tile=tile_number(draw.tile)) for draw in view.draws),
         starter_seat=view.order[0],
@@ -90,6 +112,7 @@ def encode_round_started(view: RoundStartedView) -> game_pb2.RoundStarted:
         pool_count=view.pool_count,
         turn_order=view.order,
     )
+    return game_pb2.GameEvent(round_started=started)
 
 
 def _any_table(table: Sequence[Meld | ProposedMeld]) -> Message:
@@ -104,3 +127,104 @@ EVENT_FIELDS: Final[dict[str, tuple[str, Callable[[Any], Any]]]] = {
     "reasons": ("reasons", lambda reasons: [reason_number(reason.name) for reason in reasons]),
 }
 """Fields of events that have another form in the contract."""
+
+WHOLE_EVENTS: Final[dict[type, Callable[[Any], game_pb2.GameEvent]]] = {RoundStartedView: _round_started}
+"""Views of events whose message has other fields."""
+
+
+# Turns
+
+
+def _played(message: turn_service_pb2.PlayTiles, data: bytes) -> ProposedTable:
+    """Returns the table of a play."""
+    table = raw_messages.melds_of_request(data) or raw_messages.melds_of_play(message)
+    if len(table) <= MELDS_MAX and max(map(len, table), default=0) <= MELD_BYTES_MAX:
+        with contextlib.suppress(InvalidRequest):
+            return tuple(map(meld_of, table))
+    return melds(message.table.melds, "play.table")
+
+
+def _play_tiles(message: turn_service_pb2.PlayTiles, data: bytes) -> Callable[[int], PlayTiles]:
+    table = _played(message, data)
+    index = river_index(message, "play.river_index")
+    return lambda seat: PlayTiles(seat, table, index, message.calls_rummikub)
+
+
+ACTIONS: Final[dict[str, Callable[[turn_service_pb2.PlayTurnRequest, bytes], Callable[[int], TurnAction]]]] = {
+    "play": lambda message, data: _play_tiles(message.play, data),
+    "draw": lambda _message, _data: DrawTile,
+    "pass_turn": lambda _message, _data: Pass,
+    "lay_on_river": lambda message, _data: _lay_on_river(message.lay_on_river),
+}
+"""What reads each action of a turn, from the request and its bytes: it returns the action of a seat."""
+
+
+def _lay_on_river(message: turn_service_pb2.LayOnRiver) -> Callable[[int], LayOnRiver]:
+    tile = tile_of(message.tile, "lay_on_river.tile")
+    return lambda seat: LayOnRiver(seat, tile)
+
+
+def set_action(message: turn_service_pb2.PlayTurnRequest, action: TurnAction) -> None:
+    """Sets the action of a request to play a turn."""
+    match action:
+        case PlayTiles(_, table, index, calls_rummikub):
+            play = turn_service_pb2.PlayTiles(river_index=index, calls_rummikub=calls_rummikub)
+            play.table.CopyFrom(encode_proposed_table(table))
+            message.play.CopyFrom(play)
+        case DrawTile():
+            message.draw.SetInParent()
+        case Pass():
+            message.pass_turn.SetInParent()
+        case LayOnRiver(_, tile):
+            message.lay_on_river.tile = tile_number(tile)
+
+
+# Records
+
+
+def deal(message: record_pb2.RecordedDeal, field: str, number: int) -> RoundStarted:
+    """Returns the deal of a round. Raises InvalidRequest."""
+    if len(message.racks) > SEATS_MAX:
+        raise invalid(f"{field}.racks", f"expected at most {SEATS_MAX} racks")
+    if len(message.draws) > POOL_MAX:
+        raise invalid(f"{field}.draws", f"expected at most {POOL_MAX} draws")
+    return RoundStarted(
+        number=number,
+        draws=tuple(
+            StartDraw(
+                seat_of(draw.seat, f"{field}.draws[{place}].seat"), tile_of(draw.tile, f"{field}.draws[{place}].tile")
+            )
+            for place, draw in enumerate(message.draws)
+        ),
+        order=seats_of(message.turn_order, f"{field}.turn_order"),
+        racks=tuple(
+            Rack(
+                seat_of(rack.seat, f"{field}.racks[{place}].seat"),
+                in_order(tiles_of(rack.tiles, f"{field}.racks[{place}].tiles", POOL_MAX, "FIELD_INVALID")),
+            )
+            for place, rack in enumerate(message.racks)
+        ),
+        pool=tiles_of(message.pool, f"{field}.pool", POOL_MAX, "FIELD_INVALID"),
+    )
+
+
+def encode_deal(dealt: RoundStarted) -> record_pb2.RecordedDeal:
+    """Returns a deal as a message."""
+    return record_pb2.RecordedDeal(
+        draws=(game_pb2.StartDraw(seat=draw.seat, tile=tile_number(draw.tile)) for draw in dealt.draws),
+        turn_order=dealt.order,
+        racks=(record_pb2.RecordedRack(seat=rack.seat, tiles=tile_numbers(rack.tiles)) for rack in dealt.racks),
+        pool=tile_numbers(dealt.pool),
+    )
+
+
+def table_of_move(message: record_pb2.RecordedMove, kind: MoveKind, field: str) -> ProposedTable | None:
+    """Returns the table of a move, if any; each meld declares the faces of all its jokers or of none."""
+    if kind not in {MoveKind.PLAY, MoveKind.SHOW} and not message.HasField("table"):
+        return None
+    table = melds(message.table.melds, f"{field}.table")
+    for place, meld in enumerate(table):
+        if meld.declared and len(meld.declared) != meld.tiles.count(JOKER):
+            at = f"{field}.table[{place}].declared_faces"
+            raise invalid(at, "expected a face for each joker, or none", "MALFORMED_MELD")
+    return table

@@ -16,8 +16,8 @@ from service.analysis.records import CheckedRecord, Fault
 from service.codec.analysis import encode_suggestion
 from service.codec.fields import invalid
 from service.codec.games import encode_state
-from service.codec.records import POOL_MAX, encode_kind, encode_points, encode_record
-from service.codec.tiles import encode_proposed_table, encode_violation, melds, rack, tile_numbers, tiles_of
+from service.codec.records import encode_kind, encode_points, encode_record
+from service.codec.tiles import POOL_MAX, encode_proposed_table, encode_violation, melds, rack, tile_numbers, tiles_of
 from service.codec.validation import has_melded
 from service.errors import InvalidRequest
 

@@ -14,6 +14,8 @@ from rummikub.v1 import error_reason_pb2, meld_pb2, tile_pb2, violation_pb2
 from service.codec.fields import Most, invalid
 from service.errors import InvalidRequest
 
+POOL_MAX: Final = 256
+"""Most tiles of a pool in a request; the largest tile set has fewer."""
 MELDS_MAX: Final = 128
 """Most melds of a table in a request."""
 MELD_TILES_MAX: Final = 32

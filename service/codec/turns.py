@@ -1,13 +1,11 @@
 """Requests and responses of TurnService."""
 
-import contextlib
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from engine.decisions import TurnOutcome
-from engine.melding.actions import DrawTile, LayOnRiver, Pass, PlayTiles, TurnAction
-from engine.melding.table import ProposedTable
 from engine.turns import outcome
+from engine.unions import TurnAction
 from engine.violations import Violation
 from rummikub.v1 import turn_service_pb2
 from service.app.commands.command import Answer, Decision
@@ -15,20 +13,10 @@ from service.app.commands.turns import TurnRequest
 from service.app.drafts import DraftRequest
 from service.app.views import GameSnapshotView, snapshot_view
 from service.codec import raw_messages
-from service.codec.fields import encode_etag, etag, game_id, invalid, river_index
+from service.codec.families import ACTIONS, codec_of
+from service.codec.fields import encode_etag, etag, game_id, invalid
 from service.codec.games import changed_game_bytes
-from service.codec.tiles import (
-    MELD_BYTES_MAX,
-    MELDS_MAX,
-    encode_proposed_table,
-    encode_violation,
-    meld_of,
-    melds,
-    tile_number,
-    tile_numbers,
-    tile_of,
-)
-from service.errors import InvalidRequest
+from service.codec.tiles import encode_violation, melds, tile_numbers
 from service.model.record import Record
 
 
@@ -47,48 +35,15 @@ def turn_request(message: turn_service_pb2.PlayTurnRequest, data: bytes) -> Turn
 def encode_turn_request(seen: GameSnapshotView, action: TurnAction) -> turn_service_pb2.PlayTurnRequest:
     """Returns a turn that takes an action in the game as it was seen."""
     message = turn_service_pb2.PlayTurnRequest(game_id=seen.game_id, etag=encode_etag(seen.view.revision, seen.etag))
-    match action:
-        case PlayTiles(_, table, index, calls_rummikub):
-            play = turn_service_pb2.PlayTiles(river_index=index, calls_rummikub=calls_rummikub)
-            play.table.CopyFrom(encode_proposed_table(table))
-            message.play.CopyFrom(play)
-        case DrawTile():
-            message.draw.SetInParent()
-        case Pass():
-            message.pass_turn.SetInParent()
-        case LayOnRiver(_, tile):
-            message.lay_on_river.tile = tile_number(tile)
+    codec_of(seen.view.ruleset).set_action(message, action)
     return message
 
 
 def _action(message: turn_service_pb2.PlayTurnRequest, data: bytes) -> Callable[[int], TurnAction]:
-    match message.WhichOneof("action"):
-        case "play":
-            return _play_tiles(message.play, data)
-        case "draw":
-            return DrawTile
-        case "pass_turn":
-            return Pass
-        case "lay_on_river":
-            tile = tile_of(message.lay_on_river.tile, "lay_on_river.tile")
-            return lambda seat: LayOnRiver(seat, tile)
-        case None:
-            raise invalid("action", "expected one of play, draw, pass_turn, lay_on_river")
-
-
-def _played(message: turn_service_pb2.PlayTiles, data: bytes) -> ProposedTable:
-    """Returns the table of a play."""
-    table = raw_messages.melds_of_request(data) or raw_messages.melds_of_play(message)
-    if len(table) <= MELDS_MAX and max(map(len, table), default=0) <= MELD_BYTES_MAX:
-        with contextlib.suppress(InvalidRequest):
-            return tuple(map(meld_of, table))
-    return melds(message.table.melds, "play.table")
-
-
-def _play_tiles(message: turn_service_pb2.PlayTiles, data: bytes) -> Callable[[int], PlayTiles]:
-    table = _played(message, data)
-    index = river_index(message, "play.river_index")
-    return lambda seat: PlayTiles(seat, table, index, message.calls_rummikub)
+    member = message.WhichOneof("action")
+    if member is None:
+        raise invalid("action", f"expected one of {', '.join(ACTIONS)}")
+    return ACTIONS[member](message, data)
 
 
 def encode_turn(game: GameSnapshotView, told: TurnOutcome, violations: Sequence[Violation]) -> bytes:

@@ -39,9 +39,7 @@ ALLOWED = {
     "service/app/drafts.py": "the table as a player sends it",
     "service/cli/analyze.py": "the text of tables",
     "service/codec/melding.py": "the contract's tables have melds",
-    "service/codec/records.py": "as above",
     "service/codec/tiles.py": "as above",
-    "service/codec/turns.py": "as above",
     "service/codec/validation.py": "as above",
 }
 """The modules that may go through the melds of a table, and why."""

@@ -8,8 +8,8 @@ from typing import ClassVar, Final
 
 from engine.actions import Action, StandIn
 from engine.deal import Shuffle
-from engine.melding.actions import ClaimError, TurnAction
 from engine.turns import Applied, apply
+from engine.unions import BotAction
 from engine.violations import Refused
 from service.app.identity import (
     Caller,
@@ -186,7 +186,7 @@ def valid_tokens(record: Record, applied: Applied) -> tuple[SeatToken, ...]:
     return tuple([token for token in record.tokens if token.seat not in revoked]) if revoked else record.tokens
 
 
-def of_caller(action: TurnAction | ClaimError, caller: Caller) -> Action:
+def of_caller(action: BotAction, caller: Caller) -> Action:
     """Returns an action of the seat's owner, or of the bot that stands in."""
     return StandIn(action) if caller.stands_in else action
 

@@ -6,13 +6,13 @@ from typing import Protocol
 
 from engine.actions import StartDueRound, TimeOut
 from engine.game import Game, Playing, round_of
-from engine.melding.actions import ClaimError, TurnAction
+from engine.melding.actions import ClaimError
 from engine.melding.analysis import Existence, Situation
 from engine.melding.solver import EXACT
 from engine.sight import see
 from engine.tiles import Tile
 from engine.turns import apply
-from engine.unions import Draft
+from engine.unions import Draft, TurnAction
 from service.app.commands.command import (
     Basis,
     Decision,

@@ -1,0 +1,50 @@
+"""The families of games on the wire: what of a game, a turn or a record is a family's has a module of its own.
+
+A new family is a module with the functions of FamilyCodec, ACTIONS, EVENT_FIELDS and WHOLE_EVENTS, and its rows here.
+Its ruleset is in rulesets.py.
+"""
+
+from collections.abc import Mapping
+from typing import Final, Protocol
+
+from engine.melding.ruleset import Ruleset as MeldingRuleset
+from engine.moves import MoveKind
+from engine.unions import ProposedTable, RoundStart, RoundView, Ruleset, TurnAction
+from rummikub.v1 import game_pb2, record_pb2, turn_service_pb2
+from service.codec import melding
+
+
+class FamilyCodec(Protocol):
+    """The functions of a family's module."""
+
+    def round_bytes(self, view: RoundView) -> bytes:
+        """Returns the encoded fields of a game that show its round and seldom change in a turn."""
+
+    def add_round(self, message: game_pb2.Game, view: RoundView) -> None:
+        """Adds what else a viewer sees of a round, and of its turn."""
+
+    def set_action(self, message: turn_service_pb2.PlayTurnRequest, action: TurnAction) -> None:
+        """Sets the action of a request to play a turn."""
+
+    def deal(self, message: record_pb2.RecordedDeal, field: str, number: int) -> RoundStart:
+        """Returns the deal of a round. Raises InvalidRequest."""
+
+    def encode_deal(self, dealt: RoundStart) -> record_pb2.RecordedDeal:
+        """Returns a deal as a message."""
+
+    def table_of_move(self, message: record_pb2.RecordedMove, kind: MoveKind, field: str) -> ProposedTable | None:
+        """Returns the table of a move, if it has one. Raises InvalidRequest."""
+
+
+_FAMILIES: Final[Mapping[type[Ruleset], FamilyCodec]] = {MeldingRuleset: melding}
+ACTIONS: Final = {**melding.ACTIONS}
+"""What reads each member of a turn's action, from the request and its bytes: it returns the action of a seat."""
+EVENT_FIELDS: Final = {**melding.EVENT_FIELDS}
+"""Fields of events that have another name or form in the contract."""
+WHOLE_EVENTS: Final = {**melding.WHOLE_EVENTS}
+"""Views of events whose message has other fields, and what encodes them."""
+
+
+def codec_of(ruleset: Ruleset) -> FamilyCodec:
+    """Returns the codec of the games under a ruleset. It takes only their views, actions and deals."""
+    return _FAMILIES[type(ruleset)]
