@@ -105,6 +105,8 @@ async def all_answers(game: GameAtHand) -> list[object]:
             listing = gs.ListChangesRequest(game_id=game.game_id, after_revision=after, page_size=size)
             answers.append(await game.client.games.ListChanges(listing, metadata=game.as_seat(seat)))
     answers.append(await history(game.client, game))
+    seats = [gs.OwnSeat(game_id=game.game_id, seat_token=token) for token in game.tokens.values() if token]
+    answers.append(await game.client.games.ListOwnGames(gs.ListOwnGamesRequest(seats=seats)))
     exports = [rs.ExportGameRequest(game_id=game.game_id, form=form) for form in rs.RecordForm.values()]
     return answers + [await game.client.records.ExportGame(export) for export in exports]
 

@@ -13,7 +13,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from rummikub.admin.v1 import admin_service_pb2 as pb
 from rummikub.v1 import analysis_service_pb2 as an
-from rummikub.v1 import game_pb2, meld_pb2, record_pb2, room_settings_pb2
+from rummikub.v1 import error_reason_pb2, game_pb2, meld_pb2, record_pb2, room_settings_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import record_service_pb2 as rs
 from rummikub.v1 import turn_service_pb2 as ts
@@ -342,6 +342,16 @@ async def test_a_game_does_not_exist_for_other_keys(scene: Scene) -> None:
     )
     assert (await game.see()).revision == 4
     await game.draw()
+
+
+async def test_the_own_games_are_those_of_the_key(scene: Scene) -> None:
+    game = await scene.web.new_game()
+    request = gs.ListOwnGamesRequest(seats=[gs.OwnSeat(game_id=game.game_id, seat_token=game.tokens[2])])
+    [own] = (await scene.web.games.ListOwnGames(request)).games
+    [foreign] = (await scene.partner.games.ListOwnGames(request)).games
+    assert (own.seat, own.game.game_id) == (2, game.game_id)
+    refused = error_reason_pb2.GAME_NOT_FOUND
+    assert foreign == gs.OwnGame(game_id=game.game_id, refusal=refused)
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
