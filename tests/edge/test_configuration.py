@@ -13,6 +13,7 @@ import yaml
 from google.api import annotations_pb2
 
 import openapi
+from service.grpc_api.services import SERVICES
 from service.settings import PREFIX, Settings
 from support.certificates import self_signed
 from support.harness import CONTRACT, ROOT, until
@@ -65,6 +66,12 @@ def test_every_rpc_has_a_url_or_a_reason_why_not() -> None:
 def test_every_service_is_transcoded() -> None:
     listed = re.findall(r"^ +- (rummikub\.v1\.\w+Service)$", PLAIN.read_text(), re.MULTILINE)
     assert listed == sorted(service.full_name for service in CONTRACT)
+
+
+def test_the_edge_may_repeat_every_call_of_games_that_only_reads() -> None:
+    listed = re.findall(r"GameService/\(([\w|]+)\)", PLAIN.read_text())
+    reads = {rpc.name for rpc in SERVICES["rummikub.v1.GameService"] if not rpc.mutates and not rpc.is_stream}
+    assert reads in [set(names.split("|")) for names in listed]
 
 
 def test_the_image_has_every_file_of_the_configuration() -> None:

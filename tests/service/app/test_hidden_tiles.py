@@ -187,6 +187,8 @@ def questions(seen: game_pb2.Game, rng: random.Random) -> Iterator[tuple[str, Me
             yield f"{METHODS[rpc].containing_service.name}/{rpc}", usual_request(rpc, game_id, seen.etag)
     yield "RecordService/ExportGame", rs.ExportGameRequest(game_id=game_id)
     yield "GameService/GetGame", gs.GetGameRequest(game_id=game_id, revision=rng.randint(1, revision))
+    own = gs.OwnSeat(game_id=game_id, seat_token=token_of(seen.seat or HOST_VIEWER))
+    yield "GameService/ListOwnGames", gs.ListOwnGamesRequest(seats=[own])
     yield "RecordService/ReviewGame", rs.ReviewGameRequest(game_id=game_id)
     yield "TurnService/SaveDraft", ts.SaveDraftRequest(game_id=game_id, etag=f"{revision + 1}-{'0' * 32}")
     for tile in rng.sample(range(1, 54), 3):
