@@ -1,6 +1,6 @@
 """What only the operator sees: references to players and operator labels, and how a player is forgotten."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import grpc
@@ -251,9 +251,12 @@ async def test_a_rematch_that_is_created_while_games_are_read_is_forgotten_too(
     """The lobbies have been read, and the finished games have not; the rematch may be finished by then too."""
 
     class Rematched(DelegatingStore):
-        async def page(self, state: GameState, cursor: str, limit: int, *, is_public: bool = False) -> ListPage:
-            found = await self._store.lists.page([state], cursor, limit, is_public=is_public)
-            if state is GameState.FINISHED and found.games and not rematches:
+        async def page(
+            self, states: Iterable[GameState], cursor: str, limit: int, *, is_public: bool = False
+        ) -> ListPage:
+            wanted = tuple(states)
+            found = await self._store.lists.page(wanted, cursor, limit, is_public=is_public)
+            if GameState.FINISHED in wanted and found.games and not rematches:
                 rematches.append(await game.rematch(2))
                 for seat in (1, 2):
                     await come(rematches[0], game, seat)
