@@ -16,7 +16,7 @@ from engine.decisions import Context, Decision, TurnOutcome, TurnOver
 from engine.effort import Budget
 from engine.events import Event, TurnEvent
 from engine.game import Game
-from engine.melding import bots, moves, record_text, solver
+from engine.melding import bots, moves, presets, record_text, solver
 from engine.melding import family as melding
 from engine.melding.actions import MeldingAction
 from engine.melding.events import MeldingEvent, RoundStarted
@@ -24,6 +24,8 @@ from engine.melding.round import MeldingRound
 from engine.melding.ruleset import Ruleset as MeldingRuleset
 from engine.moves import Move, MoveKind
 from engine.notation import Piece
+from engine.options import Option, OptionProblem
+from engine.room_settings import RoomSettings
 from engine.seats import BotLevel
 from engine.unions import (
     BotAction,
@@ -117,6 +119,26 @@ class Moves(Protocol):
         """Yields actions that may have been the move; an event does not say everything that led to it."""
 
 
+class Presets(Protocol):
+    """The named rulesets of a family, and what can be chosen beside them. No two families have presets of one name."""
+
+    @property
+    def GAME_OPTIONS(self) -> Mapping[str, Option]:  # noqa: N802 - a constant of the module
+        """The options of the rules and the settings of the room, by name."""
+
+    def preset_named(self, name: str) -> Any:  # noqa: ANN401 - each family has an enum of its own
+        """Returns the preset of a name; None if there is none."""
+
+    def chosen(self, preset: Any, options: Mapping[str, Any]) -> tuple[Ruleset, RoomSettings]:  # noqa: ANN401 - as above
+        """Returns the ruleset and the settings of a preset with some options and settings replaced."""
+
+    def stated(self, ruleset: Any, settings: RoomSettings) -> Mapping[str, object]:  # noqa: ANN401 - as above
+        """Returns the options and settings that `chosen` needs beside the preset, with their values."""
+
+    def problems_of(self, ruleset: Any, settings: RoomSettings) -> tuple[OptionProblem, ...]:  # noqa: ANN401 - as above
+        """Returns the problems of a ruleset and of settings."""
+
+
 class MoveText(Protocol):
     """What follows the verbs of moves in the text of a record (record_text.py), under one ruleset."""
 
@@ -134,16 +156,19 @@ class _Row(Generic[RulesetT_contra, StartT, RoundT, ActionT_contra, EventT_contr
     family: Family[RulesetT_contra, StartT, RoundT, ActionT_contra, EventT_contra]
     bots: Bots
     moves: Moves
+    presets: Presets
     move_text: Callable[[RulesetT_contra], MoveText]
     events: tuple[type[EventT_contra], ...]
 
 
 _MELDING: Final[_Row[MeldingRuleset, RoundStarted, MeldingRound, MeldingAction, MeldingEvent]] = _Row(
-    melding, bots, moves, record_text.MoveText, get_args(MeldingEvent)
+    melding, bots, moves, presets, record_text.MoveText, get_args(MeldingEvent)
 )
 _FAMILIES: Final[Mapping[type[Ruleset], _Row[Any, Any, Any, Any, Any]]] = {MeldingRuleset: _MELDING}
 _BY_EVENT: Final = {event: row.family for row in _FAMILIES.values() for event in row.events}
 
+DEFAULT: Final = MeldingRuleset()
+"""The rules of a game that names none."""
 EXACT: Final = solver.EXACT
 """The default analysis of `turns.apply`."""
 
@@ -171,3 +196,13 @@ def moves_of(game: Game) -> Moves:
 def move_text_of(ruleset: Ruleset) -> MoveText:
     """Returns how the text of a record has the moves of games under a ruleset."""
     return _FAMILIES[type(ruleset)].move_text(ruleset)
+
+
+def presets_of(ruleset: Ruleset) -> Presets:
+    """Returns the presets of a ruleset's family."""
+    return _FAMILIES[type(ruleset)].presets
+
+
+def presets_with(name: str) -> Presets | None:
+    """Returns the presets of the family that has one of a name; None if none has."""
+    return next((row.presets for row in _FAMILIES.values() if row.presets.preset_named(name)), None)

@@ -19,16 +19,15 @@ import re
 from collections.abc import Generator, Iterator
 from typing import Final
 
-from engine.family import MoveText, move_text_of
+from engine.family import DEFAULT, MoveText, Presets, move_text_of, presets_of, presets_with
 from engine.game import RoundEnd
-from engine.melding.presets import GAME_OPTIONS, chosen, chosen_options, chosen_settings
-from engine.melding.ruleset import SABRA, Preset, Ruleset, problems
 from engine.moves import Move, MoveKind
 from engine.notation import NotationError, Piece, parse_seat
-from engine.options import option_problems, text_of
+from engine.options import text_of
 from engine.record import GameRecord, RecordedPlayer, RoundScore
 from engine.room_settings import DEFAULTS, RoomSettings
 from engine.seats import BotLevel
+from engine.unions import Ruleset
 
 TITLE: Final = "rummikub-record 1"
 NAME_MAX: Final = 40
@@ -112,10 +111,8 @@ def _lines(record: GameRecord) -> Iterator[str]:
 
 def _option_lines(ruleset: Ruleset, settings: RoomSettings) -> Iterator[str]:
     yield f"preset {ruleset.preset.name}"
-    for name in chosen_options(ruleset):
-        yield f"option {name} {text_of(getattr(ruleset, name))}"
-    for name in chosen_settings(ruleset.preset, settings):
-        yield f"option {name} {text_of(getattr(settings, name))}"
+    for name, value in presets_of(ruleset).stated(ruleset, settings).items():
+        yield f"option {name} {text_of(value)}"
 
 
 def _format_time(time_ms: int) -> str:
@@ -171,10 +168,10 @@ class _Reader:
     def __init__(self) -> None:
         self._last = ""
         """The first word of the last line; `move` for a move."""
-        self._preset = Preset.SABRA
+        self._preset, self._presets = DEFAULT.preset.name, presets_of(DEFAULT)
         self._options: dict[str, object] = {}
-        self._ruleset, self._settings = SABRA, DEFAULTS
-        self._move_text = move_text_of(SABRA)
+        self._ruleset, self._settings = DEFAULT, DEFAULTS
+        self._move_text = move_text_of(DEFAULT)
         self._created_ms: int | None = None
         self._players: list[RecordedPlayer] = []
         self._moves: list[Move] = []
@@ -220,7 +217,7 @@ class _Reader:
     def _read(self, word: str, line: Piece, words: tuple[Piece, ...]) -> None:
         match word:
             case "preset":
-                self._preset = _preset(line, words)
+                self._preset, self._presets = _preset(line, words)
             case "option":
                 self._read_option(line, words)
             case "created":
@@ -242,19 +239,21 @@ class _Reader:
     def _read_option(self, line: Piece, words: tuple[Piece, ...]) -> None:
         _check_count(line, words, 3, "option NAME VALUE")
         name, value = words[1:]
-        if name.text not in GAME_OPTIONS:
+        row = self._presets.GAME_OPTIONS.get(name.text)
+        if row is None:
             raise name.error("is not an option")
         if name.text in self._options:
             raise name.error("is given twice")
         try:
-            self._options[name.text] = GAME_OPTIONS[name.text].parsed(value.text)
+            self._options[name.text] = row.parsed(value.text)
         except ValueError:
             raise value.error("is not a value of this option") from None
 
     def _stated(self) -> tuple[Ruleset, RoomSettings]:
         """Returns the ruleset and the settings of the lines before `created`."""
-        ruleset, settings = chosen(self._preset, self._options)
-        for problem in (*problems(ruleset), *option_problems(settings)):
+        preset = self._presets.preset_named(self._preset)
+        ruleset, settings = self._presets.chosen(preset, self._options)
+        for problem in self._presets.problems_of(ruleset, settings):
             names = " and ".join(problem.options)
             raise NotationError(f"the options {names} have no such value together ({problem.value})")
         return ruleset, settings
@@ -273,11 +272,13 @@ class _Reader:
         self._moves.append(self._move_text.parse(move, told, self._deals))
 
 
-def _preset(line: Piece, words: tuple[Piece, ...]) -> Preset:
+def _preset(line: Piece, words: tuple[Piece, ...]) -> tuple[str, Presets]:
+    """Returns the name of a preset, and the presets of its family."""
     _check_count(line, words, 2, "preset NAME")
-    if words[1].text not in Preset.__members__:
+    presets = presets_with(words[1].text)
+    if presets is None:
         raise words[1].error("is not a preset")
-    return Preset[words[1].text]
+    return words[1].text, presets
 
 
 def _time(word: Piece, form: re.Pattern[str]) -> int:

@@ -32,9 +32,10 @@ from engine.melding.ruleset import (
     StartDrawTile,
     TurnDirection,
     TurnInvalidSubmission,
+    problems,
     with_options,
 )
-from engine.options import Option
+from engine.options import Option, OptionProblem, option_problems
 from engine.room_settings import DEFAULTS, SETTINGS, RoomSettings
 
 
@@ -275,3 +276,19 @@ def chosen_settings(preset: Preset, settings: RoomSettings) -> tuple[str, ...]:
     """Returns the settings that must be stated beside a preset."""
     usual = PRESET_SETTINGS[preset]
     return tuple(name for name in SETTINGS if getattr(settings, name) != getattr(usual, name))
+
+
+def stated(ruleset: Ruleset, settings: RoomSettings) -> Mapping[str, object]:
+    """Returns the options and settings that `chosen` needs beside the preset, with their values."""
+    rules = {name: getattr(ruleset, name) for name in chosen_options(ruleset)}
+    return rules | {name: getattr(settings, name) for name in chosen_settings(ruleset.preset, settings)}
+
+
+def problems_of(ruleset: Ruleset, settings: RoomSettings) -> tuple[OptionProblem, ...]:
+    """Returns the problems of a ruleset, then those of settings."""
+    return (*problems(ruleset), *option_problems(settings))
+
+
+def preset_named(name: str) -> Preset | None:
+    """Returns the preset of a name; None if there is none."""
+    return Preset.__members__.get(name)

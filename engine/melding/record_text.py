@@ -34,7 +34,7 @@ class MoveText:
     @staticmethod
     def format(move: Move) -> str:
         """Returns what follows the verb of a move."""
-        if move.dealt:
+        if isinstance(move.dealt, RoundStarted):
             return _format_deal(move.dealt)
         if move.table is None:
             return format_tiles(move.tiles)

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias, get_args
 
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from engine.game import Aborted, Finished, Lobby, Phase, Playing, RoundEnd, RoundOver, RoundResult, SeatResult
@@ -346,7 +347,8 @@ def _event_parts(kind: type) -> tuple[type[Message], str, Sequence[tuple[str, st
         raise TypeError(f"{kind.__name__} is no view of an event: it may have hidden tiles")
     name = kind.__name__.removesuffix("View")
     parts = [(part.name, *_EVENT_FIELDS.get(part.name, (part.name, _as_it_is))) for part in fields(kind)]
-    return getattr(game_pb2, name), _WORD.sub("_", name).lower(), parts
+    member = _WORD.sub("_", name).lower()
+    return _MESSAGES[member], member, parts
 
 
 def _as_it_is(value: object) -> object:
@@ -361,6 +363,12 @@ def _reserved(reserved: ReservedSeat) -> game_pb2.ReservedSeat:
     return game_pb2.ReservedSeat(seat=reserved.seat, name=reserved.name)
 
 
+_MESSAGES: Final = {
+    field.name: GetMessageClass(field.message_type)
+    for field in game_pb2.GameEvent.DESCRIPTOR.fields
+    if field.message_type
+}
+"""The messages of events by member of GameEvent; a family's may be in a file of its own."""
 _EVENT_VIEWS: Final = frozenset(get_args(EventView))
 _EVENT_FIELDS: Final[dict[str, tuple[str, _Encoder]]] = {
     "ruleset": ("ruleset", encode_game_ruleset),

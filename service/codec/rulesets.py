@@ -10,9 +10,9 @@ from typing import Any, Final, TypeVar
 from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from engine.melding.presets import GAME_OPTIONS, chosen, chosen_options, chosen_settings
-from engine.melding.ruleset import OPTIONS, Preset, Ruleset, problems
-from engine.options import Option, OptionProblem, option_problems
+from engine.melding.presets import GAME_OPTIONS, chosen, chosen_options, chosen_settings, problems_of
+from engine.melding.ruleset import OPTIONS, Preset, Ruleset
+from engine.options import Option, OptionProblem
 from engine.room_settings import SETTINGS, RoomSettings
 from engine.violations import Reason
 from rummikub.v1 import room_settings_pb2, ruleset_pb2
@@ -80,7 +80,7 @@ def _options(data: bytes, room: bytes, field: str) -> tuple[Ruleset, RoomSetting
         preset = _option_value(Preset, f"{field}.preset", message.preset)
     sent = ((row, _value(row, message if row.stage else settings, _place(row, field))) for row in GAME_OPTIONS.values())
     rules, room_settings = chosen(preset, {row.name: value for row, value in sent if value is not None})
-    _check_problems((*problems(rules), *option_problems(room_settings)), field)
+    _check_problems(problems_of(rules, room_settings), field)
     return rules, room_settings
 
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from engine.clocks import start_turn
 from engine.decisions import Context, TurnOver
-from engine.events import Event, GameEnded, PlayerAbsent, PlayerResigned, RoundEnded, TurnStarted
-from engine.game import Game, Playing, RoundEnd, RoundResult, next_seat, with_result
+from engine.events import Event, PlayerAbsent, PlayerResigned, RoundEnded, TurnStarted
+from engine.game import Game, Playing, RoundEnd, next_seat, with_result
 from engine.melding.analysis import Existence, Situation
 from engine.melding.events import LastChanceStarted, RiverTileLaid, TurnPenalised
 from engine.melding.game import round_of, rules_of
@@ -17,7 +17,7 @@ from engine.melding.ruleset import (
     Ruleset,
 )
 from engine.melding.scoring import Standing, are_one_side, game_winners, is_last_round, score_round
-from engine.room_settings import RacksShown
+from engine.results import game_ended, paused, with_racks
 from engine.seats import from_seat
 from engine.tiles import Tile
 
@@ -30,9 +30,9 @@ def settle(game: Game, event: Event, context: Context) -> tuple[Event, ...] | Tu
     if isinstance(game.phase, Playing):
         return _consequences(game, round_of(game), event, context)
     if are_one_side(game.active_seats, rules_of(game)):
-        return (_game_ended(game, game.active_seats),)
+        return (game_ended(game, game.active_seats),)
     if game.is_abandoned or game.is_left_to_bots:
-        return (_game_ended(game, _winners(game), abandoned=game.is_abandoned),)
+        return (game_ended(game, _winners(game), abandoned=game.is_abandoned),)
     return ()
 
 
@@ -73,7 +73,7 @@ def _consequences(game: Game, round_: MeldingRound, event: Event, context: Conte
     if are_one_side(game.active_seats, rules_of(game)):
         return _end_round(game, round_, RoundEnd.RESIGNED, context)
     if isinstance(event, PlayerAbsent | PlayerResigned) and game.is_abandoned:
-        return (_game_ended(game, _winners(game), abandoned=True),)
+        return (game_ended(game, _winners(game), abandoned=True),)
     if isinstance(event, PlayerResigned) and event.seat != round_.turn.seat:
         return TurnOver(penalty(round_, rules_of(game))) if have_all_claimed(game, round_) else ()
     if _is_blocked(game, round_, context):
@@ -138,32 +138,17 @@ def _end_round(game: Game, round_: MeldingRound, end: RoundEnd, context: Context
     )
     scored = score_round(round_.number, end, standings, rules_of(game))
     by_seat = tuple(sorted(scored.seats, key=lambda seat: seat.seat))
-    ended = RoundEnded(_with_racks(replace(scored, seats=by_seat), round_, game.settings.racks_shown))
+    ended = RoundEnded(with_racks(game, replace(scored, seats=by_seat), round_))
     after = with_result(game, ended.result)
     is_last = is_last_round(round_.number, after.players, rules_of(game))
     if end is RoundEnd.RESIGNED or is_last or after.is_left_to_bots:
-        return (ended, _game_ended(after, _winners(after)))
-    pause = game.settings.round_pause_seconds
-    return (replace(ended, next_round_ms=context.now_ms + pause * 1000 if pause else None),)
-
-
-def _with_racks(result: RoundResult, round_: MeldingRound, shown: RacksShown) -> RoundResult:
-    """Returns a result with the racks and the pool, unless they stay hidden for ever (racks_shown)."""
-    if shown is RacksShown.HIDDEN:
-        return result
-    return replace(result, racks=round_.racks, pool=round_.pool, is_open=shown is RacksShown.AFTER_ROUND)
+        return (ended, game_ended(after, _winners(after)))
+    return (paused(game, ended, context.now_ms),)
 
 
 def _winners(game: Game) -> tuple[int, ...]:
     """Returns the winners of a game between two rounds (match_winner). Without a finished round there are none."""
     return game_winners(game.players, game.results, rules_of(game)) if game.results else ()
-
-
-def _game_ended(game: Game, winners: tuple[int, ...], *, abandoned: bool = False) -> GameEnded:
-    """Returns the end of a game between two rounds, which opens the racks of all rounds (racks_shown AFTER_GAME)."""
-    if game.settings.racks_shown is not RacksShown.AFTER_GAME:
-        return GameEnded(winners, abandoned=abandoned)
-    return GameEnded(winners, tuple(replace(result, is_open=True) for result in game.results), abandoned)
 
 
 def may_have_searched_all_racks(game: Game, events: tuple[Event, ...]) -> bool:
