@@ -37,18 +37,18 @@ def see(game: Game, seat: int | None, draft: Draft | None = None) -> GameView:
         draft: The last draft of the game, if known.
     """
     round_ = game.round
-    viewer_rack = round_ and next((rack for rack in round_.racks if rack.seat == seat), None)
+    racks = {rack.seat: rack for rack in round_.racks} if round_ else {}
     return GameView(
         revision=game.revision,
         phase=type(game.phase),
         ruleset=game.ruleset,
         settings=game.settings,
-        players=_players(game, round_),
+        players=tuple([_player(player, racks.get(player.seat)) for player in game.players]),
         round_number=round_.number if round_ else 0,
         pool_count=len(round_.pool) if round_ else 0,
         turn=game.phase.round.turn if isinstance(game.phase, Playing) else None,
         seat=seat or None,
-        rack=viewer_rack.tiles if viewer_rack else (),
+        rack=racks[seat].tiles if seat in racks else (),
         order=round_.order if round_ else (),
         round=_round(game, round_, seat, draft) if round_ else None,
         results=tuple([_open_result(result) for result in game.results]),
@@ -69,11 +69,6 @@ def _open_result(result: RoundResult) -> RoundResult:
 def _without_racks(result: RoundResult) -> RoundResult:
     """Returns a result without racks and pool. Cached, so that caches by identity know the result."""
     return replace(result, racks=(), pool=())
-
-
-def _players(game: Game, round_: Round | None) -> tuple[PlayerView, ...]:
-    racks = {rack.seat: rack for rack in round_.racks} if round_ else {}
-    return tuple([_player(player, racks.get(player.seat)) for player in game.players])
 
 
 def _player(player: Player, rack: Rack | None) -> PlayerView:

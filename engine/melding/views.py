@@ -101,7 +101,7 @@ def see(round_: MeldingRound, active: tuple[int, ...], seat: int | None, draft: 
         round_.table,
         round_.river,
         round_.passed,
-        tuple(one for one in round_.last_chance or () if one in active),
+        tuple(one for one in round_.last_chance if one in active) if round_.last_chance else (),
         step=type(round_.step),
         tiles_drawn=_tiles_drawn(round_.step) if round_.turn.seat == seat else (),
         draft=draft if draft and draft.turn_revision == round_.turn.revision else None,

@@ -139,11 +139,13 @@ def encode_changed_game(sight: GameSnapshotView) -> game_pb2.Game:
 
 def changed_game_bytes(sight: GameSnapshotView) -> bytes:
     """Returns the same encoded. Encoded fields can be concatenated, so those that rarely change are cached."""
-    view = sight.view
-    round_ = codec_of(view.ruleset).round_bytes(view.round) if view.round else b""
-    cached = (round_, *_result_bytes.map(view.results))
+    view, message, round_ = sight.view, _uncached_fields(sight), b""
+    if view.round:
+        codec = codec_of(view.ruleset)
+        codec.add_round(message, view.round)
+        round_ = codec.round_bytes(view.round)
     players = map(_player_bytes, view.players) if sight.presence is None else _present_players(sight, sight.presence)
-    return b"".join((_uncached_fields(sight).SerializeToString(), *players, *cached))
+    return b"".join((message.SerializeToString(), *players, round_, *_result_bytes.map(view.results)))
 
 
 def _lasting_bytes(sight: GameSnapshotView) -> bytes:
@@ -204,9 +206,9 @@ def _result_bytes(result: RoundResult) -> bytes:
 
 
 def _uncached_fields(sight: GameSnapshotView) -> game_pb2.Game:
-    """Returns a game without ruleset, players, table and finished rounds."""
+    """Returns a game without ruleset, players, the family's part of a round, and finished rounds."""
     view = sight.view
-    message = game_pb2.Game(
+    return game_pb2.Game(
         game_id=sight.game_id,
         revision=view.revision,
         etag=encode_etag(view.revision, sight.etag),
@@ -228,9 +230,6 @@ def _uncached_fields(sight: GameSnapshotView) -> game_pb2.Game:
         reserved_seats=map(_reserved, view.reserved),
         abandoned=view.abandoned,
     )
-    if view.round:
-        codec_of(view.ruleset).add_round(message, view.round)
-    return message
 
 
 def encode_summary(sight: GameSnapshotView) -> game_pb2.GameSummary:
