@@ -341,6 +341,24 @@ test("a removed player is told so, and only the new link leads into the lobby", 
   await leave(cem, ben, ann);
 });
 
+test("the home page names the players of one's own games, says whose turn it is, and forgets a game that is gone", async () => {
+  const page = await world.open();
+  await createGame(page, { options: CALM });
+  await startGame(page);
+  assert.ok(await myTurn(page));
+  await page.evaluate(() => {
+    const seats = JSON.parse(localStorage.getItem("rummikub.seats"));
+    seats.push({ ...seats[0], gameId: "0".repeat(32), time: 1 });
+    localStorage.setItem("rummikub.seats", JSON.stringify(seats));
+  });
+  await page.goto(world.url);
+  const own = page.locator("section", { hasText: "Your games" }).locator("li");
+  await own.filter({ hasText: "Bot 1" }).filter({ hasText: "Your turn" }).waitFor();
+  await page.waitForFunction(() => JSON.parse(localStorage.getItem("rummikub.seats")).length === 1);
+  assert.equal(await own.count(), 1);
+  await leave(page);
+});
+
 test("a game that is not there, a seat that is not one's own, and a service that is away are explained", async () => {
   const page = await world.open();
   const gameId = "0".repeat(32);
