@@ -41,7 +41,11 @@ rules, melds_of, notation, ruleset = (
     importlib.import_module(f"{home.__name__}.{name}") for name in ("rules", "melds", "notation", "ruleset")
 )
 read_meld, ProposedMeld, judge, SABRA = melds_of.read_meld, melds_of.ProposedMeld, rules.judge, ruleset.SABRA
-parse_rack, parse_table = notation.parse_rack, notation.parse_table
+parse_table = notation.parse_table
+try:
+    from engine.notation import parse_rack
+except ImportError:  # before tiles and racks had a notation of their own
+    parse_rack = notation.parse_rack
 Play = importlib.import_module(f"{home.__name__}.play").Play
 
 plays = []
