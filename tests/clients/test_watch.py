@@ -102,8 +102,9 @@ async def local_lobby(history: int = 100) -> AsyncIterator[tuple[str, Lobby]]:
             yield target, lobby
 
 
-@CLIENTS
-@pytest.mark.parametrize("stops", [ServerProcess.kill, ServerProcess.terminate])
+@pytest.mark.parametrize(
+    ("client", "stops"), [(rummikub.Rummikub, ServerProcess.kill), (rummikub.aio.Rummikub, ServerProcess.terminate)]
+)
 async def test_a_server_that_is_restarted(
     client: Client, stops: Callable[[ServerProcess], Awaitable[object]], empty_redis_url: str
 ) -> None:

@@ -198,7 +198,7 @@ async def until_done(call: Callable[[], Awaitable[object]]) -> object:
 async def test_a_deletion_prevails_over_writes_at_the_same_time(archive_url: str) -> None:
     sinks = [open_sink(archive_url) for _ in range(4)]
     await asyncio.gather(*(sink.read("0" * 32) for sink in sinks), return_exceptions=True)  # creates the table
-    for length in range(5, 15):
+    for length in range(5, 9):
         game = with_players(await archived(until=length), "ann")
         calls: list[Callable[[], Awaitable[object]]] = [partial(sink.write, game) for sink in sinks[1:]]
         calls.insert(length % 4, partial(sinks[0].delete, game.record.game_id))
