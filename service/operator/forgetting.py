@@ -30,15 +30,6 @@ from service.operator.archive.sink import WriteResult
 from service.storage.store import ListPage, Store, read_in_pages
 from service.storage.stored_events import decode_entry, encode_change
 
-ORDER: Final = (
-    GameState.LOBBY,
-    GameState.PLAYING,
-    GameState.ROUND_OVER,
-    GameState.PLAYING,  # again: a game may go back to it after a round
-    GameState.FINISHED,
-    GameState.ABORTED,
-)
-"""The order in which a pass reads games: the one in which games move, so that none is missed."""
 GAMES_AT_ONCE: Final = 100
 """Games that are read at a time."""
 
@@ -148,13 +139,12 @@ class _Forgetting:
 
 
 async def _pages(store: Store) -> AsyncIterator[ListPage]:
-    """Yields the pages of all lists of games."""
-    for state in ORDER:
-        cursor, is_last = "", False
-        while not is_last:
-            page = await store.lists.page([state], cursor, GAMES_AT_ONCE)
-            yield page
-            cursor, is_last = page.cursor, not page.cursor
+    """Yields pages of all games. A game that changes its state meanwhile keeps its place among them."""
+    cursor, is_last = "", False
+    while not is_last:
+        page = await store.lists.page(GameState, cursor, GAMES_AT_ONCE)
+        yield page
+        cursor, is_last = page.cursor, not page.cursor
 
 
 async def forget_in_archived(store: Store, archive: ArchiveEraser, game_id: str, player_ref: str) -> bool:
