@@ -218,6 +218,7 @@ class Checks:
         names = iter(("Ann", "Bob"))
         for game in self._service.watch_games(created.game_id):
             equal("the ruleset", game.ruleset, created.ruleset)
+            equal("the settings", game.settings, created.settings)
             equal("the visibility", game.visibility, created.visibility)
             equal("the labels", game.labels, created.labels)
             name = next(names, None)

@@ -294,6 +294,7 @@ class Checks {
     std::vector<std::string> names{"Bob", "Ann"};
     for (const auto& game : lobby_.watch_games(created.game_id())) {
       expect_equal("the ruleset", game.ruleset(), created.ruleset());
+      expect_equal("the settings", game.settings(), created.settings());
       expect(game.visibility() == created.visibility() && game.labels_size() == 1 &&
                  game.labels().at("mode") == "conformance", game.ShortDebugString());
       if (names.empty()) return;

@@ -342,9 +342,9 @@ async function rules(): Promise<void> {
   const created = (await lobby.games.createGame({ labels: { mode: "conformance" } })).game;
   assert(created?.ruleset !== undefined);
   const names = ["Ann", "Bob"];
-  for await (const { ruleset, visibility, labels } of lobby.watchGames(created.gameId)) {
+  for await (const { ruleset, settings, visibility, labels } of lobby.watchGames(created.gameId)) {
     assert(ruleset !== undefined && equals(RulesetSchema, ruleset, created.ruleset), "a game has other rules");
-    assert.deepEqual([visibility, labels], [created.visibility, created.labels]);
+    assert.deepEqual([settings, visibility, labels], [created.settings, created.visibility, created.labels]);
     const name = names.shift();
     if (name === undefined) return;
     await lobby.games.joinGame({ game: { case: "gameId", value: created.gameId }, name });

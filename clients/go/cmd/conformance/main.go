@@ -435,6 +435,7 @@ func (s suite) rules() {
 	for game, err := range s.lobby.WatchGames(s.ctx, id) {
 		check(err)
 		expectEqual("the ruleset", game.Ruleset, created.Ruleset)
+		expectEqual("the settings", game.Settings, created.Settings)
 		expect(game.Visibility == created.Visibility && maps.Equal(game.Labels, labels),
 			"the game became %v with %v", game.Visibility, game.Labels)
 		if len(names) == 0 {

@@ -329,6 +329,7 @@ impl Service {
         while let Some(game) = games.next().await {
             let game = game?;
             expect!(game.ruleset, created.ruleset, "the ruleset");
+            expect!(game.settings, created.settings, "the settings");
             expect!(game.visibility, created.visibility, "the visibility");
             expect!(game.labels, created.labels, "the labels");
             let Some(name) = names.next() else { return Ok(()) };

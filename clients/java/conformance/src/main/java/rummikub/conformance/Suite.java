@@ -190,6 +190,7 @@ public abstract class Suite {
   /** Compares what never changes in a game. */
   protected static void expectSameRules(Game game, Game created) {
     expectEqual("the ruleset", game.getRuleset(), created.getRuleset());
+    expectEqual("the settings", game.getSettings(), created.getSettings());
     expectEqual("the visibility", game.getVisibility(), created.getVisibility());
     expectEqual("the labels", game.getLabelsMap(), LABELLED.getLabelsMap());
   }
