@@ -22,7 +22,7 @@ DESCRIPTIONS: Final = {
     Reason.REDEAL_NOT_ALLOWED: "the player has no right to a redeal",
     Reason.NOT_THE_HOST: "only the host may do this: send the token of the host or of the host's seat",
     Reason.PLAYERS_NOT_READY: "{ready} of {players} players are ready: all call SetReady before the start",
-    Reason.SEAT_TAKEN: "seat {seat} is taken or does not exist: choose another, or 0 for the lowest free one",
+    Reason.SEAT_TAKEN: "seat {seat} is taken or does not exist: choose a free one, or leave it unset",
     Reason.PLAYER_NOT_IN_GAME: "seat {seat} has no player whom this concerns",
     Reason.GAME_NOT_ABORTABLE: "a round has ended: only the votes of all players abort the game now",
     Reason.GAME_NOT_OVER: "the game is not over: finish or abort it first",

@@ -24,7 +24,7 @@ from service.storage.stored_events import decode_entry
 CHANGES_A_STEP: Final = 32
 """How many changes are decoded in one step: about 1 ms."""
 
-_TO_READ: Final = "an earlier revision needs all changes up to it; send revision 0 for the game as it is now"
+_TO_READ: Final = "an earlier revision needs all changes up to it; leave revision unset for the game as it is now"
 _TO_EXPORT: Final = "a record needs all of them, so the game has no record any more"
 
 _log = structlog.get_logger()

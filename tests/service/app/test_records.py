@@ -110,7 +110,7 @@ async def history_unavailable(call: Awaitable[object]) -> str:
 
 # A game at an earlier revision
 
-TO_READ = "an earlier revision needs all changes up to it; send revision 0 for the game as it is now"
+TO_READ = "an earlier revision needs all changes up to it; leave revision unset for the game as it is now"
 
 
 @pytest.mark.asyncio(loop_scope="module")
@@ -157,6 +157,8 @@ async def test_a_revision_and_a_record_are_refused_when_the_history_has_lost_its
             f"only the changes 3 to 5 are stored; {TO_READ}"
         )
         assert (await client.games.GetGame(gs.GetGameRequest(game_id=game.game_id, revision=5))).game.revision == 5
+        as_advised = gs.GetGameRequest(game_id=game.game_id)
+        assert (await client.games.GetGame(as_advised)).game.revision == 5
         await client.turns.ResignGame(
             ts.ResignGameRequest(game_id=game.game_id, request_id=new_id()), metadata=game.as_seat(1)
         )

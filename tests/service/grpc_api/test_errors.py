@@ -125,6 +125,7 @@ NO_LINEAGE = "0" * 32
 METADATA_LIMIT = 8192
 """The default metadata limit of gRPC clients."""
 STRANGER = "s" * 43
+ADVICE_OF_ZERO = re.compile(r"\b(or|send|revision|seat) 0\b")
 RETRIED_LATER = {"ANALYSIS_BUSY", "TOO_MANY_GAMES", "TOO_MANY_GUESSES", "STORE_FULL"}
 """Reasons with another code than UNAVAILABLE whose status has a delay."""
 SCRIPTED = (sys.executable, str(ROOT / "tests" / "support" / "scripted_worker.py"))
@@ -1845,6 +1846,7 @@ async def test_an_error_is_as_documented(case: Case, stages: Stages) -> None:
     assert (status.code, status.message) == (refusal.code().value[0], refusal.details())
     assert dict(refusal.trailing_metadata() or ())["x-request-id"]
     assert INSIDE not in str(refusal)
+    assert not ADVICE_OF_ZERO.search(status.message), "an optional field is left unset; 0 is refused"
     told = details(refusal)[0]
     assert isinstance(told, violation_pb2.Refusal)
     assert error_reason_pb2.ErrorReason.Name(told.reason) == info.reason
