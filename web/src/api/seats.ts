@@ -48,11 +48,12 @@ export class Seats {
     }
   }
 
-  forget(gameId: string): void {
+  /** Removes a seat. Another seat in its game stays: two tabs can play in one game. */
+  forget({ gameId, token }: Pick<Seat, "gameId" | "token">): void {
     for (const storage of [this.#tab, this.#browser]) {
       write(
         storage,
-        read(storage).filter((seat) => seat.gameId !== gameId),
+        read(storage).filter((seat) => seat.gameId !== gameId || seat.token !== token),
       );
     }
   }

@@ -112,13 +112,16 @@ export async function listRulesets(): Promise<NamedRuleset[]> {
   return (await service.validation.listRulesets({})).rulesets;
 }
 
-/** Returns the games of stored seats by their ids, and forgets the seats of those that are gone. */
+const GONE: readonly ErrorReason[] = [ErrorReason.GAME_NOT_FOUND, ErrorReason.TOKEN_VOID];
+
+/** Returns the games of stored seats by their ids, and forgets the seats that are gone. */
 export async function listOwnGames(own: readonly Seat[]): Promise<Map<string, OwnGame>> {
   if (own.length === 0) return new Map();
   const asked = own.map(({ gameId, token: seatToken }) => ({ gameId, seatToken }));
   const { games } = await service.games.listOwnGames({ seats: asked });
-  for (const { gameId, found } of games)
-    if (found.case === "refusal" && found.value !== ErrorReason.STORED_FORMAT_UNKNOWN) seats.forget(gameId);
+  games.forEach(({ found }, i) => {
+    if (found.case === "refusal" && GONE.includes(found.value)) seats.forget(own[i]!);
+  });
   return new Map(games.map((game) => [game.gameId, game]));
 }
 

@@ -63,6 +63,7 @@ function Connection({ connection, isShown }: { connection: string; isShown: bool
 }
 
 function Failure({ text, gameId }: { text: string; gameId: string }) {
+  const seat = seats.find(gameId);
   return (
     <section class="card center">
       <h1>{t("title")}</h1>
@@ -71,11 +72,11 @@ function Failure({ text, gameId }: { text: string; gameId: string }) {
         <a class="button" href="#/">
           {t("home")}
         </a>
-        {seats.find(gameId) !== undefined && (
+        {seat && (
           <button
             type="button"
             onClick={() => {
-              seats.forget(gameId);
+              seats.forget(seat);
               go("");
             }}
           >

@@ -235,13 +235,13 @@ function JoinForm({ name, isBusy, enter }: FormProps) {
 }
 
 function YourGames() {
-  const [all, setAll] = useState(seats.all().slice(0, 5));
+  const [all, setAll] = useState(seats.all());
   const [known, setKnown] = useState(new Map<string, OwnGame>());
   useEffect(() => {
     listOwnGames(all).then(
       (games) => {
         setKnown(games);
-        setAll(seats.all().slice(0, 5));
+        setAll(seats.all());
       },
       () => {},
     );
@@ -251,7 +251,7 @@ function YourGames() {
     <section class="card">
       <h2>{t("yourGames")}</h2>
       <ul class="games">
-        {all.map(({ gameId, name, time }) => (
+        {all.slice(0, 5).map(({ gameId, token, name, time }) => (
           <li key={gameId}>
             <span>
               {namesIn(known.get(gameId)) || name} ·{" "}
@@ -265,8 +265,8 @@ function YourGames() {
               type="button"
               class="quiet"
               onClick={() => {
-                seats.forget(gameId);
-                setAll(seats.all().slice(0, 5));
+                seats.forget({ gameId, token });
+                setAll(seats.all());
               }}
             >
               {t("forget")}

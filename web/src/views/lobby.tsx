@@ -45,7 +45,8 @@ export function Lobby({ game, session, joinCode, onSeat }: LobbyProps) {
   };
   const leave = async () => {
     await session.acting.leave();
-    seats.forget(game.gameId);
+    const seat = seats.find(game.gameId);
+    if (seat) seats.forget(seat);
     go("");
   };
   return (

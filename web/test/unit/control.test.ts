@@ -73,8 +73,10 @@ test("a tab's own seat comes before the browser's", () => {
   assert.equal(two.find("g")?.token, "b");
   assert.equal(new Seats(memory(), browser).find("g")?.token, "b");
   assert.equal(two.all().length, 1);
-  two.forget("g");
-  assert.deepEqual(new Seats(memory(), browser).all(), []);
+  one.forget({ gameId: "g", token: "a" });
+  assert.equal(new Seats(memory(), browser).find("g")?.token, "b", "the seat of the other tab stays");
+  two.forget({ gameId: "g", token: "b" });
+  assert.deepEqual([one.all(), two.all()], [[], []]);
 });
 
 test("addresses lead to pages", () => {
