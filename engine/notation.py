@@ -161,16 +161,6 @@ def tile_in(piece: Piece, naming: Naming) -> Tile:
     return found
 
 
-def format_card(t: Tile) -> str:
-    """Returns `7H` or `*`. Raises NotationError if there is no such card."""
-    return format_tile(t, Naming.CARDS)
-
-
-def parse_card(text: str) -> Tile:
-    """Parses `7H`, `AS` or `*`. Raises NotationError."""
-    return parse_tile(text, Naming.CARDS)
-
-
 def format_tiles(tiles: Iterable[Tile], naming: Naming = Naming.TILES) -> str:
     """Returns `R7 B7 K7`."""
     return " ".join(format_tile(t, naming) for t in tiles)

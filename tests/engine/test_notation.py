@@ -27,11 +27,9 @@ from engine.melding.ruleset import SABRA, MeldOrder
 from engine.notation import (
     Naming,
     NotationError,
-    format_card,
     format_rack,
     format_tile,
     format_tiles,
-    parse_card,
     parse_rack,
     parse_tile,
     parse_tiles,
@@ -46,6 +44,10 @@ from support.cases import each_of
 TILES = st.sampled_from((*naturals(6), JOKER))
 LISTS = st.lists(TILES, max_size=14).map(tuple)
 RACKS = LISTS.map(lambda tiles: tuple(sorted(tiles)))
+
+
+def parse_card(text: str) -> Tile:
+    return parse_tile(text, Naming.CARDS)
 
 
 def as_written(tiles: tuple[Tile, ...], kind: MeldKind | None, faces: tuple[Tile, ...]) -> ProposedMeld:
@@ -338,7 +340,7 @@ def test_cards_are_another_name_for_everything(
 
 def test_each_tile_of_four_colors_has_a_card_of_its_own_and_copies_are_dropped() -> None:
     tiles = sorted(set(tile_set(4, 2, 2)))
-    cards = [format_card(t) for t in tiles]
+    cards = [format_tile(t, Naming.CARDS) for t in tiles]
     assert len(set(cards)) == 53
     assert [parse_card(card) for card in cards] == tiles
     assert [parse_card(f"{card}h") for card in cards] == tiles
@@ -346,7 +348,7 @@ def test_each_tile_of_four_colors_has_a_card_of_its_own_and_copies_are_dropped()
 
 def test_green_and_purple_have_no_cards() -> None:
     with pytest.raises(NotationError) as caught:
-        format_card(parse_tile("P7"))
+        format_tile(parse_tile("P7"), Naming.CARDS)
     assert str(caught.value) == "'P7' has no card: green and purple have none"
 
 
