@@ -43,13 +43,13 @@ _FREE: Final = (
 
 def costs_nothing(applied: Applied) -> bool:
     """Returns whether a change costs its sender nothing: it ends no turn, and may be made again and again."""
-    ends_turn = is_free = is_demanded = is_dealt = False
-    for event in applied.events:
-        ends_turn |= isinstance(event, TurnStarted | RoundEnded)
-        is_free |= isinstance(event, _FREE)
-        is_demanded |= isinstance(event, FreeEvent)
-        is_dealt |= isinstance(event, RoundStart)
-    return is_free and (not ends_turn or (is_demanded and is_dealt))
+    events = applied.events
+    if not any(isinstance(event, _FREE) for event in events):
+        return False
+    if any(isinstance(event, TurnStarted | RoundEnded) for event in events):  # a redeal ends a turn, and costs nothing
+        is_asked_for = any(isinstance(event, FreeEvent) for event in events)
+        return is_asked_for and any(isinstance(event, RoundStart) for event in events)
+    return True
 
 
 class ChangePace:

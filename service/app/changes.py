@@ -305,10 +305,10 @@ class ChangeLoop:
 
     async def check_cost(self, command: Command, basis: Basis, decision: Decision) -> None:
         """Raises Overloaded if a person's seat makes too many changes that cost nothing, StoreFull as `_check_room`."""
-        if not command.is_limited or not costs_nothing(decision.applied):
+        if not _is_paced(command, decision):
             return
         await self._store.check_room(ROOM_SECONDS)
-        paced = _paced_seat(command, basis.record.game, decision)
+        paced = _paced_seat(basis.record.game, decision)
         if paced is not None:
             self._pace.check(basis.record.game_id, paced, basis.now_ms)
 
@@ -340,7 +340,7 @@ class ChangeLoop:
             if decision.actor and _is_of_person(after.game, decision.actor):
                 self._on_change(after.game_id, decision.actor)
             return _complete(answer, encoded, decision.salt, command) if decision.salt else encoded
-        paced = _paced_seat(command, before.game, decision)
+        paced = _paced_seat(before.game, decision) if _is_paced(command, decision) else None
         if paced is not None:
             self._pace.give_back(before.game_id, paced)
         if isinstance(outcome, Memo):
@@ -518,9 +518,14 @@ def _is_of_bot(game: Game, seat: int | None) -> bool:
     return any(player.seat == seat and player.played_by for player in game.players)
 
 
-def _paced_seat(command: Command, game: Game, decision: Decision) -> int | None:
-    """Returns the seat whose pace limits a change (ChangePace); None if nobody's does."""
-    if not command.is_limited or not costs_nothing(decision.applied) or _is_of_bot(game, decision.actor):
+def _is_paced(command: Command, decision: Decision) -> bool:
+    """Returns whether a change is limited because it costs its sender nothing."""
+    return command.is_limited and costs_nothing(decision.applied)
+
+
+def _paced_seat(game: Game, decision: Decision) -> int | None:
+    """Returns the seat whose pace limits a change that costs nothing (ChangePace); None if nobody's does."""
+    if _is_of_bot(game, decision.actor):
         return None
     is_reissued = any(isinstance(event, SeatTokenRenewed) for event in decision.applied.events)
     return REISSUES if is_reissued and decision.actor is None else decision.actor
