@@ -58,11 +58,10 @@ CODES: Final[Mapping[grpc.StatusCode, Collection[str]]] = {
     grpc.StatusCode.DEADLINE_EXCEEDED: ("REQUEST_TIMED_OUT",),
     grpc.StatusCode.RESOURCE_EXHAUSTED: ("TOO_MANY_GAMES", "TOO_MANY_GUESSES", "STORE_FULL", "ANALYSIS_BUSY"),
     grpc.StatusCode.UNAVAILABLE: (
-        *("STORE_UNAVAILABLE", "STORED_FORMAT_UNKNOWN", "ANALYSIS_UNAVAILABLE", "OVERLOADED", "SHUTTING_DOWN"),
+        *("STORE_UNAVAILABLE", "STORED_FORMAT_UNKNOWN", "ANALYSIS_UNAVAILABLE", "SHUTTING_DOWN"),
     ),
-    grpc.StatusCode.INTERNAL: ("INTERNAL_ERROR",),
 }
-"""The reasons with each code; all others have FAILED_PRECONDITION."""
+"""The codes of faults and of the engine's refusals, by reason; all others of these have FAILED_PRECONDITION."""
 _CODE_OF: Final = {reason: code for code, reasons in CODES.items() for reason in reasons}
 RETRYABLE: Final = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED})
 """The codes of temporary failures, whose statuses have RetryInfo."""
