@@ -7,7 +7,7 @@ seat may see of them is in views.py.
 from dataclasses import dataclass
 
 from engine.game import RoundResult
-from engine.room_settings import DEFAULTS, RoomSettings
+from engine.room_settings import DEFAULT_SETTINGS, RoomSettings
 from engine.seats import BotLevel, ReservedSeat, Turn
 from engine.tiles import Tile
 from engine.unions import FamilyEvent, Ruleset
@@ -18,7 +18,7 @@ class GameCreated:
     """The game was created with these rules, settings of its room, and seats that are reserved."""
 
     ruleset: Ruleset
-    settings: RoomSettings = DEFAULTS
+    settings: RoomSettings = DEFAULT_SETTINGS
     reserved: tuple[ReservedSeat, ...] = ()
 
 

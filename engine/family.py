@@ -80,7 +80,7 @@ class Family(Protocol[RulesetT_contra, StartT, RoundT, ActionT_contra, EventT_co
         """Returns the view of an event."""
 
     def outcome(self, events: tuple[Event, ...]) -> TurnOutcome:
-        """Returns what the events of a player's own turn tell the player."""
+        """Returns the tiles played, their points and the tiles drawn in a player's own turn."""
 
     def may_search(self, ruleset: RulesetT_contra) -> bool:
         """Returns whether decisions of a game may search for plays, which can take seconds."""
@@ -167,7 +167,7 @@ _MELDING: Final[_Row[MeldingRuleset, RoundStarted, MeldingRound, MeldingAction, 
 _FAMILIES: Final[Mapping[type[Ruleset], _Row[Any, Any, Any, Any, Any]]] = {MeldingRuleset: _MELDING}
 _BY_EVENT: Final = {event: row.family for row in _FAMILIES.values() for event in row.events}
 
-DEFAULT: Final = MeldingRuleset()
+DEFAULT_RULESET: Final = MeldingRuleset()
 """The rules of a game that names none."""
 EXACT: Final = solver.EXACT
 """The default analysis of `turns.apply`."""

@@ -8,7 +8,7 @@ from enum import Enum, auto
 from operator import attrgetter
 from typing import Final
 
-from engine.room_settings import DEFAULTS, RoomSettings
+from engine.room_settings import DEFAULT_SETTINGS, RoomSettings
 from engine.seats import Player, Rack, ReservedSeat, from_seat
 from engine.tiles import Tile
 from engine.unions import Round, Ruleset
@@ -132,7 +132,7 @@ class Game:
     """
 
     ruleset: Ruleset
-    settings: RoomSettings = DEFAULTS
+    settings: RoomSettings = DEFAULT_SETTINGS
     revision: int = 0
     players: tuple[Player, ...] = ()
     phase: Phase = Lobby()

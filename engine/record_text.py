@@ -19,13 +19,13 @@ import re
 from collections.abc import Generator, Iterator
 from typing import Final
 
-from engine.family import DEFAULT, MoveText, Presets, move_text_of, presets_of, presets_with
+from engine.family import DEFAULT_RULESET, MoveText, Presets, move_text_of, presets_of, presets_with
 from engine.game import RoundEnd
 from engine.moves import Move, MoveKind
 from engine.notation import NotationError, Piece, parse_seat
 from engine.options import text_of
 from engine.record import GameRecord, RecordedPlayer, RoundScore
-from engine.room_settings import DEFAULTS, RoomSettings
+from engine.room_settings import DEFAULT_SETTINGS, RoomSettings
 from engine.seats import BotLevel
 from engine.unions import Ruleset
 
@@ -168,10 +168,10 @@ class _Reader:
     def __init__(self) -> None:
         self._last = ""
         """The first word of the last line; `move` for a move."""
-        self._preset, self._presets = DEFAULT.preset.name, presets_of(DEFAULT)
+        self._preset, self._presets = DEFAULT_RULESET.preset.name, presets_of(DEFAULT_RULESET)
         self._options: dict[str, object] = {}
-        self._ruleset, self._settings = DEFAULT, DEFAULTS
-        self._move_text = move_text_of(DEFAULT)
+        self._ruleset, self._settings = DEFAULT_RULESET, DEFAULT_SETTINGS
+        self._move_text = move_text_of(DEFAULT_RULESET)
         self._created_ms: int | None = None
         self._players: list[RecordedPlayer] = []
         self._moves: list[Move] = []
@@ -266,10 +266,10 @@ class _Reader:
         kind, by_bot = _KINDS[verb.text], verb is not words[3]
         self._deals += kind is MoveKind.DEAL
         move = Move(revision, (self._created_ms or 0) + since_ms, kind, seat, by_bot=by_bot)
-        told = line.after(verb)
-        if kind in _WITHOUT_WORDS and told.text:
-            raise told.error(f"follows {_VERBS[kind]}: expected nothing")
-        self._moves.append(self._move_text.parse(move, told, self._deals))
+        rest = line.after(verb)
+        if kind in _WITHOUT_WORDS and rest.text:
+            raise rest.error(f"follows {_VERBS[kind]}: expected nothing")
+        self._moves.append(self._move_text.parse(move, rest, self._deals))
 
 
 def _preset(line: Piece, words: tuple[Piece, ...]) -> tuple[str, Presets]:

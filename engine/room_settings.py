@@ -96,6 +96,6 @@ class RoomSettings:
     draft_visibility: DraftVisibility = option(DraftVisibility.OWNER)
 
 
-DEFAULTS: Final = RoomSettings()
+DEFAULT_SETTINGS: Final = RoomSettings()
 SETTINGS: Final = options_of(RoomSettings)
 """The settings by name."""

@@ -210,7 +210,7 @@ class GameNotOver(Fault):
 
 
 class RecordHidden(Fault):
-    """The ruleset never shows the game's racks, so it has no record."""
+    """The room's settings never show the game's racks, so it has no record."""
 
     reason = "RECORD_HIDDEN"
     message = "the racks of this game stay hidden (option racks_shown is HIDDEN)"

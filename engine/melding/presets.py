@@ -36,7 +36,7 @@ from engine.melding.ruleset import (
     with_options,
 )
 from engine.options import Option, OptionProblem, option_problems
-from engine.room_settings import DEFAULTS, SETTINGS, RoomSettings
+from engine.room_settings import DEFAULT_SETTINGS, SETTINGS, RoomSettings
 
 
 def _preset(preset: Preset, **options: object) -> Ruleset:
@@ -146,7 +146,7 @@ PRESETS: Final = {
 
 _ONE_MINUTE: Final = RoomSettings(turn_time_limit_seconds=60)
 _NO_LIMIT: Final = RoomSettings(turn_time_limit_seconds=0)
-PRESET_SETTINGS: Final = dict.fromkeys(Preset, DEFAULTS) | {
+PRESET_SETTINGS: Final = dict.fromkeys(Preset, DEFAULT_SETTINGS) | {
     Preset.INTL_OFFICIAL: _ONE_MINUTE,
     Preset.JUMBO_DE: _ONE_MINUTE,
     Preset.GUIDE_B: _NO_LIMIT,

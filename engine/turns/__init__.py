@@ -30,7 +30,7 @@ from engine.events import Event, GameCreated, PlayerJoined, PlayerResigned, Turn
 from engine.family import EXACT, family_of
 from engine.game import Aborted, Finished, Game, Lobby, Playing, RoundOver, is_expired, round_of
 from engine.replay import advance, evolve
-from engine.room_settings import DEFAULTS, RoomSettings
+from engine.room_settings import DEFAULT_SETTINGS, RoomSettings
 from engine.seats import ReservedSeat
 from engine.turns.absence import return_to_seat, returning
 from engine.turns.endings import decide_ending
@@ -61,7 +61,7 @@ def may_have_searched_all_racks(applied: Applied) -> bool:
 
 
 def outcome(applied: Applied) -> TurnOutcome:
-    """Returns what a turn tells its player, beside the game."""
+    """Returns the tiles played, their points and the tiles drawn in a turn."""
     return family_of(applied.game).outcome(applied.events)
 
 
@@ -70,7 +70,7 @@ def may_search(game: Game) -> bool:
     return family_of(game).may_search(game.ruleset)
 
 
-def create(ruleset: Ruleset, settings: RoomSettings = DEFAULTS) -> Applied:
+def create(ruleset: Ruleset, settings: RoomSettings = DEFAULT_SETTINGS) -> Applied:
     """Returns a new game in the lobby. Neither argument may have problems (ruleset.problems, option_problems)."""
     return _created(GameCreated(ruleset, settings))
 

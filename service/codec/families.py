@@ -1,4 +1,4 @@
-"""The families of games on the wire: what of a game, a turn or a record is a family's has a module of its own.
+"""Each family of games has a codec module; this is their table.
 
 A new family is a module with the functions of FamilyCodec, ACTIONS, EVENT_FIELDS and WHOLE_EVENTS, and its rows here.
 Its ruleset is in rulesets.py.
@@ -38,7 +38,7 @@ class FamilyCodec(Protocol):
 
 _FAMILIES: Final[Mapping[type[Ruleset], FamilyCodec]] = {MeldingRuleset: melding}
 ACTIONS: Final = {**melding.ACTIONS}
-"""What reads each member of a turn's action, from the request and its bytes: it returns the action of a seat."""
+"""Decoders of a turn's action, by the member's name. Each takes the request and its bytes."""
 EVENT_FIELDS: Final = {**melding.EVENT_FIELDS}
 """Fields of events that have another name or form in the contract."""
 WHOLE_EVENTS: Final = {**melding.WHOLE_EVENTS}

@@ -156,7 +156,7 @@ ACTIONS: Final[dict[str, Callable[[turn_service_pb2.PlayTurnRequest, bytes], Cal
     "pass_turn": lambda _message, _data: Pass,
     "lay_on_river": lambda message, _data: _lay_on_river(message.lay_on_river),
 }
-"""What reads each action of a turn, from the request and its bytes: it returns the action of a seat."""
+"""Decoders of a turn's action, by the member's name. Each takes the request and its bytes."""
 
 
 def _lay_on_river(message: turn_service_pb2.LayOnRiver) -> Callable[[int], LayOnRiver]:

@@ -50,7 +50,7 @@ def game_options(
 def quick_play_options(
     message: ruleset_pb2.Ruleset, settings: room_settings_pb2.RoomSettings
 ) -> tuple[Ruleset, RoomSettings]:
-    """Returns those of a game of strangers: if start_by and abort_by are unset, no host decides alone."""
+    """Returns ruleset and settings of a game of strangers: unless it says otherwise, no host decides alone."""
     among_strangers = room_settings_pb2.RoomSettings()
     among_strangers.MergeFrom(_STRANGERS)
     among_strangers.MergeFrom(settings)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from engine.decisions import TurnOutcome
-from engine.turns import outcome
+from engine.turns import outcome as outcome_of
 from engine.unions import TurnAction
 from engine.violations import Violation
 from rummikub.v1 import turn_service_pb2
@@ -46,12 +46,12 @@ def _action(message: turn_service_pb2.PlayTurnRequest, data: bytes) -> Callable[
     return ACTIONS[member](message, data)
 
 
-def encode_turn(game: GameSnapshotView, told: TurnOutcome, violations: Sequence[Violation]) -> bytes:
+def encode_turn(game: GameSnapshotView, outcome: TurnOutcome, violations: Sequence[Violation]) -> bytes:
     """Returns an encoded PlayTurnResponse."""
     without_game = turn_service_pb2.PlayTurnResponse(
-        tiles_played=tile_numbers(told.tiles_played) or None,
-        points=told.points,
-        tiles_drawn=tile_numbers(told.tiles_drawn) or None,
+        tiles_played=tile_numbers(outcome.tiles_played) or None,
+        points=outcome.points,
+        tiles_drawn=tile_numbers(outcome.tiles_drawn) or None,
         violations=map(encode_violation, violations) if violations else None,
     )
     return raw_messages.encode_play_response(changed_game_bytes(game), without_game)
@@ -70,7 +70,7 @@ def draft_request(message: turn_service_pb2.SaveDraftRequest) -> DraftRequest:
 
 def _answer(decision: Decision, after: Record) -> bytes:
     seen, applied = snapshot_view(after, decision.viewer, after.updated_ms), decision.applied
-    return encode_turn(seen, outcome(applied), applied.violations)
+    return encode_turn(seen, outcome_of(applied), applied.violations)
 
 
 TURN_ANSWER: Final = Answer(_answer)

@@ -36,7 +36,7 @@ from engine.melding.scoring import Standing, score_round
 from engine.melding.turns import arrange
 from engine.notation import format_tile, parse_tile
 from engine.options import option_problems
-from engine.room_settings import DEFAULTS, SETTINGS, RoomSettings
+from engine.room_settings import DEFAULT_SETTINGS, SETTINGS, RoomSettings
 from engine.seats import Player, Rack, Turn
 from engine.sight import is_open_to_spectators, see
 from engine.tiles import COLORS, JOKER, Tile, in_order, naturals, without
@@ -79,7 +79,7 @@ def room_of(options: Options) -> Room:
 
 
 def _value_of(option: str, value: str | int) -> Enum | int:
-    default = getattr(DEFAULTS if option in SETTINGS else SABRA, option)
+    default = getattr(DEFAULT_SETTINGS if option in SETTINGS else SABRA, option)
     return type(default)[str(value)] if isinstance(default, Enum) else int(value) if value is not True else True
 
 

@@ -39,7 +39,7 @@ from engine.melding.ruleset import (
     problems,
 )
 from engine.notation import format_tile, parse_rack, parse_tile, parse_tiles
-from engine.room_settings import DEFAULTS
+from engine.room_settings import DEFAULT_SETTINGS
 from engine.seats import Player, Rack, Turn
 from engine.tiles import JOKER, Tile, naturals, tile_set, without
 from engine.unions import Round
@@ -77,7 +77,7 @@ def some_shuffle(ruleset: Ruleset, players: int, seed: int = 1, first: str = "",
 
 def a_game(ruleset: Ruleset, *seats: int, resigned: tuple[int, ...] = (), phase: Phase | None = None) -> Game:
     players = tuple(Player(seat, f"p{seat}", resigned=seat in resigned) for seat in seats)
-    return Game(ruleset, DEFAULTS, 1, players, phase or Lobby())
+    return Game(ruleset, DEFAULT_SETTINGS, 1, players, phase or Lobby())
 
 
 # The start draw

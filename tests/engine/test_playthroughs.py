@@ -19,7 +19,7 @@ import pytest
 
 from engine.melding.ruleset import OPTIONS
 from engine.options import text_of
-from engine.room_settings import DEFAULTS, SETTINGS, RoomSettings
+from engine.room_settings import DEFAULT_SETTINGS, SETTINGS, RoomSettings
 
 if __name__ == "__main__":
     ROOT = Path(__file__).resolve().parents[2]
@@ -183,7 +183,7 @@ def format_options(ruleset: Ruleset, settings: RoomSettings) -> str:
     values = {option: getattr(ruleset, option) for option in OPTIONS}
     other = {option: value for option, value in values.items() if value != getattr(SABRA, option)}
     chosen = {name: getattr(settings, name) for name in SETTINGS}
-    other |= {name: value for name, value in chosen.items() if value != getattr(DEFAULTS, name)}
+    other |= {name: value for name, value in chosen.items() if value != getattr(DEFAULT_SETTINGS, name)}
     return ", ".join(f"{option}={text_of(value)}" for option, value in other.items()) or "none"
 
 

@@ -40,7 +40,7 @@ from engine.record import (
     replayed,
 )
 from engine.record_text import RecordTextError, format_record, parse_record
-from engine.room_settings import DEFAULTS
+from engine.room_settings import DEFAULT_SETTINGS
 from engine.seats import HOST
 from engine.tiles import Tile
 from engine.turns import Applied, apply
@@ -285,7 +285,7 @@ def test_the_text_of_a_record_has_an_option_that_otherwise_follows_another(
     ruleset = replace(
         SABRA, joker_retrieval_mode=mode, joker_retrieval_same_meld=same_meld, jokers_may_lead=not SABRA.jokers_may_lead
     )
-    record = GameRecord(ruleset, DEFAULTS, 0, (RecordedPlayer(1, "Ada"), RecordedPlayer(2, "Ben")), (), (), ())
+    record = GameRecord(ruleset, DEFAULT_SETTINGS, 0, (RecordedPlayer(1, "Ada"), RecordedPlayer(2, "Ben")), (), (), ())
     assert parse_record(format_record(record)) == record
 
 

@@ -7,10 +7,10 @@ import pytest
 from engine.melding.presets import PRESET_SETTINGS
 from engine.melding.ruleset import OPTIONS, Preset
 from engine.options import OptionProblem, option_problems
-from engine.room_settings import DEFAULTS, SETTINGS, ClockFlag, RoomSettings
+from engine.room_settings import DEFAULT_SETTINGS, SETTINGS, ClockFlag, RoomSettings
 from engine.violations import Reason
 
-CLOCK = replace(DEFAULTS, clock_total_seconds=1)
+CLOCK = replace(DEFAULT_SETTINGS, clock_total_seconds=1)
 NUMBERS = [name for name, row in SETTINGS.items() if type(row.default) is int]
 
 
@@ -27,14 +27,14 @@ def test_every_setting_has_a_row_and_no_stage() -> None:
 def test_every_value_of_a_setting_can_be_chosen(name: str) -> None:
     row = SETTINGS[name]
     for value in row.values if len(row.values) < 10 else (row.values[0], row.values[-1]):
-        chosen = replace(DEFAULTS if name == "clock_total_seconds" else CLOCK, **{name: value})
+        chosen = replace(DEFAULT_SETTINGS if name == "clock_total_seconds" else CLOCK, **{name: value})
         assert tuple(option_problems(chosen)) == ()
 
 
 @pytest.mark.parametrize("name", NUMBERS)
 def test_a_number_next_to_its_range_is_named(name: str) -> None:
     for value in (SETTINGS[name].values[0] - 1, SETTINGS[name].values[-1] + 1):
-        chosen = replace(DEFAULTS if name == "clock_total_seconds" else CLOCK, **{name: value})
+        chosen = replace(DEFAULT_SETTINGS if name == "clock_total_seconds" else CLOCK, **{name: value})
         assert tuple(option_problems(chosen)) == (OptionProblem(Reason.OPTION_VALUE_INVALID, (name,), str(value)),)
 
 

@@ -34,7 +34,7 @@ from engine.melding.ruleset import (
     with_options,
 )
 from engine.options import OptionProblem
-from engine.room_settings import DEFAULTS
+from engine.room_settings import DEFAULT_SETTINGS
 from engine.tiles import JOKER, NATURALS, Color, tile
 from engine.violations import Reason
 from support.cases import each_of
@@ -269,7 +269,7 @@ def test_presets_differ_but_for_cards() -> None:
     rules = {
         preset: (replace(ruleset, preset=Preset.SABRA), PRESET_SETTINGS[preset]) for preset, ruleset in PRESETS.items()
     }
-    assert rules[Preset.CARDS] == (SABRA, DEFAULTS)
+    assert rules[Preset.CARDS] == (SABRA, DEFAULT_SETTINGS)
     others = [one for preset, one in rules.items() if preset is not Preset.CARDS]
     assert len(set(others)) == len(others)
 

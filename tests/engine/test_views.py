@@ -46,7 +46,7 @@ from engine.melding.round import Choosing, Drawn, Open, ShownPlay, Step
 from engine.melding.ruleset import SABRA, MatchEnd
 from engine.melding.views import RoundStartedView, TilesDrawnView, TurnPenalisedView
 from engine.notation import parse_tile, parse_tiles
-from engine.room_settings import DEFAULTS, DraftVisibility, RacksShown, Spectators
+from engine.room_settings import DEFAULT_SETTINGS, DraftVisibility, RacksShown, Spectators
 from engine.seats import HOST, BotLevel, Player, Rack, ReservedSeat, Turn
 from engine.sight import is_open_to_spectators, see, see_event
 from engine.tiles import JOKER, Tile
@@ -106,7 +106,7 @@ DECLINED = (
     TurnPassed(2, declined=True),
 )
 CHOSEN: tuple[Event, ...] = (
-    GameCreated(SABRA, DEFAULTS, (ReservedSeat(1, "Ada"),)),
+    GameCreated(SABRA, DEFAULT_SETTINGS, (ReservedSeat(1, "Ada"),)),
     PlayerJoined(1, "Ada", starts_ms=NOW),
     PlayerJoined(2, "Bot", BotLevel.EASY, is_host=True),
     RoundStarted(1, (StartDraw(1, Tile(4)),), (2, 1), (Rack(1, TWO), Rack(2, THREE)), (Tile(1), Tile(1))),

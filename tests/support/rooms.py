@@ -5,7 +5,7 @@ from typing import Any
 
 from engine.melding.presets import PRESET_SETTINGS, PRESETS
 from engine.melding.ruleset import OPTIONS, SABRA, Preset, Ruleset
-from engine.room_settings import DEFAULTS, RoomSettings
+from engine.room_settings import DEFAULT_SETTINGS, RoomSettings
 
 
 @dataclass(frozen=True)
@@ -35,4 +35,4 @@ def room_of(preset: Preset) -> Room:
 
 def parts(rules: Rules) -> tuple[Ruleset, RoomSettings]:
     """Returns rules and settings."""
-    return (rules.ruleset, rules.settings) if isinstance(rules, Room) else (rules, DEFAULTS)
+    return (rules.ruleset, rules.settings) if isinstance(rules, Room) else (rules, DEFAULT_SETTINGS)

@@ -1,4 +1,4 @@
-"""What a turn's events tell its player."""
+"""The outcome of a turn for its player."""
 
 from engine.decisions import TurnOutcome
 from engine.events import Event
@@ -7,7 +7,7 @@ from engine.tiles import Tile
 
 
 def outcome(events: tuple[Event, ...]) -> TurnOutcome:
-    """Returns what the events of a player's own turn tell the player."""
+    """Returns the tiles played, their points and the tiles drawn in a player's own turn."""
     played: tuple[Tile, ...] = ()
     drawn: tuple[Tile, ...] = ()
     points = 0

@@ -9,7 +9,7 @@ from typing import Final
 from engine.actions import Join, Leave
 from engine.game import Game
 from engine.replay import advance
-from engine.room_settings import DEFAULTS, RoomSettings
+from engine.room_settings import DEFAULT_SETTINGS, RoomSettings
 from engine.seats import HOST, BotLevel
 from engine.turns import Applied, apply, create
 from engine.unions import Ruleset
@@ -39,10 +39,10 @@ DIGEST_BYTES: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class GamePlan:
-    """A game to create: rules and settings without problems, how it is found (base.Listing), the operator's labels."""
+    """A game to create: rules and settings without problems, its record.Listing, the operator's labels."""
 
     ruleset: Ruleset
-    settings: RoomSettings = DEFAULTS
+    settings: RoomSettings = DEFAULT_SETTINGS
     visibility: Visibility = Visibility.UNLISTED
     labels: tuple[tuple[str, str], ...] = ()
     key: str = ""

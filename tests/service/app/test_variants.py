@@ -19,7 +19,7 @@ from engine.melding.ruleset import (
     TurnDraw,
 )
 from engine.notation import parse_tiles
-from engine.room_settings import DEFAULTS
+from engine.room_settings import DEFAULT_SETTINGS
 from engine.seats import Player, Rack, Turn
 from engine.tiles import in_order, without
 from engine.unions import Round
@@ -114,7 +114,9 @@ def a_game(
     racks = (Rack(1, in_order(own), True), Rack(2, others[::2], True), Rack(3, others[1::2], True))  # noqa: FBT003
     round_ = Round(1, (1, 2, 3), melds, racks, rest[len(rest) - count :], Turn(1, None))
     round_ = replace(round_, river=lying, step=step or round_.step)
-    return Game(rules, DEFAULTS, 1, tuple(Player(seat, f"player {seat}") for seat in (1, 2, 3)), Playing(round_))
+    return Game(
+        rules, DEFAULT_SETTINGS, 1, tuple(Player(seat, f"player {seat}") for seat in (1, 2, 3)), Playing(round_)
+    )
 
 
 # The River

@@ -92,7 +92,7 @@ from engine.melding.ruleset import (
     TurnPlayAfterDraw,
 )
 from engine.replay import advance, replay
-from engine.room_settings import DEFAULTS, SETTINGS
+from engine.room_settings import DEFAULT_SETTINGS, SETTINGS
 from engine.seats import HOST, BotLevel, Rack, Turn
 from engine.tiles import JOKER, Tile, in_order, tile_set
 from engine.turns import Applied, apply, create
@@ -560,7 +560,7 @@ def test_memos_with_any_bytes_round_trip() -> None:
 
 def stored_ruleset(rules: Ruleset) -> dict[str, Any]:
     """Returns the options in a stored game, which are the same in the snapshot and in the change."""
-    record = Record(GAME_ID, Game(rules, DEFAULTS, 1), "", (), 1, 2)
+    record = Record(GAME_ID, Game(rules, DEFAULT_SETTINGS, 1), "", (), 1, 2)
     in_snapshot = json.loads(json.loads(encode_record(record))["game"]["ruleset"])
     (created,) = json.loads(encode_change(1, 2, b"", (GameCreated(rules),)))["events"]
     assert json.loads(created["ruleset"]) == in_snapshot

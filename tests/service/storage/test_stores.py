@@ -22,7 +22,7 @@ from engine.melding.actions import DrawTile
 from engine.melding.drafts import Draft
 from engine.melding.melds import MeldKind, ProposedMeld
 from engine.melding.ruleset import SABRA, Ruleset
-from engine.room_settings import DEFAULTS, DraftVisibility
+from engine.room_settings import DEFAULT_SETTINGS, DraftVisibility
 from engine.seats import HOST
 from engine.tiles import Tile
 from engine.turns import Applied, apply, create
@@ -544,7 +544,7 @@ async def test_a_listed_game_that_is_never_stored_leaves_its_list_after_an_hour(
 
 
 PUBLIC = Listing(Visibility.PUBLIC, "CDFGHJ", (("league", "1"),))
-MATCH = match_key(Ruleset(), DEFAULTS, PUBLIC.labels)
+MATCH = match_key(Ruleset(), DEFAULT_SETTINGS, PUBLIC.labels)
 
 
 def changed(commit: Commit, **changes: object) -> Commit:
@@ -605,8 +605,8 @@ async def test_open_games_come_oldest_first_and_only_those_that_match(store: Sto
     for number in (2, 1, 3):
         await public_game(store, f"{number:032x}", START_MS + number)
     assert [int(record.game_id, 16) for record in await store.lists.oldest_open(MATCH, 2)] == [1, 2]
-    assert await store.lists.oldest_open(match_key(Ruleset(), DEFAULTS, ()), 10) == ()
-    assert await store.lists.oldest_open(match_key(Ruleset(players_max=3), DEFAULTS, PUBLIC.labels), 10) == ()
+    assert await store.lists.oldest_open(match_key(Ruleset(), DEFAULT_SETTINGS, ()), 10) == ()
+    assert await store.lists.oldest_open(match_key(Ruleset(players_max=3), DEFAULT_SETTINGS, PUBLIC.labels), 10) == ()
 
 
 async def test_the_list_of_open_games_expires_with_the_youngest_of_them(
