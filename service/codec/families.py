@@ -1,7 +1,8 @@
 """Each family of games has a codec module; this is their table.
 
 A new family is a module with the functions of FamilyCodec, ACTIONS, EVENT_FIELDS and WHOLE_EVENTS, and its rows here.
-Its ruleset is in rulesets.py.
+Its ruleset is in rulesets.py. Drafts are an exception: turns.draft_request reads and melding.encode_draft writes them,
+and only melding games have any.
 """
 
 from collections.abc import Mapping
@@ -34,6 +35,9 @@ class FamilyCodec(Protocol):
 
     def table_of_move(self, message: record_pb2.RecordedMove, kind: MoveKind, field: str) -> ProposedTable | None:
         """Returns the table of a move, if it has one. Raises InvalidRequest."""
+
+    def set_table_of_move(self, message: record_pb2.RecordedMove, table: ProposedTable) -> None:
+        """Sets the table of a move."""
 
 
 _FAMILIES: Final[Mapping[type[Ruleset], FamilyCodec]] = {MeldingRuleset: melding}

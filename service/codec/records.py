@@ -15,7 +15,7 @@ from rummikub.v1 import game_pb2, record_pb2, score_pb2
 from service.codec.families import FamilyCodec, codec_of
 from service.codec.fields import SEATS_MAX, invalid, player_name, river_index, seat_of, seats_of
 from service.codec.rulesets import encode_game_ruleset, encode_settings, game_options
-from service.codec.tiles import POOL_MAX, encode_proposed_table, tile_numbers, tiles_of
+from service.codec.tiles import POOL_MAX, tile_numbers, tiles_of
 from service.errors import FieldFault, InvalidRequest
 
 MOVES_MAX: Final = 20_000
@@ -183,14 +183,16 @@ def _encode_time(time_ms: int) -> Timestamp:
 
 
 def _encode_move(move: Move, codec: FamilyCodec) -> record_pb2.RecordedMove:
-    return record_pb2.RecordedMove(
+    message = record_pb2.RecordedMove(
         revision=move.revision,
         time=_encode_time(move.time_ms),
         kind=encode_kind(move.kind),
         seat=move.seat or None,
         tiles=tile_numbers(move.tiles),
-        table=None if move.table is None else encode_proposed_table(move.table),
         river_index=move.river_index,
         deal=codec.encode_deal(move.dealt) if move.dealt else None,
         by_bot=move.by_bot,
     )
+    if move.table is not None:
+        codec.set_table_of_move(message, move.table)
+    return message
