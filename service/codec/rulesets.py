@@ -178,7 +178,6 @@ def encode_ruleset(rules: Ruleset) -> ruleset_pb2.MeldingRuleset:
     return _encoded_ruleset(rules, OPTIONS)
 
 
-@lru_cache(maxsize=256)
 def encode_game_ruleset(rules: Ruleset) -> ruleset_pb2.Ruleset:
     """Returns the ruleset of a game with every option set."""
     return ruleset_pb2.Ruleset(melding=encode_ruleset(rules))
