@@ -10,7 +10,7 @@ event loop, taking the feeds in turn.
 import asyncio
 import contextlib
 from collections import OrderedDict, deque
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping, Sequence
 from contextvars import Context
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -52,7 +52,7 @@ class SharedView(Generic[_T]):
     """
 
     view: _T
-    encoded: dict[str, bytes] = field(default_factory=dict)
+    encoded: dict[Hashable, bytes] = field(default_factory=dict)
 
 
 class SharedGame:

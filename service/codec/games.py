@@ -167,7 +167,7 @@ def _settings_bytes(settings: RoomSettings) -> bytes:
 
 
 def game_encoder(number: int) -> Callable[[GameSnapshotView], game_pb2.Game]:
-    """Returns the encoder of a view of games; that of all fields if unset."""
+    """Returns the encoder of a game for the number of a GameView; that of all fields if unset."""
     if number not in game_service_pb2.GameView.values():
         raise invalid("view", f"{number} is not a view: expected 1 (basic) or 2 (full)")
     return encode_changed_game if number == game_service_pb2.GAME_VIEW_BASIC else encode_game

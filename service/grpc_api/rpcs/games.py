@@ -1,7 +1,7 @@
 """Reading games: one, lists, changes, watches."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Final, TypeVar
@@ -113,20 +113,15 @@ def _update(update: Update, encode: Callable[[GameSnapshotView], Game]) -> bytes
     """Encodes an update. An update for several watchers is encoded once; `encode` encodes whole games."""
     match update:
         case Snapshot(shared):
-            return _encoded_once(
-                shared, f"snapshot, {encode.__name__}", lambda view: pb.WatchGameResponse(snapshot=encode(view))
-            )
+            return _encoded_once(shared, ("snapshot", encode), lambda view: pb.WatchGameResponse(snapshot=encode(view)))
         case Change(shared, _):
             return _encoded_once(
                 shared, "change", lambda view: pb.WatchGameResponse(change=game_codec.encode_change(view))
             )
-        case GameAfter(shared, _, is_first=True):
+        case GameAfter(shared, _, is_first):
+            encode_after = encode if is_first else game_codec.encode_changed_game
             return _encoded_once(
-                shared, f"game, {encode.__name__}", lambda view: pb.WatchGameResponse(game=encode(view))
-            )
-        case GameAfter(shared):
-            return _encoded_once(
-                shared, "game", lambda view: pb.WatchGameResponse(game=game_codec.encode_changed_game(view))
+                shared, ("game", encode_after), lambda view: pb.WatchGameResponse(game=encode_after(view))
             )
         case LiveDraft(shared):
             return _encoded_once(
@@ -143,7 +138,7 @@ def _update(update: Update, encode: Callable[[GameSnapshotView], Game]) -> bytes
             return pb.WatchGameResponse(closing=closing).SerializeToString()
 
 
-def _encoded_once(shared: SharedView[_T], form: str, encode: Callable[[_T], pb.WatchGameResponse]) -> bytes:
+def _encoded_once(shared: SharedView[_T], form: Hashable, encode: Callable[[_T], pb.WatchGameResponse]) -> bytes:
     """Returns the bytes of a shared update of a form, which its first watcher encodes."""
     if form not in shared.encoded:
         shared.encoded[form] = encode(shared.view).SerializeToString()
