@@ -47,8 +47,7 @@ def costs_nothing(applied: Applied) -> bool:
     if not any(isinstance(event, _FREE) for event in events):
         return False
     if any(isinstance(event, TurnStarted | RoundEnded) for event in events):  # a redeal ends a turn, and costs nothing
-        is_asked_for = any(isinstance(event, FreeEvent) for event in events)
-        return is_asked_for and any(isinstance(event, RoundStart) for event in events)
+        return all(any(isinstance(event, kind) for event in events) for kind in (FreeEvent, RoundStart))
     return True
 
 
