@@ -1,8 +1,9 @@
 """Reads of games: as a caller sees them, at a revision, their changes and records, lists of public ones."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from engine.record import GameRecord
 from engine.room_settings import RacksShown
@@ -19,10 +20,23 @@ from service.app.views import (
     change_view,
     snapshot_view,
 )
-from service.errors import GameNotFound, GameNotOver, HistoryUnavailable, JoinCodeUnknown, RecordHidden
+from service.errors import (
+    Fault,
+    GameNotFound,
+    GameNotOver,
+    HistoryUnavailable,
+    JoinCodeUnknown,
+    RecordHidden,
+    StoredFormatUnknown,
+    StoreUnavailable,
+    TokenVoid,
+)
 from service.model.change import Loaded
 from service.model.record import Record, code_name
 from service.storage.store import Store
+
+OWN_GAMES_AT_ONCE: Final = 4
+"""Games that one list of own games reads concurrently: half of the archive's reads, which anyone can cause."""
 
 
 class Games:
@@ -66,14 +80,36 @@ class Games:
         record, viewer = self._record_for(loaded, caller)
         return snapshot_view(record, viewer, loaded.now_ms)
 
-    async def listed_game(self, game_id: str, caller: Caller) -> GameSnapshotView:
-        """Returns the caller's view of a game as it is stored, without what is due, draft and presence.
+    async def own_games(self, seats: Sequence[tuple[str, Caller]]) -> list[GameSnapshotView | Fault]:
+        """Returns each caller's view of a game as it is stored, without what is due, draft and presence.
 
-        Raises GameNotFound, TokenVoid, StoredFormatUnknown.
+        A fault says why there is none: GameNotFound, TokenVoid, StoredFormatUnknown, or StoreUnavailable if the archive
+        does not answer; it is not asked again then. Each game is read once. A list marks nobody as seen.
+
+        Args:
+            seats: The game of each seat, and the caller with its token.
         """
-        loaded, _ = await self._or_archived(game_id, await self._store.games.load(game_id))
-        record, viewer = self._record_for(loaded, caller)
-        return snapshot_view(record, viewer, loaded.now_ms)
+        found: dict[str, Loaded | Fault] = {}
+        game_ids = list(dict.fromkeys(game_id for game_id, _ in seats))
+        for first in range(0, len(game_ids), OWN_GAMES_AT_ONCE):
+            some = game_ids[first : first + OWN_GAMES_AT_ONCE]
+            is_archive_down = any(isinstance(one, StoreUnavailable) for one in found.values())
+            read = (self._own_game(game_id, is_archive_down=is_archive_down) for game_id in some)
+            found.update(zip(some, await asyncio.gather(*read), strict=True))
+        return [_listed(found[game_id], caller) for game_id, caller in seats]
+
+    async def _own_game(self, game_id: str, *, is_archive_down: bool) -> Loaded | Fault:
+        """Returns a game from the store or the archive. Raises StoreUnavailable of the store only."""
+        try:
+            loaded = await self._store.games.load(game_id)
+        except StoredFormatUnknown as fault:
+            return fault
+        if loaded.record is None and is_archive_down:
+            return StoreUnavailable()
+        try:
+            return (await self._or_archived(game_id, loaded))[0]
+        except (StoredFormatUnknown, StoreUnavailable) as fault:
+            return fault
 
     async def game_at(self, game_id: str, caller: Caller, revision: int, runner: OffLoopRunner) -> GameSnapshotView:
         """Returns the caller's view of a game at a revision, without draft and presence. Raises HistoryUnavailable."""
@@ -143,3 +179,15 @@ class Games:
                 raise HistoryUnavailable(oldest, newest)
         following = entries[limit - 1].revision if len(entries) > limit else 0
         return tuple(change_view(entry, viewer) for entry in entries[:limit]), following
+
+
+def _listed(found: Loaded | Fault, caller: Caller) -> GameSnapshotView | Fault:
+    """Returns the caller's view of a game that was found, or why there is none."""
+    if isinstance(found, Fault):
+        return found
+    if found.record is None:
+        return GameNotFound()
+    try:
+        return snapshot_view(found.record, viewer_in(found.record, caller), found.now_ms)
+    except (GameNotFound, TokenVoid) as fault:
+        return fault

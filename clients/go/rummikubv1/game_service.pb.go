@@ -2147,8 +2147,8 @@ type OwnGame_Game struct {
 }
 
 type OwnGame_Refusal struct {
-	// Why there is none: GAME_NOT_FOUND, TOKEN_VOID, or STORED_FORMAT_UNKNOWN, which may pass. Forget the seat after the
-	// first two.
+	// Why there is none: GAME_NOT_FOUND or TOKEN_VOID, after which you forget the seat; or STORED_FORMAT_UNKNOWN or
+	// STORE_UNAVAILABLE (the archive does not answer), which may pass.
 	Refusal ErrorReason `protobuf:"varint,3,opt,name=refusal,proto3,enum=rummikub.v1.ErrorReason,oneof"`
 }
 

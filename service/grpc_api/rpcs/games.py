@@ -28,7 +28,7 @@ from service.codec import fields, rulesets
 from service.codec import games as game_codec
 from service.codec import melding as melding_codec
 from service.codec.tiles import reason_number
-from service.errors import GameNotFound, StoredFormatUnknown, TokenVoid
+from service.errors import Fault
 from service.grpc_api.call_origin import check_labels, current_origin
 from service.grpc_api.handlers import HISTORY_BYTES, Context, SlowRunner
 from service.grpc_api.rpc import Backend, Rpc
@@ -72,14 +72,16 @@ async def list_games(backend: Backend, request: pb.ListGamesRequest, sender: Cal
 
 async def list_own_games(backend: Backend, request: pb.ListOwnGamesRequest, sender: Caller, _context: Context) -> bytes:
     """ListOwnGames."""
-    found = []
-    for game_id, token in [*game_codec.own_seats(request.seats)]:
-        try:
-            sight = await backend.app.games.listed_game(game_id, replace(sender, digest=digest(token)))
-            found.append(game_codec.encode_own_game(sight))
-        except (GameNotFound, TokenVoid, StoredFormatUnknown) as refusal:
-            found.append(pb.OwnGame(game_id=game_id, refusal=reason_number(status_of(refusal).reason)))
-    return pb.ListOwnGamesResponse(games=found).SerializeToString()
+    seats = [(game_id, replace(sender, digest=digest(token))) for game_id, token in game_codec.own_seats(request.seats)]
+    found = await backend.app.games.own_games(seats)
+    return pb.ListOwnGamesResponse(
+        games=(
+            pb.OwnGame(game_id=game_id, refusal=reason_number(status_of(one).reason))
+            if isinstance(one, Fault)
+            else game_codec.encode_own_game(one)
+            for (game_id, _), one in zip(seats, found, strict=True)
+        )
+    ).SerializeToString()
 
 
 async def watch_game(backend: Backend, request: pb.WatchGameRequest, sender: Caller, context: Context) -> None:

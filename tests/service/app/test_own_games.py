@@ -1,6 +1,7 @@
 """ListOwnGames: the games of the caller's own seats, by their tokens, and nothing of other games."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Mapping
 
 import grpc
 import grpc.aio
@@ -8,7 +9,13 @@ import pytest
 
 from rummikub.v1 import error_reason_pb2, game_pb2, room_settings_pb2
 from rummikub.v1 import game_service_pb2 as gs
+from service.composition import Tuning
+from service.model.change import Loaded
+from service.model.presence import Sighting
+from service.server import Intervals
 from service.storage.store import Store
+from support.archives import store_game
+from support.delegating_store import DelegatingStore
 from support.harness import (
     Client,
     FakeClock,
@@ -111,6 +118,43 @@ async def test_a_list_changes_no_game(client: Client, clock: FakeClock) -> None:
     clock.advance(3600)
     [found] = await own_games(client, seat_of(game, 1))
     assert found.game.revision == before
+
+
+async def test_each_game_is_read_once_for_all_seats_in_it(clock: FakeClock) -> None:
+    class Counting(DelegatingStore):
+        loads = 0
+
+        async def load(self, game_id: str, request_key: str = "") -> Loaded:
+            self.loads += 1
+            return await self._store.games.load(game_id, request_key)
+
+    store = Counting(memory_store(clock))
+    async with running_server(store, SWEEPLESS) as (_, client):
+        game, other = await client.new_game(), await client.new_game()
+        seats = [seat_of(game, number % 2 + 1) for number in range(49)]
+        before = store.loads
+        found = await own_games(client, *seats, seat_of(other, 2))
+    assert store.loads == before + 2
+    assert [one.seat for one in found] == [number % 2 + 1 for number in range(49)] + [2]
+
+
+async def test_a_list_marks_nobody_as_seen(clock: FakeClock) -> None:
+    reported: list[tuple[str, set[int]]] = []
+
+    class Reporting(DelegatingStore):
+        async def report_presence(self, game_id: str, server: str, sightings: Mapping[int, Sighting]) -> None:
+            reported.append((game_id, set(sightings)))
+            await self._store.presence.report(game_id, server, sightings)
+
+    store, tuning = Reporting(memory_store(clock)), Tuning(intervals=Intervals(presence=0.02))
+    async with running_server(store, SWEEPLESS, tuning=tuning) as (_, client):
+        game = (await store_game(store, until=10)).at(client)
+        await own_games(client, seat_of(game, 1))
+        await game.see(2)
+        async with asyncio.timeout(10):
+            while not reported:  # noqa: ASYNC110 - presence is reported by a task of the server
+                await asyncio.sleep(0.01)
+    assert reported == [(game.game_id, {2})]
 
 
 async def test_a_game_that_cannot_be_read_is_named_and_the_others_are_listed(clock: FakeClock) -> None:

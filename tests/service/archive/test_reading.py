@@ -13,10 +13,11 @@ from structlog.testing import capture_logs
 
 from engine.room_settings import SETTINGS as ROOM
 from engine.room_settings import Spectators
-from rummikub.v1 import game_pb2
+from rummikub.v1 import error_reason_pb2, game_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import record_service_pb2 as rs
 from rummikub.v1 import turn_service_pb2 as ts
+from service.app.games import OWN_GAMES_AT_ONCE
 from service.errors import StoredFormatUnknown
 from service.model.change import Entry, Loaded
 from service.model.outbox import OutboxEntry
@@ -217,6 +218,29 @@ async def test_an_archive_that_is_down_is_told_apart_from_a_missing_game(monkeyp
         sink.error = StoredFormatUnknown()
         call = client.games.GetGame(gs.GetGameRequest(game_id="0" * 32))
         assert await refusal(call) == ("UNAVAILABLE", "STORED_FORMAT_UNKNOWN")
+
+
+async def test_own_games_of_the_store_are_listed_while_the_archive_is_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The games that only the archive may have are refused for now, at the price of one wait."""
+
+    class Hanging(MemorySink):
+        reads = 0
+
+        async def read(self, _game_id: str) -> ArchivedGame | None:
+            self.reads += 1
+            await asyncio.Event().wait()
+            return None
+
+    monkeypatch.setattr(reader, "READ_SECONDS", 0.05)
+    sink = Hanging()
+    async with served(sink) as (_, client):
+        game = await client.new_game()
+        own = [gs.OwnSeat(game_id=f"{number:032x}", seat_token=game.tokens[2]) for number in range(49)]
+        own.append(gs.OwnSeat(game_id=game.game_id, seat_token=game.tokens[2]))
+        found = (await client.games.ListOwnGames(gs.ListOwnGamesRequest(seats=own))).games
+    assert {one.refusal for one in found[:-1]} == {error_reason_pb2.STORE_UNAVAILABLE}
+    assert (found[-1].game.game_id, found[-1].seat) == (game.game_id, 2)
+    assert sink.reads <= OWN_GAMES_AT_ONCE
 
 
 async def test_an_archive_that_does_not_answer_is_logged_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6243,8 +6243,8 @@ pub mod own_game {
         /// The game.
         #[prost(message, tag = "2")]
         Game(super::GameSummary),
-        /// Why there is none: GAME_NOT_FOUND, TOKEN_VOID, or STORED_FORMAT_UNKNOWN, which may pass. Forget the seat after the
-        /// first two.
+        /// Why there is none: GAME_NOT_FOUND or TOKEN_VOID, after which you forget the seat; or STORED_FORMAT_UNKNOWN or
+        /// STORE_UNAVAILABLE (the archive does not answer), which may pass.
         #[prost(enumeration = "super::ErrorReason", tag = "3")]
         Refusal(i32),
     }

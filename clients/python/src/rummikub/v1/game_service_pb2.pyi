@@ -1166,8 +1166,8 @@ class OwnGame(_message.Message):
     game_id: _builtins.str
     """The id of the game."""
     refusal: _error_reason_pb2.ErrorReason.ValueType
-    """Why there is none: GAME_NOT_FOUND, TOKEN_VOID, or STORED_FORMAT_UNKNOWN, which may pass. Forget the seat after the
-    first two.
+    """Why there is none: GAME_NOT_FOUND or TOKEN_VOID, after which you forget the seat; or STORED_FORMAT_UNKNOWN or
+    STORE_UNAVAILABLE (the archive does not answer), which may pass.
     """
     seat: _builtins.int
     """The seat of the token. Unset for the host token, for a seat that is only reserved (CreateRematch), and with a refusal."""

@@ -1070,8 +1070,8 @@ export type OwnGame = Message<"rummikub.v1.OwnGame"> & {
     case: "game";
   } | {
     /**
-     * Why there is none: GAME_NOT_FOUND, TOKEN_VOID, or STORED_FORMAT_UNKNOWN, which may pass. Forget the seat after the
-     * first two.
+     * Why there is none: GAME_NOT_FOUND or TOKEN_VOID, after which you forget the seat; or STORED_FORMAT_UNKNOWN or
+     * STORE_UNAVAILABLE (the archive does not answer), which may pass.
      *
      * @generated from field: rummikub.v1.ErrorReason refusal = 3;
      */
