@@ -139,7 +139,7 @@ def format_message(message: pb.FormatPositionRequest) -> str:
     naming, table = _naming(cards=message.cards), melds(message.position.table.melds, "position.table")
     try:
         if not message.racks:
-            if message.pool or message.turn_seat:
+            if message.pool or message.HasField("turn_seat"):
                 raise invalid("pool" if message.pool else "turn_seat", "expected no value without racks")
             tiles = rack(message.position.rack, "position.rack")
             return format_turn(table, Rack(1, tiles, has_melded(message.position, "position.")), naming)

@@ -1093,7 +1093,7 @@ type FormatPositionRequest struct {
 	Racks []*PositionRack `protobuf:"bytes,2,rep,name=racks,proto3" json:"racks,omitempty"`
 	// The pool of a round in the order of drawing. At most 256 tiles.
 	Pool []Tile `protobuf:"varint,3,rep,packed,name=pool,proto3,enum=rummikub.v1.Tile" json:"pool,omitempty"`
-	// The seat to move in a round. Required with racks.
+	// The seat to move in a round. Required with racks, unset without.
 	TurnSeat *uint32 `protobuf:"varint,4,opt,name=turn_seat,json=turnSeat,proto3,oneof" json:"turn_seat,omitempty"`
 	// Whether to use the names of playing cards. Green and purple tiles have none (FIELD_INVALID).
 	Cards         bool `protobuf:"varint,5,opt,name=cards,proto3" json:"cards,omitempty"`

@@ -772,7 +772,7 @@ INVALID_FIELDS: dict[str, tuple[str, object]] = {
     "ScoreRound": ("racks", [vs.RackToScore(seat=1)]),
     **dict.fromkeys(ANALYZING, ("time_limit", Duration(seconds=61))),
     "ParsePosition": ("text", "x"),
-    "FormatPosition": ("turn_seat", 1),
+    "FormatPosition": ("turn_seat", 0),
     **dict.fromkeys(WITH_GAME_ID, ("game_id", "no id")),
 }
 

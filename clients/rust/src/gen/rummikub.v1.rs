@@ -7500,7 +7500,7 @@ pub struct FormatPositionRequest {
     /// The pool of a round in the order of drawing. At most 256 tiles.
     #[prost(enumeration = "Tile", repeated, tag = "3")]
     pub pool: ::prost::alloc::vec::Vec<i32>,
-    /// The seat to move in a round. Required with racks.
+    /// The seat to move in a round. Required with racks, unset without.
     #[prost(uint32, optional, tag = "4")]
     pub turn_seat: ::core::option::Option<u32>,
     /// Whether to use the names of playing cards. Green and purple tiles have none (FIELD_INVALID).

@@ -527,7 +527,7 @@ class FormatPositionRequest(_message.Message):
     TURN_SEAT_FIELD_NUMBER: _builtins.int
     CARDS_FIELD_NUMBER: _builtins.int
     turn_seat: _builtins.int
-    """The seat to move in a round. Required with racks."""
+    """The seat to move in a round. Required with racks, unset without."""
     cards: _builtins.bool
     """Whether to use the names of playing cards. Green and purple tiles have none (FIELD_INVALID)."""
     @_builtins.property

@@ -593,7 +593,7 @@ export type FormatPositionRequest = Message<"rummikub.v1.FormatPositionRequest">
   pool: Tile[];
 
   /**
-   * The seat to move in a round. Required with racks.
+   * The seat to move in a round. Required with racks, unset without.
    *
    * @generated from field: optional uint32 turn_seat = 4;
    */
