@@ -341,14 +341,14 @@ test("a removed player is told so, and only the new link leads into the lobby", 
   await leave(cem, ben, ann);
 });
 
-test("the home page names the players of one's own games, says whose turn it is, and forgets a game that is gone", async () => {
+test("the home page names the players of one's own games, says whose turn it is, and forgets games that are gone", async () => {
   const page = await world.open();
   await createGame(page, { options: CALM });
   await startGame(page);
   assert.ok(await myTurn(page));
   await page.evaluate(() => {
     const seats = JSON.parse(localStorage.getItem("rummikub.seats"));
-    seats.push({ ...seats[0], gameId: "0".repeat(32), time: 1 });
+    for (const digit of "01234") seats.push({ ...seats[0], gameId: digit.repeat(32), time: Date.now() + 1_000 });
     localStorage.setItem("rummikub.seats", JSON.stringify(seats));
   });
   await page.goto(world.url);
@@ -356,6 +356,20 @@ test("the home page names the players of one's own games, says whose turn it is,
   await own.filter({ hasText: "Bot 1" }).filter({ hasText: "Your turn" }).waitFor();
   await page.waitForFunction(() => JSON.parse(localStorage.getItem("rummikub.seats")).length === 1);
   assert.equal(await own.count(), 1);
+  await leave(page);
+});
+
+test("a token that is refused in one tab leaves the seat that the browser has in the game", async () => {
+  const page = await world.open();
+  await createGame(page, { options: CALM });
+  await page.evaluate(() => {
+    const [seat] = JSON.parse(localStorage.getItem("rummikub.seats"));
+    sessionStorage.setItem("rummikub.seats", JSON.stringify([{ ...seat, token: "x".repeat(43) }]));
+  });
+  await page.goto(world.url);
+  await page.waitForFunction(() => sessionStorage.getItem("rummikub.seats") === "[]");
+  await page.reload();
+  await page.locator("section", { hasText: "Your games" }).locator("li", { hasText: "Bot 1" }).waitFor();
   await leave(page);
 });
 
