@@ -50,7 +50,6 @@ from service.server import ADMIN_LISTEN, VALIDATION_LISTEN, Intervals, Server, S
 from service.settings import MEMORY_URL, PREFIX, Settings, SettingsError
 from service.storage.embedded import EmbeddedStore
 from service.storage.memory import MemoryStore
-from service.storage.redis.store import RedisStore, connect, obstacle_at
 from service.storage.store import Store
 
 _log = structlog.get_logger()
@@ -259,8 +258,11 @@ async def store_url(settings: Settings) -> AsyncIterator[tuple[str, EmbeddedStor
 
 async def _check_suitable(url: str) -> None:
     """Raises SettingsError if the service cannot use the store at a URL."""
-    obstacle = "" if url == MEMORY_URL else await obstacle_at(url)
-    if obstacle:
+    if url == MEMORY_URL:
+        return
+    from service.storage.redis.store import obstacle_at  # noqa: PLC0415 - a store in memory needs no redis-py
+
+    if obstacle := await obstacle_at(url):
         raise SettingsError(f"{PREFIX}REDIS_URL: {obstacle}")
 
 
@@ -270,6 +272,8 @@ async def open_store(url: str, settings: Settings) -> AsyncIterator[Store]:
     if url == MEMORY_URL:
         yield MemoryStore(settings.history, log_ms=settings.change_log_seconds * 1000)
         return
+    from service.storage.redis.store import RedisStore, connect  # noqa: PLC0415 - as above
+
     unarchived = settings.game_ttl_seconds if settings.archive_url else 0
     lifetimes = Lifetimes(
         settings.lobby_ttl_seconds, settings.game_ttl_seconds, settings.finished_ttl_seconds, unarchived

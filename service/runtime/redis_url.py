@@ -15,9 +15,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeAlias
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from redis.asyncio.connection import BlockingConnectionPool, parse_url
-from redis.exceptions import RedisError
-
 SENTINEL_PORT: Final = 26_379
 REDIS_PORT: Final = 6_379
 
@@ -149,6 +146,9 @@ def _cluster(parts: SplitResult) -> Cluster:
 
 def _options(text: str, form: str) -> Options:
     """Returns the options in the URL of one Redis. Raises RedisUrlError, which names the expected form."""
+    from redis.asyncio.connection import BlockingConnectionPool, parse_url  # noqa: PLC0415 - no URL, no redis-py
+    from redis.exceptions import RedisError  # noqa: PLC0415 - as above
+
     try:
         options: dict[str, Any] = {**parse_url(text)}
         known = {name: options[name] for name in options if form != SENTINEL_FORM or name not in _SENTINEL_OPTIONS}
