@@ -1,5 +1,6 @@
 """The entry point: serves, or checks the health of a running server, for which the rest is not imported."""
 
+import gc
 import sys
 
 
@@ -9,8 +10,11 @@ def main() -> None:
         from service.health_check import health_check, read_target  # noqa: PLC0415 - the other branch is heavy
 
         sys.exit(health_check(read_target()))
+    gc.disable()  # what is imported stays, so that collections would only take time
     from service.program import serve  # noqa: PLC0415 - as above
 
+    gc.freeze()
+    gc.enable()
     serve()
 
 
