@@ -196,7 +196,14 @@ async def test_a_game_that_was_never_archived_is_not_found() -> None:
             assert await refusal(call) == ("NOT_FOUND", "GAME_NOT_FOUND")
 
 
-async def test_an_archive_that_is_down_is_told_apart_from_a_missing_game(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def short_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gives the archive 50 ms for a read."""
+    monkeypatch.setattr(reader, "READ_SECONDS", 0.05)
+
+
+@pytest.mark.usefixtures("short_reads")
+async def test_an_archive_that_is_down_is_told_apart_from_a_missing_game() -> None:
     class Bad(MemorySink):
         error: Exception | None = None
 
@@ -206,7 +213,6 @@ async def test_an_archive_that_is_down_is_told_apart_from_a_missing_game(monkeyp
             await asyncio.Event().wait()
             return None
 
-    monkeypatch.setattr(reader, "READ_SECONDS", 0.05)
     sink = Bad()
     async with served(sink) as (_, client):
         for error in (None, SinkUnavailable("down")):
@@ -220,7 +226,8 @@ async def test_an_archive_that_is_down_is_told_apart_from_a_missing_game(monkeyp
         assert await refusal(call) == ("UNAVAILABLE", "STORED_FORMAT_UNKNOWN")
 
 
-async def test_own_games_of_the_store_are_listed_while_the_archive_is_down(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("short_reads")
+async def test_own_games_of_the_store_are_listed_while_the_archive_is_down() -> None:
     """The games that only the archive may have are refused for now, at the price of one wait."""
 
     class Hanging(MemorySink):
@@ -231,7 +238,6 @@ async def test_own_games_of_the_store_are_listed_while_the_archive_is_down(monke
             await asyncio.Event().wait()
             return None
 
-    monkeypatch.setattr(reader, "READ_SECONDS", 0.05)
     sink = Hanging()
     async with served(sink) as (_, client):
         game = await client.new_game()
@@ -243,13 +249,13 @@ async def test_own_games_of_the_store_are_listed_while_the_archive_is_down(monke
     assert sink.reads <= OWN_GAMES_AT_ONCE
 
 
+@pytest.mark.usefixtures("short_reads")
 async def test_an_archive_that_does_not_answer_is_logged_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     class Hanging(MemorySink):
         async def read(self, _game_id: str) -> ArchivedGame | None:
             await asyncio.Event().wait()
             return None
 
-    monkeypatch.setattr(reader, "READ_SECONDS", 0.05)
     with capture_logs() as logs:
         async with served(Hanging()) as (_, client):
             for seconds in (60.0, 60.0, 60.0, 0.0):
