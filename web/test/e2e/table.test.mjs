@@ -321,6 +321,7 @@ test("a removed player is told so, and only the new link leads into the lobby", 
   await ben.goto(oldLink);
   await ben.getByLabel("Your name").fill("Ben");
   await button(ben, "Sit here").first().click();
+  await button(ben, "Leave").waitFor(); // Ben's page watches with the token that becomes void
   await ann.locator(".seats li", { hasText: "Ben" }).waitFor();
   await button(ann, "Remove Ben").click();
   await ben.getByText("The host has removed you from this game.").waitFor();
