@@ -137,8 +137,8 @@ class RoundEnded:
 class GameEnded:
     """The game ended.
 
-    `opened` has the results of all rounds if the game's end opens them. `abandoned`: the game
-    ended because all people were absent, possibly in the middle of a round.
+    `opened` has the results of all rounds if the game's end opens them. `abandoned`: the game ended because all people
+    were absent, possibly in the middle of a round.
     """
 
     winners: tuple[int, ...]

@@ -57,7 +57,7 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """What no operator needs to set.
+    """Paces, intervals and versions that tests choose; an operator has no setting for them.
 
     Attributes:
         refusals: How refusals are paced.
@@ -93,7 +93,7 @@ def build_server(  # noqa: PLR0913 - what may be chosen
         metrics: Counts calls and operations.
         tracing: Makes spans; None if tracing is off. The caller closes it.
         sink: The archive, which the caller closes; None: finished games are not archived.
-        tuning: What no operator needs to set.
+        tuning: Paces and intervals for which there is no setting.
     """
     metrics, stopping = metrics or Metrics(), asyncio.Event()
     store.reports.operation = tracing.store_observer(metrics.store) if tracing else metrics.store

@@ -162,7 +162,7 @@ PRESET_SETTINGS: Final = dict.fromkeys(Preset, DEFAULT_SETTINGS) | {
 
 
 GAME_OPTIONS: Final[Mapping[str, Option]] = {**OPTIONS, **SETTINGS}
-"""What can be chosen for a game, by name: the options of its rules, and the settings of its room."""
+"""The options of a game's rules and the settings of its room, by name."""
 
 
 @dataclass(frozen=True, slots=True)

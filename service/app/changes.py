@@ -524,7 +524,7 @@ def _is_paced(command: Command, decision: Decision) -> bool:
 
 
 def _paced_seat(game: Game, decision: Decision) -> int | None:
-    """Returns the seat whose pace limits a change that costs nothing (ChangePace); None if nobody's does."""
+    """Returns the seat that a change without a cost is counted for (ChangePace); None: it is not counted."""
     if _is_of_bot(game, decision.actor):
         return None
     is_reissued = any(isinstance(event, SeatTokenRenewed) for event in decision.applied.events)

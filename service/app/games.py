@@ -84,7 +84,8 @@ class Games:
         """Returns each caller's view of a game as it is stored, without what is due, draft and presence.
 
         A fault says why there is none: GameNotFound, TokenVoid, StoredFormatUnknown, or StoreUnavailable if the archive
-        does not answer; it is not asked again then. Each game is read once. A list marks nobody as seen.
+        does not answer. Once it has not answered, it is not asked for the other games. Each game is read once.
+        Nobody counts as seen by this call.
 
         Args:
             seats: The game of each seat, and the caller with its token.

@@ -34,7 +34,7 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class SweepBounds:
-    """What a sweep does at a time.
+    """The limits of one sweep.
 
     Attributes:
         batch: Games claimed at a time: few enough to check them all before the claims end.
@@ -57,7 +57,7 @@ class Sweeper:
         store: The store.
         interval_seconds: The pause between sweeps.
         stopping: Set when the server stops.
-        bounds: What a sweep does at a time.
+        bounds: The limits of one sweep.
     """
 
     def __init__(

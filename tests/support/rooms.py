@@ -17,7 +17,7 @@ class Room:
 
 
 Rules = Ruleset | Room
-"""What a game is created with; rules alone have the default settings."""
+"""The rules and settings of a new game. Without a Room the settings are the defaults."""
 
 
 def room(rules: Rules = SABRA, **options: Any) -> Room:  # noqa: ANN401 - each option has a type of its own
