@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from tools.servers import START_SECONDS, ServerError, free_port
 
@@ -133,8 +135,8 @@ class RedisServer:
             self._process = None
 
     def client(self) -> redis.Redis:
-        """Returns a client."""
-        return redis.Redis(unix_socket_path=str(self.socket))
+        """Returns a client, which fails at once where the server does not run."""
+        return redis.Redis(unix_socket_path=str(self.socket), retry=Retry(NoBackoff(), 0))
 
     def kill(self) -> None:
         """Kills it, as in a power failure; its data stays."""

@@ -9,6 +9,8 @@ import pytest
 from rummikub import CreateGameRequest, GetGameRequest, aio
 from tools.servers import service
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def target() -> Iterator[str]:

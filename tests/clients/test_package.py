@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import rummikub
 from support.contract_files import FILES
 from support.harness import CONTRACT, ROOT
@@ -46,6 +48,7 @@ def test_every_rpc_but_the_streams_has_a_deadline() -> None:
     assert without == streams
 
 
+@pytest.mark.slow
 def test_every_file_is_installed(tmp_path: Path) -> None:
     source, installed = tmp_path / "source", tmp_path / "installed"
     shutil.copytree(ROOT / "clients" / "python", source, ignore=shutil.ignore_patterns("*.egg-info", "__pycache__"))

@@ -14,9 +14,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from support.certificates import self_signed
 from support.harness import ROOT, memory_store
 from support.operator import operated
+
+pytestmark = pytest.mark.slow
 
 SECRET = "the receiver knows it"  # noqa: S105 - of a test
 RELAY = ROOT / "clients" / "python" / "examples" / "webhook_relay.py"

@@ -584,6 +584,7 @@ def random_meld(rng: random.Random, ruleset: Ruleset) -> Meld | None:
 
 
 @pytest.mark.unmeasured
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", few_of(range(4), 1))
 def test_a_meld_that_is_proposed_or_written_again_is_the_same_by_every_ruleset(seed: int) -> None:
     rng, sorts = random.Random(seed), Counter[tuple[MeldKind, bool]]()

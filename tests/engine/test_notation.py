@@ -257,6 +257,7 @@ def test_the_first_fault_is_quoted_with_its_column_and_the_expected_form(
     assert (caught.value.column, str(caught.value)) == (column, message)
 
 
+@pytest.mark.slow
 @given(POSITIONS, st.data())
 def test_of_several_invalid_tiles_the_first_is_named(position: Position, data: st.DataObject) -> None:
     text = format_position(position)

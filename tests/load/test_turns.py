@@ -6,6 +6,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from engine.melding.analysis import Situation
 from engine.melding.melds import Meld, read_meld
 from engine.melding.rules import judge
@@ -27,6 +29,7 @@ NAMES = {
 """The expected reasons of each mistake; those of a misplaced tile vary."""
 
 
+@pytest.mark.slow
 def test_the_command_writes_the_same_turns_again(tmp_path: Path) -> None:
     written = []
     for number in ("1", "2"):

@@ -90,6 +90,7 @@ async def test_a_channel_stops_retrying_while_most_calls_fail(
     assert store.calls == half + 60 - half // attempts, "calls are repeated until half of the tokens are spent"
 
 
+@pytest.mark.slow
 async def test_a_lost_connection_stops_no_retry(store: FailingStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(status, "RETRY_MS", 50)
     calls = Settings.model_fields["max_streams"].default

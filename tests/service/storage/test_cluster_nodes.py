@@ -157,6 +157,7 @@ async def test_a_change_of_the_map_closes_only_connections_to_nodes_that_left_it
     assert fake.closed == [TWO]
 
 
+@pytest.mark.slow  # redis-py ends the handshake that it waits for, of five seconds, before it is cancelled
 async def test_calls_that_wait_for_a_map_fail_when_the_store_is_closed_and_no_task_is_left() -> None:
     """They were not cancelled themselves, so they must not raise CancelledError."""
     is_asked, can_reply = asyncio.Event(), asyncio.Event()

@@ -44,7 +44,7 @@ def replicated() -> Iterator[RedisCluster]:
         yield nodes
 
 
-@pytest.fixture(params=["one", "cluster", "cluster with replicas"])
+@pytest.fixture(params=["one", "cluster", pytest.param("cluster with replicas", marks=pytest.mark.slow)])
 def servers(request: pytest.FixtureRequest) -> Iterator[Servers]:
     """Yields the servers of each kind of store."""
     if request.param == "one":

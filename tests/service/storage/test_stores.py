@@ -1126,6 +1126,7 @@ async def test_the_default_clock_is_the_redis_servers(empty_redis_url: str, raw:
 # Unreachable Redis
 
 
+@pytest.mark.slow
 async def test_a_paused_redis_is_unavailable_within_two_seconds_and_recovers(
     own_redis: RedisServer, clock: FakeClock
 ) -> None:
@@ -1439,6 +1440,7 @@ async def test_all_watchers_of_a_process_share_one_connection_and_unsubscribe(
     await eventually(none_is_left)
 
 
+@pytest.mark.slow
 async def test_a_lost_subscription_connection_is_reestablished(redis_backed: RedisStore, raw: "aredis.Redis") -> None:
     record = await stored(redis_backed, creation())
     async with redis_backed.streams.subscribe(GAME) as subscription:
@@ -1466,6 +1468,7 @@ async def test_watchers_who_subscribe_while_the_connection_is_lost_are_notified(
             assert len([client for client in await raw.client_list() if int(client["sub"])]) == 1
 
 
+@pytest.mark.slow
 async def test_a_lost_subscription_connection_leaves_no_subscription_behind(
     redis_backed: RedisStore, raw: "aredis.Redis"
 ) -> None:
@@ -1497,6 +1500,7 @@ async def test_watchers_survive_a_redis_restart(own_redis: RedisServer, clock: F
     await store.close()
 
 
+@pytest.mark.slow
 async def test_watchers_detect_a_redis_that_stops_responding(own_redis: RedisServer, clock: FakeClock) -> None:
     """A dead connection that was not closed is dropped, and reestablished when Redis responds again."""
     store = redis_store(own_redis.url, clock)
@@ -1736,6 +1740,7 @@ async def test_a_watch_counts_as_open_while_any_server_reports_it(store: Store, 
     assert await seen_in(store, clock) == {1: (40, False)}
 
 
+@pytest.mark.slow
 async def test_only_watches_that_open_or_close_are_notified(store: Store, clock: FakeClock) -> None:
     await started_game(store)
 
