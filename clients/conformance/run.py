@@ -15,11 +15,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
+from typing import TypeAlias
 
 from google.protobuf.duration_pb2 import Duration
 from rich.console import Console
@@ -86,6 +86,8 @@ RULESETS = {
     "MATCH_END_FIXED_ROUNDS": MeldingRuleset(game_end=GameEndOptions(match_end=MATCH_END_FIXED_ROUNDS, match_rounds=3)),
 }
 """The rulesets that the programs play a game of: the presets, and options that change what a turn is."""
+Built: TypeAlias = dict[tuple[str, Path], Future[tuple[float, str]]]
+"""What shell() returns for each build, of which languages share some."""
 MARKS = {"PASS": "green", "FAIL": "bold red", "SKIP": "yellow"}
 
 
@@ -282,10 +284,6 @@ def shell(command: str, folder: Path) -> tuple[float, str]:
     return time.monotonic() - began, output
 
 
-built = cache(shell)
-"""Builds a client, once for all languages that share the build."""
-
-
 def first_games(language: Language, target: str, presets: Iterable[str]) -> tuple[float, str]:
     """Plays the first game of the README under presets; returns its seconds, and the output of one that failed."""
     commands = [language.game.format(target=target, preset=preset) for preset in presets if language.game]
@@ -295,11 +293,11 @@ def first_games(language: Language, target: str, presets: Iterable[str]) -> tupl
     return time.monotonic() - began, next(filter(None, outputs), "")
 
 
-def run(language: Language, target: str, validation: str, presets: Iterable[str]) -> Result:
-    """Builds and tests the client of a language, and runs its program."""
+def run(language: Language, built: Built, target: str, validation: str, presets: Iterable[str]) -> Result:
+    """Waits for the build of a language, tests its client, and runs its program."""
     if why := missing(language):
         return Result(problem=why, is_skipped=True)
-    build_seconds, output = built(language.build, language.path)
+    build_seconds, output = built[language.build, language.path].result()
     if output:
         return Result(problem=f"the build failed: {output}")
     test_seconds, output = shell(language.test, language.path)
@@ -390,11 +388,14 @@ def main() -> None:
     unknown = {*arguments.languages} - {*present}
     if unknown:
         parser.error(f"no client in {', '.join(sorted(unknown))}; there are {', '.join(present)}")
-    with server() as (target, validation):
+    chosen = {name: LANGUAGES[name] for name in arguments.languages or present}
+    needed = dict.fromkeys((one.build, one.path) for one in chosen.values() if not missing(one))
+    with server() as (target, validation), ThreadPoolExecutor(1) as builder:
+        built = {build: builder.submit(shell, *build) for build in needed}  # beside the checks of what is built
         results = {}
-        for name in arguments.languages or present:
+        for name, language in chosen.items():
             print(f"{name} ...", file=sys.stderr, flush=True)
-            results[name] = run(LANGUAGES[name], target, validation, [*PRESETS][: 1 if arguments.quick else None])
+            results[name] = run(language, built, target, validation, [*PRESETS][: 1 if arguments.quick else None])
     sys.exit(not report(results, {*filter(None, arguments.require.split(","))}))
 
 
