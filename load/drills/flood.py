@@ -279,7 +279,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--quick",
         action="store_true",
-        help=f"{QUICK_SECONDS:g} seconds; requires of medians {QUICK_MOST_RATIO:g}, for CI",
+        help=f"{QUICK_SECONDS:g} seconds; requires of medians {QUICK_MOST_RATIO:g}, for a first look",
     )
     parser.add_argument(
         "--checkout", type=Path, default=ROOT, help="use the server of another checkout, with its .venv"
