@@ -346,6 +346,7 @@ def test_bots_play_random_rulesets_to_their_ends(seed: int) -> None:
     assert is_a(game.phase, Finished).winners
 
 
+@pytest.mark.unmeasured
 @pytest.mark.parametrize(("threshold", "end"), [(60, RoundEnd.WENT_OUT), (200, RoundEnd.BLOCKED)])
 def test_games_of_hard_bots_end_when_no_player_can_play(threshold: int, end: RoundEnd) -> None:
     stuck = replace(SABRA, pool_empty_stuck_test=PoolEmptyStuckTest.EXACT, initial_meld_threshold=threshold)
@@ -353,6 +354,7 @@ def test_games_of_hard_bots_end_when_no_player_can_play(threshold: int, end: Rou
     assert ends == {end}
 
 
+@pytest.mark.unmeasured
 def test_bots_play_on_when_the_person_among_them_resigns() -> None:
     game = bot_game(SABRA, 4, seed=5, persons=1)
     assert game.player(1).resigned

@@ -219,6 +219,7 @@ def swapped(tiles: tuple[Tile, ...], first: Tile, second: Tile) -> tuple[Tile, .
     return tuple(other.get(tile, tile) for tile in tiles)
 
 
+@pytest.mark.unmeasured
 @given(SEATS, st.integers(0, 10_000))
 def test_a_starter_by_chance_is_each_seat_as_often_as_any_other(seats: tuple[int, ...], seed: int) -> None:
     """Exchanging two faces in a shuffle exchanges two seats, so each seat starts equally often."""

@@ -67,6 +67,7 @@ def calls(turn: HostileTurn) -> int:
     return count
 
 
+@pytest.mark.unmeasured
 @pytest.mark.parametrize("turn", [pytest.param(one, id=f"{number}-{one.sort}") for number, one in enumerate(HOSTILE)])
 def test_a_hostile_turn_takes_a_bounded_amount_of_work(turn: HostileTurn) -> None:
     assert calls(turn) <= CALLS_MAX
@@ -107,6 +108,7 @@ AFTER = "[K7 J P7] | [J K7 O7] | [P7 G7 J] | [J O7 R7] | [G7 B7 P7 K7 J] | [R7 G
 TANGLED = play_of(f"{BEFORE} + *{{{RACK}}} -> {AFTER} ; {{}}", SIX_JOKERS)
 
 
+@pytest.mark.unmeasured
 def test_a_turn_that_moves_jokers_in_too_many_ways_is_too_complex() -> None:
     assert reasons(TANGLED) == [TOO_COMPLEX]
     assert reasons(replace(TANGLED, ruleset=replace(SIX_JOKERS, win_call=WinCall.REQUIRED))) == [
@@ -115,6 +117,7 @@ def test_a_turn_that_moves_jokers_in_too_many_ways_is_too_complex() -> None:
     ]
 
 
+@pytest.mark.unmeasured
 def test_a_turn_that_replaces_all_six_jokers_of_a_run_is_not_too_complex() -> None:
     rules = replace(SABRA, geometry_jokers=6, joker_retrieval_reuse=JokerRetrievalReuse.NEW_MELD_IF_REPLACED)
     new = "[B1 K1 J] | [B2 K2 J] | [B3 K3 J] | [B4 K4 J] | [B5 K5 J] | [B6 K6 J]"

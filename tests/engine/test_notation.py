@@ -110,21 +110,25 @@ def test_a_meld_reads_back_as_it_was_written(meld: ProposedMeld) -> None:
     assert parse_meld(format_meld(meld)) == meld
 
 
+@pytest.mark.unmeasured
 @given(TABLES)
 def test_a_table_reads_back_as_it_was_written(table: tuple[ProposedMeld, ...]) -> None:
     assert parse_table(format_table(table)) == table
 
 
+@pytest.mark.unmeasured
 @given(st.builds(PlayText, TABLES, RACKS, TABLES, RACKS))
 def test_a_play_reads_back_as_it_was_written(play: PlayText) -> None:
     assert parse_play(format_play(play)) == play
 
 
+@pytest.mark.unmeasured
 @given(POSITIONS)
 def test_a_position_reads_back_as_it_was_written(position: Position) -> None:
     assert parse_position(format_position(position)) == position
 
 
+@pytest.mark.unmeasured
 @given(TABLES, RACKS, st.booleans())
 def test_the_position_of_a_player_reads_back_as_it_was_written(
     table: tuple[ProposedMeld, ...], rack: tuple[Tile, ...], has_melded: bool
@@ -257,6 +261,7 @@ def test_the_first_fault_is_quoted_with_its_column_and_the_expected_form(
     assert (caught.value.column, str(caught.value)) == (column, message)
 
 
+@pytest.mark.unmeasured
 @pytest.mark.slow
 @given(POSITIONS, st.data())
 def test_of_several_invalid_tiles_the_first_is_named(position: Position, data: st.DataObject) -> None:
@@ -287,6 +292,7 @@ PIECES = st.lists(
 ).map(" ".join)
 
 
+@pytest.mark.unmeasured
 @given(TYPED | PIECES | POSITIONS.map(format_position), st.data())
 def test_every_text_is_parsed_or_has_a_fault_within_it(text: str, data: st.DataObject) -> None:
     place = data.draw(st.integers(0, len(text)))

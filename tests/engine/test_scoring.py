@@ -339,6 +339,7 @@ SMALL_RACKS = st.lists(st.sampled_from((*NATURALS[:4], JOKER)), min_size=1, max_
 RACK_LISTS = st.lists(RACKS, min_size=2, max_size=4) | st.lists(SMALL_RACKS, min_size=2, max_size=4)
 
 
+@pytest.mark.unmeasured
 @given(RACK_LISTS, st.booleans(), st.booleans(), st.booleans(), st.integers(0, 100))
 def test_the_first_options_are_scored_by_the_book(
     racks: list[tuple[Tile, ...]], blocked: bool, by_value: bool, difference: bool, penalty: int
@@ -388,6 +389,7 @@ def is_zero_sum(ruleset: Ruleset, blocked: bool) -> bool:
     )
 
 
+@pytest.mark.unmeasured
 @given(ENDED, RULESETS)
 def test_points_are_moved_and_made_only_where_the_rules_say_so(
     ended: tuple[tuple[Standing, ...], bool], ruleset: Ruleset
@@ -404,6 +406,7 @@ def test_points_are_moved_and_made_only_where_the_rules_say_so(
         assert all(points <= 0 for seat, points in won.items() if seat not in result.winners)
 
 
+@pytest.mark.unmeasured
 @given(ENDED, RULESETS)
 def test_penalty_points_are_points_with_the_sign_turned_round(
     ended: tuple[tuple[Standing, ...], bool], ruleset: Ruleset
@@ -414,6 +417,7 @@ def test_penalty_points_are_points_with_the_sign_turned_round(
     assert points_of(penalties) == [-points for points in points_of(score_round(1, end, held, ruleset))]
 
 
+@pytest.mark.unmeasured
 @given(ENDED, RULESETS, st.permutations(range(1, 7)))
 def test_points_do_not_depend_on_the_seats_numbers(
     ended: tuple[tuple[Standing, ...], bool], ruleset: Ruleset, names: list[int]

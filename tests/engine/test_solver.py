@@ -718,6 +718,7 @@ def _upside_down(situation: Situation) -> Situation:
     return _mapped(replace(situation, table=turned), lambda t: t if t == JOKER else tile(color_of(t), 14 - value_of(t)))
 
 
+@pytest.mark.unmeasured
 def test_a_position_upside_down_has_as_good_a_turn() -> None:
     for situation in _positions(40, seed=2):
         melded = replace(situation, has_melded=True)

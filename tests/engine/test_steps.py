@@ -454,6 +454,7 @@ def test_the_steps_of_plays_of_random_games_lead_to_their_tables(seed: int) -> N
     assert plays
 
 
+@pytest.mark.unmeasured
 def test_the_best_turns_of_random_positions_are_explained() -> None:
     rng = random.Random("best turns")
     found = 0

@@ -29,6 +29,7 @@ FEW_FACES = st.lists(st.sampled_from((FACES[0], JOKER, Tile(LAST_TILE))), max_si
 """Many of few faces: the lowest, the joker, the highest."""
 
 
+@pytest.mark.unmeasured
 @given(TILES | FEW_FACES, TILES | FEW_FACES, TILES)
 def test_tile_counts_agree_with_counters(ones: list[Tile], others: list[Tile], rack: list[Tile]) -> None:
     first, second = counts_of(ones), tight_counts_of(others) + FLAG
@@ -43,6 +44,7 @@ def test_tile_counts_agree_with_counters(ones: list[Tile], others: list[Tile], r
     assert bool(first & JOKERS) == (JOKER in ones)
 
 
+@pytest.mark.unmeasured
 @given(st.lists(TILES, max_size=6))
 def test_counts_can_be_added_up(tables: list[list[Tile]]) -> None:
     tiles = [t for table in tables for t in table]
