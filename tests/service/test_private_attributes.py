@@ -6,6 +6,7 @@ A new one fails this test. It belongs behind a version check with a fallback, an
 import ast
 import importlib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -62,10 +63,13 @@ CYGRPC = {
 """The parts of grpc._cython.cygrpc that exist on tested releases."""
 
 SERVICE = ROOT / "service"
-TREES = {
-    path.relative_to(SERVICE).as_posix(): ast.parse(path.read_text(), str(path))
-    for path in sorted(Path(SERVICE).rglob("*.py"))
-}
+
+
+@cache
+def trees() -> dict[str, ast.Module]:
+    """Returns each module of service/, parsed."""
+    paths = sorted(Path(SERVICE).rglob("*.py"))
+    return {path.relative_to(SERVICE).as_posix(): ast.parse(path.read_text(), str(path)) for path in paths}
 
 
 def is_private(name: str) -> bool:
@@ -106,17 +110,17 @@ def foreign_attributes(tree: ast.Module) -> set[str]:
 
 
 def test_private_modules_are_imported_as_listed() -> None:
-    found = {(name, module) for name, tree in TREES.items() for module in private_imports(tree)}
+    found = {(name, module) for name, tree in trees().items() for module in private_imports(tree)}
     assert found == PRIVATE_MODULES
 
 
 def test_private_attributes_are_used_as_listed() -> None:
     """This module assigns `_loop` and `_server` of grpc.aio.Server, so the scan treats them as defined here."""
     inherited = {("grpc_api/aio_server.py", "_loop"), ("grpc_api/aio_server.py", "_server")}
-    found = {(name, attribute) for name, tree in TREES.items() for attribute in foreign_attributes(tree)}
+    found = {(name, attribute) for name, tree in trees().items() for attribute in foreign_attributes(tree)}
     assert found == PRIVATE_ATTRIBUTES - inherited
     for name, attribute in (*inherited, *OVERRIDDEN):
-        assert attribute in own_names(TREES[name])
+        assert attribute in own_names(trees()[name])
 
 
 @pytest.mark.parametrize("path", sorted(CYGRPC))
