@@ -47,6 +47,7 @@ class Reason(Enum):
     CLAIM_NOT_UNANIMOUS = auto()
     CLAIM_OWN_PLAY = auto()
     CLAIM_ALREADY_VOTED = auto()
+    TABLE_LAYOUT_MISMATCH = auto()
     # Violations: conservation of tiles
     TILE_UNKNOWN = auto()
     JOKER_TO_RACK = auto()
@@ -98,6 +99,14 @@ class Reason(Enum):
     JOKER_NOT_IN_NEW_MELD = auto()
     JOKER_REUSE_NEEDS_TWO_RACK_TILES = auto()
     JOKER_REUSE_NEEDS_RACK_ONLY = auto()
+    # Violations: the cross layout
+    COORDINATE_OUT_OF_RANGE = auto()
+    CELL_OCCUPIED = auto()
+    TABLE_TILE_MOVED = auto()
+    CELL_ISOLATED = auto()
+    LINE_INVALID = auto()
+    CROSSING_JOKER_CONFLICT = auto()
+    INITIAL_MELD_TOUCHES_TABLE = auto()
     # Violations: variants
     PLAY_AFTER_DRAW = auto()
     RIVER_EMPTY = auto()

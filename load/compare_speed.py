@@ -22,6 +22,7 @@ from engine.melding.actions import DrawTile, Pass, PlayTiles
 from engine.melding.melds import ProposedMeld
 from engine.melding.notation import format_table
 from engine.melding.ruleset import SABRA
+from engine.melding.table import melds_of
 from engine.notation import format_rack
 from engine.seats import HOST
 from engine.turns import apply, create
@@ -41,7 +42,7 @@ rules, melds_of, notation, ruleset = (
     importlib.import_module(f"{home.__name__}.{name}") for name in ("rules", "melds", "notation", "ruleset")
 )
 read_meld, ProposedMeld, judge, SABRA = melds_of.read_meld, melds_of.ProposedMeld, rules.judge, ruleset.SABRA
-parse_table = notation.parse_table
+parse_melds = notation.parse_melds
 try:
     from engine.notation import parse_rack
 except ImportError:  # before tiles and racks had a notation of their own
@@ -50,8 +51,8 @@ Play = importlib.import_module(f"{home.__name__}.play").Play
 
 plays = []
 for case in json.load(open(sys.argv[1])):
-    before = tuple(read_meld(meld, SABRA) for meld in parse_table(case["before"]))
-    after, rack = parse_table(case["after"]), parse_rack(case["rack"])
+    before = tuple(read_meld(meld, SABRA) for meld in parse_melds(case["before"]))
+    after, rack = parse_melds(case["after"]), parse_rack(case["rack"])
     plays.append((before, after, rack, case["melded"], case["legal"]))
 for kept in (True, False):
     chosen = [play for play in plays if play[4] is kept]
@@ -86,16 +87,17 @@ def positions(count: int) -> Iterator[dict[str, object]]:
         while isinstance(game.phase, Playing) and found < count:
             round_ = game.phase.round
             seat, rack = round_.turn.seat, round_.rack(round_.turn.seat)
-            table = random_table(round_.table, rack.tiles, rack.has_melded, SABRA, rng)
-            if table and len(round_.table) > 5:
+            before = melds_of(round_.table)
+            table = random_table(before, rack.tiles, rack.has_melded, SABRA, rng)
+            if table and len(before) > 5:
                 common = {
-                    "before": format_table(round_.table),
+                    "before": format_table(before),
                     "rack": format_rack(rack.tiles),
                     "melded": rack.has_melded,
                 }
-                plain = [ProposedMeld(meld.tiles, meld.kind) for meld in table]
+                plain = tuple(ProposedMeld(meld.tiles, meld.kind) for meld in table)
                 yield {**common, "after": format_table(plain), "legal": True}
-                short = [ProposedMeld(plain[0].tiles[1:]), *plain[1:]]
+                short = (ProposedMeld(plain[0].tiles[1:]), *plain[1:])
                 yield {**common, "after": format_table(short), "legal": False}
                 found += 1
             action = PlayTiles(seat, table) if table else DrawTile(seat) if round_.pool else Pass(seat)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from engine.melding.melds import MeldKind, ProposedMeld
-from engine.melding.notation import parse_table
+from engine.melding.notation import parse_melds
 from engine.notation import parse_rack
 from engine.tiles import Tile
 from load.corpus.turns import RecordedTurn
@@ -36,8 +36,8 @@ def to_send(recorded: RecordedTurn) -> TurnToSend:
     """Returns a recorded turn as requests."""
     # never omitted: a stream would keep the previous one
     ruleset = MeldingRuleset(tiles=TileOptions(jokers=recorded.game_jokers))
-    proposal = melds_to_send(parse_table(recorded.proposal))
-    table, table_after = Table(melds=melds_to_send(parse_table(recorded.table))), Table(melds=proposal)
+    proposal = melds_to_send(parse_melds(recorded.proposal))
+    table, table_after = Table(melds=melds_to_send(parse_melds(recorded.table))), Table(melds=proposal)
     rack, has_melded = _tiles(parse_rack(recorded.rack)), recorded.has_melded
     return TurnToSend(
         turn=ValidateTurnRequest(

@@ -33,7 +33,6 @@ from engine.events import (
 )
 from engine.game import RoundEnd
 from engine.melding.events import TilesPlayed
-from engine.melding.melds import Meld
 from engine.melding.ruleset import Preset
 from support.invariants import play_checked_game
 from support.rooms import room_of
@@ -104,16 +103,13 @@ def play(job: Job) -> tuple[int, Counter[str], str]:
     except Exception:  # noqa: BLE001 - any error is a finding; it is reported with the seed
         return seed, Counter(), traceback.format_exc()
     counts: Counter[str] = Counter(games=1)
-    before: tuple[Meld, ...] = ()
     for event in (event for events in history for event in events):
         match event:
             case TurnStarted():
                 counts["turns"] += 1
-            case TilesPlayed(tiles=tiles, table=table):
+            case TilesPlayed(tiles=tiles):
                 counts["plays"] += 1
                 counts["tiles played"] += len(tiles)
-                counts["melds laid"] += len(set(table) - set(before))
-                before = table
             case RoundEnded(result):
                 counts["rounds"] += 1
                 counts[ENDS[result.end]] += 1
@@ -143,7 +139,7 @@ AROUND: dict[type[Event], str] = {
 
 def summary(totals: Counter[str], seconds: float) -> str:
     """Returns the totals as text."""
-    keys = ("games", "rounds", "turns", "plays", "tiles played", "melds laid", *ENDS.values(), *AROUND.values())
+    keys = ("games", "rounds", "turns", "plays", "tiles played", *ENDS.values(), *AROUND.values())
     lines = [f"{key:<15}{totals[key]:>12,}" for key in keys]
     return "\n".join([*lines, f"{'seconds':<15}{seconds:>12,.1f}"])
 

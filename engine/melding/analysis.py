@@ -6,23 +6,46 @@ another one.
 
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 from engine.identity_cache import identity_cache
+from engine.melding.grid.cells import Grid
 from engine.melding.ruleset import OPTIONS, Ruleset
-from engine.melding.table import Table
+from engine.melding.table import Melds, Table
 from engine.tiles import Tile
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """The input of an analysis: table, rack, whether the player has melded, rules, and River."""
+    """The input of an analysis of melds: table, rack, whether the player has melded, rules, and River."""
 
-    table: Table
+    table: Melds
     rack: tuple[Tile, ...]
     has_melded: bool
     ruleset: Ruleset
     river: tuple[Tile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GridSituation:
+    """The input of an analysis of a grid (table_layout GRID)."""
+
+    table: Grid
+    rack: tuple[Tile, ...]
+    has_melded: bool
+    ruleset: Ruleset
+
+
+AnySituation: TypeAlias = Situation | GridSituation
+
+
+def situation_of(
+    table: Table, rack: tuple[Tile, ...], has_melded: bool, ruleset: Ruleset, river: tuple[Tile, ...] = ()
+) -> AnySituation:
+    """Returns the situation of a player. A grid has no River."""
+    if isinstance(table, Grid):
+        return GridSituation(table, rack, has_melded, ruleset)
+    return Situation(table, rack, has_melded, ruleset, river)
 
 
 class Existence(Enum):
@@ -37,7 +60,7 @@ class Existence(Enum):
 class Analysis(Protocol):
     """Exact analysis of situations. It must never guess, because a round can depend on the answer."""
 
-    def can_play(self, situation: Situation) -> Existence:
+    def can_play(self, situation: AnySituation) -> Existence:
         """Returns whether any legal play exists."""
 
 

@@ -13,8 +13,9 @@ from typing import Final
 
 from engine.effort import Budget
 from engine.melding.actions import BotAction, ClaimError, DrawTile, LayOnRiver, Pass, PlayTiles
-from engine.melding.analysis import Situation
+from engine.melding.analysis import GridSituation, Situation, situation_of
 from engine.melding.game import rules_of, seen_round
+from engine.melding.grid.bots import GridPosition, play_on_grid
 from engine.melding.initial_meld import suffices
 from engine.melding.melds import Meld, MeldKind, NotAMeld, ProposedMeld, read_meld
 from engine.melding.play import Play
@@ -30,7 +31,7 @@ from engine.melding.ruleset import (
 )
 from engine.melding.run_shape import run_shape
 from engine.melding.solver import LegalTurn, Objective, best_turn
-from engine.melding.table import ProposedTable
+from engine.melding.table import ProposedMelds
 from engine.melding.views import MeldingView
 from engine.seats import BotLevel, Turn
 from engine.tiles import COLORS, JOKER, MAX_VALUE, Tile, color_of, tile, value_of, without
@@ -58,7 +59,12 @@ def choose_action(view: GameView, level: BotLevel, budget: Budget = BUDGET) -> B
         ValueError: The seat has no action to choose (game.bots_to_act).
     """
     turn, seat, sight = _seen(view)
-    found = None if _has_nothing_to_play(turn, seat, sight) else _found(_Position.of(view, seat, sight), level, budget)
+    if _has_nothing_to_play(turn, seat, sight):
+        return action_without_play(view)
+    position = _position_of(view, seat, sight)
+    if isinstance(position, GridPosition):
+        return play_on_grid(position, level, budget) or action_without_play(view)
+    found = _found(position, level, budget)
     return found.action if found else action_without_play(view)
 
 
@@ -148,18 +154,8 @@ class _Position:
     drawn: Tile | None
     must_play: bool
 
-    @staticmethod
-    def of(view: GameView, seat: int, sight: MeldingView) -> "_Position":
-        """Returns the position of a seat."""
-        has_melded = next(player.has_melded for player in view.players if player.seat == seat)
-        drawn = sight.tiles_drawn[0] if sight.step is Drawn else None
-        stays = drawn is not None and rules_of(view).turn_play_after_draw is TurnPlayAfterDraw.OTHER_TILES
-        tiles = without(view.rack, sight.tiles_drawn) if stays else view.rack
-        situation = Situation(sight.table, tiles, has_melded, rules_of(view), sight.river)
-        return _Position(seat, situation, view.rack, drawn, drawn is None and _must_play(view, has_melded=has_melded))
-
     @property
-    def table(self) -> ProposedTable:
+    def table(self) -> ProposedMelds:
         """The table as proposed melds."""
         return tuple(map(_as_proposal, self.situation.table))
 
@@ -169,7 +165,7 @@ class _Position:
         same_turn = self.situation.ruleset.initial_meld_same_turn_table_play
         return self.situation.has_melded or same_turn is InitialMeldSameTurnTablePlay.ALLOWED
 
-    def judged(self, table: ProposedTable, river_index: int | None = None) -> "_Found | None":
+    def judged(self, table: ProposedMelds, river_index: int | None = None) -> "_Found | None":
         """Returns the play that results in a table, if it is legal."""
         situation = self.situation
         play = Play(
@@ -187,16 +183,30 @@ class _Position:
         if judgement.violations:
             return None
         action = PlayTiles(self.seat, table, river_index, calls_rummikub=not judgement.rack_left)
-        return _Found(action, without(situation.rack, judgement.tiles_played), len(judgement.tiles_played))
+        return _Found(action, table, without(situation.rack, judgement.tiles_played), len(judgement.tiles_played))
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A legal play, the playable tiles left, and the number of tiles played."""
+    """A legal play, its table, the playable tiles left, and the number of tiles played."""
 
     action: PlayTiles
+    table: ProposedMelds
     left: tuple[Tile, ...]
     count: int
+
+
+def _position_of(view: GameView, seat: int, sight: MeldingView) -> "_Position | GridPosition":
+    """Returns the position of a seat."""
+    has_melded = next(player.has_melded for player in view.players if player.seat == seat)
+    drawn = sight.tiles_drawn[0] if sight.step is Drawn else None
+    stays = drawn is not None and rules_of(view).turn_play_after_draw is TurnPlayAfterDraw.OTHER_TILES
+    tiles = without(view.rack, sight.tiles_drawn) if stays else view.rack
+    must_play = drawn is None and _must_play(view, has_melded=has_melded)
+    situation = situation_of(sight.table, tiles, has_melded, rules_of(view), sight.river)
+    if isinstance(situation, GridSituation):
+        return GridPosition(seat, situation, view.rack, must_play)
+    return _Position(seat, situation, view.rack, drawn, must_play)
 
 
 def _must_play(view: GameView, *, has_melded: bool) -> bool:
@@ -352,13 +362,13 @@ def _added(position: _Position, laid: _Found | None) -> _Found | None:
     if not position.may_use_table or not (laid or position.situation.has_melded):
         return laid
     found = laid
-    table, left = (found.action.table, found.left) if found else (position.table, position.situation.rack)
+    table, left = (found.table, found.left) if found else (position.table, position.situation.rack)
     while more := _with_one_more(position, table, left):
-        found, table, left = more, more.action.table, more.left
+        found, table, left = more, more.table, more.left
     return found
 
 
-def _with_one_more(position: _Position, table: ProposedTable, left: tuple[Tile, ...]) -> _Found | None:
+def _with_one_more(position: _Position, table: ProposedMelds, left: tuple[Tile, ...]) -> _Found | None:
     """Returns a play with one more tile, if there is one."""
     naturals = tuple(dict.fromkeys(t for t in reversed(left) if t != JOKER))
     for t in naturals or left[:1]:

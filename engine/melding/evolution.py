@@ -21,9 +21,9 @@ from engine.melding.events import (
     TurnPenalised,
 )
 from engine.melding.game import round_of, rules_of
-from engine.melding.melds import Meld
 from engine.melding.round import Choosing, Drawn, MeldingRound, Open, ShownPlay
 from engine.melding.ruleset import Ruleset, TurnPlayAfterDraw
+from engine.melding.table import Table, empty_table
 from engine.seats import Rack, Turn
 from engine.tiles import Tile, in_order, without
 
@@ -31,7 +31,8 @@ from engine.tiles import Tile, in_order, without
 def evolve(game: Game, event: TurnEvent | MeldingEvent) -> MeldingRound:
     """Returns the round after an event."""
     if isinstance(event, RoundStarted):
-        return MeldingRound(event.number, event.order, (), event.racks, event.pool, Turn(event.order[0], None))
+        table = empty_table(rules_of(game))
+        return MeldingRound(event.number, event.order, table, event.racks, event.pool, Turn(event.order[0], None))
     return _evolved(game, _declined(round_of(game), event), event)
 
 
@@ -113,7 +114,7 @@ def _with_rack(round_: MeldingRound, rack: Rack) -> tuple[Rack, ...]:
 
 
 def _moved(
-    round_: MeldingRound, rack: Rack, table: tuple[Meld, ...], pool: tuple[Tile, ...], river: tuple[Tile, ...]
+    round_: MeldingRound, rack: Rack, table: Table, pool: tuple[Tile, ...], river: tuple[Tile, ...]
 ) -> MeldingRound:
     """Returns the round after a player has moved tiles, which clears the passes."""
     return MeldingRound(

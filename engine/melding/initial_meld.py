@@ -17,10 +17,8 @@ from engine.melding.ruleset import (
     InitialMeldRequiredKind,
     Ruleset,
 )
-from engine.melding.table import count_tiles
+from engine.melding.table import Melds, count_tiles
 from engine.tiles import JOKER, MAX_VALUE, Tile, value_of
-
-Melds = tuple[Meld, ...]
 
 
 def from_left_to_right(new: Melds, rack: Counter[Tile]) -> Melds:

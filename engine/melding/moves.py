@@ -31,6 +31,7 @@ from engine.melding.events import (
     TurnPenalised,
 )
 from engine.melding.game import round_of, rules_of
+from engine.melding.grid.cells import Grid, in_rows
 from engine.melding.melds import ProposedMeld
 from engine.melding.table import ProposedTable, as_proposed_table
 from engine.moves import Move, MoveKind
@@ -75,8 +76,11 @@ def move_of(game: Game, revision: int, time_ms: int, events: tuple[Event, ...]) 
 def _expressible(shown: ProposedTable) -> ProposedTable:
     """Returns the table of an illegal play as the notation can express it.
 
-    Melds that declare more or fewer faces than they have jokers lose them; an empty meld keeps the table illegal.
+    A grid is in the order of rows. Melds that declare more or fewer faces than they have jokers lose them; an
+    empty meld keeps the table illegal.
     """
+    if isinstance(shown, Grid):
+        return in_rows(shown) if shown.placements else ()
     if all(len(meld.declared) in {0, meld.tiles.count(JOKER)} for meld in shown):
         return shown
     return (*(ProposedMeld(meld.tiles, meld.kind) for meld in shown), _NOTHING)

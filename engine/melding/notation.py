@@ -4,6 +4,7 @@
 meld      [R3 R4 R5]  run[J J R5]  with the kind where it is stated or needed
           group[R5 J=B5 J=K5]      with declared faces, of all jokers or of none
 table     [R3 R4 R5] | [B6 K6 O6]  or . for an empty table
+grid      0,0[R3 R4 R5] | 1,1[B4]  a table of the cross layout: neighbors in a row, after the cell (x, y) of the first
 turn      table + *{R2 B5}         a table and the rack of the player to move (* has melded)
 play      table + rack -> table ; rack
 position  table / 1*{R2 B5} 2{K1 J} / {R7 O8} / 1    table, racks by seat (* has melded), pool, seat with the turn
@@ -13,14 +14,16 @@ As cards, `[R10 J=R11 R12]` is `[10H *=JH QH]`. Parsing accepts any case of kind
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
+from engine.melding.grid.cells import Cell, Grid, Placement
 from engine.melding.melds import Meld, MeldKind, ProposedMeld, as_proposed
 from engine.melding.round import MeldingRound
 from engine.melding.ruleset import SABRA, Ruleset
-from engine.melding.table import ProposedTable, as_proposed_table
+from engine.melding.table import ProposedMelds, ProposedTable, Table, as_proposed_table
 from engine.notation import (
     EMPTY,
     Naming,
@@ -42,6 +45,7 @@ from engine.seats import Rack
 from engine.tiles import JOKER, Tile, in_order
 
 _MELD: Final = re.compile(r"(run|group)?\s*\[([^\[\]]*)\]", re.IGNORECASE)
+_ROW: Final = re.compile(r"(-?[0-9]{1,9}),(-?[0-9]{1,9})\[([^\[\]]*)\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,24 +124,68 @@ def _token(piece: Piece, naming: Naming) -> tuple[Tile, Tile | None]:
     return t, tile_in(piece.part(len(name) + 1, len(piece.text)), naming) if declares else None
 
 
-def format_table(table: Iterable[ProposedMeld | Meld], naming: Naming = Naming.TILES, ruleset: Ruleset = SABRA) -> str:
-    """Returns `[R3 R4 R5] | [B6 K6 O6]`, or `.` when empty. Raises NotationError like format_meld."""
-    return " | ".join(format_meld(meld, naming, ruleset) for meld in table) or EMPTY
+def format_table(table: Table | ProposedTable, naming: Naming = Naming.TILES, ruleset: Ruleset = SABRA) -> str:
+    """Returns `[R3 R4 R5] | [B6 K6 O6]`, or `0,0[R3 R4 R5] | 1,1[B4]` for a grid, or `.` when empty.
+
+    Raises NotationError like format_meld.
+    """
+    if isinstance(table, Grid):
+        rows = (f"{row[0].cell.x},{row[0].cell.y}[{_tiles_of(row, naming)}]" for row in _rows(table))
+        return " | ".join(rows) or EMPTY
+    return " | ".join([format_meld(meld, naming, ruleset) for meld in table]) or EMPTY
+
+
+def _tiles_of(row: Sequence[Placement], naming: Naming) -> str:
+    return format_tiles([placement.tile for placement in row], naming)
+
+
+def _rows(grid: Grid) -> Iterator[list[Placement]]:
+    """Yields the placements of a grid in pieces of neighbors in a row, in their order."""
+    row: list[Placement] = []
+    for placement in grid.placements:
+        if row and placement.cell != (row[-1].cell.x + 1, row[-1].cell.y):
+            yield row
+            row = []
+        row.append(placement)
+    if row:
+        yield row
 
 
 def parse_table(text: str, naming: Naming = Naming.TILES) -> ProposedTable:
-    """Parses the melds of a table. Raises NotationError."""
+    """Parses a table of melds, or a grid. Raises NotationError."""
     return _table(Piece(text), naming)
+
+
+def parse_melds(text: str, naming: Naming = Naming.TILES) -> ProposedMelds:
+    """Parses the melds of a table. Raises NotationError."""
+    piece = Piece(text).strip()
+    return () if is_empty(piece) or not piece.text else _melds(piece, naming)
 
 
 def _table(piece: Piece, naming: Naming) -> ProposedTable:
     piece = piece.strip()
     if not piece.text or is_empty(piece):
         return ()
+    if _ROW.match(piece.text):
+        return Grid(tuple(chain.from_iterable(_row(row.strip(), naming) for row in piece.split("|"))))
+    return _melds(piece, naming)
+
+
+def _melds(piece: Piece, naming: Naming) -> ProposedMelds:
     return tuple(_meld(meld.strip(), naming) for meld in piece.split("|"))
 
 
-def format_turn(table: Iterable[ProposedMeld | Meld], rack: Rack, naming: Naming = Naming.TILES) -> str:
+def _row(piece: Piece, naming: Naming) -> Iterator[Placement]:
+    match = _ROW.match(piece.text)
+    if not match:
+        raise piece.error("is not a row of a grid: expected x,y[tiles]")
+    x, y = int(match[1]), int(match[2])
+    for place, word in enumerate(piece.part(*match.span(3)).words()):
+        yield Placement(tile_in(word, naming), Cell(x + place, y))
+    check_nothing(piece.part(match.end(), len(piece.text)), "follows a row: expected | between rows")
+
+
+def format_turn(table: ProposedTable, rack: Rack, naming: Naming = Naming.TILES) -> str:
     """Returns `[R3 R4 R5] + *{R2 B5}`. Raises NotationError like format_meld."""
     return f"{format_table(table, naming)} + {'*' * rack.has_melded}{format_rack(rack.tiles, naming)}"
 

@@ -9,18 +9,18 @@ from typing import Final, TypeVar
 
 from engine.effort import Effort, TooComplexError
 from engine.lazy import lazy_property, preset
+from engine.melding.exchange import Exchange
 from engine.melding.initial_meld import best_for_the_player, from_left_to_right, suffices, ways_to_meld
 from engine.melding.melds import Meld, NotAMeld
 from engine.melding.ruleset import InitialMeldSameTurnTablePlay, JokerRetrievalMode, Ruleset
 from engine.melding.table import (
-    ProposedTable,
-    Table,
-    TableReading,
-    as_proposed_table,
-    count_tiles,
+    MeldReadings,
+    Melds,
+    ProposedMelds,
+    as_proposed_melds,
     joker_roles,
     kept_and_new,
-    read_table,
+    read_melds,
 )
 from engine.tiles import Tile, in_order
 
@@ -33,117 +33,23 @@ STEPS: Final = 50_000
 """Steps that all other rules together may take: about 50 ms, as most steps take under half a microsecond."""
 
 
-class BasePlay(ABC):
-    """A play as the rules see it: table and rack when the turn began, and the proposed table.
+class BasePlay(Exchange, ABC):
+    """A play as the rules of melds see it.
 
     Rules depend on this class only. Subclasses supply `readings` and the tables, and may override any property with a
     faster one that has the same value: `Play` overrides none, `melding.fast.fast_play.FastPlay` most.
-
-    Attributes:
-        table_before: The melds in play when the turn began.
-        table_after: The melds as the player wants them.
-        rack: The player's tiles.
-        has_melded: Whether the player made the initial meld in an earlier turn.
-        ruleset: The rules.
-        subject: The name of table_after in violations.
-        river: The River, oldest tile first (turn_draw TWO_RIVER).
-        river_index: The place in the River from which the player pulls, if any.
-        drawn: The tile of the rack that was drawn in this turn, if any (turn_play_after_draw).
-        calls_rummikub: Whether the player calls out the win (win_call).
     """
 
-    table_before: Table
-    table_after: ProposedTable
-    rack: tuple[Tile, ...]
-    has_melded: bool
-    ruleset: Ruleset
-    subject: str
-    river: tuple[Tile, ...]
-    river_index: int | None
-    drawn: Tile | None
-    calls_rummikub: bool
+    table_before: Melds
+    table_after: ProposedMelds
 
     @property
     @abstractmethod
-    def readings(self) -> TableReading:
-        """Returns table_after as the rules read it (melding.table.read_table)."""
+    def readings(self) -> MeldReadings:
+        """Returns table_after as the rules read it (melding.table.read_melds)."""
 
     @lazy_property
-    def pulled(self) -> tuple[Tile, ...]:
-        """Returns the tiles pulled from the River, oldest first: the key, which must be played, then the plunder."""
-        return () if self.river_index is None else self.river[self.river_index :]
-
-    @property
-    def plunder(self) -> Counter[Tile]:
-        """Returns the pulled tiles that go to the rack and may not be played in this turn."""
-        return Counter(self.pulled[1:])
-
-    @lazy_property
-    def playable(self) -> Counter[Tile]:
-        """Returns the tiles that the player may play: those of the rack, and the key."""
-        return Counter(self.rack + self.pulled[:1])
-
-    @lazy_property
-    def tiles_before(self) -> Counter[Tile]:
-        """Returns the tiles on the table when the turn began."""
-        return count_tiles(self.table_before)
-
-    @lazy_property
-    def tiles_after(self) -> Counter[Tile]:
-        """Returns the tiles on the proposed table."""
-        return count_tiles(self.table_after)
-
-    def count_after(self, face: Tile) -> int:
-        """Returns how often a face is on the proposed table."""
-        return self.tiles_after[face]
-
-    @lazy_property
-    def missing(self) -> tuple[Tile, ...]:
-        """Returns the tiles that left the table, in ascending order."""
-        return in_order((self.tiles_before - self.tiles_after).elements())
-
-    @lazy_property
-    def added(self) -> Counter[Tile]:
-        """Returns the tiles that were added to the table, from any source."""
-        return self.tiles_after - self.tiles_before
-
-    @lazy_property
-    def tiles_played(self) -> Counter[Tile]:
-        """Returns the added tiles that the player may play."""
-        return self.added & self.playable
-
-    @lazy_property
-    def plunder_played(self) -> Counter[Tile]:
-        """Returns the added tiles that are plunder and must stay on the rack."""
-        return (self.added - self.playable) & self.plunder
-
-    @lazy_property
-    def unowned(self) -> tuple[Tile, ...]:
-        """Returns the added tiles that the player does not have, in ascending order.
-
-        Without the jokers of a game without jokers: those are no tiles at all.
-        """
-        foreign = self.added - self.playable - self.plunder
-        return tuple(t for t in in_order(foreign.elements()) if self.ruleset.copies_of(t))
-
-    @lazy_property
-    def duplicated(self) -> tuple[Tile, ...]:
-        """Returns the unowned tiles of which the player has fewer than added, or the tile set fewer (R1, R17)."""
-        copies_of = self.ruleset.copies_of
-        return tuple([t for t in self.unowned if t in self.rack or self.count_after(t) > copies_of(t)])
-
-    @lazy_property
-    def played(self) -> tuple[Tile, ...]:
-        """Returns the tiles_played, in ascending order."""
-        return in_order(self.tiles_played.elements())
-
-    @lazy_property
-    def rack_left(self) -> tuple[Tile, ...]:
-        """Returns the rack after the play, with the plunder, in ascending order."""
-        return in_order((Counter(self.rack + self.pulled) - self.tiles_played).elements())
-
-    @lazy_property
-    def melds(self) -> Table:
+    def melds(self) -> Melds:
         """Returns the proposed melds that are melds."""
         return tuple([reading for reading in self.readings if isinstance(reading, Meld)])
 
@@ -158,30 +64,30 @@ class BasePlay(ABC):
         return not self.not_melds
 
     @lazy_property
-    def kept_and_new(self) -> tuple[Table, Table]:
+    def kept_and_new(self) -> tuple[Melds, Melds]:
         """Returns the melds of table_after: those that are on table_before, and the others."""
         return kept_and_new(self.table_before, self.melds)
 
     @lazy_property
-    def new_melds(self) -> Table:
+    def new_melds(self) -> Melds:
         """Returns the melds of table_after that are not on table_before."""
         return self.kept_and_new[1]
 
     @lazy_property
-    def changed_melds(self) -> Table:
+    def changed_melds(self) -> Melds:
         """Returns the melds of table_before that are not on table_after."""
         kept, _ = self.kept_and_new
         return kept_and_new(kept, self.table_before)[1]
 
     @property
-    def initial_meld(self) -> Table:
+    def initial_meld(self) -> Melds:
         """Returns the new melds, of the player's own tiles, that count as the initial meld. Raises TooComplexError."""
         if self._initial_meld is None:
             raise TooComplexError
         return self._initial_meld
 
     @lazy_property
-    def _initial_meld(self) -> Table | None:
+    def _initial_meld(self) -> Melds | None:
         """Returns the initial meld, or None if the search runs out of steps; stored so that no rule repeats it."""
         if not self._allows_table_play_with_initial_meld or self.unowned:
             return from_left_to_right(self.new_melds, self.playable)
@@ -219,7 +125,7 @@ class BasePlay(ABC):
         """Gives the rules all steps again, or some: the play may have been judged before."""
         preset(self, steps=steps, effort=Effort(steps))
 
-    def ways_to_meld(self) -> Iterator[Table]:
+    def ways_to_meld(self) -> Iterator[Melds]:
         """Yields the ways to make the initial meld in a turn that also uses the table. Raises TooComplexError."""
         if self.has_melded or not self.may_use_table:
             return
@@ -244,13 +150,13 @@ class BasePlay(ABC):
                 break
         return found
 
-    def without_initial_meld(self, initial_meld: Table) -> "Play":
+    def without_initial_meld(self, initial_meld: Melds) -> "Play":
         """Returns the rest of the play, by a player who has melded, without these melds and their tiles."""
         melds, tiles = list(self.melds), +self.playable
         for meld in initial_meld:
             melds.remove(meld)
             tiles -= Counter(meld.tiles)
-        after = as_proposed_table(melds, self.ruleset)
+        after = as_proposed_melds(melds, self.ruleset)
         rack = in_order(tiles.elements())
         rest = Play(self.table_before, after, rack, has_melded=True, ruleset=self.ruleset, subject=self.subject)
         preset(rest, steps=self.steps, effort=self.effort, readings=tuple(melds))
@@ -264,10 +170,10 @@ class BasePlay(ABC):
 
 @dataclass(frozen=True)
 class Play(BasePlay):
-    """A play judged by the plain rules. BasePlay documents the attributes."""
+    """A play judged by the plain rules. Exchange documents the attributes."""
 
-    table_before: Table
-    table_after: ProposedTable
+    table_before: Melds
+    table_after: ProposedMelds
     rack: tuple[Tile, ...]
     has_melded: bool
     ruleset: Ruleset
@@ -278,6 +184,6 @@ class Play(BasePlay):
     calls_rummikub: bool = False
 
     @lazy_property
-    def readings(self) -> TableReading:
-        """Returns table_after as the rules read it (melding.table.read_table)."""
-        return read_table(self.table_after, self.table_before, self.ruleset)
+    def readings(self) -> MeldReadings:
+        """Returns table_after as the rules read it (melding.table.read_melds)."""
+        return read_melds(self.table_after, self.table_before, self.ruleset)

@@ -30,6 +30,7 @@ from engine.melding.ruleset import (
     ScoreWinner,
     StartDrawDetermines,
     StartDrawTile,
+    TableLayout,
     TurnDirection,
     TurnInvalidSubmission,
     problems,
@@ -139,6 +140,7 @@ PRESETS: Final = {
         initial_meld_same_turn_table_play=InitialMeldSameTurnTablePlay.ALLOWED,
         score_winner=ScoreWinner.ONE_WIN,
     ),
+    Preset.CROSS: _preset(Preset.CROSS, table_layout=TableLayout.GRID),
     Preset.CARDS: _preset(Preset.CARDS),
     Preset.SIX_PLAYERS: _preset(Preset.SIX_PLAYERS, geometry_copies=3, geometry_jokers=4, players_min=5, players_max=6),
 }
@@ -242,6 +244,11 @@ PRESET_TEXTS: Final = {
         "A card game: fifteen cards, no jokers, any first meld, the ace is high or low.",
         "Machiavelli, a manipulation rummy with cards, in the version that requires a meld from the rack "
         "first; a win counts one point",
+    ),
+    Preset.CROSS: PresetText(
+        "Cross layout",
+        "Tiles lie in a grid as in a crossword: rows are runs, columns are groups, and no tile moves.",
+        "the English encyclopedia's paragraph on French rules, with its example; what it leaves open is decided here",
     ),
     Preset.CARDS: PresetText(
         "Sabra with cards",

@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 
 from engine.melding.events import RoundStarted, StartDraw
+from engine.melding.grid.cells import Grid
 from engine.melding.melds import Meld, ProposedMeld, as_proposed, read_meld
 from engine.melding.notation import format_meld, format_table, parse_table
 from engine.melding.ruleset import Ruleset
@@ -38,7 +39,7 @@ class MoveText:
             return _format_deal(move.dealt)
         if move.table is None:
             return format_tiles(move.tiles)
-        if move.kind is MoveKind.SHOW:
+        if move.kind is MoveKind.SHOW and not isinstance(move.table, Grid):
             return " | ".join(map(_format_shown, move.table)) or EMPTY
         pull = "" if move.river_index is None else f"pull {move.river_index} "
         return f"{'play ' if move.kind is MoveKind.TIME_OUT else pull}{format_table(move.table)}"
@@ -63,7 +64,8 @@ class MoveText:
                 return replace(move, tiles=rest.read(parse_tiles))
 
     def _with_table(self, move: Move, text: Piece) -> Move:
-        return replace(move, table=tuple(map(self._recorded, text.read(parse_table))))
+        table = text.read(parse_table)
+        return replace(move, table=table if isinstance(table, Grid) else tuple(map(self._recorded, table)))
 
     def _recorded(self, meld: ProposedMeld) -> ProposedMeld:
         """Returns a meld as `record_of` has it: with its kind, as the ruleset reads it."""

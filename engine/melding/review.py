@@ -4,12 +4,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from engine.game import Playing
-from engine.melding.analysis import Situation
+from engine.melding.analysis import AnySituation, GridSituation, situation_of
 from engine.melding.game import round_of, rules_of
 from engine.melding.round import Choosing, Drawn
 from engine.melding.ruleset import Ruleset, TurnPlayAfterDraw
 from engine.melding.scoring import rack_value
 from engine.melding.solver import LegalTurn, Objective
+from engine.melding.solver.grid_search import GridTurn
 from engine.moves import MoveKind, Played
 from engine.tiles import Tile, without
 
@@ -40,7 +41,7 @@ class MoveToReview:
     seat: int
     kind: MoveKind
     played: tuple[int, int]
-    situation: Situation
+    situation: AnySituation
     kept: tuple[Tile, ...]
 
     def gained(self, objective: Objective) -> int:
@@ -48,9 +49,9 @@ class MoveToReview:
         tiles, value = self.played
         return tiles if objective is Objective.MOST_TILES else value
 
-    def missed(self, best: LegalTurn, objective: Objective) -> int:
+    def missed(self, best: LegalTurn | GridTurn, objective: Objective) -> int:
         """Returns what a best turn would have gained beyond that."""
-        pulled = () if best.river_index is None else self.situation.river[best.river_index + 1 :]
+        pulled = _plunder(self.situation, best)
         left = (*without(self.situation.rack, best.tiles), *pulled)
         tiles, value = _difference(self.situation.rack, left, self.situation.ruleset)
         return max(0, (tiles if objective is Objective.MOST_TILES else value) - self.gained(objective))
@@ -67,10 +68,17 @@ def to_review(index: int, step: Played) -> MoveToReview | None:
     rack = round_.rack(move.seat)
     others_only = ruleset.turn_play_after_draw is TurnPlayAfterDraw.OTHER_TILES
     kept = (round_.step.tile,) if isinstance(round_.step, Drawn) and others_only else ()
-    situation = Situation(round_.table, without(rack.tiles, kept), rack.has_melded, ruleset, round_.river)
+    situation = situation_of(round_.table, without(rack.tiles, kept), rack.has_melded, ruleset, round_.river)
     after = round_of(step.after).rack(move.seat).tiles
     played = (0, 0) if move.table is None else _difference(rack.tiles, after, ruleset)
     return MoveToReview(index, move.revision, round_.number, move.seat, move.kind, played, situation, kept)
+
+
+def _plunder(situation: AnySituation, turn: LegalTurn | GridTurn) -> tuple[Tile, ...]:
+    """Returns the tiles that come to the rack from the River (turn_draw TWO_RIVER)."""
+    if isinstance(situation, GridSituation) or isinstance(turn, GridTurn) or turn.river_index is None:
+        return ()
+    return situation.river[turn.river_index + 1 :]
 
 
 def _difference(before: tuple[Tile, ...], after: tuple[Tile, ...], ruleset: Ruleset) -> tuple[int, int]:

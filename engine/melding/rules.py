@@ -11,6 +11,7 @@ from typing import Final
 
 from engine.effort import TooComplexError
 from engine.matching import unmatched
+from engine.melding.exchange import Exchange
 from engine.melding.initial_meld import from_left_to_right, has_required_kind, initial_points, reaches, total_points
 from engine.melding.manipulation import melds_only_grow, no_meld_is_dissolved
 from engine.melding.melds import Meld, NotAMeld, joker_points
@@ -26,7 +27,7 @@ from engine.melding.variants import (
     the_river_has_the_tile,
     the_winner_calls,
 )
-from engine.tiles import COLORS, JOKER, LAST_TILE, Tile, naturals, value_of
+from engine.tiles import COLORS, JOKER, LAST_TILE, Tile, in_order, naturals, value_of
 from engine.violations import Reason, Violation
 
 
@@ -110,27 +111,27 @@ def natural_points(tiles: Iterable[Tile]) -> int:
     return sum(map(_VALUES.__getitem__, tiles))
 
 
-def no_joker_leaves_the_table(play: BasePlay) -> Iterator[Violation]:
+def no_joker_leaves_the_table(play: Exchange) -> Iterator[Violation]:
     """R45, R49: a joker of the table never returns to a rack."""
     jokers = play.missing.count(JOKER)
     if jokers:
         yield Violation(Reason.JOKER_TO_RACK, play.subject, (JOKER,) * jokers)
 
 
-def no_tile_leaves_the_table(play: BasePlay) -> Iterator[Violation]:
+def no_tile_leaves_the_table(play: Exchange) -> Iterator[Violation]:
     """R45: every tile that was on the table is on it at the end."""
     numbered = tuple([t for t in play.missing if t != JOKER])
     if numbered:
         yield Violation(Reason.TABLE_TILE_MISSING, play.subject, numbered)
 
 
-def no_tile_is_used_twice(play: BasePlay) -> Iterator[Violation]:
+def no_tile_is_used_twice(play: Exchange) -> Iterator[Violation]:
     """R1, R17: a tile of the rack is played once, and no face is on the table more often than in the tile set."""
     if play.duplicated:
         yield Violation(Reason.TILE_DUPLICATED, play.subject, play.duplicated)
 
 
-def tiles_come_from_the_rack(play: BasePlay) -> Iterator[Violation]:
+def tiles_come_from_the_rack(play: Exchange) -> Iterator[Violation]:
     """R32: added tiles come from the player's rack, whether or not the pool or another rack has them."""
     duplicated = set(play.duplicated)
     foreign = tuple([t for t in play.unowned if t not in duplicated])
@@ -138,12 +139,19 @@ def tiles_come_from_the_rack(play: BasePlay) -> Iterator[Violation]:
         yield Violation(Reason.TILE_NOT_IN_RACK, play.subject, foreign)
 
 
-def has_own_tiles_only(play: BasePlay) -> bool:
+def tiles_are_of_the_game(play: Exchange) -> Iterator[Violation]:
+    """R1: added tiles are in the tile set. Melds with others are none, so plays of melds need no such rule."""
+    unknown = tuple([t for t in in_order(play.added.elements()) if not play.ruleset.copies_of(t)])
+    if unknown:
+        yield Violation(Reason.TILE_UNKNOWN, play.subject, unknown)
+
+
+def has_own_tiles_only(play: Exchange) -> bool:
     """Returns whether the player has every added tile. A joker of a game without jokers is owned by no player."""
     return not play.added - play.playable - play.plunder
 
 
-def a_rack_tile_is_played(play: BasePlay) -> Iterator[Violation]:
+def a_rack_tile_is_played(play: Exchange) -> Iterator[Violation]:
     """R38: at least one tile of the rack goes to the table."""
     if not play.played:
         yield Violation(Reason.NO_RACK_TILE_PLAYED, play.subject)

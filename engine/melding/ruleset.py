@@ -35,6 +35,7 @@ class Preset(Enum):
     MACHIAVELLI = auto()
     CARDS = auto()
     SIX_PLAYERS = auto()
+    CROSS = auto()
 
 
 class StartDrawJoker(Enum):
@@ -388,6 +389,13 @@ class Contract(Enum):
     SUM_AT_MOST_41 = auto()
 
 
+class TableLayout(Enum):
+    """How tiles lie on the table (C1 to C12)."""
+
+    MELDS = auto()
+    GRID = auto()
+
+
 TILES: Final = Stage("tiles", "geometry_")
 DEAL: Final = Stage("deal", "deal_")
 MELDS: Final = Stage("melds")
@@ -465,6 +473,25 @@ class Ruleset:
     jokers_may_lead: bool = option(default=True, stage=MELDS)
     jokers_beyond_physical: bool = option(default=True, stage=MELDS)
     contract: Contract = option(Contract.OFF, stage=MELDS)
+    table_layout: TableLayout = option(
+        TableLayout.MELDS,
+        stage=MELDS,
+        usual=(TableLayout.MELDS,),
+        needs=(
+            Needs("meld_order", (MeldOrder.STRICT,)),
+            Needs("jokers_declaration", (JokersDeclaration.POSITIONAL,)),
+            Needs("jokers_beyond_physical", (True,)),
+            Needs("contract", (Contract.OFF,)),
+            Needs("initial_meld_count", (InitialMeldCount.ONE_OR_MORE,)),
+            Needs("initial_meld_required_kind", (InitialMeldRequiredKind.ANY,)),
+            Needs("initial_meld_same_turn_table_play", (InitialMeldSameTurnTablePlay.FORBIDDEN,)),
+            Needs("turn_draw", (TurnDraw.ONE, TurnDraw.UNTIL_PLAYABLE)),
+            Needs("manipulation", (Manipulation.FREE, Manipulation.OFF)),
+            Needs("joker_retrieval_mode", (JokerRetrievalMode.FREE,)),
+            Needs("joker_retrieval_reuse", (JokerRetrievalReuse.ANY_MELD,)),
+            Needs("joker_retrieval_same_meld", (JokerRetrievalSameMeld.ALLOWED,)),
+        ),
+    )
     initial_meld_threshold: int = option(30, range(201), stage=INITIAL_MELD, usual=(0, 0, 20, 30, 40, 50))
     initial_meld_comparison: InitialMeldComparison = option(InitialMeldComparison.AT_LEAST, stage=INITIAL_MELD)
     initial_meld_count: InitialMeldCount = option(InitialMeldCount.ONE_OR_MORE, stage=INITIAL_MELD)
@@ -587,9 +614,13 @@ OPTIONS: Final = options_of(Ruleset)
 def with_options(preset: Ruleset, options: Mapping[str, object]) -> Ruleset:
     """Returns a preset with some options replaced.
 
-    Where joker_retrieval_mode changes and joker_retrieval_same_meld is not given, the latter follows the new mode.
+    Where joker_retrieval_mode changes and joker_retrieval_same_meld is not given, the latter follows the new mode; so
+    does manipulation follow table_layout: tiles of a grid stay where they are, unless it says otherwise.
     """
     chosen = dict(options)
+    if chosen.get("table_layout", preset.table_layout) is not preset.table_layout and "manipulation" not in chosen:
+        is_grid = chosen["table_layout"] is TableLayout.GRID
+        chosen["manipulation"] = Manipulation.OFF if is_grid else Manipulation.FREE
     mode = chosen.get("joker_retrieval_mode", preset.joker_retrieval_mode)
     if mode is not preset.joker_retrieval_mode and "joker_retrieval_same_meld" not in chosen:
         free = mode is JokerRetrievalMode.FREE

@@ -1,60 +1,103 @@
-"""The table: its type, the tiles on it, how a proposed table is read, and how two tables differ.
+"""The table: its types, the tiles on it, how proposed melds are read, and how two tables differ.
 
-A table is a tuple of melds. Only this module relies on that, and the modules that test_table_seam.py names, so a
-variant with another layout starts here.
+A table has a layout (table_layout): a tuple of melds, or a grid. What takes a `Table` takes both; what takes `Melds`
+is of the first layout only, as `melding.grid` is of the second.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from itertools import chain
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
+from engine.melding.grid.cells import Grid, without_faces
 from engine.melding.melds import Meld, MeldKind, NotAMeld, ProposedMeld, as_proposed, read_meld
-from engine.melding.ruleset import MeldOrder, Ruleset
+from engine.melding.ruleset import MeldOrder, Ruleset, TableLayout
 from engine.tiles import JOKER, Tile, in_order
 
-Table: TypeAlias = tuple[Meld, ...]
+_M = TypeVar("_M", Meld, ProposedMeld)
+
+Melds: TypeAlias = tuple[Meld, ...]
 """The melds in play."""
 
-ProposedTable: TypeAlias = tuple[ProposedMeld, ...]
+ProposedMelds: TypeAlias = tuple[ProposedMeld, ...]
 """The melds that a player wants on the table."""
 
-TableReading: TypeAlias = tuple[Meld | NotAMeld, ...]
-"""A proposed table as the rules read it, in the same order."""
+Table: TypeAlias = Melds | Grid
+"""The tiles in play, as they lie."""
+
+ProposedTable: TypeAlias = ProposedMelds | Grid
+"""The tiles that a player wants on the table, as they shall lie."""
+
+MeldReadings: TypeAlias = tuple[Meld | NotAMeld, ...]
+"""Proposed melds as the rules read them, in the same order."""
 
 Identity: TypeAlias = tuple[MeldKind, tuple[Tile, ...], tuple[tuple[Tile, ...], ...]]
 """Equal for two melds that the rules treat as the same meld."""
 
 
-def tiles_on(melds: Iterable[Meld | ProposedMeld]) -> tuple[Tile, ...]:
-    """Returns the tiles of a table, meld by meld."""
-    return tuple(chain.from_iterable([meld.tiles for meld in melds]))
+def empty_table(ruleset: Ruleset) -> Table:
+    """Returns the table of a new round."""
+    return Grid() if ruleset.table_layout is TableLayout.GRID else ()
 
 
-def count_tiles(melds: Iterable[Meld | ProposedMeld]) -> Counter[Tile]:
+def melds_of(table: tuple[_M, ...] | Grid) -> tuple[_M, ...]:
+    """Returns the melds of a table that is known to have melds. Raises TypeError for a grid."""
+    if isinstance(table, Grid):
+        raise TypeError("a grid has no melds")
+    return table
+
+
+def as_grid(proposed: ProposedTable) -> Grid | None:
+    """Returns a proposed table as a grid; None if it has melds. A table without tiles has any layout."""
+    if isinstance(proposed, Grid):
+        return proposed
+    return None if proposed else Grid()
+
+
+def tiles_on(table: Iterable[Meld | ProposedMeld] | Grid) -> tuple[Tile, ...]:
+    """Returns the tiles of a table, meld by meld or cell by cell."""
+    if isinstance(table, Grid):
+        return tuple([placement.tile for placement in table.placements])
+    return tuple(chain.from_iterable([meld.tiles for meld in table]))
+
+
+def count_tiles(table: Iterable[Meld | ProposedMeld] | Grid) -> Counter[Tile]:
     """Returns how often each face is on a table."""
-    return Counter(tiles_on(melds))
+    return Counter(tiles_on(table))
 
 
-def as_proposed_table(melds: Iterable[Meld], ruleset: Ruleset) -> ProposedTable:
+def as_proposed_table(table: Table, ruleset: Ruleset) -> ProposedTable:
     """Returns a proposal that the same ruleset reads as the same table."""
+    return without_faces(table) if isinstance(table, Grid) else as_proposed_melds(table, ruleset)
+
+
+def as_proposed_melds(melds: Iterable[Meld], ruleset: Ruleset) -> ProposedMelds:
+    """Returns a proposal that the same ruleset reads as the same melds."""
     return tuple([as_proposed(meld, ruleset) for meld in melds])
 
 
 def have_joker(melds: Iterable[Meld]) -> bool:
-    """Returns whether a table has a joker."""
+    """Returns whether melds have a joker."""
     return any(JOKER in meld.tiles for meld in melds)
 
 
 def joker_roles(melds: Iterable[Meld]) -> set[tuple[Tile, ...]]:
-    """Returns the faces that each joker of a table may stand for, without repetition."""
+    """Returns the faces that each joker of melds may stand for, without repetition."""
     return {faces for meld in melds for faces in meld.joker_faces}
 
 
-def have_same_melds(one: Iterable[Meld | ProposedMeld], other: Iterable[Meld | ProposedMeld]) -> bool:
-    """Returns whether two tables have melds of the same tiles, whatever their order. Empty melds do not count."""
-    counts = (Counter(in_order(meld.tiles) for meld in melds if meld.tiles) for melds in (one, other))
-    return next(counts) == next(counts)
+def lie_alike(one: Table | ProposedTable, other: Table | ProposedTable) -> bool:
+    """Returns whether two tables have melds of the same tiles, whatever their order, or tiles in the same cells.
+
+    Empty melds do not count.
+    """
+    return _parts(one) == _parts(other)
+
+
+def _parts(table: Table | ProposedTable) -> Counter[tuple[int, ...]]:
+    if isinstance(table, Grid):
+        return Counter((placement.tile, *placement.cell) for placement in table.placements)
+    return Counter(in_order(meld.tiles) for meld in table if meld.tiles)
 
 
 def identity(meld: Meld) -> Identity:
@@ -64,7 +107,7 @@ def identity(meld: Meld) -> Identity:
     return meld.kind, in_order(meld.tiles), tuple(sorted(meld.joker_faces))
 
 
-def kept_and_new(before: Iterable[Meld], after: Iterable[Meld]) -> tuple[Table, Table]:
+def kept_and_new(before: Iterable[Meld], after: Iterable[Meld]) -> tuple[Melds, Melds]:
     """Splits `after` into the melds that are also in `before`, one for one, and the others."""
     left = Counter(identity(meld) for meld in before)
     kept, new = [], []
@@ -78,8 +121,8 @@ def kept_and_new(before: Iterable[Meld], after: Iterable[Meld]) -> tuple[Table, 
     return tuple(kept), tuple(new)
 
 
-def read_table(proposed: ProposedTable, before: Iterable[Meld], ruleset: Ruleset) -> TableReading:
-    """Returns a proposed table as the rules read it.
+def read_melds(proposed: ProposedMelds, before: Iterable[Meld], ruleset: Ruleset) -> MeldReadings:
+    """Returns proposed melds as the rules read them.
 
     A meld of `before` that is sent without kind or joker faces keeps those that it has. If a proposed meld can be read
     only with the faces of such a meld, they go to it, even if an identical proposed meld comes first.

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from engine.melding.exchange import Exchange
 from engine.melding.melds import Meld, MeldKind, joker_points
 from engine.melding.play import BasePlay
 from engine.melding.ruleset import Contract, TurnPlayAfterDraw, WinCall
@@ -15,7 +16,7 @@ from engine.tiles import JOKER, in_order, value_of
 from engine.violations import Reason, Violation
 
 
-def the_drawn_tile_stays(play: BasePlay) -> Iterator[Violation]:
+def the_drawn_tile_stays(play: Exchange) -> Iterator[Violation]:
     """R25, turn_play_after_draw: a tile drawn in this turn is not played; under FORBIDDEN, no tile is."""
     if play.drawn is None or play.ruleset.turn_play_after_draw is TurnPlayAfterDraw.ALLOWED:
         return
@@ -24,7 +25,7 @@ def the_drawn_tile_stays(play: BasePlay) -> Iterator[Violation]:
         yield Violation(Reason.PLAY_AFTER_DRAW, play.subject, (play.drawn,))
 
 
-def the_river_has_the_tile(play: BasePlay) -> Iterator[Violation]:
+def the_river_has_the_tile(play: Exchange) -> Iterator[Violation]:
     """turn_draw TWO_RIVER: the index of a pull is that of a River tile."""
     if play.river_index is None or play.pulled:
         return
@@ -35,14 +36,14 @@ def the_river_has_the_tile(play: BasePlay) -> Iterator[Violation]:
         yield Violation(Reason.RIVER_INDEX_OUT_OF_RANGE, play.subject, metadata=metadata)
 
 
-def the_key_is_played(play: BasePlay) -> Iterator[Violation]:
+def the_key_is_played(play: Exchange) -> Iterator[Violation]:
     """turn_draw TWO_RIVER: the oldest pulled tile is played."""
     for key in play.pulled[:1]:
         if not play.tiles_played[key]:
             yield Violation(Reason.RIVER_KEY_NOT_PLAYED, play.subject, (key,))
 
 
-def the_plunder_stays(play: BasePlay) -> Iterator[Violation]:
+def the_plunder_stays(play: Exchange) -> Iterator[Violation]:
     """turn_draw TWO_RIVER: the newer pulled tiles go to the rack and are not played in this turn."""
     if play.plunder_played:
         yield Violation(Reason.RIVER_PLUNDER_PLAYED, play.subject, in_order(play.plunder_played.elements()))
@@ -94,7 +95,7 @@ CONTRACTS: Final[dict[Contract, Callable[[Meld], bool]]] = {
 """The predicate that a meld must satisfy under each contract."""
 
 
-def the_winner_calls(play: BasePlay) -> Iterator[Violation]:
+def the_winner_calls(play: Exchange) -> Iterator[Violation]:
     """R58, win_call REQUIRED: a player who plays their last tiles calls out."""
     silent = play.ruleset.win_call is WinCall.REQUIRED and not play.calls_rummikub
     if silent and play.tiles_played and not play.rack_left:

@@ -56,6 +56,7 @@ from engine.melding.solver import (
     best_turn,
     has_turn,
 )
+from engine.melding.table import melds_of
 from engine.notation import format_tiles, parse_tiles
 from engine.options import text_of
 from engine.seats import Rack
@@ -102,7 +103,7 @@ class Hostile:
     def situation(self) -> Situation:
         """Returns the situation of the player to move."""
         position, ruleset = parse_position(self.position), self.ruleset
-        melds = tuple(read_meld(meld, ruleset) for meld in position.table)
+        melds = tuple(read_meld(meld, ruleset) for meld in melds_of(position.table))
         table = tuple(meld for meld in melds if isinstance(meld, Meld))
         (rack,) = position.racks
         return Situation(table, rack.tiles, rack.has_melded, ruleset, parse_tiles(self.river))

@@ -47,6 +47,7 @@ from engine.melding.ruleset import (
     problems,
     with_options,
 )
+from engine.melding.table import melds_of
 from engine.tiles import COLORS, JOKER, MAX_VALUE, Tile, in_order, naturals, tile, tile_set, value_of
 from load.corpus.hostile import TooLongError, give_up_after, option_value
 
@@ -86,8 +87,10 @@ class HostileTurn:
         """Returns the play without cached data."""
         ruleset = with_options(SABRA, {option: option_value(option, text) for option, text in self.options.items()})
         text = parse_play(self.play)
-        before = tuple(meld for sent in text.table_before if isinstance(meld := read_meld(sent, ruleset), Meld))
-        return Play(before, text.table_after, text.rack_before, self.has_melded, ruleset)
+        before = tuple(
+            meld for sent in melds_of(text.table_before) if isinstance(meld := read_meld(sent, ruleset), Meld)
+        )
+        return Play(before, melds_of(text.table_after), text.rack_before, self.has_melded, ruleset)
 
 
 def read(path: Path = HOSTILE_TURNS) -> tuple[HostileTurn, ...]:

@@ -32,6 +32,7 @@ from engine.melding.melds import Meld, as_proposed, read_meld
 from engine.melding.notation import Position, format_position, parse_position, position_of
 from engine.melding.ruleset import SABRA, Ruleset, with_options
 from engine.melding.solver import Objective, best_turn
+from engine.melding.table import melds_of, tiles_on
 from engine.seats import HOST
 from engine.tiles import JOKER
 from engine.turns import apply, create
@@ -95,7 +96,7 @@ class Recorded:
     def situation(self) -> Situation:
         """Returns the situation of the player to move."""
         position, ruleset = parse_position(self.position), self.ruleset
-        melds = tuple(read_meld(meld, ruleset) for meld in position.table)
+        melds = tuple(read_meld(meld, ruleset) for meld in melds_of(position.table))
         (rack,) = position.racks
         return Situation(tuple(meld for meld in melds if isinstance(meld, Meld)), rack.tiles, rack.has_melded, ruleset)
 
@@ -139,7 +140,7 @@ def balanced(found: Iterable[Recorded], size: int) -> Iterator[Recorded]:
 def _recorded(round_: Round, game_jokers: int) -> Recorded:
     mover = round_.rack(round_.turn.seat)
     position = replace(position_of(round_), racks=(mover,), pool=())
-    tiles = [t for meld in round_.table for t in meld.tiles]
+    tiles = tiles_on(round_.table)
     jokers = (*tiles, *mover.tiles).count(JOKER)
     return Recorded(_text(position), phase_of(len(tiles)).value, jokers, game_jokers, len(round_.racks))
 
@@ -212,7 +213,7 @@ def _action(game: Game, round_: Round, tempers: Mapping[int, Temper], rng: rando
     tiles = rack.tiles
     if rack.has_melded and rng.random() < temper.holding:
         tiles = tuple(sorted(rng.sample(tiles, rng.randint(1, len(tiles)))))
-    situation = Situation(round_.table, tiles, rack.has_melded, game.ruleset)
+    situation = Situation(melds_of(round_.table), tiles, rack.has_melded, game.ruleset)
     turn = best_turn(situation, temper.objective, PLAYERS_BUDGET).turn
     return PlayTiles(seat, tuple(as_proposed(meld, SABRA) for meld in turn.table)) if turn else otherwise
 

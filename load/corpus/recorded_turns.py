@@ -14,6 +14,7 @@ from engine.events import Event
 from engine.game import Finished, Game, Playing
 from engine.melding.actions import DrawTile, Pass, PlayTiles, TurnAction
 from engine.melding.ruleset import Ruleset
+from engine.melding.table import melds_of
 from engine.room_settings import RoomSettings
 from engine.seats import HOST
 from engine.turns import Applied, apply, create
@@ -41,7 +42,7 @@ class ReplayTurn:
         request = turn_service_pb2.PlayTurnRequest(game_id=game_id, request_id=request_id)
         match self.action:
             case PlayTiles(_, table):
-                request.play.table.melds.extend(melds_to_send(table))
+                request.play.table.melds.extend(melds_to_send(melds_of(table)))
             case DrawTile():
                 request.draw.SetInParent()
             case _:
@@ -103,7 +104,7 @@ def _turn(game: Game, rng: random.Random) -> ReplayTurn:
         raise ValueError("a turn is of a round")
     seat = round_.turn.seat
     rack = round_.rack(seat)
-    table = random_table(round_.table, rack.tiles, rack.has_melded, game.ruleset, rng)
+    table = random_table(melds_of(round_.table), rack.tiles, rack.has_melded, game.ruleset, rng)
     if table is not None:
         return ReplayTurn(seat, PlayTiles(seat, tuple(table)))
     return ReplayTurn(seat, DrawTile(seat) if round_.pool else Pass(seat))

@@ -21,7 +21,7 @@ from typing import Any, Final, Self
 from engine.effort import Budget
 from engine.melding.analysis import Existence, Situation
 from engine.melding.melds import Meld, MeldKind, NotAMeld, ProposedMeld, as_proposed, read_meld
-from engine.melding.notation import format_table, parse_table
+from engine.melding.notation import format_table, parse_melds
 from engine.melding.play import Play
 from engine.melding.rules import judge
 from engine.melding.solver import best_turn, has_turn
@@ -78,9 +78,9 @@ class RecordedTurn:
     def play(self) -> Play:
         """Returns the turn as the rules judge it."""
         ruleset = rules(self.game_jokers)
-        table = tuple(read_meld(meld, ruleset) for meld in parse_table(self.table))
+        table = tuple(read_meld(meld, ruleset) for meld in parse_melds(self.table))
         melds = tuple(meld for meld in table if isinstance(meld, Meld))
-        return Play(melds, parse_table(self.proposal), parse_rack(self.rack), self.has_melded, ruleset)
+        return Play(melds, parse_melds(self.proposal), parse_rack(self.rack), self.has_melded, ruleset)
 
 
 def read(path: Path = TURNS) -> tuple[RecordedTurn, ...]:
@@ -90,7 +90,7 @@ def read(path: Path = TURNS) -> tuple[RecordedTurn, ...]:
 
 def recorded(sort: str, play: Play) -> RecordedTurn:
     """Returns a turn with the engine's verdicts in its stored form, without kinds that the tiles determine."""
-    play = replace(play, table_after=parse_table(format_table(play.table_after)))
+    play = replace(play, table_after=parse_melds(format_table(play.table_after)))
     situation = Situation(play.table_before, play.rack, play.has_melded, play.ruleset)
     existence = has_turn(situation)
     if existence is Existence.UNKNOWN:

@@ -7,7 +7,7 @@ from engine.game import Game
 from engine.melding.actions import DrawTile
 from engine.melding.drafts import Draft
 from engine.melding.melds import MeldKind, ProposedMeld
-from engine.melding.notation import parse_table
+from engine.melding.notation import parse_melds
 from engine.melding.ruleset import SABRA, Ruleset, TurnDraw, TurnPlayAfterDraw, WinCall
 from engine.melding.turns import arrange
 from engine.notation import parse_tiles
@@ -21,7 +21,7 @@ POSITION = "[R4 R5 R6] | [B1 K1 O1] / 1*{R7 R7 B2} 2*{K1} / {O9} / 1"
 
 
 def arranged(table: str, game: Game | None = None, seat: int = 1, now_ms: int = NOW) -> Draft | Refused:
-    return arrange(game or game_at(POSITION), seat, parse_table(table), now_ms)
+    return arrange(game or game_at(POSITION), seat, parse_melds(table), now_ms)
 
 
 def reason_of(outcome: Draft | Refused) -> Reason:
@@ -42,7 +42,7 @@ def reason_of(outcome: Draft | Refused) -> Reason:
     ids=["a play", "untouched", "unfinished", "tiles in hand", "rack only", "all in hand"],
 )
 def test_a_draft_shows_tiles_of_table_and_rack(table: str, is_legal: bool) -> None:
-    assert arranged(table) == Draft(1, 0, parse_table(table), is_legal)
+    assert arranged(table) == Draft(1, 0, parse_melds(table), is_legal)
 
 
 def test_a_draft_belongs_to_the_turn_in_progress() -> None:
@@ -83,7 +83,7 @@ def test_a_draft_shows_no_tile_that_the_game_lacks() -> None:
 @pytest.mark.parametrize("river", ["K5 K6", "K6 K5"])
 def test_a_draft_may_show_tiles_of_the_river_and_is_then_no_play(river: str) -> None:
     game = game_at(". / 1*{K4 K7} 2{K1} / {O9} / 1", RIVER, river=river)
-    assert arranged("[K4 K5 K6 K7]", game) == Draft(1, 0, parse_table("[K4 K5 K6 K7]"), is_legal=False)
+    assert arranged("[K4 K5 K6 K7]", game) == Draft(1, 0, parse_melds("[K4 K5 K6 K7]"), is_legal=False)
     assert reason_of(arranged("[K5 K5]", game)) is Reason.TILE_DUPLICATED
 
 

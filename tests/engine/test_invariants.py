@@ -33,6 +33,7 @@ from engine.melding.events import (
     TurnPassed,
     TurnPenalised,
 )
+from engine.melding.grid.cells import Cell, Grid, Placement
 from engine.melding.presets import PRESETS
 from engine.melding.ruleset import (
     SABRA,
@@ -43,6 +44,7 @@ from engine.melding.ruleset import (
     TurnInvalidSubmission,
     TurnPlayAfterDraw,
 )
+from engine.melding.table import tiles_on
 from engine.replay import advance
 from engine.room_settings import RacksShown
 from engine.seats import BotLevel
@@ -70,6 +72,7 @@ RIVER = room(TIMED, turn_draw=TurnDraw.TWO_RIVER)
 UNTIL_PLAYABLE = room(TIMED, turn_draw=TurnDraw.UNTIL_PLAYABLE)
 PLAYS_ON = room(TIMED, turn_play_after_draw=TurnPlayAfterDraw.OTHER_TILES)
 PENALISED = PRESETS[Preset.GUIDE_B]
+CROSS = replace(PRESETS[Preset.CROSS], geometry_jokers=8)
 ABSENT = room(ROUNDS, absent_after_timeouts=1)
 CLOCKED = room(ROUNDS, clock_total_seconds=60, clock_increment_seconds=5)
 CLAIMED = room(TIMED, turn_invalid_submission=TurnInvalidSubmission.PENALISE_ON_UNANIMOUS_CLAIM)
@@ -143,6 +146,24 @@ def opened(_game: Game, result: RoundResult) -> RoundResult:
     return replace(result, is_open=True)
 
 
+def with_a_moved_grid(game: Game, event: TilesPlayed) -> TilesPlayed:
+    """Moves all tiles one cell to the right, unless the table was empty."""
+    if not tiles_on(round_of(game).table):
+        return event
+    return changed_grid(event, lambda one: replace(one, cell=Cell(one.cell.x + 1, one.cell.y)))
+
+
+def with_jokers_without_faces(_game: Game, event: TilesPlayed) -> TilesPlayed:
+    """Removes the faces of jokers."""
+    return changed_grid(event, lambda one: replace(one, faces=()))
+
+
+def changed_grid(event: TilesPlayed, change: Callable[[Placement], Placement]) -> TilesPlayed:
+    """Changes all tiles of a grid."""
+    assert isinstance(event.table, Grid)
+    return replace(event, table=Grid(tuple(map(change, event.table.placements))))
+
+
 def drawn_twice(_game: Game, events: tuple[Event, ...]) -> tuple[Event, ...]:
     """Draws two tiles instead of one."""
     return tuple(copy for event in events for copy in ((event, event) if isinstance(event, TileDrawn) else (event,)))
@@ -188,6 +209,12 @@ CORRUPTIONS: dict[str, tuple[Rules, Corruption]] = {
     "a doubled penalty of a time-out": (TIMED, twice_as_many(TurnTimedOut)),
     "a doubled penalty of an illegal play": (PENALISED, twice_as_many(TurnPenalised)),
     "doubled points of a play": (SABRA, each(TilesPlayed, lambda _, event: replace(event, points=2 * event.points))),
+    "doubled points of a play on a grid": (
+        CROSS,
+        each(TilesPlayed, lambda _, event: replace(event, points=2 * event.points)),
+    ),
+    "a grid that moves with a play": (CROSS, each(TilesPlayed, with_a_moved_grid)),
+    "a joker of a grid without a face": (CROSS, each(TilesPlayed, with_jokers_without_faces)),
     "an initial meld declined where nobody asks": (
         SABRA,
         each(TileDrawn, lambda _, event: replace(event, declined=True)),

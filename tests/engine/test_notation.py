@@ -17,9 +17,9 @@ from engine.melding.notation import (
     format_table,
     format_turn,
     parse_meld,
+    parse_melds,
     parse_play,
     parse_position,
-    parse_table,
     parse_turn,
     position_of,
 )
@@ -113,7 +113,7 @@ def test_a_meld_reads_back_as_it_was_written(meld: ProposedMeld) -> None:
 @pytest.mark.unmeasured
 @given(TABLES)
 def test_a_table_reads_back_as_it_was_written(table: tuple[ProposedMeld, ...]) -> None:
-    assert parse_table(format_table(table)) == table
+    assert parse_melds(format_table(table)) == table
 
 
 @pytest.mark.unmeasured
@@ -138,7 +138,7 @@ def test_the_position_of_a_player_reads_back_as_it_was_written(
 
 
 def test_the_position_of_a_player_has_a_star_after_the_initial_meld() -> None:
-    assert format_turn(parse_table("[R3 R4 R5]"), Rack(3, parse_tiles("R2 B5"), has_melded=True)) == (
+    assert format_turn(parse_melds("[R3 R4 R5]"), Rack(3, parse_tiles("R2 B5"), has_melded=True)) == (
         "[R3 R4 R5] + *{R2 B5}"
     )
     assert parse_turn(" . + {B5 R2} ") == ((), Rack(1, parse_tiles("R2 B5")))
@@ -169,7 +169,7 @@ def test_the_kind_is_read_in_any_case(text: str) -> None:
 
 
 def test_an_empty_table_is_a_dot_and_an_empty_pool_is_read_as_one() -> None:
-    assert parse_table("") == parse_table(" . ") == ()
+    assert parse_melds("") == parse_melds(" . ") == ()
     assert format_table(()) == "."
     position = parse_position(". / 1{} / . / 1")
     assert position.pool == ()
@@ -215,10 +215,10 @@ ERRORS = [
     (parse_meld, "set[R7]", 1, "'set[R7]'" + NOT_A_MELD),
     (parse_meld, "[[R7]]", 1, "'[[R7]]'" + NOT_A_MELD),
     (parse_meld, " [R7", 2, "'[R7'" + NOT_A_MELD),
-    (parse_table, "[R7] |", 6, "''" + NOT_A_MELD),
-    (parse_table, "[X] | [Y]", 2, "'X'" + NOT_A_TILE),
-    (parse_table, "[R7] [Y]", 6, "'[Y]' follows a meld: expected | between melds"),
-    (parse_table, ". [Y]", 3, "'[Y]' follows '.': expected nothing"),
+    (parse_melds, "[R7] |", 6, "''" + NOT_A_MELD),
+    (parse_melds, "[X] | [Y]", 2, "'X'" + NOT_A_TILE),
+    (parse_melds, "[R7] [Y]", 6, "'[Y]' follows a meld: expected | between melds"),
+    (parse_melds, ". [Y]", 3, "'[Y]' follows '.': expected nothing"),
     (parse_rack, "R7 B7", 1, "'R7 B7' is not a rack: expected {tiles}"),
     (parse_rack, "{R7} {B7}", 6, "'{B7}' follows the rack: expected nothing"),
     (parse_rack, "{R7 X} {B7}", 5, "'X'" + NOT_A_TILE),
@@ -278,7 +278,7 @@ def test_of_several_invalid_tiles_the_first_is_named(position: Position, data: s
 
 PARSERS: Sequence[Callable[[str], object]] = [
     parse_meld,
-    parse_table,
+    parse_melds,
     parse_rack,
     parse_play,
     parse_turn,
@@ -319,7 +319,7 @@ CARDS = [
     ("[R10 R11 J]", "[10H JH *]", parse_meld, format_meld),
     ("group[R5 J=B5 J=K5]", "group[5H *=5C *=5S]", parse_meld, format_meld),
     ("{R2 B5 J}", "{2H 5C *}", parse_rack, format_rack),
-    ("[R3 R4 R5] | run[J J R5]", "[3H 4H 5H] | run[* * 5H]", parse_table, format_table),
+    ("[R3 R4 R5] | run[J J R5]", "[3H 4H 5H] | run[* * 5H]", parse_melds, format_table),
     (
         "[R3 R4 R5] + {R2 J} -> [R2 R3 R4 R5 J] ; {}",
         "[3H 4H 5H] + {2H *} -> [2H 3H 4H 5H *] ; {}",
@@ -410,6 +410,13 @@ METADATA = {
     Reason.NOT_YOUR_TURN: {"seat"},
     Reason.INITIAL_MELD_NO_MELD_REACHES_THRESHOLD: {"best", "threshold"},
     Reason.INITIAL_MELD_BELOW_THRESHOLD: {"total", "threshold"},
+    Reason.COORDINATE_OUT_OF_RANGE: {"x", "y"},
+    Reason.CELL_OCCUPIED: {"x", "y"},
+    Reason.TABLE_TILE_MOVED: {"x", "y"},
+    Reason.CELL_ISOLATED: {"x", "y"},
+    Reason.LINE_INVALID: {"x", "y", "last_x", "last_y"},
+    Reason.CROSSING_JOKER_CONFLICT: {"x", "y"},
+    Reason.INITIAL_MELD_TOUCHES_TABLE: {"x", "y"},
     Reason.RIVER_INDEX_OUT_OF_RANGE: {"count", "index"},
 }
 """The metadata keys of each reason. The tables of plays and of turns check that violations have them."""

@@ -1,5 +1,6 @@
 import random
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import get_args
 
@@ -19,13 +20,17 @@ from engine.game import Game, RoundEnd
 from engine.melding.events import (
     ErrorClaimed,
     TilesPlayed,
+    TurnPenalised,
 )
+from engine.melding.grid.cells import Cell, Cells, Grid, cells_of, neighbors
 from engine.melding.melds import Meld, MeldKind
+from engine.melding.presets import PRESETS
 from engine.melding.ruleset import (
     OPTIONS,
     SABRA,
     DealThreePairsReshuffle,
     JokersDeclaration,
+    Manipulation,
     MatchEnd,
     PoolEmptyMode,
     Preset,
@@ -36,11 +41,12 @@ from engine.melding.ruleset import (
     WinCall,
     problems,
 )
+from engine.melding.table import melds_of
 from engine.options import option_problems
 from engine.room_settings import SETTINGS, ClockFlag
-from engine.tiles import JOKER
-from support.invariants import play_checked_game
-from support.random_play import play_random_game, players_of, random_room
+from engine.tiles import JOKER, Tile
+from support.invariants import RECORD_EVERY, play_checked_game
+from support.random_play import play_random_game, players_of, random_changes, random_room
 from support.rooms import parts, room, room_of
 from support.soak import few_of
 
@@ -63,6 +69,11 @@ def test_games_by_every_preset_keep_every_invariant_at_every_state(preset: Prese
     """`make soak GAMES=1000 PRESET=all` plays more games."""
     for seed in range(GAMES_OF_A_PRESET):
         play_checked_game(seed, room_of(preset))
+
+
+@pytest.mark.parametrize("seed", few_of(range(0, 400, RECORD_EVERY), 4))
+def test_games_of_the_cross_layout_keep_every_invariant_and_their_records_play_again(seed: int) -> None:
+    play_checked_game(seed, room_of(Preset.CROSS))
 
 
 @pytest.mark.parametrize("seed", few_of([1001, 1002, 1004], 1))
@@ -117,7 +128,7 @@ class Recorder:
         self.met["an action for an absent player"] += isinstance(action, StandIn)
         self.met["a game with bots"] += any(player.bot for player in game.players)
         self.met["a draft played"] += [type(event) for event in events[:2]] == [TurnTimedOut, TilesPlayed]
-        self.table = game.round.table if game.round else ()
+        self.table = melds_of(game.round.table) if game.round else ()
 
     def record_around(self, event: Event) -> None:
         """Counts events of the lobby and of ends of games."""
@@ -132,14 +143,15 @@ class Recorder:
                 pass
 
     def record_play(self, event: TilesPlayed) -> None:
-        new = [meld.tiles for meld in event.table]
+        table = melds_of(event.table)
+        new = [meld.tiles for meld in table]
         changed = [meld.tiles for meld in self.table if meld.tiles not in new]
         self.met[f"{min(len(changed), 3)} melds changed"] += 1
         self.met["joker played"] += JOKER in event.tiles
         self.met["joker's meld changed"] += any(JOKER in meld for meld in changed)
         self.met["long run changed"] += any(len(meld) >= 6 for meld in changed)
         self.met["River pulled"] += bool(event.pulled)
-        self.met["joker declared"] += any(is_declared(meld) for meld in event.table)
+        self.met["joker declared"] += any(is_declared(meld) for meld in table)
 
 
 def is_declared(meld: Meld) -> bool:
@@ -198,3 +210,43 @@ def test_random_games_have_every_kind_of_event() -> None:
         ruleset = RARE[seed % 9] if seed % 9 < len(RARE) else random_room(random.Random(seed), with_analysis=True)
         play_random_game(seed, players_of(ruleset, seed), ruleset, recorder)
     assert [part for part in MADE_OF if not recorder.met[part]] == []
+
+
+CROSS = PRESETS[Preset.CROSS]
+GRIDS = (
+    CROSS,
+    replace(CROSS, geometry_jokers=4, manipulation=Manipulation.FREE),
+    replace(CROSS, geometry_jokers=4, turn_invalid_submission=TurnInvalidSubmission.PENALISE),
+)
+
+
+def test_random_games_of_the_cross_layout_have_every_kind_of_play() -> None:
+    met: set[str] = set()
+    for seed in range(12):
+        cells: dict[Cell, Tile] = {}
+        for change in random_changes(seed, 2, GRIDS[seed % len(GRIDS)]):
+            for event in change.applied.events:
+                match event:
+                    case TilesPlayed(table=Grid() as table):
+                        before, cells = cells, cells_of(table)
+                        met.update(kinds_of_play(before, cells))
+                    case TurnPenalised():
+                        met.add("an illegal play")
+                    case _:
+                        pass
+    assert met == {"free", "joined", "crossing", "joker replaced", "table moved", "an illegal play"}
+
+
+def kinds_of_play(before: Cells, after: Cells) -> Iterator[str]:
+    """Yields what a play on a grid does."""
+    if any(t != JOKER and after.get(cell) != t for cell, t in before.items()):
+        yield "table moved"
+        return
+    new = [cell for cell in after if cell not in before]
+    yield "joined" if any(near in before for cell in new for near in neighbors(cell)) else "free"
+    for cell in new:
+        left, right, above, below = (near in after for near in neighbors(cell))
+        if (left or right) and (above or below):
+            yield "crossing"
+    if any(t == JOKER and after[cell] != JOKER for cell, t in before.items()):
+        yield "joker replaced"

@@ -14,6 +14,7 @@ from engine.effort import Budget
 from engine.events import PlayerAbsent
 from engine.game import Aborted, Finished, Playing, RoundOver, round_of
 from engine.melding.actions import PlayTiles
+from engine.melding.analysis import Situation
 from engine.melding.events import RoundStarted
 from engine.melding.melds import ProposedMeld
 from engine.melding.review import to_review
@@ -30,7 +31,7 @@ from engine.melding.ruleset import (
     TurnPlayAfterDraw,
     TurnTimeoutDirty,
 )
-from engine.melding.solver import Objective, best_turn
+from engine.melding.solver import LegalTurn, Objective, best_turn
 from engine.moves import MoveKind
 from engine.record import (
     GameRecord,
@@ -268,6 +269,8 @@ def test_a_move_missed_what_the_best_turn_gains_beyond_it(name: str) -> None:
             if best.turn is None:
                 assert move.kind is not MoveKind.PLAY
                 continue
+            assert isinstance(best.turn, LegalTurn)
+            assert isinstance(move.situation, Situation)
             index_pulled = best.turn.river_index
             pulled = 0 if index_pulled is None else len(move.situation.river) - index_pulled - 1
             if objective is Objective.MOST_TILES:

@@ -41,6 +41,7 @@ from engine.melding.ruleset import (  # noqa: E402 - as above
     problems,
     with_options,
 )
+from engine.melding.table import melds_of  # noqa: E402 - as above
 from engine.tiles import COLORS, JOKER, MAX_VALUE, Color, Tile, color_of, in_order, tile, value_of  # noqa: E402 - as above
 from engine.violations import Reason  # noqa: E402 - as above
 from oracles.retrieval_by_force import legal_under_some_assignment  # noqa: E402 - as above
@@ -749,7 +750,8 @@ def test_of_three_missing_colors_one_is_enough() -> None:
 def case_of(text: str) -> Case:
     play = parse_play(text)
     before, after = (
-        tuple(_read(meld.tiles, meld.kind) for meld in table) for table in (play.table_before, play.table_after)
+        tuple(_read(meld.tiles, meld.kind) for meld in melds_of(table))
+        for table in (play.table_before, play.table_after)
     )
     return Case(before, after, play.rack_before)
 

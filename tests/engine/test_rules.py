@@ -19,6 +19,7 @@ from engine.melding.ruleset import (
     JokersMaxPerMeld,
     Ruleset,
 )
+from engine.melding.table import melds_of
 from engine.notation import format_tiles, parse_tiles
 from engine.tiles import JOKER, Tile, value_of
 from engine.violations import Reason, Violation
@@ -78,7 +79,7 @@ def test_a_legal_play_has_no_violation_and_the_stated_rack(text: str, points: in
     assert judgement.violations == ()
     assert judgement.rack_left == parsed.rack_after
     assert Counter(judgement.tiles_played) == Counter(parsed.rack_before) - Counter(parsed.rack_after)
-    assert [meld.tiles for meld in judgement.table] == [meld.tiles for meld in parsed.table_after]
+    assert [meld.tiles for meld in judgement.table] == [meld.tiles for meld in melds_of(parsed.table_after)]
     assert judgement.points == points
 
 

@@ -23,6 +23,7 @@ from engine.melding.ruleset import (
     with_options,
 )
 from engine.melding.solver import EXACT
+from engine.melding.table import melds_of
 from engine.unions import Round
 from oracles.integer_program import IntegerProgram, random_rules
 from support import random_play
@@ -66,7 +67,7 @@ class Oracle:
     def can_play(self, game: Game, round_: Round, seat: int) -> bool:
         """Returns whether a player has a legal play."""
         rack = round_.rack(seat)
-        situation = Situation(round_.table, rack.tiles, rack.has_melded, game.ruleset)
+        situation = Situation(melds_of(round_.table), rack.tiles, rack.has_melded, game.ruleset)
         return self.program.best(situation) is not None
 
     def check(self, before: Game, change: Change) -> None:

@@ -18,7 +18,7 @@ from engine.effort import Budget
 from engine.melding.analysis import Situation
 from engine.melding.melds import Meld, MeldKind, declared_faces, read_meld
 from engine.melding.melds import ProposedMeld as Proposed
-from engine.melding.notation import format_table, parse_table
+from engine.melding.notation import format_table, parse_melds
 from engine.melding.rules import judge
 from engine.melding.ruleset import (
     SABRA,
@@ -80,7 +80,7 @@ def at(
 ) -> Situation:
     """Returns a situation from text, under the default rules with some options changed."""
     ruleset = with_options(SABRA, options or {})
-    melds = tuple(read_meld(proposed, ruleset) for proposed in parse_table(table))
+    melds = tuple(read_meld(proposed, ruleset) for proposed in parse_melds(table))
     known = tuple(meld for meld in melds if isinstance(meld, Meld))
     assert len(known) == len(melds), "the table is not valid"
     return Situation(known, in_order(parse_tiles(rack)), melded, ruleset, parse_tiles(river))

@@ -7,7 +7,7 @@ import pytest
 from engine.effort import Budget
 from engine.melding.analysis import Situation
 from engine.melding.melds import Meld, read_meld
-from engine.melding.notation import parse_table
+from engine.melding.notation import parse_melds
 from engine.melding.presets import PRESETS
 from engine.melding.ruleset import SABRA, JokersDeclaration, Preset, Ruleset
 from engine.melding.solver import (
@@ -33,7 +33,7 @@ FEW_NODES = Budget(nodes=4_000)
 
 
 def test_a_meld_like_one_of_the_table_is_kept_only_once() -> None:
-    (meld,) = [read_meld(sent, SABRA) for sent in parse_table("[R3 R4 R5]")]
+    (meld,) = [read_meld(sent, SABRA) for sent in parse_melds("[R3 R4 R5]")]
     assert isinstance(meld, Meld)
     wanted = problem_from(meld.tiles, meld.tiles, SABRA, Objective.MOST_TILES)
     partitions = Partitions(wanted, [meld], (meld,), Meter(Budget()))
@@ -50,7 +50,7 @@ def test_a_meld_like_one_of_the_table_is_kept_only_once() -> None:
 def at(table: str, rack: str, ruleset: Ruleset) -> Situation:
     """Returns a situation whose melds need no declaration."""
     silent = replace(ruleset, jokers_declaration=JokersDeclaration.POSITIONAL)
-    melds = tuple(meld for sent in parse_table(table) if isinstance(meld := read_meld(sent, silent), Meld))
+    melds = tuple(meld for sent in parse_melds(table) if isinstance(meld := read_meld(sent, silent), Meld))
     return Situation(melds, in_order(parse_tiles(rack)), has_melded=True, ruleset=ruleset)
 
 

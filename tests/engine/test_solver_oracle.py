@@ -12,7 +12,7 @@ import pytest
 from engine.effort import Budget
 from engine.melding.analysis import Situation
 from engine.melding.melds import Meld, read_meld
-from engine.melding.notation import parse_table
+from engine.melding.notation import parse_melds
 from engine.melding.ruleset import (
     SABRA,
     InitialMeldJoker,
@@ -152,7 +152,7 @@ LARGE = (
 def test_the_search_for_the_fewest_changes_goes_on_as_long_as_it_may(program: IntegerProgram) -> None:
     rack = parse_tiles("R5 R7 R10 R12 B1 B4 B8 B10 B13 K4 K7 K11 K13 O2 O5")
     ruleset = with_options(SABRA, {"geometry_jokers": 4})
-    melds = tuple(meld for sent in parse_table(LARGE) if isinstance(meld := read_meld(sent, ruleset), Meld))
+    melds = tuple(meld for sent in parse_melds(LARGE) if isinstance(meld := read_meld(sent, ruleset), Meld))
     situation = Situation(melds, rack, has_melded=True, ruleset=ruleset)
     few = best_turn(situation)
     assert few.turn is not None
@@ -242,7 +242,7 @@ def test_the_solver_agrees_with_brute_force_on_positions_that_it_once_did_not(
     options: Mapping[str, Any], table: str, rack: str, melded: bool, exists: Existence
 ) -> None:
     ruleset = with_options(SABRA, options)
-    melds = tuple(meld for sent in parse_table(table) if isinstance(meld := read_meld(sent, ruleset), Meld))
+    melds = tuple(meld for sent in parse_melds(table) if isinstance(meld := read_meld(sent, ruleset), Meld))
     situation = Situation(melds, in_order(parse_tiles(rack)), melded, ruleset)
     assert has_turn(situation) is exists
     for objective in OBJECTIVES:

@@ -8,7 +8,7 @@ import pytest
 from engine.effort import Budget
 from engine.melding.analysis import Situation
 from engine.melding.melds import Meld, read_meld
-from engine.melding.notation import parse_table
+from engine.melding.notation import parse_melds
 from engine.melding.ruleset import (
     SABRA,
     Contract,
@@ -40,7 +40,7 @@ def search(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 
 def at(table: str, rack: str, options: Mapping[str, Any], *, melded: bool = True) -> Situation:
     ruleset = with_options(SABRA, options)
-    melds = tuple(meld for sent in parse_table(table) if isinstance(meld := read_meld(sent, ruleset), Meld))
+    melds = tuple(meld for sent in parse_melds(table) if isinstance(meld := read_meld(sent, ruleset), Meld))
     return Situation(melds, in_order(parse_tiles(rack)), melded, ruleset)
 
 

@@ -30,7 +30,7 @@ from engine.melding.actions import DrawTile, LayOnRiver, Pass, PlayTiles
 from engine.melding.deal import turn_order
 from engine.melding.events import RoundStarted, StartDraw, TileDrawn, TilesPlayed, TurnPassed
 from engine.melding.melds import ProposedMeld
-from engine.melding.notation import parse_table
+from engine.melding.notation import parse_melds
 from engine.melding.ruleset import SABRA, MatchEnd, Ruleset, ScoreBlockedPoints, TurnDirection
 from engine.notation import parse_rack, parse_tile, parse_tiles
 from engine.replay import advance, replay
@@ -214,7 +214,7 @@ def test_the_pool_decides_between_drawing_and_passing() -> None:
 @pytest.mark.parametrize(("pool", "drawn"), [("O9 R1 B2 K3", "O9 R1 B2"), ("O9 R1 B2", "O9 R1 B2"), ("O9", "O9")])
 def test_an_unfinished_table_costs_three_tiles_or_the_rest_of_the_pool(pool: str, drawn: str) -> None:
     game = game_at(f"[R4 R5 R6] / 1*{{R7 B1}} 2{{K1}} / {{{pool}}} / 1", passed=(2,))
-    timed_out = do(game, TimeOut(parse_table("[R4 R5] | [R6]")), NOW + 120_001)
+    timed_out = do(game, TimeOut(parse_melds("[R4 R5] | [R6]")), NOW + 120_001)
     started = TurnStarted(Turn(2, NOW + 240_001, timed_out.game.revision))
     assert timed_out.events == (TurnTimedOut(1, parse_tiles(drawn)), started)
     round_ = is_a(timed_out.game.round, Round)

@@ -15,7 +15,7 @@ from engine.game import (
     RoundOver,
 )
 from engine.melding.actions import ClaimError, DrawTile, LayOnRiver, Pass, PlayTiles, RequestRedeal
-from engine.melding.analysis import Existence, Situation
+from engine.melding.analysis import AnySituation, Existence, Situation
 from engine.melding.events import (
     ErrorClaimed,
     IllegalPlayShown,
@@ -31,7 +31,7 @@ from engine.melding.events import (
     TurnPassed,
     TurnPenalised,
 )
-from engine.melding.notation import parse_table
+from engine.melding.notation import parse_melds
 from engine.melding.round import Choosing, Drawn, Open, ShownPlay
 from engine.melding.ruleset import (
     SABRA,
@@ -54,6 +54,7 @@ from engine.melding.ruleset import (
     TurnVoluntaryDraw,
     WinCall,
 )
+from engine.melding.table import melds_of
 from engine.notation import format_tiles, parse_tile, parse_tiles
 from engine.replay import advance
 from engine.seats import Turn
@@ -133,7 +134,7 @@ def test_a_player_without_a_draw_has_no_river_choice() -> None:
 
 def test_a_pull_plays_the_key_and_racks_the_plunder() -> None:
     game = game_at("[R4 R5 R6] / 1*{B1} 2{K1} / {O9} / 1", RIVER, river="K5 R7 O1 B2")
-    table = parse_table("[R4 R5 R6 R7]")
+    table = parse_melds("[R4 R5 R6 R7]")
     pulled = do(game, PlayTiles(1, table, river_index=1))
     played = is_a(pulled.events[0], TilesPlayed)
     assert (played.tiles, played.pulled) == (parse_tiles("R7"), parse_tiles("R7 O1 B2"))
@@ -144,7 +145,7 @@ def test_a_pull_plays_the_key_and_racks_the_plunder() -> None:
 
 def test_a_failed_pull_changes_nothing() -> None:
     game = game_at("[R4 R5 R6] / 1*{B1} 2{K1} / {O9} / 1", RIVER, river="K5 R7")
-    table = parse_table("[R4 R5 R6 R7]")
+    table = parse_melds("[R4 R5 R6 R7]")
     violations = refusal(game, PlayTiles(1, table, river_index=2)).violations
     assert violations[-1].reason is Reason.RIVER_INDEX_OUT_OF_RANGE
     violations = refusal(game, PlayTiles(1, table, river_index=0)).violations
@@ -157,15 +158,15 @@ def test_a_failed_pull_changes_nothing() -> None:
 
 def test_plunder_keeps_a_player_from_going_out() -> None:
     game = game_at("[R4 R5 R6] / 1*{R8} 2{K1} / {O9} / 1", RIVER, river="R7 O1")
-    assert turn_of(do(game, PlayTiles(1, parse_table("[R4 R5 R6 R7 R8]"), river_index=0)).game) == 2
+    assert turn_of(do(game, PlayTiles(1, parse_melds("[R4 R5 R6 R7 R8]"), river_index=0)).game) == 2
     game = game_at("[R4 R5 R6] / 1*{R8} 2{K1} / {O9} / 1", RIVER, river="O1 R7")
-    out = do(game, PlayTiles(1, parse_table("[R4 R5 R6 R7 R8]"), river_index=1))
+    out = do(game, PlayTiles(1, parse_melds("[R4 R5 R6 R7 R8]"), river_index=1))
     assert isinstance(out.game.phase, Finished)
 
 
 def test_the_river_can_be_pulled_from_when_the_pool_is_empty() -> None:
     game = game_at("[R4 R5 R6] / 1*{B1} 2{K1} / {} / 1", RIVER, passed=(2,), river="R7")
-    do(game, PlayTiles(1, parse_table("[R4 R5 R6 R7]"), river_index=0))
+    do(game, PlayTiles(1, parse_melds("[R4 R5 R6 R7]"), river_index=0))
     assert only_reason(game, DrawTile(1)) is Reason.POOL_EMPTY
     assert kinds(do(game, Pass(1))) == [TurnPassed, RoundEnded, GameEnded]
 
@@ -222,7 +223,7 @@ def test_a_turn_after_a_draw_is_ended_by_passing() -> None:
 def test_time_runs_out_after_a_draw(draft: str | None, tiles: str) -> None:
     rules = replace(GOES_ON, turn_timeout_dirty=TurnTimeoutDirty.REVERT_AND_DRAW_PENALTY)
     game = do(game_at("[R4 R5 R6] / 1*{B1} 2{K1} / {R7 O9 O8 O7} / 1", rules), DrawTile(1)).game
-    late = do(game, TimeOut(None if draft is None else parse_table(draft)), LATE)
+    late = do(game, TimeOut(None if draft is None else parse_melds(draft)), LATE)
     assert late.events[0] == TurnTimedOut(1, parse_tiles(tiles))
     assert (round_of(late.game).passed, round_of(late.game).step) == ((), Open())
 
@@ -232,7 +233,7 @@ def test_time_runs_out_after_a_draw(draft: str | None, tiles: str) -> None:
 
 def timed_out(ruleset: Ruleset, draft: str | None, pool: str = "O9 O8 O7 O6 O5") -> Applied:
     game = game_at(f"[R4 R5 R6] | [B1 K1 O1] / 1*{{R7 B2}} 2{{K1}} / {{{pool}}} / 1", ruleset)
-    return do(game, TimeOut(None if draft is None else parse_table(draft)), LATE)
+    return do(game, TimeOut(None if draft is None else parse_melds(draft)), LATE)
 
 
 UNTOUCHED = "[O1 K1 B1] | [R4 R5 R6]"
@@ -267,7 +268,7 @@ def test_the_cost_of_a_time_out(ruleset: Ruleset, draft: str | None, tiles: str 
         assert kinds(late) == [TurnTimedOut, TilesPlayed, TurnStarted]
         return
     assert late.events[0] == TurnTimedOut(1, parse_tiles(tiles))
-    assert len(round_of(late.game).table) == 2
+    assert len(melds_of(round_of(late.game).table)) == 2
 
 
 def test_a_legal_draft_is_played_when_time_runs_out() -> None:
@@ -279,14 +280,14 @@ def test_a_legal_draft_is_played_when_time_runs_out() -> None:
 
 def test_a_draft_goes_out_only_with_a_call_that_it_cannot_make() -> None:
     game = game_at("[R4 R5 R6] / 1*{R7} 2{K1} / {O9} / 1", replace(SABRA, win_call=WinCall.REQUIRED))
-    late = do(game, TimeOut(parse_table("[R4 R5 R6 R7]")), LATE)
+    late = do(game, TimeOut(parse_melds("[R4 R5 R6 R7]")), LATE)
     assert late.events[0] == TurnTimedOut(1, parse_tiles("O9"))
 
 
 def test_a_clean_time_out_that_draws_nothing_does_not_block_a_round_with_a_pool() -> None:
     passes = replace(SABRA, turn_timeout_clean=TurnTimeoutClean.PASS)
     game = game_at("[R4 R5 R6] / 1*{R7} 2{K1} / {O9} / 1", passes, passed=(2,))
-    late = do(game, TimeOut(parse_table("[R4 R5 R6]")), LATE)
+    late = do(game, TimeOut(parse_melds("[R4 R5 R6]")), LATE)
     assert kinds(late) == [TurnTimedOut, TurnStarted]
     assert round_of(late.game).passed == (2,)
 
@@ -361,7 +362,7 @@ def test_nothing_can_be_claimed_before_an_illegal_play_or_after_its_turn() -> No
 
 
 def test_a_turn_with_an_illegal_play_is_never_clean() -> None:
-    for draft in (None, parse_table("[R4 R5 R6]")):
+    for draft in (None, parse_melds("[R4 R5 R6]")):
         assert do(shown(), TimeOut(draft), LATE).events[0] == TurnTimedOut(1, parse_tiles("O9 O8 O7"))
 
 
@@ -521,7 +522,7 @@ def test_a_last_turn_may_go_out_and_a_resigned_player_has_none() -> None:
 
 def test_a_penalty_can_empty_the_pool_too() -> None:
     game = game_at(". / 1{R7} 2{K1} 3{B9} / {O9 O8} / 2", LAST_CHANCE)
-    late = do(game, TimeOut(parse_table("[K1]")), LATE)
+    late = do(game, TimeOut(parse_melds("[K1]")), LATE)
     assert late.events[:2] == (TurnTimedOut(2, parse_tiles("O9 O8")), LastChanceStarted((2, 3, 1)))
 
 
@@ -539,9 +540,9 @@ def test_a_round_may_end_with_the_last_tile_drawn() -> None:
 class Knows:
     """An analysis that answers with a function."""
 
-    answer: Callable[[Situation], Existence]
+    answer: Callable[[AnySituation], Existence]
 
-    def can_play(self, situation: Situation) -> Existence:
+    def can_play(self, situation: AnySituation) -> Existence:
         return self.answer(situation)
 
 
@@ -677,7 +678,7 @@ def test_it_is_known_whether_other_racks_may_have_been_searched(
 ) -> None:
     asked = []
 
-    def answer(situation: Situation) -> Existence:
+    def answer(situation: AnySituation) -> Existence:
         asked.append(situation.rack)
         return Existence.NO
 

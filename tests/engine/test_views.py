@@ -44,6 +44,7 @@ from engine.melding.events import (
 from engine.melding.melds import Meld, MeldKind, ProposedMeld
 from engine.melding.round import Choosing, Drawn, Open, ShownPlay, Step
 from engine.melding.ruleset import SABRA, MatchEnd
+from engine.melding.table import ProposedTable, Table
 from engine.melding.views import RoundStartedView, TilesDrawnView, TurnPenalisedView
 from engine.notation import parse_tile, parse_tiles
 from engine.room_settings import DEFAULT_SETTINGS, DraftVisibility, RacksShown, Spectators
@@ -163,8 +164,8 @@ def tiles_in(value: object, name: str = "") -> Iterator[Tile]:
         yield Tile(value)
 
 
-def on_table(table: tuple[Meld | ProposedMeld, ...]) -> Counter[Tile]:
-    return Counter(t for meld in table for t in tiles_in(meld))
+def on_table(table: Table | ProposedTable) -> Counter[Tile]:
+    return Counter(tiles_in(table))
 
 
 def test_the_walk_finds_tiles_wherever_they_are() -> None:

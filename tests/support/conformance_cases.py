@@ -32,6 +32,13 @@ class MeldText:
 
 
 @dataclass(frozen=True)
+class GridText:
+    """The tiles of a grid, each with its cell (x, y)."""
+
+    placements: tuple[tuple[str, int, int], ...]
+
+
+@dataclass(frozen=True)
 class Breach:
     """A violation. An expectation always has the reason; None matches anything."""
 
@@ -150,6 +157,18 @@ class TurnQuestion:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PlacementQuestion:
+    """A turn of the cross layout to validate."""
+
+    has_melded: bool
+    table_before: GridText
+    rack: Faces
+    table_after: GridText
+    tile_drawn: str | None = None
+    calls_rummikub: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class Case:
     """The common part of all cases. `ruleset` holds the options that differ from the default."""
 
@@ -171,6 +190,13 @@ class MeldCase(Case):
 @dataclass(frozen=True, kw_only=True)
 class TurnCase(Case, TurnQuestion):
     """A turn to validate."""
+
+    expect: TurnExpected
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlacementCase(Case, PlacementQuestion):
+    """A turn of the cross layout to validate."""
 
     expect: TurnExpected
 
@@ -236,7 +262,7 @@ class Act:
     seat: int = 0
     attempt: bool = False
     name: str = ""
-    table: tuple[MeldText, ...] = ()
+    table: tuple[MeldText, ...] | GridText = ()
     river_index: int | None = None
     calls_rummikub: bool = False
     tile: str = ""
@@ -301,7 +327,7 @@ class Creation:
     """A game creation."""
 
 
-Question = MeldText | TurnQuestion | RoundQuestion | Creation | LittleGame
+Question = MeldText | TurnQuestion | PlacementQuestion | RoundQuestion | Creation | LittleGame
 Answer = Faces | Outcome
 """The reasons of a meld, a turn or a creation (none if legal); the outcome of a round or a game."""
 
@@ -335,6 +361,7 @@ class Suite:
     source_ids: tuple[str, ...]
     melds: tuple[MeldCase, ...]
     turns: tuple[TurnCase, ...]
+    placements: tuple[PlacementCase, ...]
     round_scores: tuple[RoundScoreCase, ...]
     time_outs: tuple[TimeOutCase, ...]
     start_draws: tuple[StartDrawCase, ...]
@@ -345,11 +372,17 @@ class Suite:
 
     @property
     def cases(self) -> tuple[Case, ...]:
-        judged: tuple[Case, ...] = (*self.melds, *self.turns, *self.round_scores, *self.creations)
+        judged: tuple[Case, ...] = (
+            *self.melds,
+            *self.turns,
+            *self.placements,
+            *self.round_scores,
+            *self.creations,
+        )
         return (*judged, *self.time_outs, *self.start_draws, *self.games)
 
 
-CASE_KINDS: Final = {"meld", "turn", "round_score", "time_out", "start_draw", "create", "game"}
+CASE_KINDS: Final = {"meld", "turn", "placement", "round_score", "time_out", "start_draw", "create", "game"}
 
 
 @cache
@@ -364,6 +397,7 @@ def load() -> Suite:
         source_ids=tuple(document["source_ids"]),
         melds=tuple(_meld_case(row) for row in rows if row["kind"] == "meld"),
         turns=tuple(_turn_case(row) for row in rows if row["kind"] == "turn"),
+        placements=tuple(_placement_case(row) for row in rows if row["kind"] == "placement"),
         round_scores=tuple(_round_score_case(row) for row in rows if row["kind"] == "round_score"),
         time_outs=tuple(_time_out_case(row) for row in rows if row["kind"] == "time_out"),
         start_draws=tuple(_start_draw_case(row) for row in rows if row["kind"] == "start_draw"),
@@ -402,6 +436,19 @@ def table_text(table: tuple[MeldText, ...]) -> str:
     return " | ".join(map(meld_text, table)) or "."
 
 
+def grid_text(grid: GridText) -> str:
+    """Formats a grid: `0,0[R3 R4 R5] | 1,1[B4]`, or `.` for an empty one."""
+    rows: list[str] = []
+    after = None
+    for face, x, y in grid.placements:
+        if (x, y) == after:
+            rows[-1] = f"{rows[-1][:-1]} {face}]"
+        else:
+            rows.append(f"{x},{y}[{face}]")
+        after = (x + 1, y)
+    return " | ".join(rows) or "."
+
+
 def parse_faces(text: str) -> Faces:
     """Parses faces: `R7 B7 J`. Raises ValueError."""
     faces = tuple(text.split())
@@ -420,9 +467,26 @@ def parse_meld(text: str) -> MeldText:
     return MeldText(faces, match[1], declared)
 
 
-def parse_table(text: str) -> tuple[MeldText, ...]:
+def parse_melds(text: str) -> tuple[MeldText, ...]:
     """Parses a table. Raises ValueError."""
     return () if text == "." else tuple(map(parse_meld, text.split("|")))
+
+
+def parse_grid(text: str) -> GridText:
+    """Parses a grid: `0,0[R3 R4 R5] | 1,1[B4]`. Raises ValueError."""
+    placements: list[tuple[str, int, int]] = []
+    for row in () if text == "." else text.split("|"):
+        match = re.fullmatch(r"(-?\d+),(-?\d+)\[([^\[\]]*)\]", row.strip())
+        if not match:
+            raise ValueError(f"{row!r} is not a row of a grid")
+        x, y = int(match[1]), int(match[2])
+        placements += [(face, x + place, y) for place, face in enumerate(parse_faces(match[3]))]
+    return GridText(tuple(placements))
+
+
+def parse_table(text: str) -> tuple[MeldText, ...] | GridText:
+    """Parses a table of either layout. Raises ValueError."""
+    return parse_grid(text) if re.match(r"-?\d", text) else parse_melds(text)
 
 
 def parse_position(text: str) -> PositionText:
@@ -430,7 +494,7 @@ def parse_position(text: str) -> PositionText:
     table, racks, pool, seat = (part.strip() for part in text.split("/"))
     held = re.findall(r"([1-9])(\*?)\{([^{}]*)\}", racks)
     seats = tuple(SeatRack(int(number), parse_faces(rack), bool(melded)) for number, melded, rack in held)
-    return PositionText(parse_table(table), seats, parse_faces(pool[1:-1]), int(seat))
+    return PositionText(parse_melds(table), seats, parse_faces(pool[1:-1]), int(seat))
 
 
 def _read(name: str) -> dict[str, Any]:
@@ -466,6 +530,23 @@ def _turn_case(row: Mapping[str, Any]) -> TurnCase:
         rack=tuple(row["rack"]),
         table_after=_table(row["table_after"]),
         river=tuple(row.get("river", ())),
+        expect=expected,
+    )
+
+
+def _placement_case(row: Mapping[str, Any]) -> PlacementCase:
+    expect = dict(row["expect"])
+    expected = TurnExpected(
+        violations=_breaches(expect.pop("violations")),
+        tiles_played=parse_faces(expect.pop("tiles_played", "")),
+        rack_left=parse_faces(expect.pop("rack_left", "")),
+        **expect,
+    )
+    return PlacementCase(
+        **_common(row, "table_before", "rack", "table_after", "expect"),
+        table_before=parse_grid(row["table_before"]),
+        rack=parse_faces(row["rack"]),
+        table_after=parse_grid(row["table_after"]),
         expect=expected,
     )
 
@@ -517,7 +598,7 @@ def _contrast(row: Mapping[str, Any]) -> Contrast:
 def _turn_question(row: Mapping[str, Any]) -> TurnQuestion:
     texts: dict[str, Any] = dict(row)
     for key in ("table_before", "table_after"):
-        texts[key] = parse_table(row[key])
+        texts[key] = parse_melds(row[key])
     for key in {"rack", "river"} & row.keys():
         texts[key] = parse_faces(row[key])
     return TurnQuestion(**texts)

@@ -7,7 +7,7 @@ from engine.melding.ruleset import OPTIONS, Ruleset
 from engine.room_settings import SETTINGS, RoomSettings
 from rummikub.v1 import meld_pb2, room_settings_pb2, ruleset_pb2, tile_pb2
 from service.codec import rulesets
-from support.conformance_cases import Faces, MeldText, Options, option_value_name, tile_name
+from support.conformance_cases import Faces, GridText, MeldText, Options, option_value_name, tile_name
 from tools.games import creation
 
 KINDS: dict[str | None, meld_pb2.MeldKind.ValueType] = {
@@ -61,3 +61,11 @@ def table_of(table: Iterable[MeldText]) -> list[meld_pb2.Meld]:
         meld_pb2.Meld(tiles=tiles_of(meld.tiles), kind=KINDS[meld.kind], declared_faces=tiles_of(meld.declared))
         for meld in table
     ]
+
+
+def any_table_of(table: Iterable[MeldText] | GridText) -> meld_pb2.Table:
+    """Returns a table of either layout."""
+    if isinstance(table, GridText):
+        placements = (meld_pb2.Placement(tile=tile_of(face), x=x, y=y) for face, x, y in table.placements)
+        return meld_pb2.Table(placements=placements)
+    return meld_pb2.Table(melds=table_of(table))

@@ -6,7 +6,7 @@ expected values are computed independently.
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -69,7 +69,8 @@ from engine.melding.events import (
     TurnPenalised,
 )
 from engine.melding.game import round_of
-from engine.melding.melds import Meld, MeldKind, ProposedMeld
+from engine.melding.grid.cells import Cell, Grid, Placement
+from engine.melding.melds import Meld, MeldKind
 from engine.melding.round import Choosing, Drawn, Open, Step
 from engine.melding.ruleset import (
     Contract,
@@ -87,6 +88,7 @@ from engine.melding.ruleset import (
     ScoreNeverMelded,
     ScoreWinner,
     StartDrawDetermines,
+    TableLayout,
     Teams,
     TurnDirection,
     TurnDraw,
@@ -96,7 +98,7 @@ from engine.melding.ruleset import (
     WinCall,
 )
 from engine.melding.run_shape import run_shape
-from engine.melding.table import ProposedTable
+from engine.melding.table import Melds, ProposedTable, Table, melds_of, tiles_on
 from engine.melding.turns import arrange
 from engine.replay import replay
 from engine.room_settings import AbsentAction, ClockFlag, RacksShown, StartBy
@@ -107,16 +109,19 @@ from engine.turns import Applied, apply, create_rematch
 from engine.unions import Round
 from engine.violations import Refused
 from oracles.scores import expected_result, expected_winners, number_of
+from support.grid_invariants import check_grid, check_play_on_grid
 from support.random_play import (
     ANALYSIS,
     has_right_to_redeal,
     players_of,
     random_changes,
+    random_grid_room,
     random_room,
     random_shuffle,
 )
 from support.records import check_record
 from support.rooms import Rules
+from support.tables import proposal_of, with_tiles, without_first
 
 HIDDEN_EVERY = 9
 """The interval, in changes, of comparing views with those of a game with other hidden tiles."""
@@ -126,6 +131,9 @@ REFUSALS_EVERY = 7
 
 RECORD_EVERY = 10
 """The interval, in games, of playing records again."""
+
+GRID_EVERY = 7
+"""The interval, in games by random rules, of those of the cross layout."""
 
 FULLEST_MS = 14 * 24 * 3600 * 1000
 """Most time in a bank."""
@@ -392,7 +400,9 @@ def play_checked_game(
     """Plays a random game and checks all invariants, and for one game in ten its record.
 
     The seed determines the number of players, and the ruleset unless it is given."""
-    rules = random_room(random.Random(seed), with_analysis=True) if rules is None else rules
+    rng = random.Random(seed)
+    if rules is None:
+        rules = random_grid_room(rng) if seed % GRID_EVERY == 3 else random_room(rng, with_analysis=True)
     invariants, changes = Invariants(thorough=thorough), []
     try:
         for change in random_changes(seed, players_of(rules, seed), rules):
@@ -414,8 +424,7 @@ def check_tiles(round_: Round, ruleset: Ruleset) -> None:
     for rack in round_.racks:
         tiles.update(rack.tiles)
         assert list(rack.tiles) == sorted(rack.tiles), f"the rack of seat {rack.seat} is out of order"
-    for meld in round_.table:
-        tiles.update(meld.tiles)
+    tiles.update(tiles_on(round_.table))
     expected = Counter(dict.fromkeys(faces(ruleset.geometry_colors), ruleset.geometry_copies))
     expected[JOKER] = ruleset.geometry_jokers + ruleset.geometry_jokers_per_player * len(round_.racks)
     assert tiles == expected, f"tiles lost: {expected - tiles}, tiles gained: {tiles - expected}"
@@ -428,9 +437,18 @@ def faces(colors: int) -> tuple[Tile, ...]:
     return tuple(Tile(number) for number in range(1, colors * 13 + 1 + (colors > 4)) if number != JOKER)
 
 
-def check_table(table: Sequence[Meld], ruleset: Ruleset) -> None:
+def check_table(table: Table, ruleset: Ruleset) -> None:
+    """Checks the layout of the table, and its melds or its lines."""
+    assert isinstance(table, Grid) == (ruleset.table_layout is TableLayout.GRID), "the table has another layout"
+    if isinstance(table, Grid):
+        check_grid(table, ruleset)
+    else:
+        check_melds(table, ruleset)
+
+
+def check_melds(melds: Melds, ruleset: Ruleset) -> None:
     """Checks that every meld is valid, with its kind, its points (R18) and the possible faces of its jokers."""
-    for meld in table:
+    for meld in melds:
         reading = kinds(meld.tiles, run_shape(ruleset).last, ruleset.geometry_colors).get(meld.kind)
         assert reading is not None, f"{meld} is no {meld.kind.name}"
         points, joker_faces = reading
@@ -487,7 +505,7 @@ def check_deal(before: Game | None, game: Game, event: RoundStarted) -> None:
         place = around.index(round_.order[0])
         assert round_.order == around[place:] + around[:place], "turns do not pass around the table"
     clean = replace(round_, order=round_.order, turn=round_.turn, racks=round_.racks, pool=round_.pool)
-    assert (clean.table, clean.river, clean.passed, clean.shown_play) == ((), (), (), None), "leftovers"
+    assert (tiles_on(clean.table), clean.river, clean.passed, clean.shown_play) == ((), (), (), None), "leftovers"
     assert round_.turn.seat == round_.order[0], "another than the starter has the first turn"
     assert round_.turn.revision == game.revision, "the first turn has another revision than the change that started it"
     if again:
@@ -503,7 +521,7 @@ class Ledger:
     racks: dict[int, Rack]
     pool: tuple[Tile, ...]
     river: tuple[Tile, ...]
-    table: tuple[Meld, ...]
+    table: Table
     step: Step
 
     def begin_draw(self) -> None:
@@ -625,8 +643,7 @@ def enter(  # noqa: C901 - one case an event
 def tiles_of_time_out(round_: Round, draft: ProposedTable | None, ruleset: Ruleset) -> set[int]:
     """Returns the possible numbers of tiles that a time-out costs, including 0 if a draft may be committed."""
     pool = len(round_.pool)
-    melds = Counter(tuple(sorted(meld.tiles)) for meld in round_.table)
-    is_as_before = draft is None or Counter(tuple(sorted(meld.tiles)) for meld in draft if meld.tiles) == melds
+    is_as_before = draft is None or parts_of(draft) == parts_of(round_.table)
     if is_as_before and round_.shown_play is None:
         clean = {TurnTimeoutClean.DRAW_ONE: 1, TurnTimeoutClean.DRAW_PENALTY: ruleset.penalty_tiles}
         after_draw = isinstance(round_.step, Drawn)
@@ -636,47 +653,61 @@ def tiles_of_time_out(round_: Round, draft: ProposedTable | None, ruleset: Rules
     return {min(pool, 1 if one else ruleset.penalty_tiles), *([0] if commits else [])}
 
 
+def parts_of(table: Table | ProposedTable) -> Counter[object]:
+    """Returns the melds of a table, or its tiles with their cells; their order does not matter."""
+    if isinstance(table, Grid):
+        return Counter((placement.cell, placement.tile) for placement in table.placements)
+    return Counter(tuple(sorted(meld.tiles)) for meld in table if meld.tiles)
+
+
 def check_play(before: Round, rack: Rack, play: TilesPlayed, ruleset: Ruleset) -> None:
-    """Checks that a play takes tiles from the rack, none from the table (R38, R45), and respects the initial meld."""
-    old = Counter(t for meld in before.table for t in meld.tiles)
-    new = Counter(t for meld in play.table for t in meld.tiles)
+    """Checks that a play takes tiles from the rack, none from the table (R38, R45), and is legal in its layout."""
+    old, new = Counter(tiles_on(before.table)), Counter(tiles_on(play.table))
     played = Counter(play.tiles)
     assert play.tiles, "a play has no tile"
     assert not old - new, f"tiles left the table: {old - new}"
     assert new - old == played, "the tiles played are not those that are new on the table"
     check_pull(before, rack, play)
-    check_points(before, play)
     if isinstance(before.step, Drawn) and ruleset.turn_play_after_draw is TurnPlayAfterDraw.OTHER_TILES:
         assert played <= Counter(rack.tiles) - Counter([before.step.tile]), "the tile just drawn was played"
-    gone = Counter(map(laid, before.table)) - Counter(map(laid, play.table))
+    if isinstance(play.table, Grid):
+        check_play_on_grid(before.table, play.table, play, rack, ruleset)
+    else:
+        check_play_of_melds(melds_of(before.table), play.table, play, rack, ruleset)
+
+
+def check_play_of_melds(before: Melds, after: Melds, play: TilesPlayed, rack: Rack, ruleset: Ruleset) -> None:
+    """Checks the points of a play, and that it respects the initial meld, manipulation and the contract."""
+    check_points(before, after, play)
+    gone = Counter(map(laid, before)) - Counter(map(laid, after))
     if not rack.has_melded:
         at_once = ruleset.initial_meld_same_turn_table_play is InitialMeldSameTurnTablePlay.ALLOWED
         assert at_once or not gone, f"the initial meld changed the table: {gone}"
         if not gone:
-            check_initial_meld(before, play, ruleset, at_once=at_once)
+            check_initial_meld(before, after, ruleset, at_once=at_once)
     if ruleset.manipulation is Manipulation.OFF:
-        larger = [Counter(meld.tiles) for meld in play.table]
-        assert all(any(Counter(meld.tiles) <= one for one in larger) for meld in before.table), "a meld was broken up"
-    new_melds = Counter(map(laid, play.table)) - Counter(map(laid, before.table))
-    for meld in play.table:
+        larger = [Counter(meld.tiles) for meld in after]
+        assert all(any(Counter(meld.tiles) <= one for one in larger) for meld in before), "a meld was broken up"
+    old, new_melds = tiles_on(before), Counter(map(laid, after)) - Counter(map(laid, before))
+    for meld in after:
         # for other melds, it is unknown whether one of their tiles was played
         is_asked = new_melds[laid(meld)] and any(t not in old for t in meld.tiles)
         assert not is_asked or keeps_contract(meld, ruleset.contract), f"{meld} breaks the contract"
 
 
-def check_points(before: Round, play: TilesPlayed) -> None:
+def check_points(before: Melds, after: Melds, play: TilesPlayed) -> None:
     """Checks the points of a play. Its jokers count as the most valuable ones of the new melds (R20)."""
-    new = Counter(map(laid, play.table)) - Counter(map(laid, before.table))
-    jokers = sorted((value for meld in play.table if new[laid(meld)] for value in joker_values(meld)), reverse=True)
+    new = Counter(map(laid, after)) - Counter(map(laid, before))
+    jokers = sorted((value for meld in after if new[laid(meld)] for value in joker_values(meld)), reverse=True)
     worth = sum(number_of(t) for t in play.tiles if t != JOKER) + sum(jokers[: play.tiles.count(JOKER)])
     assert play.points == worth, f"{play.points} points for tiles worth {worth}"
 
 
-def check_initial_meld(before: Round, play: TilesPlayed, ruleset: Ruleset, *, at_once: bool) -> None:
+def check_initial_meld(before: Melds, after: Melds, ruleset: Ruleset, *, at_once: bool) -> None:
     """Checks that the new melds, or some of them where the table may be used too, are an initial meld (R29 to R32)."""
-    old = Counter(map(laid, before.table))
+    old = Counter(map(laid, before))
     melds = []
-    for meld in play.table:
+    for meld in after:
         melds += [meld] if old[laid(meld)] <= 0 else []
         old[laid(meld)] -= 1
     forbidden = ruleset.initial_meld_joker is InitialMeldJoker.FORBIDDEN
@@ -869,7 +900,7 @@ def random_draft(game: Game, rng: random.Random) -> Draft | None:
     """Returns a draft of the turn in progress, or none."""
     if not isinstance(game.phase, Playing) or rng.random() < 0.5:
         return None
-    turn, table = game.phase.round.turn, (ProposedMeld((rng.choice(faces(4)),)),)
+    turn, table = game.phase.round.turn, with_tiles(proposal_of(game.phase.round.table), (rng.choice(faces(4)),))
     return Draft(turn.seat, turn.revision, table, rng.random() < 0.5, rng.randint(1, 9))
 
 
@@ -943,7 +974,7 @@ def illegal_actions(game: Game) -> Iterator[Action]:
         yield from illegal_actions_without_round(game, shuffle)
         return
     round_ = game.round
-    table = tuple(ProposedMeld(meld.tiles, meld.kind) for meld in round_.table)
+    table = proposal_of(round_.table)
     yield Join("Zoë")
     yield Leave(1)
     yield KickPlayer(HOST, 1)
@@ -1005,11 +1036,11 @@ def check_drafts(game: Game) -> None:
             assert isinstance(arrange(game, player.seat, (), 0), Refused), "a draft without a turn"
         return
     round_ = game.phase.round
-    seat, table = round_.turn.seat, tuple(ProposedMeld(meld.tiles) for meld in round_.table)
+    seat, table = round_.turn.seat, proposal_of(round_.table, states_kinds=False)
     rack = round_.rack(seat).tiles
     for other in (other for other in game.active_seats if other != seat):
         assert isinstance(arrange(game, other, table, 0), Refused), "a draft in another player's turn"
-    drafts = (table, (*table, ProposedMeld(rack)), table[1:], (ProposedMeld(rack[:1]), *table))
+    drafts = (table, with_tiles(table, rack), without_first(table), with_tiles(table, rack[:1]))
     for draft in drafts:
         arranged = arrange(game, seat, draft, 0)
         assert isinstance(arranged, Refused) == isinstance(round_.step, Choosing), "a draft of own tiles was refused"
@@ -1021,10 +1052,10 @@ def check_drafts(game: Game) -> None:
             assert arranged.is_legal == is_legal or must_call, "a draft is not legal as the play of it"
     foreign = next((tile for tile in round_.pool if tile not in rack and tile not in round_.river), None)
     if foreign is not None:
-        assert isinstance(arrange(game, seat, (*table, ProposedMeld((foreign,))), 0), Refused), "a draft shows the pool"
+        assert isinstance(arrange(game, seat, with_tiles(table, (foreign,)), 0), Refused), "a draft shows the pool"
 
 
-def illegal_turns(round_: Round, table: tuple[ProposedMeld, ...]) -> Iterator[Action]:
+def illegal_turns(round_: Round, table: ProposedTable) -> Iterator[Action]:
     """Yields actions that are illegal at this step of the turn."""
     seat = round_.turn.seat
     match round_.step:
@@ -1049,20 +1080,34 @@ def illegal_claims(game: Game, round_: Round) -> Iterator[ClaimError]:
             yield ClaimError(player.seat, shown.revision, agrees=True)
 
 
-def illegal_plays(round_: Round, table: tuple[ProposedMeld, ...]) -> Iterator[PlayTiles]:
+def illegal_plays(round_: Round, table: ProposedTable) -> Iterator[PlayTiles]:
     """Yields illegal plays: no tile played, or missing, loose, duplicated, foreign or River tiles."""
     seat, pool = round_.turn.seat, round_.pool
     rack = round_.rack(seat)
     yield PlayTiles(seat, table)
-    yield PlayTiles(seat, (*table, ProposedMeld(rack.tiles[:1])))
-    yield PlayTiles(seat, (*table, ProposedMeld(rack.tiles[:1] * 3)))
+    yield PlayTiles(seat, with_tiles(table, rack.tiles[:1]))
+    yield PlayTiles(seat, with_tiles(table, rack.tiles[:1] * 3))
     yield PlayTiles(seat, table, len(round_.river))
-    yield PlayTiles(seat, (*table, ProposedMeld(round_.river[:1])), 0)
-    if table:
-        yield PlayTiles(seat, (*table[1:], ProposedMeld(table[0].tiles[1:] + rack.tiles[:1])))
-        yield PlayTiles(seat, (*table, table[0], ProposedMeld(rack.tiles[:1])))
+    yield PlayTiles(seat, with_tiles(table, round_.river[:1]), 0)
+    yield from illegal_changes(table, rack)
     foreign = [t for t in pool if t not in rack.tiles and t != JOKER]
     if foreign:
         place = faces(6).index(foreign[0])
         first = place // 13 * 13 + min(place % 13, 10)
-        yield PlayTiles(seat, (*table, ProposedMeld(faces(6)[first : first + 3])))
+        yield PlayTiles(seat, with_tiles(table, faces(6)[first : first + 3]))
+
+
+def illegal_changes(table: ProposedTable, rack: Rack) -> Iterator[PlayTiles]:
+    """Yields illegal plays that take tiles from a table, repeat or move some, cover one, or have another layout."""
+    seat, played = rack.seat, rack.tiles[:1]
+    if isinstance(table, Grid):
+        tiles = table.placements
+        yield PlayTiles(seat, with_tiles((), played))
+        yield PlayTiles(seat, with_tiles(Grid(tiles[1:]), played))
+        yield PlayTiles(seat, with_tiles(Grid(tiles + tiles[:1]), played))
+        yield PlayTiles(seat, with_tiles(with_tiles(Grid(tiles[1:]), tuple(one.tile for one in tiles[:1])), played))
+        yield PlayTiles(seat, Grid((*tiles, *(Placement(t, one.cell) for one in tiles[:1] for t in played))))
+    elif table:
+        yield PlayTiles(seat, with_tiles(table[1:], table[0].tiles[1:] + played))
+        yield PlayTiles(seat, with_tiles((*table, table[0]), played))
+        yield PlayTiles(seat, Grid((Placement(played[0], Cell(0, 0)),)))

@@ -17,7 +17,7 @@ from engine.melding.events import (
     TilesPlayed,
     TurnPenalised,
 )
-from engine.melding.melds import Meld, ProposedMeld
+from engine.melding.table import count_tiles
 from engine.seats import Rack
 from engine.tiles import JOKER, Tile, in_order
 from oracles.scores import number_of
@@ -104,9 +104,9 @@ class _Deal:
                 self._racks[seat] += self._river[len(self._river) - len(pulled) :]
                 del self._river[len(self._river) - len(pulled) :]
                 self._revealed(tiles, self._racks[seat])
-                self._table = _tiles_of(table)
+                self._table = count_tiles(table)
             case IllegalPlayShown(seat, shown):
-                self._racks[seat] += self._revealed((_tiles_of(shown) - self._table).elements(), self._racks[seat])
+                self._racks[seat] += self._revealed((count_tiles(shown) - self._table).elements(), self._racks[seat])
             case RoundEnded():
                 return self._ended(event)
             case _:
@@ -187,7 +187,3 @@ class _Deal:
 
 def _same(event: Event) -> Event:
     return event
-
-
-def _tiles_of(table: Iterable[Meld | ProposedMeld]) -> Counter[Tile]:
-    return Counter(tile for meld in table for tile in meld.tiles)

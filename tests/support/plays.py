@@ -14,6 +14,7 @@ from engine.melding.notation import parse_play
 from engine.melding.play import BasePlay, Play
 from engine.melding.rules import Judgement, groups_of, judge
 from engine.melding.ruleset import SABRA, Ruleset
+from engine.melding.table import melds_of
 from engine.tiles import JOKER, NATURALS, Tile
 from engine.violations import Violation
 from support.random_play import random_table
@@ -23,9 +24,10 @@ def play_of(text: str, ruleset: Ruleset = SABRA) -> Play:
     """Returns the play of `table + rack -> table ; rack left`. A player with `*rack` has melded."""
     has_melded = "+ *" in text
     parsed = parse_play(text.replace("+ *", "+ "))
-    before = tuple(meld for meld in (read_meld(p, ruleset) for p in parsed.table_before) if isinstance(meld, Meld))
-    assert len(before) == len(parsed.table_before), "the table before is not valid"
-    return Play(before, parsed.table_after, parsed.rack_before, has_melded, ruleset)
+    sent = melds_of(parsed.table_before)
+    before = tuple(meld for meld in (read_meld(p, ruleset) for p in sent) if isinstance(meld, Meld))
+    assert len(before) == len(sent), "the table before is not valid"
+    return Play(before, melds_of(parsed.table_after), parsed.rack_before, has_melded, ruleset)
 
 
 def judge_text(text: str, ruleset: Ruleset = SABRA) -> Judgement:

@@ -9,9 +9,10 @@ from engine.melding.actions import PlayTiles
 from engine.melding.analysis import Analysis
 from engine.melding.deal import turn_order
 from engine.melding.melds import Meld, read_meld
-from engine.melding.notation import format_position, parse_position, parse_table, position_of
+from engine.melding.notation import format_position, parse_melds, parse_position, position_of
 from engine.melding.ruleset import SABRA
 from engine.melding.solver import EXACT
+from engine.melding.table import melds_of
 from engine.notation import parse_tiles
 from engine.replay import advance
 from engine.seats import Player, Turn
@@ -35,8 +36,9 @@ def game_at(
 ) -> Game:
     """Returns a game in its first round at a position, whose tiles need not be the full tile set."""
     parsed, (rules, settings) = parse_position(position), parts(ruleset)
-    table = tuple(meld for meld in (read_meld(p, rules) for p in parsed.table) if isinstance(meld, Meld))
-    assert len(table) == len(parsed.table), "the table is not valid"
+    sent = melds_of(parsed.table)
+    table = tuple(meld for meld in (read_meld(p, rules) for p in sent) if isinstance(meld, Meld))
+    assert len(table) == len(sent), "the table is not valid"
     deadline = NOW + 120_000 if settings.turn_time_limit_seconds else None
     order = turn_order(tuple(rack.seat for rack in parsed.racks), starter, rules.turn_direction)
     turn = Turn(parsed.turn_seat, deadline)
@@ -87,7 +89,7 @@ def position(game: Game) -> str:
 
 def play(seat: int, table: str) -> PlayTiles:
     """Returns a play that leaves the table as given."""
-    return PlayTiles(seat, parse_table(table))
+    return PlayTiles(seat, parse_melds(table))
 
 
 def is_a(value: object, kind: type[T]) -> T:

@@ -2,7 +2,7 @@
 
 Plays come from a separate search (oracles/plain_search.py) that shares no rule with the engine, so that an engine that
 rejects a legal table is detected too. Where the rules know of a play that this search does not find, the solver finds
-it.
+it. Plays on a grid come from the engine's own search; the invariants judge them by an oracle.
 """
 
 from __future__ import annotations
@@ -42,19 +42,29 @@ from engine.game import (
     RoundOver,
 )
 from engine.melding.actions import ClaimError, DrawTile, LayOnRiver, Pass, PlayTiles, RequestRedeal, TurnAction
-from engine.melding.analysis import Existence, Situation, options_needing_analysis
+from engine.melding.analysis import (
+    AnySituation,
+    Existence,
+    GridSituation,
+    Situation,
+    options_needing_analysis,
+    situation_of,
+)
 from engine.melding.game import rules_of
-from engine.melding.melds import Meld, ProposedMeld
+from engine.melding.grid.cells import Cell, Grid, without_faces
+from engine.melding.melds import Meld
 from engine.melding.round import Choosing, Drawn
 from engine.melding.ruleset import (
     OPTIONS,
     SABRA,
     DealThreePairsReshuffle,
+    Manipulation,
     MatchEnd,
     PoolEmptyPass,
     PoolEmptyStuckTest,
     Ruleset,
     ScoreWinner,
+    TableLayout,
     Teams,
     TurnInvalidSubmission,
     TurnPlayAfterDraw,
@@ -63,18 +73,20 @@ from engine.melding.ruleset import (
     problems,
     with_options,
 )
-from engine.melding.solver import Exact, best_turn
+from engine.melding.solver import Exact, Objective, best_turn
+from engine.melding.table import ProposedTable, tiles_on
 from engine.options import option_problems
 from engine.room_settings import SETTINGS, ClockFlag, StartBy
 from engine.seats import HOST, BotLevel
-from engine.tiles import JOKER, in_order, without
+from engine.tiles import JOKER, Tile, in_order, without
 from engine.timers import due_ms
 from engine.turns import Applied, apply, create
 from engine.unions import Round
 from engine.violations import Refused
 from oracles.brute_force import as_sent
-from oracles.plain_search import ALL_FACES, Found, Table, Tiles, search_by_chance
+from oracles.plain_search import ALL_FACES, NEAR, Found, Table, Tiles, search_by_chance
 from support.rooms import Room, Rules, parts, room
+from support.tables import has_short_part, in_random_order, proposal_of, with_tiles, without_first
 
 Check: TypeAlias = Callable[[Game, tuple[Event, ...], Action | None], None]
 
@@ -83,6 +95,9 @@ ANALYSIS = Exact(Budget(nodes=2_000))
 
 BUDGET = Budget(nodes=20_000, change_nodes=0)
 """The budget for finding a play that exists according to the rules, without its steps, which some rules need."""
+
+GRID_BUDGET, MOST_ALIKE = Budget(nodes=500), 8
+"""The budget for finding a play on a grid, and the number of tiles for which it mostly suffices."""
 
 MAX_CHANGES = 20_000
 """More changes than any random game has. A game that reaches this number never ends."""
@@ -191,17 +206,17 @@ class RandomPlayers:
             return PlayTiles(seat, self._illegal_table(round_))
         found = self._found(game, round_) if rng.random() < 0.95 else None
         if found is None and self._must_play(game, round_):
-            found = solved(situation_of(game, round_))
+            found = certain_play(situation_at(game, round_))
         if found is not None:
             return self._play(game, round_, found)
         if isinstance(round_.step, Drawn) or not round_.pool:
             return Pass(seat)
         return DrawTile(seat)
 
-    def _found(self, game: Game, round_: Round) -> Found | None:
+    def _found(self, game: Game, round_: Round) -> Found | FoundOnGrid | None:
         others_alone = game.ruleset.turn_play_after_draw is TurnPlayAfterDraw.OTHER_TILES
         drawn = round_.step.tile if isinstance(round_.step, Drawn) and others_alone else None
-        return search_by_chance(situation_of(game, round_), self.rng, drawn)
+        return play_by_chance(situation_at(game, round_), self.rng, drawn)
 
     def _must_play(self, game: Game, round_: Round) -> bool:
         """Returns whether the player must play, or the round ends only when no player can."""
@@ -214,31 +229,80 @@ class RandomPlayers:
         delays = ruleset.initial_meld_voluntary_delay or rack.has_melded
         return ruleset.turn_voluntary_draw is TurnVoluntaryDraw.ONLY_IF_NO_PLAY or not delays
 
-    def _play(self, game: Game, round_: Round, found: Found) -> PlayTiles:
+    def _play(self, game: Game, round_: Round, found: Found | FoundOnGrid) -> PlayTiles:
         must_call = game.ruleset.win_call is WinCall.REQUIRED and not found.left
         calls = must_call or self.rng.random() < 0.05
         return PlayTiles(round_.turn.seat, found.table, found.river_index, calls)
 
-    def _draft(self, game: Game, round_: Round) -> Table:
-        """Returns the table in another order, with some melds removed, or after a legal play."""
-        table = [ProposedMeld(meld.tiles) for meld in round_.table]
-        self.rng.shuffle(table)
+    def _draft(self, game: Game, round_: Round) -> ProposedTable:
+        """Returns the table in another order, without a part, or after a legal play."""
+        table = in_random_order(proposal_of(round_.table, states_kinds=False), self.rng)
         rack = round_.rack(round_.turn.seat).tiles
         match self.rng.randrange(3):
             case 0:
-                return tuple(table)
+                return table
             case 1:
-                return (*table[1:], ProposedMeld(rack[:1]))
+                return with_tiles(without_first(table), rack[:1])
             case _:
-                found = search_by_chance(replace(situation_of(game, round_), river=()), self.rng)
-                return found.table if found else tuple(table)
+                found = play_by_chance(situation_at(game, replace(round_, river=())), self.rng)
+                return found.table if found else table
 
-    def _illegal_table(self, round_: Round) -> Table:
-        """Returns a table with a meld that is too short, which marks an intentionally illegal play."""
-        table = [ProposedMeld(meld.tiles, meld.kind) for meld in round_.table]
+    def _illegal_table(self, round_: Round) -> ProposedTable:
+        """Returns a table with a meld or row that is too short, which marks an intentionally illegal play."""
+        table = proposal_of(round_.table)
         rack = round_.rack(round_.turn.seat).tiles
-        short = ProposedMeld(tuple(self.rng.sample(rack, min(len(rack), self.rng.randint(1, 2)))))
-        return (*table[self.rng.randrange(2) :], short)
+        short = tuple(self.rng.sample(rack, min(len(rack), self.rng.randint(1, 2))))
+        return with_tiles(without_first(table) if self.rng.randrange(2) else table, short)
+
+
+def play_by_chance(
+    situation: AnySituation, rng: random.Random, drawn: Tile | None = None
+) -> Found | FoundOnGrid | None:
+    """Returns a legal play found by random search, if any; never one of a tile just drawn that may not be played."""
+    if isinstance(situation, GridSituation):
+        return grid_by_chance(situation, rng, drawn)
+    return search_by_chance(situation, rng, drawn)
+
+
+@dataclass(frozen=True)
+class FoundOnGrid:
+    """A legal play on a grid: the proposed table, and the tiles left on the rack."""
+
+    table: ProposedTable
+    left: Tiles
+    river_index: None = None
+
+
+def grid_by_chance(situation: GridSituation, rng: random.Random, drawn: Tile | None = None) -> FoundOnGrid | None:
+    """Returns a legal play on a grid that a short search finds, mostly of a few tiles that are alike.
+
+    Where tiles may move, all of them do now and then.
+    """
+    hand = situation.rack if drawn is None else without(situation.rack, (drawn,))
+    if rng.random() < 0.8:
+        near = NEAR[rng.choice(hand)]
+        alike = [t for t in hand if t in near]
+        hand = in_order(rng.sample(alike, min(len(alike), MOST_ALIKE)))
+    turn = best_turn(replace(situation, rack=hand), rng.choice(tuple(Objective)), GRID_BUDGET).turn
+    if turn is None:
+        return None
+    may_move = situation.has_melded and situation.ruleset.manipulation is Manipulation.FREE
+    right = rng.choice((-1, 1)) if may_move and rng.random() < 0.2 else 0
+    moved = [replace(one, cell=Cell(one.cell.x + right, one.cell.y)) for one in without_faces(turn.table).placements]
+    table = Grid(tuple(moved))
+    sent = in_random_order(table, rng) if rng.random() < 0.3 else table
+    return FoundOnGrid(sent, without(situation.rack, turn.tiles))
+
+
+def certain_play(situation: AnySituation) -> Found | FoundOnGrid | None:
+    """Returns a play of a player who must play if they can; None if none is found within the budget."""
+    if not isinstance(situation, GridSituation):
+        return solved(situation)
+    if ANALYSIS.can_play(situation) is not Existence.YES:
+        return None
+    turn = best_turn(situation, budget=ANALYSIS.budget).turn
+    assert turn, f"there is a play, and none is found in {situation}"
+    return FoundOnGrid(without_faces(turn.table), without(situation.rack, turn.tiles))
 
 
 def solved(situation: Situation) -> Found | None:
@@ -252,10 +316,10 @@ def solved(situation: Situation) -> Found | None:
     return Found(table, in_order(without(situation.rack, turn.tiles) + pulled), turn.river_index)
 
 
-def situation_of(game: Game, round_: Round) -> Situation:
+def situation_at(game: Game, round_: Round) -> AnySituation:
     """Returns the situation of the player to move."""
     rack = round_.rack(round_.turn.seat)
-    return Situation(round_.table, rack.tiles, rack.has_melded, game.ruleset, round_.river)
+    return situation_of(round_.table, rack.tiles, rack.has_melded, game.ruleset, round_.river)
 
 
 def has_right_to_redeal(round_: Round, seat: int, ruleset: Ruleset) -> bool:
@@ -263,14 +327,14 @@ def has_right_to_redeal(round_: Round, seat: int, ruleset: Ruleset) -> bool:
     tiles = round_.rack(seat).tiles
     acted = seat in round_.passed or (seat == round_.turn.seat and isinstance(round_.step, Choosing))
     pairs = sum(count // 2 for count in Counter(tiles).values())
-    first = not acted and not round_.table and len(tiles) == ruleset.deal_hand_size
+    first = not acted and not tiles_on(round_.table) and len(tiles) == ruleset.deal_hand_size
     return ruleset.deal_three_pairs_reshuffle is DealThreePairsReshuffle.ON_REQUEST and first and pairs >= 3
 
 
 def is_meant_to_be_illegal(action: Action) -> bool:
     """Returns whether an action is an intentionally illegal play."""
     action = action.action if isinstance(action, StandIn) else action
-    return isinstance(action, PlayTiles) and any(len(meld.tiles) < 3 for meld in action.table)
+    return isinstance(action, PlayTiles) and has_short_part(action.table)
 
 
 def time_of(game: Game, action: Action, now_ms: int, thought_ms: int = 1000) -> int:
@@ -312,6 +376,16 @@ def random_room(rng: random.Random, *, with_analysis: bool = False) -> Room:
         made = room(ruleset, **chosen)
         if not any(option_problems(made.settings)):
             return made
+
+
+def random_grid_room(rng: random.Random) -> Room:
+    """Returns a random ruleset of the cross layout with settings, as random_room does; it may need an analysis."""
+    while True:
+        made, manipulation = random_room(rng, with_analysis=True), rng.choice((Manipulation.OFF, Manipulation.FREE))
+        layout = {"table_layout": TableLayout.GRID, "manipulation": manipulation}
+        ruleset = with_options(made.ruleset, layout)
+        if not problems(ruleset):
+            return replace(made, ruleset=ruleset)
 
 
 def _completed(chosen: Mapping[str, Any], rng: random.Random) -> Mapping[str, Any]:

@@ -49,6 +49,7 @@ USUAL: Final[dict[str, dict[str, Any]]] = {
     "ClaimError": {"play_revision": 1},
     "ValidateMelds": {"melds": [meld_pb2.Meld()]},
     "ValidateTurn": {"has_melded": True},
+    "ValidatePlacement": {"has_melded": True},
     "BatchValidateTurns": {"turns": [A_TURN]},
     "StreamValidateTurns": {"turn": A_TURN, "correlation_id": "1"},
     "ScoreRound": {"racks": [vs.RackToScore(seat=1), vs.RackToScore(seat=2, rack=as_tiles([1]))]},

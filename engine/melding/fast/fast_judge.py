@@ -25,7 +25,7 @@ from engine.melding.melds import Meld
 from engine.melding.play import STEPS, BasePlay, Play
 from engine.melding.rules import RuleGroup, groups_of, natural_points, points_of, violations_of
 from engine.melding.ruleset import InitialMeldSameTurnTablePlay, Ruleset
-from engine.melding.table import Table
+from engine.melding.table import Melds
 from engine.tiles import JOKER, Tile, naturals
 from engine.violations import Violation
 
@@ -119,7 +119,7 @@ class FastJudge(Generic[B, A]):
             return None
         return self._judge(before, after, totals, player, steps)
 
-    def new_table(self, before: Sequence[B], after: Sequence[A]) -> Table:
+    def new_table(self, before: Sequence[B], after: Sequence[A]) -> Melds:
         """Returns the table after a legal play."""
         read = self._melds.reader.with_known_jokers(self._melds.before.read(before), self._melds.after.read(after))
         return tuple([meld.meld for meld in read if isinstance(meld.meld, Meld)])

@@ -11,7 +11,7 @@ from engine.melding.fast.tile_counts import FLAGGED, JOKERS, count_of, split, ti
 from engine.melding.melds import Meld, NotAMeld, ProposedMeld
 from engine.melding.play import BasePlay, Play
 from engine.melding.ruleset import Ruleset
-from engine.melding.table import ProposedTable, Table, TableReading
+from engine.melding.table import MeldReadings, Melds, ProposedMelds
 from engine.tiles import JOKER, Tile
 
 PlayCounts: TypeAlias = tuple[int, int, int, int, int]
@@ -21,7 +21,7 @@ _meld: Final = attrgetter("meld")
 
 
 class PlayerState(NamedTuple):
-    """The player's part of a play. BasePlay documents the attributes; `rack` is in ascending order."""
+    """The player's part of a play. Exchange documents the attributes; `rack` is in ascending order."""
 
     rack: tuple[Tile, ...]
     has_melded: bool
@@ -30,7 +30,7 @@ class PlayerState(NamedTuple):
     drawn: Tile | None = None
     calls_rummikub: bool = False
 
-    def plain_play(self, before: Table, after: ProposedTable, ruleset: Ruleset, subject: str = Play.subject) -> Play:
+    def plain_play(self, before: Melds, after: ProposedMelds, ruleset: Ruleset, subject: str = Play.subject) -> Play:
         """Returns a play for the plain rules."""
         return Play(before, after, ruleset=ruleset, subject=subject, **self._asdict())
 
@@ -88,7 +88,7 @@ class FastPlay(BasePlay):
         return self._melds.reader.with_known_jokers(self._before, self._sent)
 
     @lazy_property
-    def table_before(self) -> Table:
+    def table_before(self) -> Melds:
         return tuple(map(_meld, self._before))
 
     @lazy_property
@@ -96,7 +96,7 @@ class FastPlay(BasePlay):
         return tuple([meld.proposed for meld in self._sent])
 
     @lazy_property
-    def readings(self) -> TableReading:
+    def readings(self) -> MeldReadings:
         return tuple(map(_meld, self._after))
 
     @lazy_property
@@ -119,11 +119,11 @@ class FastPlay(BasePlay):
         return _new_and_changed(self._before, self._after)
 
     @lazy_property
-    def new_melds(self) -> Table:
+    def new_melds(self) -> Melds:
         return tuple([meld.meld for meld in self._new_and_changed[0] if isinstance(meld.meld, Meld)])
 
     @lazy_property
-    def changed_melds(self) -> Table:
+    def changed_melds(self) -> Melds:
         return tuple(map(_meld, self._new_and_changed[1]))
 
 

@@ -10,7 +10,7 @@ from engine.identity_cache import IdentityCache
 from engine.melding.fast.tile_counts import FLAG, tight_counts_of
 from engine.melding.melds import Meld, NotAMeld, ProposedMeld, as_proposed, read_meld
 from engine.melding.ruleset import Ruleset
-from engine.melding.table import Identity, identity, read_table
+from engine.melding.table import Identity, identity, read_melds
 from engine.tiles import JOKER, Tile, in_order
 
 CACHED_MELDS_MAX: Final = 65_536
@@ -82,7 +82,7 @@ class MeldReader:
         return self._as(as_proposed(meld, self.ruleset), meld)
 
     def with_known_jokers(self, before: Sequence[ReadMeld], after: Sequence[ReadMeld]) -> Sequence[ReadMeld]:
-        """Returns `after` with the joker faces that its melds keep from melds of `before` (table.read_table)."""
+        """Returns `after` with the joker faces that its melds keep from melds of `before` (table.read_melds)."""
         had = [meld for meld in before if meld.tiles_with_joker is not None]
         identities = {meld.tiles_with_joker: meld.identity for meld in had}
         has = [meld for meld in after if meld.tiles_with_joker in identities]
@@ -90,7 +90,7 @@ class MeldReader:
             return after
         sent = tuple([meld.proposed for meld in has])
         lying = [meld.meld for meld in had if isinstance(meld.meld, Meld)]
-        known = read_table(sent, lying, self.ruleset)
+        known = read_melds(sent, lying, self.ruleset)
         reread = iter([self._as(*both) for both in zip(sent, known, strict=True)])
         return [next(reread) if meld.tiles_with_joker in identities else meld for meld in after]
 

@@ -9,7 +9,7 @@ from engine.melding.retrieval.demands import NO_DEMANDS, Demands, demands_of
 from engine.melding.retrieval.search import is_possible
 from engine.melding.retrieval.tables import Tables
 from engine.melding.ruleset import JokerRetrievalMode, JokerRetrievalReuse, Ruleset
-from engine.melding.table import Table
+from engine.melding.table import Melds
 from engine.tiles import JOKER, Tile
 from engine.violations import Reason
 
@@ -32,7 +32,7 @@ def retrieval_reasons(play: BasePlay) -> tuple[Reason, ...]:
     return _replacement_reasons(tables, demands) + _use_reasons(tables, demands) or _joint_reasons(tables, demands)
 
 
-def may_be_retrieved(before: Table, after: Table, played: Counter[Tile], ruleset: Ruleset) -> bool:
+def may_be_retrieved(before: Melds, after: Melds, played: Counter[Tile], ruleset: Ruleset) -> bool:
     """Returns whether some assignment of tiles moves the jokers of the old table legally.
 
     Also returns True where the answer takes more steps than judging a turn may.

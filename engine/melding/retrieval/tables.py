@@ -10,7 +10,7 @@ from engine.effort import Effort
 from engine.lazy import lazy_property
 from engine.melding.melds import Meld
 from engine.melding.retrieval.demands import Demands
-from engine.melding.table import Table, identity
+from engine.melding.table import Melds, identity
 from engine.tiles import JOKER, Tile
 
 RACK: Final = -1
@@ -63,8 +63,8 @@ Assignment = tuple[tuple[int, int], ...]
 class Tables:
     """The melds before and after, the tiles played, and the steps left for the search."""
 
-    before: Table
-    after: Table
+    before: Melds
+    after: Melds
     played: Counter[Tile]
     effort: Effort
 
@@ -190,7 +190,7 @@ class Tables:
         return {}
 
 
-def _jokers(table: Table) -> tuple[Joker, ...]:
+def _jokers(table: Melds) -> tuple[Joker, ...]:
     found: list[Joker] = []
     for number, meld in enumerate(table):
         roles: dict[frozenset[Tile], int] = {}

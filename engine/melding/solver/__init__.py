@@ -5,10 +5,10 @@ the searches.
 """
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, overload
 
 from engine.effort import Budget
-from engine.melding.analysis import Situation
+from engine.melding.analysis import AnySituation, GridSituation, Situation
 from engine.melding.ruleset import Ruleset
 from engine.melding.solver.answers import (
     Arrangement,
@@ -19,6 +19,7 @@ from engine.melding.solver.answers import (
     Objective,
 )
 from engine.melding.solver.counting import count_best
+from engine.melding.solver.grid_search import BestGridTurn, best_grid_turn, has_grid_turn
 from engine.melding.solver.problem import problem_from
 from engine.melding.solver.search import Meter, OutOfBudget
 from engine.melding.solver.solution import solve
@@ -47,13 +48,23 @@ RULES_BUDGET: Final = Budget(nodes=20_000)
 """The budget of one analysis for the rules. It limits work, not time, so that a game is the same on any machine."""
 
 
-def best_turn(situation: Situation, objective: Objective = Objective.MOST_TILES, budget: Budget = AMPLE) -> BestTurn:
+@overload
+def best_turn(situation: Situation, objective: Objective = ..., budget: Budget = ...) -> BestTurn: ...
+@overload
+def best_turn(situation: GridSituation, objective: Objective = ..., budget: Budget = ...) -> BestGridTurn: ...
+def best_turn(
+    situation: AnySituation, objective: Objective = Objective.MOST_TILES, budget: Budget = AMPLE
+) -> BestTurn | BestGridTurn:
     """Returns the best legal turn: by the objective, then with the fewest melds changed, then by a fixed order."""
+    if isinstance(situation, GridSituation):
+        return best_grid_turn(situation, objective, budget)
     return find_best(situation, objective, Meter(budget))
 
 
-def has_turn(situation: Situation, budget: Budget = AMPLE) -> Existence:
+def has_turn(situation: AnySituation, budget: Budget = AMPLE) -> Existence:
     """Returns whether any legal turn exists; stops at the first one."""
+    if isinstance(situation, GridSituation):
+        return has_grid_turn(situation, budget)
     try:
         return Existence.YES if turn_exists(situation, Meter(budget)) else Existence.NO
     except OutOfBudget:
@@ -82,7 +93,7 @@ class Exact:
 
     budget: Budget = RULES_BUDGET
 
-    def can_play(self, situation: Situation) -> Existence:
+    def can_play(self, situation: AnySituation) -> Existence:
         """Returns whether any legal play exists."""
         return has_turn(situation, self.budget)
 

@@ -12,7 +12,7 @@ from engine.melding.solver.answers import Objective
 from engine.melding.solver.problem import Problem, problem_from
 from engine.melding.solver.restricted_problem import Melds
 from engine.melding.solver.search import Meter
-from engine.melding.table import as_proposed_table
+from engine.melding.table import as_proposed_melds
 from engine.tiles import Tile, without
 
 
@@ -102,7 +102,7 @@ class TurnSearch:
         ruleset = self.situation.ruleset
         play = Play(
             self.situation.table,
-            as_proposed_table((*old, *melds), ruleset),
+            as_proposed_melds((*old, *melds), ruleset),
             self.situation.rack,
             self.situation.has_melded,
             ruleset,

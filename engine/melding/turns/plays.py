@@ -7,15 +7,19 @@ from engine.decisions import Context, Decision, IllegalPlay, TurnOver
 from engine.game import Game, is_expired
 from engine.melding.actions import ClaimError, PlayTiles
 from engine.melding.events import ErrorClaimed, IllegalPlayShown, TilesPlayed
+from engine.melding.exchange import Exchange
 from engine.melding.fast.fast_judge import FastJudges
 from engine.melding.fast.fast_play import PlayerState
 from engine.melding.fast.read_melds import melds_by_identity
 from engine.melding.game import rules_of
+from engine.melding.grid.cells import Grid
+from engine.melding.grid.play import GridPlay
+from engine.melding.grid.rules import judge_grid
 from engine.melding.melds import Meld, ProposedMeld
-from engine.melding.play import BasePlay
 from engine.melding.round import Drawn, MeldingRound
 from engine.melding.rules import has_own_tiles_only
 from engine.melding.ruleset import Ruleset, TurnInvalidSubmission
+from engine.melding.table import as_grid
 from engine.melding.turns.settlement import have_all_claimed, penalty
 from engine.violations import Reason, Refused, Violation, refused
 
@@ -24,7 +28,7 @@ from engine.violations import Reason, Refused, Violation, refused
 class Rejected:
     """A play that the rules reject."""
 
-    play: BasePlay
+    play: Exchange
     violations: tuple[Violation, ...]
 
 
@@ -35,14 +39,18 @@ def play_tiles(game: Game, round_: MeldingRound, action: PlayTiles) -> Decision:
             return TurnOver((played,))
         case Rejected(play, violations):
             return _illegal(rules_of(game), round_, play, violations)
+        case Refused() as refusal:
+            return refusal
 
 
+OTHER_LAYOUT: Final = refused(Reason.TABLE_LAYOUT_MISMATCH)
+"""The refusal of a table whose layout is not that of the game (table_layout)."""
 _SUBJECT: Final = "play.table"
 _JUDGES: Final = FastJudges[Ruleset, Meld, ProposedMeld](lambda ruleset: ruleset, melds_by_identity, _SUBJECT)
 
 
-def judged(round_: MeldingRound, action: PlayTiles, ruleset: Ruleset) -> TilesPlayed | Rejected:
-    """Returns the event of a legal play, or the violations of an illegal one."""
+def judged(round_: MeldingRound, action: PlayTiles, ruleset: Ruleset) -> TilesPlayed | Rejected | Refused:
+    """Returns the event of a legal play, the violations of an illegal one, or a refusal of another layout."""
     rack = round_.rack(action.seat)
     player = PlayerState(
         rack.tiles,
@@ -52,19 +60,32 @@ def judged(round_: MeldingRound, action: PlayTiles, ruleset: Ruleset) -> TilesPl
         drawn=round_.step.tile if isinstance(round_.step, Drawn) else None,
         calls_rummikub=action.calls_rummikub,
     )
+    before, after = round_.table, action.table
+    if isinstance(before, Grid):
+        grid = as_grid(after)
+        return OTHER_LAYOUT if grid is None else _judged_grid(before, grid, player, ruleset, action.seat)
+    if isinstance(after, Grid):
+        return OTHER_LAYOUT
     judge = _JUDGES.of(ruleset)
-    verdict = judge.judge(round_.table, action.table, player)
+    verdict = judge.judge(before, after, player)
     if verdict is None:
-        verdict = judge.judge_plainly(player.plain_play(round_.table, action.table, ruleset, _SUBJECT))
+        verdict = judge.judge_plainly(player.plain_play(before, after, ruleset, _SUBJECT))
     play = verdict.play
     if play is not None and verdict.violations:
         return Rejected(play, verdict.violations)
-    table = judge.new_table(round_.table, action.table)
     pulled = () if play is None else play.pulled
-    return TilesPlayed(action.seat, verdict.tiles_played, table, verdict.points, pulled)
+    return TilesPlayed(action.seat, verdict.tiles_played, judge.new_table(before, after), verdict.points, pulled)
 
 
-def _illegal(ruleset: Ruleset, round_: MeldingRound, play: BasePlay, violations: tuple[Violation, ...]) -> Decision:
+def _judged_grid(before: Grid, after: Grid, player: PlayerState, ruleset: Ruleset, seat: int) -> TilesPlayed | Rejected:
+    play = GridPlay(before, after, ruleset=ruleset, subject=_SUBJECT, **player._asdict())
+    judgement = judge_grid(play)
+    if judgement.violations:
+        return Rejected(play, judgement.violations)
+    return TilesPlayed(seat, judgement.tiles_played, judgement.table, judgement.points)
+
+
+def _illegal(ruleset: Ruleset, round_: MeldingRound, play: Exchange, violations: tuple[Violation, ...]) -> Decision:
     """Returns the consequences of an illegal play (turn_invalid_submission).
 
     A play whose only violation is TURN_TOO_COMPLEX is never penalized.

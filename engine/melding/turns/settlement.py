@@ -6,7 +6,7 @@ from engine.clocks import start_turn
 from engine.decisions import Context, TurnOver
 from engine.events import Event, PlayerAbsent, PlayerResigned, RoundEnded, TurnStarted
 from engine.game import Game, Playing, RoundEnd, next_seat, with_result
-from engine.melding.analysis import Existence, Situation
+from engine.melding.analysis import Existence, situation_of
 from engine.melding.events import LastChanceStarted, RiverTileLaid, TurnPenalised
 from engine.melding.game import round_of, rules_of
 from engine.melding.round import Choosing, MeldingRound
@@ -42,7 +42,7 @@ def can_play(
     """Returns whether a player has a legal play with some tiles, in ascending order; None: with the whole rack."""
     rack = round_.rack(seat)
     playable = rack.tiles if tiles is None else tiles
-    return context.analysis.can_play(Situation(round_.table, playable, rack.has_melded, ruleset, round_.river))
+    return context.analysis.can_play(situation_of(round_.table, playable, rack.has_melded, ruleset, round_.river))
 
 
 def penalty(round_: MeldingRound, ruleset: Ruleset) -> tuple[Event, ...]:

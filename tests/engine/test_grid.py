@@ -1,0 +1,214 @@
+"""The rules of the cross layout: details, and the engine's judgements beside those of the oracle."""
+
+import random
+from dataclasses import replace
+from itertools import islice
+
+import pytest
+
+from engine.actions import TimeOut
+from engine.events import TurnTimedOut
+from engine.game import Game, Playing
+from engine.melding.actions import PlayTiles
+from engine.melding.drafts import Draft
+from engine.melding.events import IllegalPlayShown, TilesPlayed
+from engine.melding.grid.cells import Cell, Grid, Placement
+from engine.melding.grid.picture import draw_grid
+from engine.melding.grid.rules import judge_grid, read_grid
+from engine.melding.moves import move_of
+from engine.melding.notation import format_table, parse_melds, parse_table
+from engine.melding.round import MeldingRound
+from engine.melding.ruleset import TurnInvalidSubmission
+from engine.melding.table import melds_of
+from engine.melding.turns import arrange
+from engine.notation import Naming, NotationError, parse_tile, parse_tiles
+from engine.seats import Player, Rack, Turn
+from engine.tiles import in_order
+from engine.violations import Reason, Refused
+from oracles import cross_judge, cross_plays
+from support.grids import CROSS, grid, play, play_of, table
+from support.positions import NOW, do, only_reason, refusal
+from support.rooms import room
+from support.soak import few_of
+
+SECONDARY = {
+    "TILE_UNKNOWN": "the oracle says LINE_INVALID only",
+    "TABLE_TILE_MOVED": "of a replaced joker whose new tile fits no line: the oracle says it beside LINE_INVALID",
+    "CROSSING_JOKER_CONFLICT": "the oracle looks at jokers only if all lines are melds",
+    "INITIAL_MELD_TABLE_MODIFIED": "the oracle also says it of missing tiles",
+    "JOKER_RETRIEVAL_BEFORE_INITIAL_MELD": "the oracle also says it of missing and moved jokers",
+    "INITIAL_MELD_HAS_JOKER": "the oracle also says it of moved jokers",
+}
+"""Reasons that the two may say or not beside another one, and when they differ."""
+
+
+@pytest.mark.parametrize("seed", few_of(range(50), 2))
+def test_turns_are_judged_as_the_oracle_does(seed: int) -> None:
+    legal = 0
+    for turn in islice(cross_plays.turns(random.Random(seed)), 2_000):
+        judgement = judge_grid(play_of(turn))
+        seen = {violation.reason.name for violation in judgement.violations}
+        expected = {reason for reason, _ in turn.violations()}
+        assert bool(seen) == bool(expected), turn
+        assert seen - SECONDARY.keys() == expected - SECONDARY.keys(), turn
+        assert seen == expected or seen & expected, turn
+        if not seen:
+            legal += 1
+            if turn.options.manipulation == "OFF":
+                points = cross_judge.points(turn.before, turn.after, turn.rack, turn.options)
+                assert judgement.points == points, turn
+            assert read_grid(judgement.table, play_of(turn).ruleset) == judgement.table
+    assert legal > 500
+
+
+def reasons(before: str, after: str, rack: str) -> list[str]:
+    return [violation.reason.name for violation in judge_grid(play(before, after, rack)).violations]
+
+
+def test_the_first_tile_of_a_cell_counts_and_every_other_one_is_named() -> None:
+    stacked = Grid((*grid("0,0[R3 R4 R5 R6]").placements, *grid("3,0[B6]").placements, *grid("3,0[K6]").placements))
+    judged = judge_grid(
+        play("0,0[R3 R4 R5]", format_table(stacked), "R6 B6 K6"),
+    )
+    assert [(one.reason.name, one.subject) for one in judged.violations] == [
+        ("CELL_OCCUPIED", "table_after[4]"),
+        ("CELL_OCCUPIED", "table_after[5]"),
+    ]
+
+
+def test_a_tile_under_another_one_has_not_moved() -> None:
+    assert reasons("0,0[R3 R4 R5]", "2,0[B5] | 0,0[R3 R4 R5]", "B5") == ["CELL_OCCUPIED"]
+
+
+def test_a_tile_that_the_game_does_not_have_is_named_even_where_nothing_else_is_wrong_with_it() -> None:
+    assert "TILE_UNKNOWN" in reasons("0,0[R3 R4 R5]", "0,0[R3 R4 R5] | 1,1[B4] | 1,2[G4]", "B4 G4")
+
+
+def test_a_joker_that_was_retrieved_counts_only_if_it_is_worth_more() -> None:
+    judged = judge_grid(play("0,0[R3 J R5]", "0,0[R3 R4 R5 J] | 0,3[K1 K2 J]", "R4 K1 K2 J"))
+    assert not judged.violations
+    assert judged.points == 4 + 1 + 2 + 6
+
+
+def test_the_jokers_of_a_column_stand_for_what_is_left() -> None:
+    read = read_grid(grid("0,0[R3 J R5] | 1,1[B4] | 1,2[J]"), CROSS)
+    assert read is not None
+    faces = {placement.cell: placement.faces for placement in read.placements if placement.faces}
+    assert faces == {
+        Cell(1, 0): (parse_tile("R4"),),
+        Cell(1, 2): (parse_tile("K4"), parse_tile("O4")),
+    }
+
+
+@pytest.mark.parametrize("text", ["0,0[R3]", "0,0[R3 R5 R6]", "0,0[R3 J R5] | 1,1[B9] | 1,2[K9]", "128,0[R3 R4 R5]"])
+def test_what_is_no_table_is_not_read(text: str) -> None:
+    assert read_grid(grid(text), CROSS) is None
+
+
+def test_a_table_is_in_the_order_of_rows() -> None:
+    judged = judge_grid(play(".", "1,1[B9] | 0,0[K8 K9 K10] | 1,2[R9]", "K8 K9 K10 B9 R9", has_melded=False))
+    assert format_table(judged.table) == "0,0[K8 K9 K10] | 1,1[B9] | 1,2[R9]"
+
+
+def test_a_grid_has_no_melds() -> None:
+    with pytest.raises(TypeError):
+        melds_of(grid("0,0[R3 R4 R5]"))
+
+
+# Texts
+
+
+@pytest.mark.parametrize("text", [".", "0,0[R3 R4 R5] | 1,1[B4] | 1,2[K4]", "-3,-127[J] | 5,2[O13 G1]"])
+def test_a_grid_as_text_is_read_as_the_same_grid(text: str) -> None:
+    assert format_table(grid(text)) == text
+
+
+def test_a_grid_of_cards_has_their_names() -> None:
+    assert format_table(grid("0,0[R10 R11 J]"), Naming.CARDS) == "0,0[10H JH *]"
+
+
+@pytest.mark.parametrize(
+    ("text", "column"), [("0,0[R3 R4] R5", 12), ("0,0[R3 R4] | [R5]", 14), ("0,0[R3 X4]", 8), ("0,0[R3", 1)]
+)
+def test_an_error_in_the_text_of_a_grid_names_the_column(text: str, column: int) -> None:
+    with pytest.raises(NotationError) as error:
+        parse_table(text)
+    assert error.value.column == column
+
+
+def test_a_grid_is_drawn_row_by_row() -> None:
+    drawn = draw_grid(table("0,0[R3 J R5] | 1,1[B4] | 1,2[K4] | 4,2[O10 O11 O12]"))
+    assert drawn.splitlines() == [
+        "R3  J   R5  .   .   .   .",
+        ".   B4  .   .   .   .   .",
+        ".   K4  .   .   O10 O11 O12",
+    ]
+    assert draw_grid(Grid()) == ""
+
+
+def test_placements_in_one_cell_are_formatted_one_after_the_other() -> None:
+    twice = Grid((Placement(parse_tile("R3"), Cell(0, 0)), Placement(parse_tile("R4"), Cell(0, 0))))
+    assert format_table(twice) == "0,0[R3] | 0,0[R4]"
+
+
+# Plays in a game
+
+
+def cross_game(rack: str, invalid: TurnInvalidSubmission = TurnInvalidSubmission.REJECT) -> Game:
+    """Returns a game of the cross layout in which seat 1, who has melded, has a rack; the table is a run."""
+    ruleset = replace(CROSS, turn_invalid_submission=invalid)
+    racks = (Rack(1, in_order(parse_tiles(rack)), has_melded=True), Rack(2, parse_tiles("K13"), has_melded=True))
+    round_ = MeldingRound(1, (1, 2), table("0,0[R3 R4 R5]"), racks, parse_tiles("B9 O9"), Turn(1, None))
+    players = (Player(1, "Ada"), Player(2, "Ben"))
+    return Game(ruleset, room(ruleset).settings, 1, players, Playing(round_))
+
+
+@pytest.mark.parametrize("sent", ["[R3 R4 R5]", "[R3 R4 R5 R6]"])
+def test_melds_are_refused_where_the_table_is_a_grid(sent: str) -> None:
+    game = cross_game("R6 O1")
+    assert only_reason(game, PlayTiles(1, parse_melds(sent))) is Reason.TABLE_LAYOUT_MISMATCH
+    refused = arrange(game, 1, parse_melds(sent), NOW)
+    assert isinstance(refused, Refused)
+    assert refused.reason is Reason.TABLE_LAYOUT_MISMATCH
+
+
+def test_an_empty_table_has_any_layout() -> None:
+    game = cross_game("R6 O1")
+    assert Reason.TABLE_TILE_MISSING in {one.reason for one in refusal(game, PlayTiles(1, ())).violations}
+
+
+def test_a_draft_on_a_grid_may_be_unfinished_and_may_not_have_foreign_tiles() -> None:
+    game = cross_game("R6 B4 O1")
+    unfinished = arrange(game, 1, grid("0,0[R3 R4 R5] | 1,1[B4]"), NOW)
+    assert isinstance(unfinished, Draft)
+    assert not unfinished.is_legal
+    finished = arrange(game, 1, grid("0,0[R3 R4 R5 R6]"), NOW)
+    assert isinstance(finished, Draft)
+    assert finished.is_legal
+    foreign = arrange(game, 1, grid("0,0[R3 R4 R5 J]"), NOW)
+    assert isinstance(foreign, Refused)
+    assert foreign.reason is Reason.TILE_NOT_IN_RACK
+
+
+def test_a_legal_draft_is_played_when_the_time_is_up() -> None:
+    game = cross_game("R6 O1")
+    assert isinstance(game.phase, Playing)
+    round_ = replace(game.phase.round, turn=Turn(1, NOW - 1))
+    late = replace(game, phase=Playing(round_))
+    [played] = [one for one in do(late, TimeOut(grid("0,0[R3 R4 R5 R6]"))).events if isinstance(one, TilesPlayed)]
+    assert format_table(played.table) == "0,0[R3 R4 R5 R6]"
+    untouched = do(late, TimeOut(grid("2,0[R5] | 0,0[R3 R4]"))).events
+    assert not [one for one in untouched if isinstance(one, TilesPlayed)]
+    assert [len(one.tiles) for one in untouched if isinstance(one, TurnTimedOut)] == [1]
+
+
+def test_an_illegal_play_is_shown_as_it_was_laid() -> None:
+    game = cross_game("R6 O1", TurnInvalidSubmission.PENALISE_ON_UNANIMOUS_CLAIM)
+    for sent, text in (("5,0[O1] | 0,0[R3 R4 R5]", "0,0[R3 R4 R5] | 5,0[O1]"), (".", ".")):
+        applied = do(game, PlayTiles(1, grid(sent)))
+        [shown] = [one for one in applied.events if isinstance(one, IllegalPlayShown)]
+        assert format_table(shown.table) == sent
+        move = move_of(game, 2, NOW, applied.events)
+        assert move is not None
+        assert move.table is not None
+        assert move.table == parse_table(text)
