@@ -10,12 +10,13 @@ from rummikub.errors import error_info as error_info, explain as explain, refusa
 from rummikub.notation import (
     melds as melds,
     melds_text as melds_text,
+    table_text as table_text,
     tile as tile,
     tile_name as tile_name,
     tiles as tiles,
     tiles_text as tiles_text,
 )
-from rummikub.turns import draw as draw, melds_of as melds_of, pass_turn as pass_turn, play as play
+from rummikub.turns import draw as draw, melds_of as melds_of, pass_turn as pass_turn, place as place, play as play
 from rummikub.v1.analysis_service_pb2 import *
 from rummikub.v1.error_reason_pb2 import *
 from rummikub.v1.game_pb2 import *

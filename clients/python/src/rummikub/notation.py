@@ -1,10 +1,10 @@
-"""Tiles and melds as text: `R7` is the red 7, `J` the joker, `[R7 R8 R9] | [B1 K1 J]` a table."""
+"""Tiles and tables as text: `R7` is the red 7, `J` the joker, `[R7 R8 R9] | [B1 K1 J]` a table."""
 
 import re
 from collections.abc import Iterable
 from typing import Final, Protocol
 
-from rummikub.v1.meld_pb2 import Meld
+from rummikub.v1.meld_pb2 import Meld, Placement, Table
 from rummikub.v1.tile_pb2 import TILE_JOKER, TILE_UNSPECIFIED, Tile
 
 _LETTERS: Final = {"RED": "R", "BLUE": "B", "BLACK": "K", "ORANGE": "O", "GREEN": "G", "PURPLE": "P"}
@@ -64,3 +64,20 @@ def melds(text: str) -> list[Meld]:
 def melds_text(table: Iterable[_Tiles]) -> str:
     """Returns melds as a text such as `[R7 R8 R9] | [B1 K1 J]`; `.` if there are none."""
     return " | ".join(f"[{tiles_text(meld.tiles)}]" for meld in table) or "."
+
+
+def table_text(table: Table) -> str:
+    """Returns a table as a text; `.` if it is empty.
+
+    A table of the cross layout is a text such as `0,0[R3 R4 R5] | 1,1[B4]`: neighbors in a row, each time after the
+    column and the row of the first.
+    """
+    if not table.placements:
+        return melds_text(table.melds)
+    rows: list[list[Placement]] = []
+    for placement in sorted(table.placements, key=lambda placed: (placed.y, placed.x)):
+        if rows and (placement.x, placement.y) == (rows[-1][-1].x + 1, rows[-1][-1].y):
+            rows[-1].append(placement)
+        else:
+            rows.append([placement])
+    return " | ".join(f"{row[0].x},{row[0].y}[{tiles_text(placed.tile for placed in row)}]" for row in rows)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from rummikub.v1.game_pb2 import Game
-from rummikub.v1.meld_pb2 import JokerFaces, Meld, Table
+from rummikub.v1.meld_pb2 import JokerFaces, Meld, Placement, Table
 from rummikub.v1.tile_pb2 import Tile
 from rummikub.v1.turn_service_pb2 import DrawTile, Pass, PlayTiles, PlayTurnRequest
 
@@ -11,6 +11,14 @@ from rummikub.v1.turn_service_pb2 import DrawTile, Pass, PlayTiles, PlayTurnRequ
 def play(game: Game, table: Iterable[Meld]) -> PlayTurnRequest:
     """Returns the request to play tiles; `table` has all melds after the turn."""
     return _turn(game, PlayTurnRequest(play=PlayTiles(table=Table(melds=table))))
+
+
+def place(game: Game, placements: Iterable[Placement]) -> PlayTurnRequest:
+    """Returns the request to play tiles in the cross layout; `placements` has all tiles of the table after the turn.
+
+    Those of the game's table can be sent back as they are.
+    """
+    return _turn(game, PlayTurnRequest(play=PlayTiles(table=Table(placements=placements))))
 
 
 def draw(game: Game) -> PlayTurnRequest:

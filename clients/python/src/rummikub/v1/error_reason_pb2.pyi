@@ -206,6 +206,10 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """FAILED_PRECONDITION. Players cannot claim an error in their own play."""
     CLAIM_ALREADY_VOTED: _ErrorReason.ValueType  # 313
     """FAILED_PRECONDITION. The caller has already voted on this claim."""
+    TABLE_LAYOUT_MISMATCH: _ErrorReason.ValueType  # 314
+    """FAILED_PRECONDITION. The table has melds although the game's table is a grid, or placements although it has melds
+    (table_layout).
+    """
     STORE_UNAVAILABLE: _ErrorReason.ValueType  # 401
     """The server, 401 to 499: it could not answer. Send the same request again, later.
 
@@ -255,7 +259,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     INTERNAL_ERROR: _ErrorReason.ValueType  # 411
     """INTERNAL. A fault of the server. The `x-request-id` metadata of the answer identifies it in the server's log."""
     JOKER_TO_RACK: _ErrorReason.ValueType  # 501
-    """The rules, 501 to 999: tiles (501), melds (601), the initial meld (701), jokers and the table (801), variants (901).
+    """The rules, 501 to 999: tiles (501), melds (601), the initial meld (701), jokers and the table (801), variants (901),
+    the cross layout (951).
 
     Violation. A joker of table_before is missing on table_after (R45, R49).
     """
@@ -386,6 +391,24 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """Violation. A meld with a played tile does not satisfy the contract (option contract)."""
     RUMMIKUB_NOT_CALLED: _ErrorReason.ValueType  # 907
     """Violation. The last tiles are played without calls_rummikub, against win_call (R58)."""
+    COORDINATE_OUT_OF_RANGE: _ErrorReason.ValueType  # 951
+    """Violation. A coordinate is below -127 or above 127 (C1). Metadata: `x`, `y`."""
+    CELL_OCCUPIED: _ErrorReason.ValueType  # 952
+    """Violation. A cell has several tiles (C5). Metadata: `x`, `y`."""
+    TABLE_TILE_MOVED: _ErrorReason.ValueType  # 953
+    """Violation. A tile of table_before left its cell, which manipulation OFF forbids (C5). Metadata: `x`, `y`, the cell."""
+    CELL_ISOLATED: _ErrorReason.ValueType  # 954
+    """Violation. A tile has no neighbor (C3). Metadata: `x`, `y`."""
+    LINE_INVALID: _ErrorReason.ValueType  # 955
+    """Violation. Neighbors in a row form no run, or neighbors in a column no group, of at least three tiles (C2, C3).
+    Metadata: `x`, `y`, the first cell; `last_x`, `last_y`, the last one.
+    """
+    CROSSING_JOKER_CONFLICT: _ErrorReason.ValueType  # 956
+    """Violation. A joker would have to stand for different tiles in its row and its column, or two jokers of a column for
+    the same one (C9). Metadata: `x`, `y`.
+    """
+    INITIAL_MELD_TOUCHES_TABLE: _ErrorReason.ValueType  # 957
+    """Violation. A tile of the initial meld lies beside a tile of the table (C7). Metadata: `x`, `y`."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """The reason why a request was refused or a turn is illegal.
@@ -594,6 +617,10 @@ CLAIM_OWN_PLAY: ErrorReason.ValueType  # 312
 """FAILED_PRECONDITION. Players cannot claim an error in their own play."""
 CLAIM_ALREADY_VOTED: ErrorReason.ValueType  # 313
 """FAILED_PRECONDITION. The caller has already voted on this claim."""
+TABLE_LAYOUT_MISMATCH: ErrorReason.ValueType  # 314
+"""FAILED_PRECONDITION. The table has melds although the game's table is a grid, or placements although it has melds
+(table_layout).
+"""
 STORE_UNAVAILABLE: ErrorReason.ValueType  # 401
 """The server, 401 to 499: it could not answer. Send the same request again, later.
 
@@ -643,7 +670,8 @@ the delay in RetryInfo.
 INTERNAL_ERROR: ErrorReason.ValueType  # 411
 """INTERNAL. A fault of the server. The `x-request-id` metadata of the answer identifies it in the server's log."""
 JOKER_TO_RACK: ErrorReason.ValueType  # 501
-"""The rules, 501 to 999: tiles (501), melds (601), the initial meld (701), jokers and the table (801), variants (901).
+"""The rules, 501 to 999: tiles (501), melds (601), the initial meld (701), jokers and the table (801), variants (901),
+the cross layout (951).
 
 Violation. A joker of table_before is missing on table_after (R45, R49).
 """
@@ -774,4 +802,22 @@ CONTRACT_VIOLATED: ErrorReason.ValueType  # 906
 """Violation. A meld with a played tile does not satisfy the contract (option contract)."""
 RUMMIKUB_NOT_CALLED: ErrorReason.ValueType  # 907
 """Violation. The last tiles are played without calls_rummikub, against win_call (R58)."""
+COORDINATE_OUT_OF_RANGE: ErrorReason.ValueType  # 951
+"""Violation. A coordinate is below -127 or above 127 (C1). Metadata: `x`, `y`."""
+CELL_OCCUPIED: ErrorReason.ValueType  # 952
+"""Violation. A cell has several tiles (C5). Metadata: `x`, `y`."""
+TABLE_TILE_MOVED: ErrorReason.ValueType  # 953
+"""Violation. A tile of table_before left its cell, which manipulation OFF forbids (C5). Metadata: `x`, `y`, the cell."""
+CELL_ISOLATED: ErrorReason.ValueType  # 954
+"""Violation. A tile has no neighbor (C3). Metadata: `x`, `y`."""
+LINE_INVALID: ErrorReason.ValueType  # 955
+"""Violation. Neighbors in a row form no run, or neighbors in a column no group, of at least three tiles (C2, C3).
+Metadata: `x`, `y`, the first cell; `last_x`, `last_y`, the last one.
+"""
+CROSSING_JOKER_CONFLICT: ErrorReason.ValueType  # 956
+"""Violation. A joker would have to stand for different tiles in its row and its column, or two jokers of a column for
+the same one (C9). Metadata: `x`, `y`.
+"""
+INITIAL_MELD_TOUCHES_TABLE: ErrorReason.ValueType  # 957
+"""Violation. A tile of the initial meld lies beside a tile of the table (C7). Metadata: `x`, `y`."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -27,7 +27,7 @@ from rummikub.v1 import tile_pb2 as rummikub_dot_v1_dot_tile__pb2
 from rummikub.v1 import violation_pb2 as rummikub_dot_v1_dot_violation__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16rummikub/v1/meld.proto\x12\x0brummikub.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1brummikub/v1/violation.proto\"=\n\nJokerFaces\x12\r\n\x05index\x18\x01 \x01(\r\x12 \n\x05\x66\x61\x63\x65s\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.Tile\"\xb1\x01\n\x04Meld\x12 \n\x05tiles\x18\x01 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12#\n\x04kind\x18\x02 \x01(\x0e\x32\x15.rummikub.v1.MeldKind\x12)\n\x0e\x64\x65\x63lared_faces\x18\x03 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x0e\n\x06points\x18\x04 \x01(\r\x12\'\n\x06jokers\x18\x05 \x03(\x0b\x32\x17.rummikub.v1.JokerFaces\"/\n\x05Table\x12&\n\x05melds\x18\x01 \x03(\x0b\x32\x11.rummikub.v1.MeldB\x04\xe2\x41\x01\x01\"\xb9\x01\n\x0bMeldReading\x12 \n\x05tiles\x18\x01 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12#\n\x04kind\x18\x02 \x01(\x0e\x32\x15.rummikub.v1.MeldKind\x12\x0e\n\x06points\x18\x03 \x01(\r\x12\'\n\x06jokers\x18\x04 \x03(\x0b\x32\x17.rummikub.v1.JokerFaces\x12*\n\nviolations\x18\x05 \x03(\x0b\x32\x16.rummikub.v1.Violation*M\n\x08MeldKind\x12\x19\n\x15MELD_KIND_UNSPECIFIED\x10\x00\x12\x13\n\x0fMELD_KIND_GROUP\x10\x01\x12\x11\n\rMELD_KIND_RUN\x10\x02\x42\x81\x01\n\x0brummikub.v1B\tMeldProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\x0bRummikub.V1\xba\x02\x08Rummikub\xca\x02\x0bRummikub\\V1\xea\x02\x0cRummikub::V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16rummikub/v1/meld.proto\x12\x0brummikub.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1brummikub/v1/violation.proto\"=\n\nJokerFaces\x12\r\n\x05index\x18\x01 \x01(\r\x12 \n\x05\x66\x61\x63\x65s\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.Tile\"\xb1\x01\n\x04Meld\x12 \n\x05tiles\x18\x01 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12#\n\x04kind\x18\x02 \x01(\x0e\x32\x15.rummikub.v1.MeldKind\x12)\n\x0e\x64\x65\x63lared_faces\x18\x03 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x0e\n\x06points\x18\x04 \x01(\r\x12\'\n\x06jokers\x18\x05 \x03(\x0b\x32\x17.rummikub.v1.JokerFaces\"d\n\tPlacement\x12\x1f\n\x04tile\x18\x01 \x01(\x0e\x32\x11.rummikub.v1.Tile\x12\t\n\x01x\x18\x02 \x01(\x11\x12\t\n\x01y\x18\x03 \x01(\x11\x12 \n\x05\x66\x61\x63\x65s\x18\x04 \x03(\x0e\x32\x11.rummikub.v1.Tile\"a\n\x05Table\x12&\n\x05melds\x18\x01 \x03(\x0b\x32\x11.rummikub.v1.MeldB\x04\xe2\x41\x01\x01\x12\x30\n\nplacements\x18\x02 \x03(\x0b\x32\x16.rummikub.v1.PlacementB\x04\xe2\x41\x01\x01\"\xb9\x01\n\x0bMeldReading\x12 \n\x05tiles\x18\x01 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12#\n\x04kind\x18\x02 \x01(\x0e\x32\x15.rummikub.v1.MeldKind\x12\x0e\n\x06points\x18\x03 \x01(\r\x12\'\n\x06jokers\x18\x04 \x03(\x0b\x32\x17.rummikub.v1.JokerFaces\x12*\n\nviolations\x18\x05 \x03(\x0b\x32\x16.rummikub.v1.Violation*M\n\x08MeldKind\x12\x19\n\x15MELD_KIND_UNSPECIFIED\x10\x00\x12\x13\n\x0fMELD_KIND_GROUP\x10\x01\x12\x11\n\rMELD_KIND_RUN\x10\x02\x42\x81\x01\n\x0brummikub.v1B\tMeldProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\x0bRummikub.V1\xba\x02\x08Rummikub\xca\x02\x0bRummikub\\V1\xea\x02\x0cRummikub::V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,14 +37,18 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._serialized_options = b'\n\013rummikub.v1B\tMeldProtoP\001Z)rummikub.example/go/rummikubv1;rummikubv1\242\002\003RMK\252\002\013Rummikub.V1\272\002\010Rummikub\312\002\013Rummikub\\V1\352\002\014Rummikub::V1'
   _globals['_TABLE'].fields_by_name['melds']._loaded_options = None
   _globals['_TABLE'].fields_by_name['melds']._serialized_options = b'\342A\001\001'
-  _globals['_MELDKIND']._serialized_start=605
-  _globals['_MELDKIND']._serialized_end=682
+  _globals['_TABLE'].fields_by_name['placements']._loaded_options = None
+  _globals['_TABLE'].fields_by_name['placements']._serialized_options = b'\342A\001\001'
+  _globals['_MELDKIND']._serialized_start=757
+  _globals['_MELDKIND']._serialized_end=834
   _globals['_JOKERFACES']._serialized_start=125
   _globals['_JOKERFACES']._serialized_end=186
   _globals['_MELD']._serialized_start=189
   _globals['_MELD']._serialized_end=366
-  _globals['_TABLE']._serialized_start=368
-  _globals['_TABLE']._serialized_end=415
-  _globals['_MELDREADING']._serialized_start=418
-  _globals['_MELDREADING']._serialized_end=603
+  _globals['_PLACEMENT']._serialized_start=368
+  _globals['_PLACEMENT']._serialized_end=468
+  _globals['_TABLE']._serialized_start=470
+  _globals['_TABLE']._serialized_end=567
+  _globals['_MELDREADING']._serialized_start=570
+  _globals['_MELDREADING']._serialized_end=755
 # @@protoc_insertion_point(module_scope)

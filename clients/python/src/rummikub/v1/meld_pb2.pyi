@@ -133,28 +133,75 @@ class Meld(_message.Message):
 Global___Meld: _TypeAlias = Meld  # noqa: Y015
 
 @_typing.final
-class Table(_message.Message):
-    """The melds on a table, or those that a player arranges there.
+class Placement(_message.Message):
+    """A tile in a cell of the cross layout."""
 
-    A game's table can be sent back with the player's changes: the server ignores points and jokers. In the paths of errors
-    and violations, `table[3]` is the fourth meld of a table.
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TILE_FIELD_NUMBER: _builtins.int
+    X_FIELD_NUMBER: _builtins.int
+    Y_FIELD_NUMBER: _builtins.int
+    FACES_FIELD_NUMBER: _builtins.int
+    tile: _tile_pb2.Tile.ValueType
+    """The tile. In a request it is required (TILE_UNKNOWN)."""
+    x: _builtins.int
+    """The column, from -127 to 127; it grows to the right."""
+    y: _builtins.int
+    """The row, from -127 to 127; it grows downward."""
+    @_builtins.property
+    def faces(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
+        """The faces that a joker in the cell may stand for, in ascending order. Set by the server, for placements of a table;
+        ignored in requests.
+        """
+
+    def __init__(
+        self,
+        *,
+        tile: _tile_pb2.Tile.ValueType = ...,
+        x: _builtins.int = ...,
+        y: _builtins.int = ...,
+        faces: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["faces", b"faces", "tile", b"tile", "x", b"x", "y", b"y"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Placement: _TypeAlias = Placement  # noqa: Y015
+
+@_typing.final
+class Table(_message.Message):
+    """The tiles on a table, or those that a player arranges there: melds, or placements in the cross layout
+    (table_layout). A table with both is refused (INVALID_ARGUMENT, MALFORMED_TABLE).
+
+    A game's table can be sent back with the player's changes: the server ignores points, jokers and faces. In the paths of
+    errors and violations, `table[3]` is the fourth meld of a table, or the fourth placement.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
 
     MELDS_FIELD_NUMBER: _builtins.int
+    PLACEMENTS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def melds(self) -> _containers.RepeatedCompositeFieldContainer[Global___Meld]:
         """The melds. At most 128 in a request."""
+
+    @_builtins.property
+    def placements(self) -> _containers.RepeatedCompositeFieldContainer[Global___Placement]:
+        """The tiles of the cross layout, in any order. In a game's table they are in the order of rows. At most 256 in a
+        request.
+        """
 
     def __init__(
         self,
         *,
         melds: _abc.Iterable[Global___Meld] | None = ...,
+        placements: _abc.Iterable[Global___Placement] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["melds", b"melds"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["melds", b"melds", "placements", b"placements"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

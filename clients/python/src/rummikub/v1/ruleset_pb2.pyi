@@ -61,6 +61,8 @@ class _PresetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Preset.ValueTy
     """Sabra with two packs of cards: suits are colors, ace to king are 1 to 13. The text notation accepts both names."""
     PRESET_SIX_PLAYERS: _Preset.ValueType  # 15
     """Five or six players with 160 tiles: three copies of each face and four jokers."""
+    PRESET_CROSS: _Preset.ValueType  # 16
+    """The cross layout, or "French" rules: tiles lie in a grid as in a crossword, and no tile of the table moves."""
 
 class Preset(_Preset, metaclass=_PresetEnumTypeWrapper):
     """A named set of option values."""
@@ -103,6 +105,8 @@ PRESET_CARDS: Preset.ValueType  # 14
 """Sabra with two packs of cards: suits are colors, ace to king are 1 to 13. The text notation accepts both names."""
 PRESET_SIX_PLAYERS: Preset.ValueType  # 15
 """Five or six players with 160 tiles: three copies of each face and four jokers."""
+PRESET_CROSS: Preset.ValueType  # 16
+"""The cross layout, or "French" rules: tiles lie in a grid as in a crossword, and no tile of the table moves."""
 Global___Preset: _TypeAlias = Preset  # noqa: Y015
 
 class _StartDrawJoker:
@@ -156,6 +160,34 @@ TURN_DIRECTION_CLOCKWISE: TurnDirection.ValueType  # 1
 TURN_DIRECTION_COUNTERCLOCKWISE: TurnDirection.ValueType  # 2
 """Turns pass by falling seat number. Evidence: the 1978 edition, a variation in the guides."""
 Global___TurnDirection: _TypeAlias = TurnDirection  # noqa: Y015
+
+class _TableLayout:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _TableLayoutEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TableLayout.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    TABLE_LAYOUT_UNSPECIFIED: _TableLayout.ValueType  # 0
+    """Unset: the preset's value applies."""
+    TABLE_LAYOUT_MELDS: _TableLayout.ValueType  # 1
+    """In melds, anywhere. Evidence: all sources but one paragraph."""
+    TABLE_LAYOUT_GRID: _TableLayout.ValueType  # 2
+    """In the cells of a grid, as in a crossword: tiles side by side in a row are a run, tiles below one another in a column
+    a group, and a tile may be in one of each. Evidence: the English encyclopedia article, "French" rules.
+    """
+
+class TableLayout(_TableLayout, metaclass=_TableLayoutEnumTypeWrapper):
+    """How tiles lie on the table (option table_layout, C1 to C12)."""
+
+TABLE_LAYOUT_UNSPECIFIED: TableLayout.ValueType  # 0
+"""Unset: the preset's value applies."""
+TABLE_LAYOUT_MELDS: TableLayout.ValueType  # 1
+"""In melds, anywhere. Evidence: all sources but one paragraph."""
+TABLE_LAYOUT_GRID: TableLayout.ValueType  # 2
+"""In the cells of a grid, as in a crossword: tiles side by side in a row are a run, tiles below one another in a column
+a group, and a tile may be in one of each. Evidence: the English encyclopedia article, "French" rules.
+"""
+Global___TableLayout: _TypeAlias = TableLayout  # noqa: Y015
 
 class _RunWrap:
     ValueType = _typing.NewType("ValueType", _builtins.int)
@@ -1649,6 +1681,7 @@ class MeldOptions(_message.Message):
     JOKERS_MAY_LEAD_FIELD_NUMBER: _builtins.int
     JOKERS_BEYOND_PHYSICAL_FIELD_NUMBER: _builtins.int
     CONTRACT_FIELD_NUMBER: _builtins.int
+    TABLE_LAYOUT_FIELD_NUMBER: _builtins.int
     run_wrap: Global___RunWrap.ValueType
     """Whether a run may continue after 13. Default OFF."""
     meld_order: Global___MeldOrder.ValueType
@@ -1669,6 +1702,12 @@ class MeldOptions(_message.Message):
     """
     contract: Global___Contract.ValueType
     """What every meld with a played tile must satisfy. Default OFF."""
+    table_layout: Global___TableLayout.ValueType
+    """How tiles lie on the table. Default MELDS. With GRID, plays are judged by ValidatePlacement, and manipulation is OFF
+    unless it is set too. GRID excludes the River, `contract`, and the other values of meld_order, jokers_declaration,
+    jokers_beyond_physical, initial_meld_count, initial_meld_required_kind, initial_meld_same_turn_table_play and of
+    joker retrieval.
+    """
     def __init__(
         self,
         *,
@@ -1680,10 +1719,11 @@ class MeldOptions(_message.Message):
         jokers_may_lead: _builtins.bool | None = ...,
         jokers_beyond_physical: _builtins.bool | None = ...,
         contract: Global___Contract.ValueType = ...,
+        table_layout: Global___TableLayout.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_jokers_beyond_physical", b"_jokers_beyond_physical", "_jokers_may_lead", b"_jokers_may_lead", "jokers_beyond_physical", b"jokers_beyond_physical", "jokers_may_lead", b"jokers_may_lead"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_jokers_beyond_physical", b"_jokers_beyond_physical", "_jokers_may_lead", b"_jokers_may_lead", "contract", b"contract", "jokers_adjacent", b"jokers_adjacent", "jokers_beyond_physical", b"jokers_beyond_physical", "jokers_declaration", b"jokers_declaration", "jokers_max_per_meld", b"jokers_max_per_meld", "jokers_may_lead", b"jokers_may_lead", "meld_order", b"meld_order", "run_wrap", b"run_wrap"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_jokers_beyond_physical", b"_jokers_beyond_physical", "_jokers_may_lead", b"_jokers_may_lead", "contract", b"contract", "jokers_adjacent", b"jokers_adjacent", "jokers_beyond_physical", b"jokers_beyond_physical", "jokers_declaration", b"jokers_declaration", "jokers_max_per_meld", b"jokers_max_per_meld", "jokers_may_lead", b"jokers_may_lead", "meld_order", b"meld_order", "run_wrap", b"run_wrap", "table_layout", b"table_layout"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__jokers_beyond_physical: _TypeAlias = _typing.Literal["jokers_beyond_physical"]  # noqa: Y015
     _WhichOneofArgType__jokers_beyond_physical: _TypeAlias = _typing.Literal["_jokers_beyond_physical", b"_jokers_beyond_physical"]  # noqa: Y015

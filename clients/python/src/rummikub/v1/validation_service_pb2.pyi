@@ -230,6 +230,118 @@ class ValidateTurnResponse(_message.Message):
 Global___ValidateTurnResponse: _TypeAlias = ValidateTurnResponse  # noqa: Y015
 
 @_typing.final
+class ValidatePlacementRequest(_message.Message):
+    """A request to judge a turn of the cross layout."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RULESET_FIELD_NUMBER: _builtins.int
+    TABLE_BEFORE_FIELD_NUMBER: _builtins.int
+    TABLE_AFTER_FIELD_NUMBER: _builtins.int
+    RACK_FIELD_NUMBER: _builtins.int
+    HAS_MELDED_FIELD_NUMBER: _builtins.int
+    TILE_DRAWN_FIELD_NUMBER: _builtins.int
+    CALLS_RUMMIKUB_FIELD_NUMBER: _builtins.int
+    has_melded: _builtins.bool
+    """Whether the player has made the initial meld in an earlier turn. Set it also if it is false; unset, it is refused
+    (INVALID_ARGUMENT, FIELD_INVALID).
+    """
+    tile_drawn: _tile_pb2.Tile.ValueType
+    """The tile of the rack that was drawn in this turn, or the last of several; unset if none was drawn
+    (turn_play_after_draw).
+    """
+    calls_rummikub: _builtins.bool
+    """Whether the player calls the win (win_call)."""
+    @_builtins.property
+    def ruleset(self) -> _ruleset_pb2.MeldingRuleset:
+        """The rules, with TABLE_LAYOUT_GRID (FIELD_INVALID). Unset: the preset CROSS."""
+
+    @_builtins.property
+    def table_before(self) -> _meld_pb2.Table:
+        """The placements when the turn began. They must be a legal table (INVALID_ARGUMENT, MALFORMED_TABLE)."""
+
+    @_builtins.property
+    def table_after(self) -> _meld_pb2.Table:
+        """All placements after the turn, those of table_before too."""
+
+    @_builtins.property
+    def rack(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
+        """The player's rack when the turn began, in any order. At most 128 tiles."""
+
+    def __init__(
+        self,
+        *,
+        ruleset: _ruleset_pb2.MeldingRuleset | None = ...,
+        table_before: _meld_pb2.Table | None = ...,
+        table_after: _meld_pb2.Table | None = ...,
+        rack: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
+        has_melded: _builtins.bool | None = ...,
+        tile_drawn: _tile_pb2.Tile.ValueType = ...,
+        calls_rummikub: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_has_melded", b"_has_melded", "has_melded", b"has_melded", "ruleset", b"ruleset", "table_after", b"table_after", "table_before", b"table_before"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_has_melded", b"_has_melded", "calls_rummikub", b"calls_rummikub", "has_melded", b"has_melded", "rack", b"rack", "ruleset", b"ruleset", "table_after", b"table_after", "table_before", b"table_before", "tile_drawn", b"tile_drawn"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__has_melded: _TypeAlias = _typing.Literal["has_melded"]  # noqa: Y015
+    _WhichOneofArgType__has_melded: _TypeAlias = _typing.Literal["_has_melded", b"_has_melded"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__has_melded) -> _WhichOneofReturnType__has_melded | None: ...
+
+Global___ValidatePlacementRequest: _TypeAlias = ValidatePlacementRequest  # noqa: Y015
+
+@_typing.final
+class ValidatePlacementResponse(_message.Message):
+    """The response to ValidatePlacement."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VIOLATIONS_FIELD_NUMBER: _builtins.int
+    TILES_PLAYED_FIELD_NUMBER: _builtins.int
+    POINTS_FIELD_NUMBER: _builtins.int
+    RACK_LEFT_FIELD_NUMBER: _builtins.int
+    GOES_OUT_FIELD_NUMBER: _builtins.int
+    TABLE_FIELD_NUMBER: _builtins.int
+    points: _builtins.int
+    """The points of tiles_played, each counted once, also where a row and a column cross. A joker counts the value of the
+    tile that it stands for; if jokers were replaced too, those worth most count as the played ones.
+    """
+    goes_out: _builtins.bool
+    """Whether the turn is legal and leaves the rack empty, which wins the round (R57)."""
+    @_builtins.property
+    def violations(self) -> _containers.RepeatedCompositeFieldContainer[_violation_pb2.Violation]:
+        """Every violation of the rules, in a fixed order. Empty when the turn is legal."""
+
+    @_builtins.property
+    def tiles_played(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
+        """The tiles that leave the rack, in ascending order."""
+
+    @_builtins.property
+    def rack_left(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
+        """The tiles left on the rack, in ascending order."""
+
+    @_builtins.property
+    def table(self) -> _meld_pb2.Table:
+        """table_after in the order of rows, with the faces of its jokers. Unset when the turn is illegal."""
+
+    def __init__(
+        self,
+        *,
+        violations: _abc.Iterable[_violation_pb2.Violation] | None = ...,
+        tiles_played: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
+        points: _builtins.int = ...,
+        rack_left: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
+        goes_out: _builtins.bool = ...,
+        table: _meld_pb2.Table | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["table", b"table"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["goes_out", b"goes_out", "points", b"points", "rack_left", b"rack_left", "table", b"table", "tiles_played", b"tiles_played", "violations", b"violations"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ValidatePlacementResponse: _TypeAlias = ValidatePlacementResponse  # noqa: Y015
+
+@_typing.final
 class BatchValidateTurnsRequest(_message.Message):
     """A request to judge turns under one ruleset."""
 

@@ -52,6 +52,11 @@ class ValidationServiceStub(object):
                 request_serializer=rummikub_dot_v1_dot_validation__service__pb2.ValidateTurnRequest.SerializeToString,
                 response_deserializer=rummikub_dot_v1_dot_validation__service__pb2.ValidateTurnResponse.FromString,
                 _registered_method=True)
+        self.ValidatePlacement = channel.unary_unary(
+                '/rummikub.v1.ValidationService/ValidatePlacement',
+                request_serializer=rummikub_dot_v1_dot_validation__service__pb2.ValidatePlacementRequest.SerializeToString,
+                response_deserializer=rummikub_dot_v1_dot_validation__service__pb2.ValidatePlacementResponse.FromString,
+                _registered_method=True)
         self.BatchValidateTurns = channel.unary_unary(
                 '/rummikub.v1.ValidationService/BatchValidateTurns',
                 request_serializer=rummikub_dot_v1_dot_validation__service__pb2.BatchValidateTurnsRequest.SerializeToString,
@@ -101,6 +106,14 @@ class ValidationServiceServicer(object):
     def ValidateTurn(self, request, context):
         """Judges a turn.
         Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ValidatePlacement(self, request, context):
+        """Judges a turn of the cross layout (TABLE_LAYOUT_GRID).
+        Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -158,6 +171,11 @@ def add_ValidationServiceServicer_to_server(servicer, server):
                     servicer.ValidateTurn,
                     request_deserializer=rummikub_dot_v1_dot_validation__service__pb2.ValidateTurnRequest.FromString,
                     response_serializer=rummikub_dot_v1_dot_validation__service__pb2.ValidateTurnResponse.SerializeToString,
+            ),
+            'ValidatePlacement': grpc.unary_unary_rpc_method_handler(
+                    servicer.ValidatePlacement,
+                    request_deserializer=rummikub_dot_v1_dot_validation__service__pb2.ValidatePlacementRequest.FromString,
+                    response_serializer=rummikub_dot_v1_dot_validation__service__pb2.ValidatePlacementResponse.SerializeToString,
             ),
             'BatchValidateTurns': grpc.unary_unary_rpc_method_handler(
                     servicer.BatchValidateTurns,
@@ -247,6 +265,33 @@ class ValidationService(object):
             '/rummikub.v1.ValidationService/ValidateTurn',
             rummikub_dot_v1_dot_validation__service__pb2.ValidateTurnRequest.SerializeToString,
             rummikub_dot_v1_dot_validation__service__pb2.ValidateTurnResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ValidatePlacement(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/rummikub.v1.ValidationService/ValidatePlacement',
+            rummikub_dot_v1_dot_validation__service__pb2.ValidatePlacementRequest.SerializeToString,
+            rummikub_dot_v1_dot_validation__service__pb2.ValidatePlacementResponse.FromString,
             options,
             channel_credentials,
             insecure,

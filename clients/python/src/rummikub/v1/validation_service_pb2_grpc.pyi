@@ -49,6 +49,10 @@ class ValidationServiceStub:
     """Judges a turn.
     Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
     """
+    ValidatePlacement: _grpc.UnaryUnaryMultiCallable[_validation_service_pb2.ValidatePlacementRequest, _validation_service_pb2.ValidatePlacementResponse]
+    """Judges a turn of the cross layout (TABLE_LAYOUT_GRID).
+    Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+    """
     BatchValidateTurns: _grpc.UnaryUnaryMultiCallable[_validation_service_pb2.BatchValidateTurnsRequest, _validation_service_pb2.BatchValidateTurnsResponse]
     """Judges many turns in one message. One malformed turn refuses the whole batch; the error names the turn.
     Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
@@ -90,6 +94,10 @@ class ValidationServiceAsyncStub(ValidationServiceStub):
     ValidateTurn: _aio.UnaryUnaryMultiCallable[_validation_service_pb2.ValidateTurnRequest, _validation_service_pb2.ValidateTurnResponse]  # type: ignore[assignment]
     """Judges a turn.
     Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+    """
+    ValidatePlacement: _aio.UnaryUnaryMultiCallable[_validation_service_pb2.ValidatePlacementRequest, _validation_service_pb2.ValidatePlacementResponse]  # type: ignore[assignment]
+    """Judges a turn of the cross layout (TABLE_LAYOUT_GRID).
+    Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
     """
     BatchValidateTurns: _aio.UnaryUnaryMultiCallable[_validation_service_pb2.BatchValidateTurnsRequest, _validation_service_pb2.BatchValidateTurnsResponse]  # type: ignore[assignment]
     """Judges many turns in one message. One malformed turn refuses the whole batch; the error names the turn.
@@ -141,6 +149,16 @@ class ValidationServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_validation_service_pb2.ValidateTurnResponse, _abc.Awaitable[_validation_service_pb2.ValidateTurnResponse]]:
         """Judges a turn.
         Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+        """
+
+    @_abc_1.abstractmethod
+    def ValidatePlacement(
+        self,
+        request: _validation_service_pb2.ValidatePlacementRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_validation_service_pb2.ValidatePlacementResponse, _abc.Awaitable[_validation_service_pb2.ValidatePlacementResponse]]:
+        """Judges a turn of the cross layout (TABLE_LAYOUT_GRID).
+        Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
         """
 
     @_abc_1.abstractmethod
