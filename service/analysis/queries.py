@@ -4,16 +4,19 @@ A query about a seat's own position is made from the seat's view only. So neithe
 on hidden tiles.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any, Final, Protocol, TypeVar
 
 from engine.effort import Budget
 from engine.game import Aborted, Finished, RoundOver
 from engine.melding.actions import PlayTiles, TurnAction
-from engine.melding.analysis import Situation
+from engine.melding.analysis import AnySituation, GridSituation, Situation, situation_of
 from engine.melding.bots import turn_without_play
 from engine.melding.game import rules_of, seen_round
+from engine.melding.grid.cells import without_faces
+from engine.melding.grid.play import GridPlay
+from engine.melding.grid.rules import GridJudgement, judge_grid
 from engine.melding.play import Play
 from engine.melding.round import Choosing, Drawn
 from engine.melding.rules import Judgement, judge
@@ -30,8 +33,9 @@ from engine.melding.solver import (
     has_turn,
 )
 from engine.melding.solver.explanation import explain
+from engine.melding.solver.grid_search import GridTurn
 from engine.melding.solver.steps import Step
-from engine.melding.table import ProposedTable, as_proposed_table
+from engine.melding.table import ProposedTable, as_proposed_melds
 from engine.melding.views import MeldingView
 from engine.room_settings import Hints
 from engine.tiles import Tile, in_order, without
@@ -87,15 +91,15 @@ class PlayedTurn:
         points: The points of its tiles; a joker counts the tile it stands for (R20).
         value: The rack value of its tiles (R61).
         goes_out: Whether it empties the rack (R57).
-        steps: How to play it.
+        steps: How to play it; none on a grid, where the table says it all.
     """
 
-    turn: LegalTurn
+    turn: LegalTurn | GridTurn
     table: ProposedTable
     points: int
     value: int
     goes_out: bool
-    steps: tuple[Step, ...]
+    steps: tuple[Step, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +129,7 @@ class BestTurnQuery:
         kept: Further tiles of the rack, which may not be played.
     """
 
-    situation: Situation
+    situation: AnySituation
     objective: Objective
     kept: tuple[Tile, ...] = ()
 
@@ -134,7 +138,7 @@ class BestTurnQuery:
         found = best_turn(self.situation, self.objective, budget)
         if found.turn is None and found.is_proven:
             return Suggestion(Existence.NO)
-        played = _judged(self.situation, found.turn, self.kept) if found.turn else None
+        played = _judged(self.situation, found.turn, self.kept)
         if played is None:
             return Suggestion(turn_exists(self.situation, budget))
         return Suggestion(Existence.YES, played, found.is_proven, found.is_least_change)
@@ -144,14 +148,14 @@ class BestTurnQuery:
 class TurnExistsQuery:
     """Asks whether any turn exists."""
 
-    situation: Situation
+    situation: AnySituation
 
     def answer(self, budget: Budget) -> Suggestion:
         """Returns a suggestion without a turn."""
         return Suggestion(turn_exists(self.situation, budget))
 
 
-def turn_exists(situation: Situation, budget: Budget) -> Existence:
+def turn_exists(situation: AnySituation, budget: Budget) -> Existence:
     """Returns whether any turn exists.
 
     The search takes the fixed steps of the rules at least, whatever its time. So every tier knows what the rules know,
@@ -189,7 +193,7 @@ class Failed:
 
 
 def turn_query(
-    situation: Situation, tier: HintTier, objective: Objective, kept: tuple[Tile, ...] = ()
+    situation: AnySituation, tier: HintTier, objective: Objective, kept: tuple[Tile, ...] = ()
 ) -> BestTurnQuery | TurnExistsQuery:
     """Returns the query for a tier; whether a turn exists is often known long before the best one."""
     return TurnExistsQuery(situation) if tier is HintTier.PLAY_EXISTS else BestTurnQuery(situation, objective, kept)
@@ -210,7 +214,7 @@ def own_turn_query(view: GameView, tier: HintTier, objective: Objective) -> Best
         return None
     kept = _unplayable_tiles(turn, rules_of(view))
     player = next(player for player in view.players if player.seat == view.seat)
-    situation = Situation(round_.table, without(view.rack, kept), player.has_melded, rules_of(view), round_.river)
+    situation = situation_of(round_.table, without(view.rack, kept), player.has_melded, rules_of(view), round_.river)
     return turn_query(situation, tier, objective, kept)
 
 
@@ -261,32 +265,53 @@ def _unplayable_tiles(turn: MeldingView | None, ruleset: Ruleset) -> tuple[Tile,
     return turn.tiles_drawn
 
 
-def _judged(situation: Situation, turn: LegalTurn, kept: tuple[Tile, ...]) -> PlayedTurn | None:
-    """Returns a turn as the rules judge it; None if it is too complex for them (TURN_TOO_COMPLEX).
+def _judged(situation: AnySituation, turn: LegalTurn | GridTurn | None, kept: tuple[Tile, ...]) -> PlayedTurn | None:
+    """Returns a turn as the rules judge it; None if there is none or it is too complex for them (TURN_TOO_COMPLEX).
 
     Raises RuntimeError if the rules forbid the turn.
     """
-    play = Play(
-        table_before=situation.table,
-        table_after=as_proposed_table(turn.table, situation.ruleset),
-        rack=situation.rack,
-        has_melded=situation.has_melded,
-        ruleset=situation.ruleset,
-        river=situation.river,
-        river_index=turn.river_index,
-        calls_rummikub=True,
-    )
-    judgement = judge(play)
-    if any(violation.reason is Reason.TURN_TOO_COMPLEX for violation in judgement.violations):
-        return None
-    if judgement.violations or judgement.tiles_played != in_order(turn.tiles + play.pulled[:1]):
+    match situation, turn:
+        case Situation(), LegalTurn():
+            play = Play(
+                table_before=situation.table,
+                table_after=as_proposed_melds(turn.table, situation.ruleset),
+                rack=situation.rack,
+                has_melded=situation.has_melded,
+                ruleset=situation.ruleset,
+                river=situation.river,
+                river_index=turn.river_index,
+                calls_rummikub=True,
+            )
+            judgement = judge(play)
+            if any(violation.reason is Reason.TURN_TOO_COMPLEX for violation in judgement.violations):
+                return None
+            played = _played(situation, turn, judgement, play.table_after, kept, play.pulled[:1])
+            steps = explain(situation.table, turn.table, situation.ruleset, play.pulled, turn.untouched)
+            return replace(played, steps=steps)
+        case GridSituation(), GridTurn():
+            after, rules = without_faces(turn.table), situation.ruleset
+            on_grid = GridPlay(situation.table, after, situation.rack, situation.has_melded, rules, calls_rummikub=True)
+            return _played(situation, turn, judge_grid(on_grid), after, kept)
+        case _:
+            return None
+
+
+def _played(  # noqa: PLR0913, PLR0917 - the parts of an answer
+    situation: AnySituation,
+    turn: LegalTurn | GridTurn,
+    judgement: Judgement | GridJudgement,
+    table: ProposedTable,
+    kept: tuple[Tile, ...],
+    key: tuple[Tile, ...] = (),
+) -> PlayedTurn:
+    """Returns a judged turn, without its steps. `key` is the tile of the River that it plays, if any."""
+    if judgement.violations or judgement.tiles_played != in_order(turn.tiles + key):
         reasons = ", ".join(violation.reason.name for violation in judgement.violations)  # logs must not show racks
         raise RuntimeError(f"the solver's turn is not legal: {reasons or 'other tiles are played'}")
     return PlayedTurn(
         turn=turn,
-        table=play.table_after,
+        table=table,
         points=judgement.points,
         value=rack_value(turn.tiles, situation.ruleset),
         goes_out=not judgement.rack_left and not kept,
-        steps=explain(situation.table, turn.table, situation.ruleset, play.pulled, turn.untouched),
     )

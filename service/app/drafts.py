@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from engine.game import Game
 from engine.melding.drafts import Draft
 from engine.melding.game import round_of
+from engine.melding.grid.cells import Grid, without_faces
 from engine.melding.melds import ProposedMeld
 from engine.melding.table import ProposedTable
 from engine.melding.turns import arrange
@@ -98,4 +99,7 @@ async def _checked(request: DraftRequest, caller: Caller, basis: Basis, runner: 
 
 def _table_to_send(game: Game) -> ProposedTable:
     """Returns the table at the turn's start in the form that a player sends."""
-    return tuple(ProposedMeld(meld.tiles, meld.kind) for meld in round_of(game).table) if game.round else ()
+    table = round_of(game).table if game.round else ()
+    return (
+        without_faces(table) if isinstance(table, Grid) else tuple(ProposedMeld(one.tiles, one.kind) for one in table)
+    )

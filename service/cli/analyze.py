@@ -15,11 +15,14 @@ from importlib.metadata import version
 from typing import Final, TypeAlias
 
 from engine.effort import Budget
-from engine.melding.analysis import Situation
+from engine.melding.analysis import AnySituation, Situation, situation_of
+from engine.melding.grid.cells import Grid
+from engine.melding.grid.picture import draw_grid
+from engine.melding.grid.rules import read_grid
 from engine.melding.melds import Meld, ProposedMeld, read_meld
-from engine.melding.notation import format_meld, parse_position, parse_turn
+from engine.melding.notation import format_meld, format_table, parse_position, parse_turn
 from engine.melding.presets import PRESETS
-from engine.melding.ruleset import OPTIONS, Preset, Ruleset, TurnDraw, problems, with_options
+from engine.melding.ruleset import OPTIONS, Preset, Ruleset, TableLayout, TurnDraw, problems, with_options
 from engine.melding.solver import (
     BestTurn,
     LegalTurn,
@@ -27,8 +30,9 @@ from engine.melding.solver import (
     best_turn,
 )
 from engine.melding.solver.explanation import explain
+from engine.melding.solver.grid_search import BestGridTurn, GridTurn
 from engine.melding.solver.steps import describe_step
-from engine.melding.table import tiles_on
+from engine.melding.table import ProposedTable, Table, as_grid, tiles_on
 from engine.notation import Naming, NotationError, format_tile, format_tiles, parse_tile, parse_tiles
 from engine.options import text_of
 from engine.seats import Rack
@@ -46,6 +50,8 @@ _HELP: Final = f"""\
 a position is the table, +, and the rack of the player to move; or a full position as in engine/melding/notation.py:
   [R3 R4 R5] | [B6 K6 O6] | [R8 J R10] + *{{R2 R9}}
   [R3 R4 R5] | [B6 K6 O6] / 1*{{R2 B5}} 2{{K1 J}} / {{R7 O8}} / 1
+in the cross layout (--preset CROSS), the table is its rows, each with the cell (x, y) of its first tile:
+  0,0[R3 R4 R5] | 1,1[B4] | 1,2[K4] + *{{R2 R9}}
 a * before a rack: its player has made the initial meld; with +, the position has a * or --unmelded is needed
 a tile is a color, R(ed), B(lue), K (black), O(range), G(reen), P(urple), with a value; J is a joker
 
@@ -54,7 +60,8 @@ example:
 """
 
 
-Search: TypeAlias = Callable[[Situation, Objective, Budget], BestTurn]
+Best: TypeAlias = BestTurn | BestGridTurn
+Search: TypeAlias = Callable[[AnySituation, Objective, Budget], Best]
 
 
 class PositionError(ValueError):
@@ -231,7 +238,7 @@ def _suggestion(name: str, known: Sequence[str]) -> str:
 
 def read_situation(
     text: str, ruleset: Ruleset, naming: Naming = Naming.TILES, river: str = "", *, unmelded: bool = False
-) -> Situation:
+) -> AnySituation:
     """Returns the situation of the player to move from a position's text. Raises PositionError.
 
     Args:
@@ -259,12 +266,25 @@ def read_situation(
         raise PositionError(f"--river: column {error.column}: {error}") from None
     if pulled and ruleset.turn_draw is not TurnDraw.TWO_RIVER:
         raise PositionError("--river: these rules have no River; add --option turn_draw=TWO_RIVER")
-    table = tuple(_meld(place, meld, ruleset, naming) for place, meld in enumerate(proposed, 1))
+    table = _table_read(proposed, ruleset, naming)
     _count((*tiles_on(table), *rack.tiles, *pulled, *others), ruleset, naming)
-    return Situation(table, rack.tiles, rack.has_melded, ruleset, pulled)
+    return situation_of(table, rack.tiles, rack.has_melded, ruleset, pulled)
 
 
-_Read: TypeAlias = tuple[tuple[ProposedMeld, ...], Rack, tuple[Tile, ...]]
+def _table_read(proposed: ProposedTable, ruleset: Ruleset, naming: Naming) -> Table:
+    """Returns the table of a position. Raises PositionError."""
+    if ruleset.table_layout is TableLayout.GRID:
+        grid = as_grid(proposed)
+        table = None if grid is None else read_grid(grid, ruleset)
+        if table is None:
+            raise PositionError("the table is not a grid of runs in its rows and groups in its columns")
+        return table
+    if isinstance(proposed, Grid):
+        raise PositionError("the table of these rules has no cells: add --preset CROSS, or write melds")
+    return tuple(_meld(place, meld, ruleset, naming) for place, meld in enumerate(proposed, 1))
+
+
+_Read: TypeAlias = tuple[ProposedTable, Rack, tuple[Tile, ...]]
 """The table, the rack of the player to move, and all tiles elsewhere."""
 
 
@@ -300,11 +320,11 @@ def _count(tiles: tuple[Tile, ...], ruleset: Ruleset, naming: Naming) -> None:
 # Output
 
 
-def _report(situation: Situation, objective: Objective, found: BestTurn, naming: Naming) -> Iterator[str]:
+def _report(situation: AnySituation, objective: Objective, found: Best, naming: Naming) -> Iterator[str]:
     yield "Table"
     yield from _table(situation.table, situation, naming)
     yield f"Rack: {format_tiles(situation.rack, naming) or 'empty'}"
-    if situation.river:
+    if isinstance(situation, Situation) and situation.river:
         yield f"River: {format_tiles(situation.river, naming)}"
     yield ""
     yield from (
@@ -312,7 +332,7 @@ def _report(situation: Situation, objective: Objective, found: BestTurn, naming:
     )
 
 
-def _no_turn(found: BestTurn) -> Iterator[str]:
+def _no_turn(found: Best) -> Iterator[str]:
     if found.is_proven:
         yield "There is no legal turn: nothing can be played."
     else:
@@ -320,51 +340,58 @@ def _no_turn(found: BestTurn) -> Iterator[str]:
 
 
 def _described_turn(
-    situation: Situation, objective: Objective, found: BestTurn, turn: LegalTurn, naming: Naming
+    situation: AnySituation, objective: Objective, found: Best, turn: LegalTurn | GridTurn, naming: Naming
 ) -> Iterator[str]:
     played, left = _played_and_left(situation, turn)
     yield f"Best turn: play {format_tiles(played, naming)}"
     yield f"Rack then: {format_tiles(left, naming) or 'empty, the round is won'}"
     yield _proof(objective, found)
     yield ""
-    yield "Steps"
-    yield from (f"{number:3}. {step}" for number, step in enumerate(_steps(situation, turn, naming), 1))
-    yield ""
+    if steps := _steps(situation, turn, naming):
+        yield "Steps"
+        yield from (f"{number:3}. {step}" for number, step in enumerate(steps, 1))
+        yield ""
     yield "Table then"
-    yield from (f"     {format_meld(meld, naming, situation.ruleset)}" for meld in turn.table)
+    yield from (f"     {row}" for row in _rows(turn.table, situation, naming))
 
 
-def _pulled(situation: Situation, turn: LegalTurn) -> tuple[Tile, ...]:
+def _pulled(situation: AnySituation, turn: LegalTurn | GridTurn) -> tuple[Tile, ...]:
     """Returns the tiles that a turn pulls from the River; the first of them is played."""
-    return () if turn.river_index is None else situation.river[turn.river_index :]
+    if turn.river_index is None or not isinstance(situation, Situation):
+        return ()
+    return situation.river[turn.river_index :]
 
 
-def _played_and_left(situation: Situation, turn: LegalTurn) -> tuple[tuple[Tile, ...], tuple[Tile, ...]]:
+def _played_and_left(situation: AnySituation, turn: LegalTurn | GridTurn) -> tuple[tuple[Tile, ...], tuple[Tile, ...]]:
     """Returns the tiles that a turn plays, with the one from the River, and the rack after it."""
     pulled = _pulled(situation, turn)
     return in_order((*turn.tiles, *pulled[:1])), without((*situation.rack, *pulled[1:]), turn.tiles)
 
 
-def _steps(situation: Situation, turn: LegalTurn, naming: Naming) -> list[str]:
+def _steps(situation: AnySituation, turn: LegalTurn | GridTurn, naming: Naming) -> list[str]:
+    if not (isinstance(situation, Situation) and isinstance(turn, LegalTurn)):
+        return []
     pulled = _pulled(situation, turn)
     steps = explain(situation.table, turn.table, situation.ruleset, pulled, turn.untouched)
     return [describe_step(step, naming) for step in steps]
 
 
-def _values_of(situation: Situation, objective: Objective, found: BestTurn, naming: Naming) -> dict[str, object]:
+def _values_of(situation: AnySituation, objective: Objective, found: Best, naming: Naming) -> dict[str, object]:
     """Returns the position and the best turn for JSON. Names are those of Position and Suggestion in the contract."""
 
     def names(tiles: Iterable[Tile]) -> list[str]:
         return [format_tile(t, naming) for t in tiles]
 
-    def melds(table: Iterable[Meld]) -> list[str]:
+    def texts(table: Table) -> list[str]:
+        if isinstance(table, Grid):
+            return format_table(table, naming).split(" | ")
         return [format_meld(meld, naming, situation.ruleset) for meld in table]
 
     position = {
-        "table": melds(situation.table),
+        "table": texts(situation.table),
         "rack": names(situation.rack),
         "has_melded": situation.has_melded,
-        "river": names(situation.river),
+        "river": names(situation.river if isinstance(situation, Situation) else ()),
     }
     asked = {"position": position, "objective": objective.name}
     turn = found.turn
@@ -379,12 +406,12 @@ def _values_of(situation: Situation, objective: Objective, found: BestTurn, nami
         "tiles_played": names(played),
         "rack_left": names(left),
         "goes_out": not left,
-        "table": melds(turn.table),
+        "table": texts(turn.table),
         "steps": _steps(situation, turn, naming),
     }
 
 
-def _proof(objective: Objective, found: BestTurn) -> str:
+def _proof(objective: Objective, found: Best) -> str:
     better = {
         Objective.MOST_TILES: "plays more tiles",
         Objective.HIGHEST_VALUE: "plays a higher value",
@@ -396,9 +423,21 @@ def _proof(objective: Objective, found: BestTurn) -> str:
     return f"No turn {better}, and no equally good turn leaves more melds unchanged."
 
 
-def _table(table: tuple[Meld, ...], situation: Situation, naming: Naming) -> Iterator[str]:
-    melds = (f"{place:3}. {format_meld(meld, naming, situation.ruleset)}" for place, meld in enumerate(table, 1))
-    yield from melds if table else ("     empty",)
+def _table(table: Table, situation: AnySituation, naming: Naming) -> Iterator[str]:
+    rows = _rows(table, situation, naming)
+    if not rows:
+        yield "     empty"
+    elif isinstance(table, Grid):
+        yield from (f"     {row}" for row in rows)
+    else:
+        yield from (f"{place:3}. {row}" for place, row in enumerate(rows, 1))
+
+
+def _rows(table: Table, situation: AnySituation, naming: Naming) -> list[str]:
+    """Returns a line for each meld, or for each row of a grid."""
+    if isinstance(table, Grid):
+        return draw_grid(table, naming).splitlines()
+    return [format_meld(meld, naming, situation.ruleset) for meld in table]
 
 
 # Terminal colors

@@ -8,6 +8,7 @@ from typing import Final
 from engine.effort import Budget
 from engine.melding.review import MoveToReview, to_review
 from engine.melding.solver import BestTurn, Objective, best_turn
+from engine.melding.solver.grid_search import BestGridTurn
 from engine.notation import Naming, format_tiles
 from engine.record import GameRecord, RecordError, replayed
 from engine.record_text import RecordTextError, parse_record
@@ -64,7 +65,9 @@ def _place(record: GameRecord, error: RecordError) -> str:
     return "" if error.move is None else f"revision {record.moves[error.move].revision}: "
 
 
-def _described(move: MoveToReview, found: BestTurn, lost: int, objective: Objective, naming: Naming) -> str:
+def _described(
+    move: MoveToReview, found: BestTurn | BestGridTurn, lost: int, objective: Objective, naming: Naming
+) -> str:
     done = move.kind.name.lower().replace("_", " ")
     if move.gained(objective):
         done += f" {move.gained(objective)} {_UNITS[objective]}"

@@ -6,7 +6,7 @@ from typing import Final, Literal, Protocol
 
 from google.protobuf.duration_pb2 import Duration
 
-from engine.melding.analysis import Situation
+from engine.melding.analysis import AnySituation, situation_of
 from engine.melding.melds import ProposedMeld
 from engine.melding.ruleset import Ruleset
 from engine.melding.solver import Arrangement, Existence, Objective
@@ -19,7 +19,7 @@ from service.analysis.records import ExplanationQuery
 from service.codec.fields import duration, invalid
 from service.codec.rulesets import ruleset
 from service.codec.tiles import encode_meld, encode_proposed, encode_table, rack, tile_numbers
-from service.codec.validation import check_possible, has_melded, river_of, table_of
+from service.codec.validation import check_possible, has_melded, melds_before, river_of, table_before
 
 POSITIONS_MAX: Final = 100
 """Most positions of a batch."""
@@ -73,7 +73,7 @@ def time_limit(request: _TimedRequest, limits: tuple[int, int] = TIME_LIMIT_SECO
     return duration("time_limit", request.time_limit, most)
 
 
-def situation(message: analysis_service_pb2.Position, default: Ruleset, field: str = "position.") -> Situation:
+def situation(message: analysis_service_pb2.Position, default: Ruleset, field: str = "position.") -> AnySituation:
     """Returns a position to analyze.
 
     Args:
@@ -82,11 +82,11 @@ def situation(message: analysis_service_pb2.Position, default: Ruleset, field: s
         field: The path of the position in the request, with a dot at the end.
     """
     rules = ruleset(message.ruleset, field) if message.HasField("ruleset") else default
-    table = table_of(message.table.melds, rules, f"{field}table")
+    table = table_before(message.table, rules, f"{field}table")
     tiles = rack(message.rack, f"{field}rack")
     river = river_of(message.river, rules, f"{field}river")
     check_possible((*tiles, *tiles_on(table), *river), rules, f"{field}rack")
-    return Situation(table, tiles, has_melded(message, field), rules, river)
+    return situation_of(table, tiles, has_melded(message, field), rules, river)
 
 
 def positions(
@@ -108,8 +108,8 @@ def tiles_to_arrange(message: analysis_service_pb2.ArrangeTilesRequest, rules: R
 def turn_to_explain(message: analysis_service_pb2.ExplainTurnRequest) -> ExplanationQuery:
     """Returns the tables of a turn to explain."""
     rules = ruleset(message.ruleset)
-    before = table_of(message.table_before.melds, rules, "table_before")
-    after = table_of(message.table_after.melds, rules, "table_after")
+    before = melds_before(message.table_before, rules, "table_before")
+    after = melds_before(message.table_after, rules, "table_after")
     pulled = river_of(message.pulled, rules, "pulled")
     check_possible(tiles_on(after), rules, "table_after")
     check_possible((*tiles_on(before), *pulled), rules, "pulled")

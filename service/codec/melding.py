@@ -13,6 +13,7 @@ from engine.identity_cache import identity_cache
 from engine.melding.actions import DrawTile, LayOnRiver, Pass, PlayTiles, TurnAction
 from engine.melding.drafts import Draft
 from engine.melding.events import RoundStarted, StartDraw
+from engine.melding.grid.cells import Grid
 from engine.melding.melds import Meld, ProposedMeld
 from engine.melding.round import Choosing, Drawn, Open, ShownPlay, Step
 from engine.melding.table import ProposedTable, Table
@@ -32,13 +33,13 @@ from service.codec.tiles import (
     encode_proposed_table,
     encode_table,
     meld_of,
-    melds,
     reason_number,
     tile_number,
     tile_numbers,
     tile_of,
     tiles_of,
 )
+from service.codec.tiles import table as table_of
 from service.errors import InvalidRequest
 
 _STEPS: Final[dict[type[Step], game_pb2.TurnStep.ValueType]] = {
@@ -55,6 +56,8 @@ def round_bytes(view: MeldingView) -> bytes:
 
 @identity_cache(maxsize=4_096)
 def _table_bytes(table: Table) -> bytes:
+    if isinstance(table, Grid):
+        return game_pb2.Game(table=encode_table(table)).SerializeToString()
     message = game_pb2.Game()
     message.table.MergeFromString(b"".join(_meld_bytes.map(table)))
     return message.SerializeToString()
@@ -115,7 +118,9 @@ def _round_started(view: RoundStartedView) -> game_pb2.GameEvent:
     return game_pb2.GameEvent(round_started=started)
 
 
-def _any_table(table: Sequence[Meld | ProposedMeld]) -> Message:
+def _any_table(table: Grid | Sequence[Meld | ProposedMeld]) -> Message:
+    if isinstance(table, Grid):
+        return encode_table(table)
     melds = (encode_meld(meld) if isinstance(meld, Meld) else encode_proposed(meld) for meld in table)
     return meld_pb2.Table(melds=melds)
 
@@ -138,10 +143,10 @@ WHOLE_EVENTS: Final[dict[type, Callable[[Any], game_pb2.GameEvent]]] = {RoundSta
 def _played(message: turn_service_pb2.PlayTiles, data: bytes) -> ProposedTable:
     """Returns the table of a play."""
     table = raw_messages.melds_of_request(data) or raw_messages.melds_of_play(message)
-    if len(table) <= MELDS_MAX and max(map(len, table), default=0) <= MELD_BYTES_MAX:
+    if not message.table.placements and len(table) <= MELDS_MAX and max(map(len, table), default=0) <= MELD_BYTES_MAX:
         with contextlib.suppress(InvalidRequest):
             return tuple(map(meld_of, table))
-    return melds(message.table.melds, "play.table")
+    return table_of(message.table, "play.table")
 
 
 def _play_tiles(message: turn_service_pb2.PlayTiles, data: bytes) -> Callable[[int], PlayTiles]:
@@ -222,8 +227,8 @@ def table_of_move(message: record_pb2.RecordedMove, kind: MoveKind, field: str) 
     """Returns the table of a move, if any; each meld declares the faces of all its jokers or of none."""
     if kind not in {MoveKind.PLAY, MoveKind.SHOW} and not message.HasField("table"):
         return None
-    table = melds(message.table.melds, f"{field}.table")
-    for place, meld in enumerate(table):
+    table = table_of(message.table, f"{field}.table")
+    for place, meld in enumerate(() if isinstance(table, Grid) else table):
         if meld.declared and len(meld.declared) != meld.tiles.count(JOKER):
             at = f"{field}.table[{place}].declared_faces"
             raise invalid(at, "expected a face for each joker, or none", "MALFORMED_MELD")

@@ -24,6 +24,7 @@ class RawTable(Protocol):
     """Table."""
 
     melds: Sequence[bytes]
+    placements: Sequence[bytes]
 
 
 class RawTurn(Protocol):

@@ -17,7 +17,8 @@ from service.codec.analysis import encode_suggestion
 from service.codec.fields import invalid
 from service.codec.games import encode_state
 from service.codec.records import encode_kind, encode_points, encode_record
-from service.codec.tiles import POOL_MAX, encode_proposed_table, encode_violation, melds, rack, tile_numbers, tiles_of
+from service.codec.tiles import POOL_MAX, encode_proposed_table, encode_violation, rack, tile_numbers, tiles_of
+from service.codec.tiles import table as table_of
 from service.codec.validation import has_melded
 from service.errors import InvalidRequest
 
@@ -136,7 +137,7 @@ def _position_of_round(position: Position) -> pb.ParsePositionResponse:
 
 def format_message(message: pb.FormatPositionRequest) -> str:
     """Returns the text of a position."""
-    naming, table = _naming(cards=message.cards), melds(message.position.table.melds, "position.table")
+    naming, table = _naming(cards=message.cards), table_of(message.position.table, "position.table")
     try:
         if not message.racks:
             if message.pool or message.HasField("turn_seat"):

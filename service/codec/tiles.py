@@ -4,9 +4,10 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final, cast
 
+from engine.melding.grid.cells import Cell, Grid, Placement
 from engine.melding.melds import Meld, MeldKind, NotAMeld, ProposedMeld
 from engine.melding.rules import meld_violations
-from engine.melding.table import ProposedTable
+from engine.melding.table import ProposedMelds, ProposedTable, Table
 from engine.tiles import COLORS, JOKER, Tile, naturals
 from engine.violation_texts import describe_violation
 from engine.violations import Violation
@@ -18,6 +19,8 @@ POOL_MAX: Final = 256
 """Most tiles of a pool in a request; the largest tile set has fewer."""
 MELDS_MAX: Final = 128
 """Most melds of a table in a request."""
+PLACEMENTS_MAX: Final = 256
+"""Most placements of a table in a request; the largest tile set has fewer tiles."""
 MELD_TILES_MAX: Final = 32
 """Most tiles of a meld in a request."""
 RACK_TILES_MAX: Final = 128
@@ -68,9 +71,10 @@ MELD_BYTES_MAX: Final = 2 * (2 + MELD_TILES_MAX) + 2
 """Most bytes of a meld that is cached. A longer one has too many tiles, or unknown fields of any length."""
 
 
-def most_melds(table: str) -> Most:
-    """Returns the bound of the melds of a table of a request, such as `play.table`."""
-    return Most(f"{table}.melds", MELDS_MAX, "MALFORMED_TABLE")
+def bounds_of_tables(*tables: str) -> tuple[Most, ...]:
+    """Returns the bounds of the melds and placements of tables of a request, such as `play.table`."""
+    most = (("melds", MELDS_MAX), ("placements", PLACEMENTS_MAX))
+    return tuple([Most(f"{table}.{name}", number, "MALFORMED_TABLE") for table in tables for name, number in most])
 
 
 def check_count(count: int, field: str) -> None:
@@ -79,7 +83,32 @@ def check_count(count: int, field: str) -> None:
         raise invalid(field, f"expected at most {MELDS_MAX} melds", "MALFORMED_TABLE")
 
 
-def melds(messages: Sequence[meld_pb2.Meld], field: str) -> ProposedTable:
+def table(message: meld_pb2.Table, field: str) -> ProposedTable:
+    """Returns a table as the client sent it."""
+    if not message.placements:
+        return melds(message.melds, field)
+    if message.melds:
+        raise invalid(field, "expected melds or placements, not both", "MALFORMED_TABLE")
+    return grid(message.placements, field)
+
+
+def only_melds(message: meld_pb2.Table, field: str) -> ProposedMelds:
+    """Returns a table of melds, which a caller of some RPCs must send."""
+    if message.placements:
+        raise invalid(field, "expected melds: placements are for table_layout GRID", "MALFORMED_TABLE")
+    return melds(message.melds, field)
+
+
+def grid(messages: Sequence[meld_pb2.Placement], field: str) -> Grid:
+    """Returns placements as the client sent them. The rules decide whether the table has their cells."""
+    if len(messages) > PLACEMENTS_MAX:
+        raise invalid(field, f"expected at most {PLACEMENTS_MAX} placements", "MALFORMED_TABLE")
+    tiles = tiles_of([one.tile for one in messages], field, PLACEMENTS_MAX, "MALFORMED_TABLE")
+    cells = [Cell(one.x, one.y) for one in messages]
+    return Grid(tuple(map(Placement, tiles, cells)))
+
+
+def melds(messages: Sequence[meld_pb2.Meld], field: str) -> ProposedMelds:
     """Returns melds as the client sent them."""
     check_count(len(messages), field)
     try:
@@ -127,14 +156,22 @@ def encode_proposed(meld: ProposedMeld) -> meld_pb2.Meld:
     return meld_pb2.Meld(tiles=tile_numbers(meld.tiles), kind=kind, declared_faces=tile_numbers(meld.declared))
 
 
-def encode_proposed_table(table: Iterable[ProposedMeld]) -> meld_pb2.Table:
+def encode_proposed_table(table: ProposedTable) -> meld_pb2.Table:
     """Returns a proposed table."""
-    return meld_pb2.Table(melds=map(encode_proposed, table))
+    return _encode_grid(table) if isinstance(table, Grid) else meld_pb2.Table(melds=map(encode_proposed, table))
 
 
-def encode_table(table: Iterable[Meld]) -> meld_pb2.Table:
+def encode_table(table: Table) -> meld_pb2.Table:
     """Returns a game's table."""
-    return meld_pb2.Table(melds=map(encode_meld, table))
+    return _encode_grid(table) if isinstance(table, Grid) else meld_pb2.Table(melds=map(encode_meld, table))
+
+
+def _encode_grid(grid: Grid) -> meld_pb2.Table:
+    placements = (
+        meld_pb2.Placement(tile=tile_number(one.tile), x=one.cell.x, y=one.cell.y, faces=tile_numbers(one.faces))
+        for one in grid.placements
+    )
+    return meld_pb2.Table(placements=placements)
 
 
 def encode_meld(meld: Meld) -> meld_pb2.Meld:

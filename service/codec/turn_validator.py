@@ -23,7 +23,7 @@ from engine.melding.fast.read_melds import ReadMeld, melds_by_key
 from engine.melding.melds import NotAMeld, ProposedMeld, read_meld
 from engine.melding.play import Play
 from engine.melding.rules import Judgement, judge
-from engine.melding.ruleset import Ruleset
+from engine.melding.ruleset import Ruleset, TableLayout
 from engine.tiles import LAST_TILE, Tile
 from engine.violations import Reason, Violation
 from rummikub.v1 import meld_pb2, ruleset_pb2, violation_pb2
@@ -59,8 +59,8 @@ UNCOUNTED_BYTES: Final = 16_384
 STEPS_IN_PLACE: Final = 2_000
 """How many steps the rules may take in this process, a millisecond or two. Few turns take more."""
 
-_MOST_OF_TURN: Final = tuple(map(tiles.most_melds, ("table_before", "table_after")))
-_MOST_OF_STREAM_TURN: Final = tuple(map(tiles.most_melds, ("turn.table_before", "turn.table_after")))
+_MOST_OF_TURN: Final = tiles.bounds_of_tables("table_before", "table_after")
+_MOST_OF_STREAM_TURN: Final = tiles.bounds_of_tables("turn.table_before", "turn.table_after")
 _MOST_OF_MELDS: Final = (fields.Most("melds", tiles.MELDS_MAX, "MALFORMED_TABLE"),)
 _MOST_OF_BATCH: Final = (validation.MOST_TURNS,)
 
@@ -358,6 +358,8 @@ def _encode_verdict(verdict: Verdict | None) -> bytes:
 def _decode_turn(turn: RawTurn, default: bytes) -> _Turn:
     """Returns what the fast path needs. Raises _NeedsPlainPath if it cannot serve the turn."""
     melds_before, melds_after = turn.table_before.melds, turn.table_after.melds
+    if turn.table_before.placements or turn.table_after.placements:
+        raise _NeedsPlainPath
     if len(melds_before) > tiles.MELDS_MAX or len(melds_after) > tiles.MELDS_MAX:
         raise _NeedsPlainPath
     stated, before, after = turn.ruleset[:], melds_before[:], melds_after[:]
@@ -399,7 +401,10 @@ def _cacheable_ruleset(data: bytes) -> Ruleset:
     """Returns the same. Raises _NeedsPlainPath if the bytes are too long to be a cache key."""
     if len(data) > RULESET_BYTES_MAX:
         raise _NeedsPlainPath
-    return _decode_ruleset(data)
+    ruleset = _decode_ruleset(data)
+    if ruleset.table_layout is not TableLayout.MELDS:
+        raise _NeedsPlainPath
+    return ruleset
 
 
 def _normalized(data: bytes) -> bytes:

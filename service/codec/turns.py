@@ -16,7 +16,7 @@ from service.codec import raw_messages
 from service.codec.families import ACTIONS, codec_of
 from service.codec.fields import encode_etag, etag, game_id, invalid
 from service.codec.games import changed_game_bytes
-from service.codec.tiles import encode_violation, melds, tile_numbers
+from service.codec.tiles import encode_violation, table, tile_numbers
 from service.model.record import Record
 
 
@@ -64,7 +64,7 @@ def draft_request(message: turn_service_pb2.SaveDraftRequest) -> DraftRequest:
         game_id=game_id(message.game_id),
         revision=seen_revision,
         etag=seen_etag,
-        table=melds(message.draft.table.melds, "draft.table") if message.HasField("draft") else None,
+        table=table(message.draft.table, "draft.table") if message.HasField("draft") else None,
     )
 
 

@@ -6,21 +6,26 @@ from dataclasses import dataclass
 from typing import Final
 
 from engine.game import RoundEnd, RoundResult
+from engine.melding.grid.cells import Grid
+from engine.melding.grid.play import GridPlay
+from engine.melding.grid.rules import GridJudgement, read_grid
 from engine.melding.melds import NotAMeld, read_meld
 from engine.melding.play import Play
 from engine.melding.rules import Judgement
-from engine.melding.ruleset import PAIRS_PLAYERS, Ruleset, Teams, TurnDraw
+from engine.melding.ruleset import PAIRS_PLAYERS, Ruleset, TableLayout, Teams, TurnDraw
 from engine.melding.scoring import Standing
-from engine.melding.table import Table, tiles_on
+from engine.melding.table import Melds, Table, as_grid, tiles_on
 from engine.tiles import Tile
 from rummikub.v1 import analysis_service_pb2, meld_pb2, tile_pb2, validation_service_pb2
 from service.codec.fields import Most, invalid, river_index
 from service.codec.games import encode_result
 from service.codec.tiles import (
     RACK_TILES_MAX,
+    encode_table,
     encode_violation,
-    melds,
+    only_melds,
     rack,
+    table,
     tile_number,
     tile_numbers,
     tile_of,
@@ -43,13 +48,15 @@ def play(message: validation_service_pb2.ValidateTurnRequest, rules: Ruleset, fi
         rules: The ruleset.
         field: The path of the turn in a larger message, with a dot at the end, or "".
     """
-    table = table_of(message.table_before.melds, rules, f"{field}table_before")
+    if rules.table_layout is not TableLayout.MELDS:
+        raise invalid(f"{field}ruleset", "expected table_layout MELDS: ValidatePlacement judges the others")
+    table = melds_before(message.table_before, rules, f"{field}table_before")
     tiles = rack(message.rack, f"{field}rack")
     river = river_of(message.river, rules, f"{field}river")
     check_possible((*tiles, *tiles_on(table), *river), rules, f"{field}rack")
     return Play(
         table_before=table,
-        table_after=melds(message.table_after.melds, f"{field}table_after"),
+        table_after=only_melds(message.table_after, f"{field}table_after"),
         rack=tiles,
         has_melded=has_melded(message, field),
         ruleset=rules,
@@ -60,7 +67,12 @@ def play(message: validation_service_pb2.ValidateTurnRequest, rules: Ruleset, fi
     )
 
 
-def has_melded(message: validation_service_pb2.ValidateTurnRequest | analysis_service_pb2.Position, field: str) -> bool:
+def has_melded(
+    message: validation_service_pb2.ValidateTurnRequest
+    | validation_service_pb2.ValidatePlacementRequest
+    | analysis_service_pb2.Position,
+    field: str,
+) -> bool:
     """Returns whether the player has made the initial meld, which a caller must not leave open."""
     if not message.HasField("has_melded"):
         raise invalid(
@@ -69,10 +81,48 @@ def has_melded(message: validation_service_pb2.ValidateTurnRequest | analysis_se
     return message.has_melded
 
 
-def table_of(messages: Sequence[meld_pb2.Meld], rules: Ruleset, field: str) -> Table:
-    """Returns the table when a turn began. Every meld must be valid."""
+def placement(message: validation_service_pb2.ValidatePlacementRequest, rules: Ruleset) -> GridPlay:
+    """Returns a turn of the cross layout to judge."""
+    if rules.table_layout is not TableLayout.GRID:
+        raise invalid("ruleset", "expected table_layout GRID: ValidateTurn judges the others")
+    before = grid_before(message.table_before, rules, "table_before")
+    after = as_grid(table(message.table_after, "table_after"))
+    if after is None:
+        raise invalid("table_after", "expected placements", "MALFORMED_TABLE")
+    tiles = rack(message.rack, "rack")
+    check_possible((*tiles, *tiles_on(before)), rules, "rack")
+    return GridPlay(
+        table_before=before,
+        table_after=after,
+        rack=tiles,
+        has_melded=has_melded(message, ""),
+        ruleset=rules,
+        drawn=_drawn(message.tile_drawn, tiles, "tile_drawn"),
+        calls_rummikub=message.calls_rummikub,
+    )
+
+
+def table_before(message: meld_pb2.Table, rules: Ruleset, field: str) -> Table:
+    """Returns the table when a turn began, which must be legal."""
+    is_grid = rules.table_layout is TableLayout.GRID
+    return grid_before(message, rules, field) if is_grid else melds_before(message, rules, field)
+
+
+def grid_before(message: meld_pb2.Table, rules: Ruleset, field: str) -> Grid:
+    """Returns the placements when a turn began, which must be a legal table."""
+    sent = as_grid(table(message, field))
+    if sent is None:
+        raise invalid(field, "expected placements: the ruleset has table_layout GRID", "MALFORMED_TABLE")
+    read = read_grid(sent, rules)
+    if read is None:
+        raise invalid(field, "the rows and columns of the placements are not all melds", "MALFORMED_TABLE")
+    return read
+
+
+def melds_before(message: meld_pb2.Table, rules: Ruleset, field: str) -> Melds:
+    """Returns the melds when a turn began. Every one must be valid."""
     table = []
-    for place, meld in enumerate(melds(messages, field)):
+    for place, meld in enumerate(only_melds(message, field)):
         reading = read_meld(meld, rules)
         if isinstance(reading, NotAMeld):
             text = f"the tiles form no meld: {reading.reasons[0].name}"
@@ -115,6 +165,19 @@ def encode_judgement(judgement: Judgement) -> validation_service_pb2.ValidateTur
         points=judgement.points,
         rack_left=tile_numbers(judgement.rack_left),
         goes_out=not judgement.violations and not judgement.rack_left,
+    )
+
+
+def encode_grid_judgement(judgement: GridJudgement) -> validation_service_pb2.ValidatePlacementResponse:
+    """Returns a ValidatePlacementResponse."""
+    is_legal = not judgement.violations
+    return validation_service_pb2.ValidatePlacementResponse(
+        violations=map(encode_violation, judgement.violations),
+        tiles_played=tile_numbers(judgement.tiles_played),
+        points=judgement.points,
+        rack_left=tile_numbers(judgement.rack_left),
+        goes_out=is_legal and not judgement.rack_left,
+        table=encode_table(judgement.table) if is_legal else None,
     )
 
 

@@ -20,6 +20,7 @@ import orjson
 
 from engine.game import Game, RoundResult
 from engine.identity_cache import IdentityCache
+from engine.melding.grid.cells import Grid
 from engine.melding.melds import Meld
 from engine.melding.round import ShownPlay
 from engine.room_settings import RoomSettings
@@ -32,11 +33,13 @@ from service.storage.stored_values import (
     LATEST_MS,
     dump,
     read_flag,
+    read_grid,
     read_options,
     read_table,
     read_text,
     read_tile,
     read_tiles,
+    write_grid,
     write_options,
     write_table,
     write_tiles,
@@ -97,6 +100,7 @@ _FORMS: Final[dict[Any, Form]] = {
     Tile: _plain(read_tile),
     tuple[Tile, ...]: Form(write_tiles, read_tiles, "bytes({value}).hex()"),
     tuple[Meld, ...]: Form(write_table, read_table),
+    Grid: Form(write_grid, read_grid),
     Ruleset: Form(write_options, partial(read_options, Ruleset)),
     RoomSettings: Form(write_options, partial(read_options, RoomSettings)),
 }
@@ -173,6 +177,8 @@ def _fixed_tuple(items: tuple[Any, ...]) -> Form:
 def _union(kinds: tuple[Any, ...], name: str) -> Form:
     """Returns the form of an optional value, or of one of several dataclasses, which is stored with its `type`."""
     present = tuple(kind for kind in kinds if kind is not NoneType)
+    if Grid in present:
+        return _table(form_of(present[0], name), form_of(Grid))
     form = form_of(present[0], name) if len(present) == 1 else _tagged(present)
     if len(present) == len(kinds):
         return form
@@ -187,6 +193,14 @@ def _union(kinds: tuple[Any, ...], name: str) -> Form:
         read,
         f"(None if {{value}} is None else {form.expression})",
         form.inner or form.write,
+    )
+
+
+def _table(melds: Form, grid: Form) -> Form:
+    """Returns the form of a table of either layout: a list of melds, or an object with the text of a grid."""
+    return Form(
+        lambda value: {"grid": grid.write(value)} if isinstance(value, Grid) else melds.write(value),
+        lambda stored: grid.read(stored["grid"]) if isinstance(stored, dict) else melds.read(stored),
     )
 
 

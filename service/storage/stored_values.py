@@ -17,6 +17,7 @@ from typing import Any, Final, TypeVar, cast
 import orjson
 
 from engine.identity_cache import identity_cache
+from engine.melding.grid.cells import Cell, Grid, Placement
 from engine.melding.melds import Meld, MeldKind
 from engine.melding.ruleset import Ruleset
 from engine.room_settings import RoomSettings
@@ -141,6 +142,26 @@ def _read_meld(tiles: str, kind: str, points: int, *faces: str) -> Meld:
 def write_table(table: tuple[Meld, ...]) -> orjson.Fragment:
     """Returns the stored form of a table. Cached, because the game and its TilesPlayed event both store it."""
     return orjson.Fragment(b"[%b]" % b",".join(_write_meld.map(table)))
+
+
+@identity_cache(maxsize=4_096)
+def write_grid(grid: Grid) -> str:
+    """Returns the stored form of a grid: `tile,x,y` of each placement, and the faces of jokers as a fourth part."""
+    return ";".join(
+        f"{one.tile},{one.cell.x},{one.cell.y}{',' if one.faces else ''}{write_tiles(one.faces)}"
+        for one in grid.placements
+    )
+
+
+def read_grid(stored: object) -> Grid:
+    """Returns a grid."""
+    parts = (part.split(",") for part in read_text(stored).split(";") if part)
+    return Grid(tuple([_read_placement(*part) for part in parts]))
+
+
+@lru_cache(maxsize=16_384)
+def _read_placement(tile: str, x: str, y: str, faces: str = "") -> Placement:
+    return Placement(read_tile(int(tile)), Cell(int(x), int(y)), read_tiles(faces))
 
 
 def read_table(stored: object) -> tuple[Meld, ...]:

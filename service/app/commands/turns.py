@@ -7,7 +7,7 @@ from typing import Protocol
 from engine.actions import StartDueRound, TimeOut
 from engine.game import Game, Playing, round_of
 from engine.melding.actions import ClaimError
-from engine.melding.analysis import Existence, Situation
+from engine.melding.analysis import AnySituation, Existence
 from engine.melding.solver import EXACT
 from engine.sight import see
 from engine.tiles import Tile
@@ -110,6 +110,6 @@ class _RackOnlyAnalysis:
 
     rack: tuple[Tile, ...]
 
-    def can_play(self, situation: Situation) -> Existence:
+    def can_play(self, situation: AnySituation) -> Existence:
         """See Analysis. Returns UNKNOWN for any other rack."""
         return EXACT.can_play(situation) if situation.rack == self.rack else Existence.UNKNOWN

@@ -20,7 +20,7 @@ from service.analysis.queries import (
 from service.app.identity import Caller
 from service.app.views import GameSnapshotView
 from service.codec import analysis, fields, rulesets, turns
-from service.codec.tiles import most_melds
+from service.codec.tiles import bounds_of_tables
 from service.errors import FieldFault, InvalidRequest, NotAPlayer
 from service.grpc_api.call_origin import check_right, current_origin
 from service.grpc_api.callers import caller
@@ -114,7 +114,7 @@ async def explain_turn(backend: Backend, read: Read, _sender: Caller, context: C
 
 
 def _read_suggest(data: bytes) -> Generator[None, None, Read]:
-    request = fields.decode(pb.SuggestTurnRequest, data, most_melds("position.table"))
+    request = fields.decode(pb.SuggestTurnRequest, data, *bounds_of_tables("position.table"))
     yield
     is_position = request.WhichOneof("subject") == "position"
     situation = analysis.situation(request.position, Ruleset()) if is_position else None
@@ -122,7 +122,7 @@ def _read_suggest(data: bytes) -> Generator[None, None, Read]:
 
 
 def _read_has_legal(data: bytes) -> Generator[None, None, Read]:
-    request = fields.decode(pb.HasLegalTurnRequest, data, most_melds("position.table"))
+    request = fields.decode(pb.HasLegalTurnRequest, data, *bounds_of_tables("position.table"))
     if not request.HasField("position"):
         raise fields.invalid("position", "expected a position")
     yield
@@ -140,7 +140,7 @@ def _read_batch(data: bytes) -> Generator[None, None, Read]:
 
 
 def _read_explanation(data: bytes) -> Generator[None, None, Read]:
-    request = fields.decode(pb.ExplainTurnRequest, data, most_melds("table_before"), most_melds("table_after"))
+    request = fields.decode(pb.ExplainTurnRequest, data, *bounds_of_tables("table_before", "table_after"))
     yield
     return Read(request, analysis.turn_to_explain(request), len(data))
 

@@ -14,12 +14,12 @@ from service.app.history import OffLoopRunner
 from service.app.identity import Caller
 from service.app.views import snapshot_view
 from service.codec import fields, turns
-from service.codec.tiles import most_melds
+from service.codec.tiles import bounds_of_tables
 from service.errors import ActionRefused
 from service.grpc_api.handlers import SHORT_BYTES, Context, SlowRunner
 from service.grpc_api.rpc import Backend, Read, Rpc, Token, change
 
-_MOST_OF_TURN: Final = most_melds("play.table")
+_MOST_OF_TURN: Final = bounds_of_tables("play.table")
 
 
 async def play_turn(backend: Backend, read: Read, identity: RequestIdentity, context: Context) -> bytes:
@@ -62,13 +62,13 @@ def _claim(request: pb.ClaimErrorRequest, game_id: str, identity: RequestIdentit
 
 
 def _read_turn(data: bytes) -> Generator[None, None, Read]:
-    request = fields.decode(pb.PlayTurnRequest, data, _MOST_OF_TURN)
+    request = fields.decode(pb.PlayTurnRequest, data, *_MOST_OF_TURN)
     yield
     return Read(request, turns.turn_request(request, data), len(data))
 
 
 def _read_draft(data: bytes) -> Generator[None, None, Read]:
-    request = fields.decode(pb.SaveDraftRequest, data, most_melds("draft.table"))
+    request = fields.decode(pb.SaveDraftRequest, data, *bounds_of_tables("draft.table"))
     yield
     return Read(request, turns.draft_request(request), len(data))
 

@@ -15,11 +15,14 @@ from typing import Final
 import grpc
 from google.protobuf.message import Message
 
+from engine.melding.grid.rules import judge_grid
 from engine.melding.presets import PRESET_SETTINGS, PRESET_TEXTS, PRESETS
+from engine.melding.ruleset import Preset
 from engine.melding.scoring import score_round
 from rummikub.v1 import validation_service_pb2 as pb
 from service.codec import fields, messages, rulesets
 from service.codec import validation as codec
+from service.codec.tiles import bounds_of_tables
 from service.codec.turn_validator import AT_ONCE_BYTES_MAX, StreamValidator, Validator
 from service.errors import ShuttingDown
 from service.grpc_api.call_origin import current_origin
@@ -159,6 +162,12 @@ def _short(request: type[Message], answer: Callable[[bytes], bytes]) -> Validati
     return ValidationRpc(request, lambda _: partial(in_one_step, answer), lambda _: at_once)
 
 
+def _validate_placement(data: bytes) -> bytes:
+    request = fields.decode(pb.ValidatePlacementRequest, data, *bounds_of_tables("table_before", "table_after"))
+    ruleset = rulesets.ruleset(request.ruleset) if request.HasField("ruleset") else PRESETS[Preset.CROSS]
+    return codec.encode_grid_judgement(judge_grid(codec.placement(request, ruleset))).SerializeToString()
+
+
 def _score_round(data: bytes) -> bytes:
     request = fields.decode(pb.ScoreRoundRequest, data)
     ruleset = rulesets.ruleset(request.ruleset)
@@ -196,6 +205,7 @@ RPCS: Final[tuple[ValidationRpc, ...]] = (
     ValidationRpc(pb.ValidateTurnRequest, attrgetter("turn_in_steps"), attrgetter("turn_at_once")),
     ValidationRpc(pb.BatchValidateTurnsRequest, attrgetter("batch")),
     ValidationRpc(pb.StreamValidateTurnsRequest, lambda _: _no_steps, stream=Validator.stream),
+    _short(pb.ValidatePlacementRequest, _validate_placement),
     _short(pb.ScoreRoundRequest, _score_round),
     _short(pb.ListRulesetsRequest, _list_rulesets),
     _short(pb.ListMessagesRequest, _list_messages),
