@@ -27,12 +27,17 @@ from engine.melding.actions import ClaimError, DrawTile, LayOnRiver, Pass, PlayT
 from engine.melding.deal import turn_order
 from engine.melding.drafts import Draft
 from engine.melding.events import RoundStarted
+from engine.melding.grid.cells import Cell, Grid, Placement
+from engine.melding.grid.play import GridPlay
+from engine.melding.grid.rules import judge_grid, read_grid
 from engine.melding.melds import Meld, MeldKind, ProposedMeld, read_meld
+from engine.melding.notation import format_table
 from engine.melding.play import Play
 from engine.melding.presets import chosen
 from engine.melding.round import Choosing, Drawn, Open
 from engine.melding.ruleset import SABRA, Preset, Ruleset, problems
 from engine.melding.scoring import Standing, score_round
+from engine.melding.table import ProposedTable, Table, empty_table
 from engine.melding.turns import arrange
 from engine.notation import format_tile, parse_tile
 from engine.options import option_problems
@@ -48,9 +53,11 @@ from support.conformance_cases import (
     Act,
     Creation,
     Faces,
+    GridText,
     LittleGame,
     MeldText,
     Options,
+    PlacementQuestion,
     Question,
     RoundQuestion,
     TurnQuestion,
@@ -111,6 +118,8 @@ def answer(question: Question, rules: Rules) -> "Faces | GameSeen | dict[str, ob
             return () if isinstance(reading, Meld) else tuple(reason.name for reason in reading.reasons)
         case TurnQuestion():
             return tuple(violation.reason.name for violation in judged(play_of(question, ruleset)).violations)
+        case PlacementQuestion():
+            return tuple(one.reason.name for one in judge_grid(placement_of(question, ruleset)).violations)
         case RoundQuestion():
             return _score(question, ruleset)
         case Creation():
@@ -132,6 +141,30 @@ def play_of(question: TurnQuestion, ruleset: Ruleset) -> Play:
         drawn=TILES[question.tile_drawn] if question.tile_drawn else None,
         calls_rummikub=question.calls_rummikub,
     )
+
+
+def placement_of(question: PlacementQuestion, ruleset: Ruleset) -> GridPlay:
+    """Returns a turn of the cross layout as a play that its rules judge."""
+    before = read_grid(grid_of(question.table_before), ruleset)
+    assert before, "the case's table is not legal"
+    return GridPlay(
+        before,
+        grid_of(question.table_after),
+        in_order(tiles_of(question.rack)),
+        question.has_melded,
+        ruleset,
+        drawn=TILES[question.tile_drawn] if question.tile_drawn else None,
+        calls_rummikub=question.calls_rummikub,
+    )
+
+
+def grid_of(text: GridText) -> Grid:
+    return Grid(tuple(Placement(TILES[face], Cell(x, y)) for face, x, y in text.placements))
+
+
+def any_proposed(table: tuple[MeldText, ...] | GridText) -> ProposedTable:
+    """Returns a table of either layout as a player sends it."""
+    return grid_of(table) if isinstance(table, GridText) else tuple(map(proposed, table))
 
 
 def _score(question: RoundQuestion, ruleset: Ruleset) -> dict[str, object]:
@@ -213,8 +246,10 @@ def _next_round_seconds(seen: GameSeen) -> float | None:
     return None if due is None else (due - seen.now_ms) / 1000
 
 
-def table_text(table: Iterable[Meld | ProposedMeld]) -> str:
+def table_text(table: Table | ProposedTable) -> str:
     """Formats a table without kinds."""
+    if isinstance(table, Grid):
+        return format_table(table)
     return text_of(tuple(MeldText(faces_of(meld.tiles)) for meld in table))
 
 
@@ -283,7 +318,7 @@ def play(question: LittleGame, rules: Rules) -> GameSeen:
             seen = GameSeen(seen.game, seen.now_ms + act.seconds * 1000, seen.dealt)
             continue
         if act.do == "save_draft":
-            saved = arrange(seen.game, act.seat, tuple(map(proposed, act.table)), seen.now_ms)
+            saved = arrange(seen.game, act.seat, any_proposed(act.table), seen.now_ms)
             if isinstance(saved, Refused):
                 seen = replace(seen, refused=() if act.attempt else _reasons(saved))
             else:
@@ -340,7 +375,7 @@ def round_of(question: LittleGame, ruleset: Ruleset, settings: RoomSettings, now
     return Round(
         number=1,
         order=turn_order(tuple(rack.seat for rack in racks), 1, ruleset.turn_direction),
-        table=table_of(position.table, ruleset),
+        table=table_of(position.table, ruleset) or empty_table(ruleset),
         racks=racks,
         pool=tiles_of(position.pool),
         turn=Turn(position.turn_seat, now_ms + limit * 1000 if limit else None),
@@ -362,8 +397,7 @@ def _action(act: Act, game: Game, draft: Draft | None, shuffles: Iterator[Faces]
 def _of_turn(act: Act, draft: Draft | None) -> Action | None:
     match act.do:
         case "play":
-            table = tuple(map(proposed, act.table))
-            return PlayTiles(act.seat, table, act.river_index, calls_rummikub=act.calls_rummikub)
+            return PlayTiles(act.seat, any_proposed(act.table), act.river_index, calls_rummikub=act.calls_rummikub)
         case "draw":
             return DrawTile(act.seat)
         case "pass":

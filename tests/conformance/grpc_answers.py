@@ -32,16 +32,28 @@ from support.conformance_cases import (
     Act,
     Creation,
     Faces,
+    GridText,
     LittleGame,
     MeldText,
     Options,
+    PlacementQuestion,
     Question,
     RoundQuestion,
     TurnQuestion,
+    grid_text,
     table_text,
     tile_name,
 )
-from support.conformance_messages import OPTION_OF_FIELD, creation_of, decoded, ruleset_of, table_of, tile_of, tiles_of
+from support.conformance_messages import (
+    OPTION_OF_FIELD,
+    any_table_of,
+    creation_of,
+    decoded,
+    ruleset_of,
+    table_of,
+    tile_of,
+    tiles_of,
+)
 from support.harness import Client, FakeClock, GameAtHand, SeededChance, error_info, status_details
 from support.rpcs import METHODS, new_message, send_raw
 
@@ -113,6 +125,9 @@ async def answer(service: Service, question: Question, options: Options) -> "Fac
         case TurnQuestion():
             judged = await service.client.validation.ValidateTurn(turn_request(question, options))
             return reasons_of(judged.violations)
+        case PlacementQuestion():
+            placed = await service.client.validation.ValidatePlacement(placement_request(question, options))
+            return reasons_of(placed.violations)
         case RoundQuestion():
             return await _score(service, question, options)
         case Creation():
@@ -130,6 +145,18 @@ def turn_request(question: TurnQuestion, options: Options) -> vs.ValidateTurnReq
         has_melded=question.has_melded,
         river=tiles_of(question.river),
         river_index=question.river_index,
+        tile_drawn=tile_of(question.tile_drawn),
+        calls_rummikub=question.calls_rummikub,
+    )
+
+
+def placement_request(question: PlacementQuestion, options: Options) -> vs.ValidatePlacementRequest:
+    return vs.ValidatePlacementRequest(
+        ruleset=ruleset_of({"preset": "CROSS", **options}),
+        table_before=any_table_of(question.table_before),
+        table_after=any_table_of(question.table_after),
+        rack=tiles_of(question.rack),
+        has_melded=question.has_melded,
         tile_drawn=tile_of(question.tile_drawn),
         calls_rummikub=question.calls_rummikub,
     )
@@ -223,13 +250,15 @@ def _milliseconds(time: Timestamp) -> int:
     return time.seconds * 1000 + time.nanos // 1_000_000
 
 
-def _table(melds: Iterable[meld_pb2.Meld] | Iterable[meld_pb2.Meld]) -> str:
+def _table(table: meld_pb2.Table) -> str:
     """Formats a table without kinds."""
-    return table_text(tuple(MeldText(faces_of(meld.tiles)) for meld in melds))
+    if table.placements:
+        return grid_text(GridText(tuple((FACE_OF[one.tile], one.x, one.y) for one in table.placements)))
+    return table_text(tuple(MeldText(faces_of(meld.tiles)) for meld in table.melds))
 
 
 def _shown_play(game: game_pb2.Game) -> str | None:
-    return _table(game.turn.shown_play.table.melds) if game.turn.HasField("shown_play") else None
+    return _table(game.turn.shown_play.table) if game.turn.HasField("shown_play") else None
 
 
 def _of_last_round(game: game_pb2.Game, default: object, read: Callable[[game_pb2.RoundResult], object]) -> object:
@@ -237,7 +266,7 @@ def _of_last_round(game: game_pb2.Game, default: object, read: Callable[[game_pb
 
 
 def _open_draft(game: game_pb2.Game | None) -> str | None:
-    return _table(game.turn.draft.table.melds) if game and game.turn.HasField("draft") else None
+    return _table(game.turn.draft.table) if game and game.turn.HasField("draft") else None
 
 
 def _open_racks(result: game_pb2.RoundResult) -> dict[str, str]:
@@ -255,7 +284,7 @@ _SEEN: dict[str, Callable[[GameSeen], object]] = {
     "has_rematch": lambda seen: bool(seen.rematch_game_id),
     "turn_seat": lambda seen: seen.game.turn.seat or None,
     "turn_order": lambda seen: list(seen.game.turn_order),
-    "table": lambda seen: _table(seen.game.table.melds),
+    "table": lambda seen: _table(seen.game.table),
     "racks": lambda seen: seen.racks,
     "pool_count": lambda seen: seen.game.pool_count,
     "river": lambda seen: " ".join(faces_of(seen.game.river)),
@@ -320,7 +349,7 @@ class Table:
         match act.do:
             case "play":
                 play = ts.PlayTiles(
-                    table=meld_pb2.Table(melds=table_of(act.table)),
+                    table=any_table_of(act.table),
                     river_index=act.river_index,
                     calls_rummikub=act.calls_rummikub,
                 )
@@ -343,7 +372,7 @@ class Table:
             "is_ready": act.is_ready,
             "agrees": act.agrees,
             "play_revision": self.seen.turn.shown_play.revision or self.seen.revision,
-            "draft": game_pb2.Draft(table=meld_pb2.Table(melds=table_of(act.table))),
+            "draft": game_pb2.Draft(table=any_table_of(act.table)),
         }
         request = new_message(
             rpc.name, **{name: values[name] for name in rpc.input_type.fields_by_name if name in values}

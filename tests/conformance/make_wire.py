@@ -15,7 +15,7 @@ from google.protobuf.message import Message
 from google.rpc import error_details_pb2, status_pb2
 from grpc import StatusCode
 
-from conformance.grpc_answers import score_request, turn_request
+from conformance.grpc_answers import placement_request, score_request, turn_request
 from engine.room_settings import SETTINGS
 from rummikub.v1 import validation_service_pb2 as vs
 from rummikub.v1 import violation_pb2
@@ -29,6 +29,7 @@ from support.conformance_cases import (
     LittleGame,
     MeldText,
     Options,
+    PlacementQuestion,
     Question,
     RoundQuestion,
     TurnQuestion,
@@ -50,6 +51,8 @@ def requests() -> Iterator[tuple[str, str, Message]]:
         yield meld.id, *request_of(meld.meld, meld.ruleset)
     for turn in suite.turns:
         yield turn.id, *request_of(turn, turn.ruleset)
+    for placement in suite.placements:
+        yield placement.id, *request_of(placement, placement.ruleset)
     for round_ in suite.round_scores:
         racks = [vs.RackToScore(seat=rack.seat, rack=tiles_of(rack.rack)) for rack in round_.racks]
         yield round_.id, "ScoreRound", vs.ScoreRoundRequest(ruleset=ruleset_of(round_.ruleset), racks=racks)
@@ -69,6 +72,8 @@ def request_of(question: Question, options: Options) -> tuple[str, Message]:
             return "ValidateMelds", vs.ValidateMeldsRequest(ruleset=ruleset_of(options), melds=table_of([question]))
         case TurnQuestion():
             return "ValidateTurn", turn_request(question, options)
+        case PlacementQuestion():
+            return "ValidatePlacement", placement_request(question, options)
         case RoundQuestion():
             return "ScoreRound", score_request(question, options)
         case Creation():

@@ -16,8 +16,11 @@ from support.conformance_cases import (
     Contrast,
     Creation,
     LittleGame,
+    MeldCase,
     MeldText,
     Options,
+    PlacementCase,
+    TurnCase,
     TurnQuestion,
     load,
     option_value,
@@ -272,8 +275,8 @@ def test_every_conflict_occurs_alone(first: str, second: str) -> None:
 
 def occurring_alone() -> set[str]:
     """Returns the reasons that are the only reason in some answer."""
-    expected = [case.expect.violations for case in SUITE.melds] + [case.expect.violations for case in SUITE.turns]
-    answers = [tuple(breach.reason for breach in violations) for violations in expected]
+    judged: list[MeldCase | TurnCase | PlacementCase] = [*SUITE.melds, *SUITE.turns, *SUITE.placements]
+    answers = [tuple(breach.reason for breach in case.expect.violations) for case in judged]
     answers += [tuple(problem.split()[0] for problem in case.expect) for case in SUITE.creations]
     answers += [tuple(case.expect.get("refused", ())) for case in SUITE.games]
     for contrast in SUITE.contrasts:

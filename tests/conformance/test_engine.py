@@ -7,6 +7,7 @@ from conformance.engine_answers import (
     answer,
     creation_problems,
     faces_of,
+    placement_of,
     play,
     play_of,
     proposed,
@@ -19,10 +20,12 @@ from engine.actions import TimeOut
 from engine.events import RoundEnded, TurnStarted, TurnTimedOut
 from engine.game import Game, Playing, RoundEnd
 from engine.melding.deal import draw_for_start, turn_order
+from engine.melding.grid.rules import judge_grid
 from engine.melding.melds import Meld, read_meld
 from engine.melding.rules import meld_violations
 from engine.melding.ruleset import problems
 from engine.melding.scoring import Standing, score_round
+from engine.melding.table import Table, melds_of
 from engine.notation import format_tile
 from engine.seats import Player, Rack, Turn
 from engine.tiles import in_order
@@ -40,6 +43,7 @@ from support.conformance_cases import (
     MeldCase,
     MeldReadingExpected,
     MeldText,
+    PlacementCase,
     RoundScoreCase,
     RoundScoreExpected,
     SeatScore,
@@ -61,11 +65,11 @@ SUITE = load()
 DEADLINE_MS = 1_000
 
 
-def melds_of(table: tuple[Meld, ...], stated: tuple[MeldText, ...]) -> tuple[MeldText, ...]:
+def as_stated(table: Table, stated: tuple[MeldText, ...]) -> tuple[MeldText, ...]:
     """Returns a table as the case writes it, with kinds only where the case states them."""
     return tuple(
         MeldText(faces_of(meld.tiles), meld.kind.name.lower() if text.kind else None)
-        for meld, text in zip(table, stated, strict=True)
+        for meld, text in zip(melds_of(table), stated, strict=True)
     )
 
 
@@ -104,6 +108,16 @@ def test_turn(case: TurnCase) -> None:
         assert TurnExpected((), played, judgement.points, left, goes_out=not left) == case.expect
 
 
+@each_of("case", SUITE.placements, name)
+def test_placement(case: PlacementCase) -> None:
+    judgement = judge_grid(placement_of(case, room_of({"preset": "CROSS", **case.ruleset}).ruleset))
+    expected, seen = agree(case.expect.violations, tuple(map(breach, judgement.violations)))
+    assert seen == expected
+    if not seen:
+        played, left = faces_of(judgement.tiles_played), faces_of(judgement.rack_left)
+        assert TurnExpected((), played, judgement.points, left, goes_out=not left) == case.expect
+
+
 @each_of("case", SUITE.round_scores, name)
 def test_round_score(case: RoundScoreCase) -> None:
     standings = tuple(Standing(rack.seat, tiles_of(rack.rack)) for rack in case.racks)
@@ -133,7 +147,7 @@ def test_time_out(case: TimeOutCase) -> None:
     seen = TimeOutExpected(
         tiles_drawn=faces_of(drawn),
         rack=faces_of(after.rack(case.turn_seat).tiles),
-        table=melds_of(after.table, case.table),
+        table=as_stated(after.table, case.table),
         pool_left=faces_of(after.pool),
         next_seat=turns[0] if turns else None,
         end=ends[0] if ends else None,

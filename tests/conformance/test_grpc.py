@@ -19,6 +19,7 @@ from conformance.grpc_answers import (
     end_of,
     faces_of,
     option_by_option,
+    placement_request,
     play,
     put,
     reason_name,
@@ -48,6 +49,7 @@ from support.conformance_cases import (
     MeldCase,
     MeldReadingExpected,
     MeldText,
+    PlacementCase,
     RoundScoreCase,
     RoundScoreExpected,
     SeatScore,
@@ -143,6 +145,21 @@ async def test_turn(case: TurnCase, service: Service) -> None:
         assert TurnExpected((), played, judged.points, left, judged.goes_out) == case.expect
     else:
         assert not judged.goes_out
+
+
+@each_of("case", SUITE.placements, name)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_placement(case: PlacementCase, service: Service) -> None:
+    judged = await service.client.validation.ValidatePlacement(placement_request(case, case.ruleset))
+    expected, seen = agree(case.expect.violations, tuple(map(breach, judged.violations)))
+    assert seen == expected
+    if seen:
+        assert not judged.goes_out
+        assert not judged.HasField("table")
+    else:
+        played, left = faces_of(judged.tiles_played), faces_of(judged.rack_left)
+        assert TurnExpected((), played, judged.points, left, judged.goes_out) == case.expect
+        assert {(FACE_OF[one.tile], one.x, one.y) for one in judged.table.placements} == {*case.table_after.placements}
 
 
 @pytest.mark.asyncio(loop_scope="module")
@@ -323,6 +340,6 @@ async def test_contrast(contrast: Contrast, value: str, service: Service) -> Non
 
 def test_every_kind_of_case_is_asked() -> None:
     played = (SUITE.time_outs, SUITE.start_draws, SUITE.games)
-    asked = (SUITE.melds, SUITE.turns, SUITE.round_scores, SUITE.creations, *played)
+    asked = (SUITE.melds, SUITE.turns, SUITE.placements, SUITE.round_scores, SUITE.creations, *played)
     assert sum(map(len, asked)) == len(SUITE.cases)
     assert all(asked)

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -34,10 +35,18 @@ async def printed_by(example: str, *arguments: str, typed: str = "", **environme
 
 
 @pytest.mark.timeout(2 * LONG_SECONDS)
-async def test_the_demo_plays_against_a_running_server() -> None:
+@pytest.mark.parametrize(
+    ("preset", "table"),
+    [
+        ("SABRA", r" points\)\n      \[\w+( \w+)+\]"),
+        ("CROSS", r" points\)\n(      (\.|\w+)(  *(\.|\w+))*\n)+ +[0-9]+  "),
+    ],
+)
+async def test_the_demo_plays_against_a_running_server(preset: str, table: str) -> None:
     async with server_process({"RUMMIKUB_REDIS_URL": "memory://"}) as process:
-        printed = await printed_by("demo", RUMMIKUB_LISTEN=process.target)
+        printed = await printed_by("demo", "--preset", preset, RUMMIKUB_LISTEN=process.target)
     assert printed.startswith(f"Playing against the service at {process.target}\n")
+    assert re.search(table, printed)
     assert "\nFinal score\n" in printed
 
 

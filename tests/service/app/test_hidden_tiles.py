@@ -26,6 +26,7 @@ from engine.melding.ruleset import (
     TurnDraw,
     TurnPlayAfterDraw,
 )
+from engine.melding.table import melds_of
 from engine.replay import replay
 from engine.room_settings import Hints, RacksShown
 from engine.seats import HOST
@@ -399,7 +400,11 @@ def in_a_round(ruleset: Rules, rounds: int) -> tuple[Course, Game]:
     for seed in range(100):
         course, games = random_course(ruleset, seed)
         for game in games:
-            is_there = isinstance(game.phase, Playing) and len(game.results) == rounds and len(round_of(game).table) > 2
+            is_there = (
+                isinstance(game.phase, Playing)
+                and len(game.results) == rounds
+                and len(melds_of(round_of(game).table)) > 2
+            )
             if is_there and not any(player.resigned or player.stand_in for player in game.players):
                 return course.until(game.revision), game
     raise AssertionError("no game has all its players in the middle of a round")

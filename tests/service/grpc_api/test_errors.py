@@ -25,6 +25,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.rpc import error_details_pb2
 
+from conformance.grpc_answers import placement_request
 from engine.game import (
     Aborted,
     Finished,
@@ -36,8 +37,7 @@ from engine.game import (
     RoundOver,
     RoundResult,
 )
-from engine.melding.melds import Meld
-from engine.melding.play import Play
+from engine.melding.exchange import Exchange
 from engine.melding.round import Choosing, Drawn, Open, ShownPlay, Step
 from engine.melding.ruleset import (
     OPTIONS,
@@ -49,6 +49,7 @@ from engine.melding.ruleset import (
     TurnInvalidSubmission,
     TurnVoluntaryDraw,
 )
+from engine.melding.table import Table, tiles_on
 from engine.room_settings import Hints, RacksShown, Spectators
 from engine.seats import Player, Rack, Turn
 from engine.tiles import JOKER, Tile, in_order, without
@@ -85,8 +86,17 @@ from service.runtime.keys import HEADER
 from service.settings import Settings
 from service.storage.store import Store
 from support.cases import each_of
-from support.conformance_cases import Breach, MeldCase, MeldText, TurnCase, TurnExpected, TurnQuestion, load
-from support.conformance_messages import ruleset_of, table_of, tiles_of
+from support.conformance_cases import (
+    Breach,
+    MeldCase,
+    MeldText,
+    PlacementCase,
+    TurnCase,
+    TurnExpected,
+    TurnQuestion,
+    load,
+)
+from support.conformance_messages import any_table_of, ruleset_of, table_of, tiles_of
 from support.delegating_store import DelegatingStore
 from support.harness import (
     ROOT,
@@ -546,7 +556,7 @@ async def put(stage: Stage, game: Game) -> GameAtHand:
 
 
 def a_round(
-    table: tuple[Meld, ...] = (),
+    table: Table = (),
     rack: tuple[Tile, ...] = (),
     rules: Ruleset = SABRA,
     river: tuple[Tile, ...] = (),
@@ -557,7 +567,7 @@ def a_round(
     """Returns a round of two with seat 1 to move; the hidden tiles are on the other rack and in the pool."""
     offered = step.tiles if isinstance(step, Choosing) else ()
     all_tiles = rules.tiles(2)
-    rest = without(all_tiles, [*rack, *(t for meld in table for t in meld.tiles), *river, *offered])
+    rest = without(all_tiles, [*rack, *tiles_on(table), *river, *offered])
     racks = (Rack(1, in_order(rack), has_melded), Rack(2, rest[:14], has_melded=True))
     return Round(1, (1, 2), table, racks, rest[14:], Turn(1, None), river=river, step=step or Open())
 
@@ -600,33 +610,50 @@ def turn_to_validate(case: TurnCase) -> vs.ValidateTurnRequest:
     )
 
 
-def played(case: TurnCase) -> ts.PlayTiles:
+def played(case: TurnCase | PlacementCase) -> ts.PlayTiles:
     """Returns the action of a case."""
     return ts.PlayTiles(
-        table=meld_pb2.Table(melds=table_of(case.table_after)),
-        river_index=case.river_index,
+        table=any_table_of(case.table_after),
+        river_index=None if isinstance(case, PlacementCase) else case.river_index,
         calls_rummikub=case.calls_rummikub,
     )
 
 
-async def before_turn(stage: Stage, case: TurnCase) -> GameAtHand:
+async def before_turn(stage: Stage, case: TurnCase | PlacementCase) -> GameAtHand:
     """A running game in which seat 1 can take the turn of a case."""
+    if isinstance(case, PlacementCase):
+        request = placement_request(case, case.ruleset)
+        placement = validation.placement(request, rulesets.ruleset(request.ruleset))
+        return await put(stage, a_game(Playing(round_of(placement)), placement.ruleset))
     play = validation.play(turn_to_validate(case), rulesets.ruleset(ruleset_of(case.ruleset)))
     return await put(stage, a_game(Playing(round_of(play)), play.ruleset))
 
 
-def round_of(play: Play) -> Round:
+async def violations_of(stage: Stage, case: TurnCase | PlacementCase) -> Sequence[violation_pb2.Violation]:
+    """Returns what ValidationService answers to a case, which is illegal."""
+    if isinstance(case, PlacementCase):
+        placed = await stage.client.validation.ValidatePlacement(placement_request(case, case.ruleset))
+        assert not placed.goes_out
+        return placed.violations
+    answer = await stage.client.validation.ValidateTurn(turn_to_validate(case))
+    assert not answer.goes_out
+    return answer.violations
+
+
+def round_of(play: Exchange) -> Round:
     """Returns a round in which seat 1 can make a play."""
     step = Open() if play.drawn is None else Drawn(play.drawn)
     return a_round(play.table_before, play.rack, play.ruleset, play.river, step, has_melded=play.has_melded)
 
 
 @cache
-def turns_by_reason() -> dict[str, TurnCase]:
+def turns_by_reason() -> dict[str, TurnCase | PlacementCase]:
     """Returns a turn with just one violation, for each violation, from the conformance cases."""
     suite = load()
-    found: dict[str, TurnCase] = {}
-    for case in (*suite.turns, *contrasted_turns(), *map(turn_with, suite.melds)):
+    melds = map(turn_with, suite.melds)
+    cases: list[TurnCase | PlacementCase] = [*suite.turns, *suite.placements, *contrasted_turns(), *melds]
+    found: dict[str, TurnCase | PlacementCase] = {}
+    for case in cases:
         reasons = [one.reason for one in case.expect.violations]
         if len(reasons) == 1:
             found.setdefault(reasons[0], case)
@@ -659,7 +686,7 @@ def turn_with(case: MeldCase) -> TurnCase:
     )
 
 
-def turn_breaking(reason: str) -> TurnCase:
+def turn_breaking(reason: str) -> TurnCase | PlacementCase:
     """Returns a turn with only this violation."""
     return turns_by_reason()[reason]
 
@@ -716,7 +743,7 @@ ON_GAMES = [
 WITH_GAME_ID = [name for name in ON_GAMES if "game_id" in RPCS[name].input_type.fields_by_name]
 CREATING = ["CreateGame", "JoinOrCreateGame"]
 JUDGING = ["ValidateTurn", "BatchValidateTurns", "StreamValidateTurns"]
-WITH_RULESET = ["ValidateMelds", "ScoreRound", *JUDGING]
+WITH_RULESET = ["ValidateMelds", "ScoreRound", "ValidatePlacement", *JUDGING]
 ANALYZING = [name for name, rpc in RPCS.items() if "time_limit" in rpc.input_type.fields_by_name]
 WITH_POSITION = ["SuggestTurn", "HasLegalTurn", "BatchSuggestTurns"]
 WITH_RECORD = ["ImportRecord", "ReviewGame"]
@@ -767,6 +794,7 @@ INVALID_FIELDS: dict[str, tuple[str, object]] = {
     "ListRulesets": ("page_token", "?"),
     "ListMessages": ("language", "?"),
     "ValidateTurn": ("rack", [1] * 129),
+    "ValidatePlacement": ("rack", [1] * 129),
     "BatchValidateTurns": ("turns", [vs.ValidateTurnRequest(has_melded=True)] * 101),
     "StreamValidateTurns": ("correlation_id", "x" * 65),
     "ScoreRound": ("racks", [vs.RackToScore(seat=1)]),
@@ -994,7 +1022,7 @@ for _reason in SETTINGS:
     case(_reason, *CREATING)(with_settings(_reason))
 
 
-@case("OPTION_UNKNOWN", "CreateGame", "ValidateMelds", "ScoreRound", "ValidateTurn", "BatchValidateTurns")
+@case("OPTION_UNKNOWN", "CreateGame", *(rpc for rpc in WITH_RULESET if rpc != "StreamValidateTurns"))
 async def _unknown_option(_stage: Stage, rpc: str) -> Ask:
     rules: Message = ruleset_pb2.MeldingRuleset.FromString(b"\xf8\x3f\x01")  # field 1023
     if rpc == "CreateGame":
@@ -1088,7 +1116,96 @@ def with_position(field: str, position: an.Position) -> Preparation:
     return prepare
 
 
+GRID_MESSAGE = melding_rules(preset=ruleset_pb2.PRESET_CROSS)
+PLACED = meld_pb2.Placement(tile=tile_pb2.TILE_RED_1)
+BAD_TABLES = {
+    "both": ("MALFORMED_TABLE", "{}", meld_pb2.Table(melds=[meld_pb2.Meld()], placements=[PLACED])),
+    "placements": ("MALFORMED_TABLE", "{}", meld_pb2.Table(placements=[PLACED] * 257)),
+    "tile": ("TILE_UNKNOWN", "{}[1]", meld_pb2.Table(placements=[PLACED, meld_pb2.Placement()])),
+}
+"""Tables of placements that no RPC takes."""
+
+
+def with_placements(shows: str, table: meld_pb2.Table, place: str) -> Preparation:
+    async def prepare(stage: Stage, rpc: str) -> Ask:
+        if rpc == "ValidatePlacement":
+            request: Message = vs.ValidatePlacementRequest(table_after=table, has_melded=True)
+            return Ask(request, fields=[place.format("table_after")])
+        field = "play" if rpc == "PlayTurn" else "draft"
+        made = ts.PlayTiles(table=table) if rpc == "PlayTurn" else game_pb2.Draft(table=table)
+        request = request_of(rpc, stage)
+        request.MergeFrom(new_message(rpc, **{field: made}))
+        return Ask(request, stage.game.as_seat(1), [place.format(f"{field}.table")])
+
+    prepare.__name__ = shows
+    return prepare
+
+
+for _shows, (_reason, _place, _bad_table) in BAD_TABLES.items():
+    case(_reason, "PlayTurn", "SaveDraft", "ValidatePlacement")(with_placements(_shows, _bad_table, _place))
+
+
+@case("MALFORMED_TABLE", "ValidatePlacement")
+async def _melds_on_a_grid(_stage: Stage, _rpc: str) -> Ask:
+    table = meld_pb2.Table(melds=[meld_pb2.Meld()])
+    return Ask(vs.ValidatePlacementRequest(table_after=table, has_melded=True), fields=["table_after"])
+
+
+@case("MALFORMED_TABLE", "ValidatePlacement")
+async def _no_grid_of_melds(_stage: Stage, _rpc: str) -> Ask:
+    table = meld_pb2.Table(placements=[PLACED])
+    return Ask(vs.ValidatePlacementRequest(table_before=table, has_melded=True), fields=["table_before"])
+
+
+@case("MALFORMED_TABLE", *JUDGING)
+async def _placements_among_melds(_stage: Stage, rpc: str) -> Ask:
+    table = meld_pb2.Table(placements=[PLACED])
+    request, prefix = turn_message(rpc, vs.ValidateTurnRequest(table_after=table, has_melded=True))
+    return Ask(request, fields=[f"{prefix}table_after"])
+
+
+@case("FIELD_INVALID", *JUDGING)
+async def _rules_of_a_grid(_stage: Stage, rpc: str) -> Ask:
+    request, prefix = turn_message(rpc, vs.ValidateTurnRequest(ruleset=GRID_MESSAGE, has_melded=True))
+    return Ask(request, fields=[f"{prefix}ruleset"])
+
+
+@case("FIELD_INVALID", "ValidatePlacement")
+async def _rules_of_melds(_stage: Stage, _rpc: str) -> Ask:
+    request = vs.ValidatePlacementRequest(ruleset=melding_rules(run_wrap=ruleset_pb2.RUN_WRAP_OFF), has_melded=True)
+    return Ask(request, fields=["ruleset"])
+
+
+@case("FIELD_INVALID", "ValidatePlacement")
+async def _not_said_whether_melded(_stage: Stage, _rpc: str) -> Ask:
+    return Ask(vs.ValidatePlacementRequest(), fields=["has_melded"])
+
+
+@case("TILE_UNKNOWN", "ValidatePlacement")
+async def _placed_from_no_rack(_stage: Stage, _rpc: str) -> Ask:
+    return Ask(vs.ValidatePlacementRequest(rack=as_tiles([80]), has_melded=True), fields=["rack[0]"])
+
+
+@case("POSITION_IMPOSSIBLE", "ValidatePlacement")
+async def _a_rack_too_full(_stage: Stage, _rpc: str) -> Ask:
+    return Ask(vs.ValidatePlacementRequest(rack=as_tiles([1, 1, 1]), has_melded=True), fields=["rack"])
+
+
+@case("TABLE_LAYOUT_MISMATCH", "PlayTurn", "SaveDraft")
+async def _a_grid_among_melds(stage: Stage, rpc: str) -> Ask:
+    table = meld_pb2.Table(placements=[PLACED])
+    game = await put(stage, a_game(Playing(a_round(rack=(Tile(1),)))))
+    made = {"play": ts.PlayTiles(table=table)} if rpc == "PlayTurn" else {"draft": game_pb2.Draft(table=table)}
+    return Ask(new_message(rpc, game_id=game.game_id, etag=game.etag, **made), game.as_seat(1))
+
+
 BAD_POSITIONS = [
+    ("MALFORMED_TABLE", "table", an.Position(table=meld_pb2.Table(placements=[PLACED]), has_melded=True)),
+    (
+        "MALFORMED_TABLE",
+        "table",
+        an.Position(ruleset=GRID_MESSAGE, table=meld_pb2.Table(placements=[PLACED]), has_melded=True),
+    ),
     (
         "MALFORMED_TABLE",
         "table[0]",
@@ -1916,12 +2033,11 @@ def test_every_rpc_has_documented_errors() -> None:
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_violation_is_an_answer_of_the_validation_service(reason: str, stages: Stages) -> None:
     stage = await stages.at(usual)
-    answer = await stage.client.validation.ValidateTurn(turn_to_validate(turn_breaking(reason)))
-    assert [error_reason_pb2.ErrorReason.Name(one.reason) for one in answer.violations] == [reason]
-    assert set(answer.violations[0].metadata) == documented_reasons()[reason].metadata
-    assert re.fullmatch(r"table_after(\[\d+\])?", answer.violations[0].subject)
-    assert answer.violations[0].text
-    assert not answer.goes_out
+    [violation] = await violations_of(stage, turn_breaking(reason))
+    assert error_reason_pb2.ErrorReason.Name(violation.reason) == reason
+    assert set(violation.metadata) == documented_reasons()[reason].metadata
+    assert re.fullmatch(r"table_after(\[\d+\])?", violation.subject)
+    assert violation.text
 
 
 @pytest.mark.asyncio(loop_scope="module")

@@ -16,7 +16,7 @@ from engine.melding.melds import read_meld
 from engine.melding.play import Play
 from engine.melding.presets import PRESETS
 from engine.melding.rules import Judgement, judge
-from engine.melding.ruleset import Preset, Ruleset
+from engine.melding.ruleset import Preset, Ruleset, TableLayout
 from load.corpus.hostile_turns import read as read_hostile_turns
 from load.corpus.turns import read
 from load.floods.attacks import slow_turn
@@ -154,7 +154,7 @@ def of_play(play: Play, preset: Preset) -> WireTurn:
 
 def of_presets() -> Iterator[WireTurn]:
     for preset, ruleset in PRESETS.items():
-        for seed in range(2):
+        for seed in range(2 if ruleset.table_layout is TableLayout.MELDS else 0):
             for threshold in {0, ruleset.initial_meld_threshold}:
                 rules = replace(ruleset, initial_meld_threshold=threshold)
                 yield from (of_play(play, preset) for play in to_tables(random.Random(seed), rules))

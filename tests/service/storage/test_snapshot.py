@@ -91,6 +91,7 @@ from engine.melding.ruleset import (
     TurnInvalidSubmission,
     TurnPlayAfterDraw,
 )
+from engine.melding.table import melds_of
 from engine.replay import advance, replay
 from engine.room_settings import DEFAULT_SETTINGS, SETTINGS
 from engine.seats import HOST, BotLevel, Rack, Turn
@@ -220,7 +221,7 @@ def golden_turn(round_: Round, revision: int) -> Action:
     rack = round_.rack(round_.turn.seat)
     meld = a_group(rack) if revision < 20 else None
     if meld:
-        return PlayTiles(rack.seat, (*(ProposedMeld(laid.tiles, laid.kind) for laid in round_.table), meld))
+        return PlayTiles(rack.seat, (*(ProposedMeld(laid.tiles, laid.kind) for laid in melds_of(round_.table)), meld))
     if revision % 5 == 0:
         return DrawTile(rack.seat) if round_.pool else TimeOut()
     return TimeOut() if round_.pool else Pass(rack.seat)
