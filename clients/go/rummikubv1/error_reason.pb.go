@@ -196,6 +196,9 @@ const (
 	ErrorReason_CLAIM_OWN_PLAY ErrorReason = 312
 	// FAILED_PRECONDITION. The caller has already voted on this claim.
 	ErrorReason_CLAIM_ALREADY_VOTED ErrorReason = 313
+	// FAILED_PRECONDITION. The table has melds although the game's table is a grid, or placements although it has melds
+	// (table_layout).
+	ErrorReason_TABLE_LAYOUT_MISMATCH ErrorReason = 314
 	// UNAVAILABLE. The store does not answer. Send the same request again, with the same request id, after the delay in
 	// RetryInfo: it is applied once.
 	ErrorReason_STORE_UNAVAILABLE ErrorReason = 401
@@ -351,6 +354,22 @@ const (
 	ErrorReason_CONTRACT_VIOLATED ErrorReason = 906
 	// Violation. The last tiles are played without calls_rummikub, against win_call (R58).
 	ErrorReason_RUMMIKUB_NOT_CALLED ErrorReason = 907
+	// Violation. A coordinate is below -127 or above 127 (C1). Metadata: `x`, `y`.
+	ErrorReason_COORDINATE_OUT_OF_RANGE ErrorReason = 951
+	// Violation. A cell has several tiles (C5). Metadata: `x`, `y`.
+	ErrorReason_CELL_OCCUPIED ErrorReason = 952
+	// Violation. A tile of table_before left its cell, which manipulation OFF forbids (C5). Metadata: `x`, `y`, the cell.
+	ErrorReason_TABLE_TILE_MOVED ErrorReason = 953
+	// Violation. A tile has no neighbor (C3). Metadata: `x`, `y`.
+	ErrorReason_CELL_ISOLATED ErrorReason = 954
+	// Violation. Neighbors in a row form no run, or neighbors in a column no group, of at least three tiles (C2, C3).
+	// Metadata: `x`, `y`, the first cell; `last_x`, `last_y`, the last one.
+	ErrorReason_LINE_INVALID ErrorReason = 955
+	// Violation. A joker would have to stand for different tiles in its row and its column, or two jokers of a column for
+	// the same one (C9). Metadata: `x`, `y`.
+	ErrorReason_CROSSING_JOKER_CONFLICT ErrorReason = 956
+	// Violation. A tile of the initial meld lies beside a tile of the table (C7). Metadata: `x`, `y`.
+	ErrorReason_INITIAL_MELD_TOUCHES_TABLE ErrorReason = 957
 )
 
 // Enum value maps for ErrorReason.
@@ -414,6 +433,7 @@ var (
 		311: "CLAIM_NOT_UNANIMOUS",
 		312: "CLAIM_OWN_PLAY",
 		313: "CLAIM_ALREADY_VOTED",
+		314: "TABLE_LAYOUT_MISMATCH",
 		401: "STORE_UNAVAILABLE",
 		402: "STORED_FORMAT_UNKNOWN",
 		403: "SHUTTING_DOWN",
@@ -478,6 +498,13 @@ var (
 		905: "RIVER_PLUNDER_PLAYED",
 		906: "CONTRACT_VIOLATED",
 		907: "RUMMIKUB_NOT_CALLED",
+		951: "COORDINATE_OUT_OF_RANGE",
+		952: "CELL_OCCUPIED",
+		953: "TABLE_TILE_MOVED",
+		954: "CELL_ISOLATED",
+		955: "LINE_INVALID",
+		956: "CROSSING_JOKER_CONFLICT",
+		957: "INITIAL_MELD_TOUCHES_TABLE",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":               0,
@@ -538,6 +565,7 @@ var (
 		"CLAIM_NOT_UNANIMOUS":                    311,
 		"CLAIM_OWN_PLAY":                         312,
 		"CLAIM_ALREADY_VOTED":                    313,
+		"TABLE_LAYOUT_MISMATCH":                  314,
 		"STORE_UNAVAILABLE":                      401,
 		"STORED_FORMAT_UNKNOWN":                  402,
 		"SHUTTING_DOWN":                          403,
@@ -602,6 +630,13 @@ var (
 		"RIVER_PLUNDER_PLAYED":                   905,
 		"CONTRACT_VIOLATED":                      906,
 		"RUMMIKUB_NOT_CALLED":                    907,
+		"COORDINATE_OUT_OF_RANGE":                951,
+		"CELL_OCCUPIED":                          952,
+		"TABLE_TILE_MOVED":                       953,
+		"CELL_ISOLATED":                          954,
+		"LINE_INVALID":                           955,
+		"CROSSING_JOKER_CONFLICT":                956,
+		"INITIAL_MELD_TOUCHES_TABLE":             957,
 	}
 )
 
@@ -636,7 +671,7 @@ var File_rummikub_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"\x1erummikub/v1/error_reason.proto\x12\vrummikub.v1*\xd8\x17\n" +
+	"\x1erummikub/v1/error_reason.proto\x12\vrummikub.v1*\xa3\x19\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11MALFORMED_REQUEST\x10\x01\x12\x11\n" +
@@ -700,7 +735,8 @@ const file_rummikub_v1_error_reason_proto_rawDesc = "" +
 	"\x10NOTHING_TO_CLAIM\x10\xb6\x02\x12\x18\n" +
 	"\x13CLAIM_NOT_UNANIMOUS\x10\xb7\x02\x12\x13\n" +
 	"\x0eCLAIM_OWN_PLAY\x10\xb8\x02\x12\x18\n" +
-	"\x13CLAIM_ALREADY_VOTED\x10\xb9\x02\x12\x16\n" +
+	"\x13CLAIM_ALREADY_VOTED\x10\xb9\x02\x12\x1a\n" +
+	"\x15TABLE_LAYOUT_MISMATCH\x10\xba\x02\x12\x16\n" +
 	"\x11STORE_UNAVAILABLE\x10\x91\x03\x12\x1a\n" +
 	"\x15STORED_FORMAT_UNKNOWN\x10\x92\x03\x12\x12\n" +
 	"\rSHUTTING_DOWN\x10\x93\x03\x12\x0f\n" +
@@ -767,7 +803,14 @@ const file_rummikub_v1_error_reason_proto_rawDesc = "" +
 	"\x14RIVER_KEY_NOT_PLAYED\x10\x88\a\x12\x19\n" +
 	"\x14RIVER_PLUNDER_PLAYED\x10\x89\a\x12\x16\n" +
 	"\x11CONTRACT_VIOLATED\x10\x8a\a\x12\x18\n" +
-	"\x13RUMMIKUB_NOT_CALLED\x10\x8b\aB\x88\x01\n" +
+	"\x13RUMMIKUB_NOT_CALLED\x10\x8b\a\x12\x1c\n" +
+	"\x17COORDINATE_OUT_OF_RANGE\x10\xb7\a\x12\x12\n" +
+	"\rCELL_OCCUPIED\x10\xb8\a\x12\x15\n" +
+	"\x10TABLE_TILE_MOVED\x10\xb9\a\x12\x12\n" +
+	"\rCELL_ISOLATED\x10\xba\a\x12\x11\n" +
+	"\fLINE_INVALID\x10\xbb\a\x12\x1c\n" +
+	"\x17CROSSING_JOKER_CONFLICT\x10\xbc\a\x12\x1f\n" +
+	"\x1aINITIAL_MELD_TOUCHES_TABLE\x10\xbd\aB\x88\x01\n" +
 	"\vrummikub.v1B\x10ErrorReasonProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\vRummikub.V1\xba\x02\bRummikub\xca\x02\vRummikub\\V1\xea\x02\fRummikub::V1b\x06proto3"
 
 var (

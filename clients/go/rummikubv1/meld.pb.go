@@ -222,21 +222,99 @@ func (x *Meld) GetJokers() []*JokerFaces {
 	return nil
 }
 
-// The melds on a table, or those that a player arranges there.
+// A tile in a cell of the cross layout.
+type Placement struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The tile. In a request it is required (TILE_UNKNOWN).
+	Tile Tile `protobuf:"varint,1,opt,name=tile,proto3,enum=rummikub.v1.Tile" json:"tile,omitempty"`
+	// The column, from -127 to 127; it grows to the right.
+	X int32 `protobuf:"zigzag32,2,opt,name=x,proto3" json:"x,omitempty"`
+	// The row, from -127 to 127; it grows downward.
+	Y int32 `protobuf:"zigzag32,3,opt,name=y,proto3" json:"y,omitempty"`
+	// The faces that a joker in the cell may stand for, in ascending order. Set by the server, for placements of a table;
+	// ignored in requests.
+	Faces         []Tile `protobuf:"varint,4,rep,packed,name=faces,proto3,enum=rummikub.v1.Tile" json:"faces,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Placement) Reset() {
+	*x = Placement{}
+	mi := &file_rummikub_v1_meld_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Placement) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Placement) ProtoMessage() {}
+
+func (x *Placement) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_meld_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Placement.ProtoReflect.Descriptor instead.
+func (*Placement) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_meld_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Placement) GetTile() Tile {
+	if x != nil {
+		return x.Tile
+	}
+	return Tile_TILE_UNSPECIFIED
+}
+
+func (x *Placement) GetX() int32 {
+	if x != nil {
+		return x.X
+	}
+	return 0
+}
+
+func (x *Placement) GetY() int32 {
+	if x != nil {
+		return x.Y
+	}
+	return 0
+}
+
+func (x *Placement) GetFaces() []Tile {
+	if x != nil {
+		return x.Faces
+	}
+	return nil
+}
+
+// The tiles on a table, or those that a player arranges there: melds, or placements in the cross layout
+// (table_layout). A table with both is refused (INVALID_ARGUMENT, MALFORMED_TABLE).
 //
-// A game's table can be sent back with the player's changes: the server ignores points and jokers. In the paths of errors
-// and violations, `table[3]` is the fourth meld of a table.
+// A game's table can be sent back with the player's changes: the server ignores points, jokers and faces. In the paths of
+// errors and violations, `table[3]` is the fourth meld of a table, or the fourth placement.
 type Table struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The melds. At most 128 in a request.
-	Melds         []*Meld `protobuf:"bytes,1,rep,name=melds,proto3" json:"melds,omitempty"`
+	Melds []*Meld `protobuf:"bytes,1,rep,name=melds,proto3" json:"melds,omitempty"`
+	// The tiles of the cross layout, in any order. In a game's table they are in the order of rows. At most 256 in a
+	// request.
+	Placements    []*Placement `protobuf:"bytes,2,rep,name=placements,proto3" json:"placements,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Table) Reset() {
 	*x = Table{}
-	mi := &file_rummikub_v1_meld_proto_msgTypes[2]
+	mi := &file_rummikub_v1_meld_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -248,7 +326,7 @@ func (x *Table) String() string {
 func (*Table) ProtoMessage() {}
 
 func (x *Table) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_meld_proto_msgTypes[2]
+	mi := &file_rummikub_v1_meld_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -261,12 +339,19 @@ func (x *Table) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Table.ProtoReflect.Descriptor instead.
 func (*Table) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_meld_proto_rawDescGZIP(), []int{2}
+	return file_rummikub_v1_meld_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Table) GetMelds() []*Meld {
 	if x != nil {
 		return x.Melds
+	}
+	return nil
+}
+
+func (x *Table) GetPlacements() []*Placement {
+	if x != nil {
+		return x.Placements
 	}
 	return nil
 }
@@ -291,7 +376,7 @@ type MeldReading struct {
 
 func (x *MeldReading) Reset() {
 	*x = MeldReading{}
-	mi := &file_rummikub_v1_meld_proto_msgTypes[3]
+	mi := &file_rummikub_v1_meld_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -303,7 +388,7 @@ func (x *MeldReading) String() string {
 func (*MeldReading) ProtoMessage() {}
 
 func (x *MeldReading) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_meld_proto_msgTypes[3]
+	mi := &file_rummikub_v1_meld_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -316,7 +401,7 @@ func (x *MeldReading) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MeldReading.ProtoReflect.Descriptor instead.
 func (*MeldReading) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_meld_proto_rawDescGZIP(), []int{3}
+	return file_rummikub_v1_meld_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *MeldReading) GetTiles() []Tile {
@@ -368,9 +453,17 @@ const file_rummikub_v1_meld_proto_rawDesc = "" +
 	"\x04kind\x18\x02 \x01(\x0e2\x15.rummikub.v1.MeldKindR\x04kind\x128\n" +
 	"\x0edeclared_faces\x18\x03 \x03(\x0e2\x11.rummikub.v1.TileR\rdeclaredFaces\x12\x16\n" +
 	"\x06points\x18\x04 \x01(\rR\x06points\x12/\n" +
-	"\x06jokers\x18\x05 \x03(\v2\x17.rummikub.v1.JokerFacesR\x06jokers\"6\n" +
+	"\x06jokers\x18\x05 \x03(\v2\x17.rummikub.v1.JokerFacesR\x06jokers\"w\n" +
+	"\tPlacement\x12%\n" +
+	"\x04tile\x18\x01 \x01(\x0e2\x11.rummikub.v1.TileR\x04tile\x12\f\n" +
+	"\x01x\x18\x02 \x01(\x11R\x01x\x12\f\n" +
+	"\x01y\x18\x03 \x01(\x11R\x01y\x12'\n" +
+	"\x05faces\x18\x04 \x03(\x0e2\x11.rummikub.v1.TileR\x05faces\"t\n" +
 	"\x05Table\x12-\n" +
-	"\x05melds\x18\x01 \x03(\v2\x11.rummikub.v1.MeldB\x04\xe2A\x01\x01R\x05melds\"\xe2\x01\n" +
+	"\x05melds\x18\x01 \x03(\v2\x11.rummikub.v1.MeldB\x04\xe2A\x01\x01R\x05melds\x12<\n" +
+	"\n" +
+	"placements\x18\x02 \x03(\v2\x16.rummikub.v1.PlacementB\x04\xe2A\x01\x01R\n" +
+	"placements\"\xe2\x01\n" +
 	"\vMeldReading\x12'\n" +
 	"\x05tiles\x18\x01 \x03(\x0e2\x11.rummikub.v1.TileR\x05tiles\x12)\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x15.rummikub.v1.MeldKindR\x04kind\x12\x16\n" +
@@ -398,32 +491,36 @@ func file_rummikub_v1_meld_proto_rawDescGZIP() []byte {
 }
 
 var file_rummikub_v1_meld_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_rummikub_v1_meld_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_rummikub_v1_meld_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_rummikub_v1_meld_proto_goTypes = []any{
 	(MeldKind)(0),       // 0: rummikub.v1.MeldKind
 	(*JokerFaces)(nil),  // 1: rummikub.v1.JokerFaces
 	(*Meld)(nil),        // 2: rummikub.v1.Meld
-	(*Table)(nil),       // 3: rummikub.v1.Table
-	(*MeldReading)(nil), // 4: rummikub.v1.MeldReading
-	(Tile)(0),           // 5: rummikub.v1.Tile
-	(*Violation)(nil),   // 6: rummikub.v1.Violation
+	(*Placement)(nil),   // 3: rummikub.v1.Placement
+	(*Table)(nil),       // 4: rummikub.v1.Table
+	(*MeldReading)(nil), // 5: rummikub.v1.MeldReading
+	(Tile)(0),           // 6: rummikub.v1.Tile
+	(*Violation)(nil),   // 7: rummikub.v1.Violation
 }
 var file_rummikub_v1_meld_proto_depIdxs = []int32{
-	5,  // 0: rummikub.v1.JokerFaces.faces:type_name -> rummikub.v1.Tile
-	5,  // 1: rummikub.v1.Meld.tiles:type_name -> rummikub.v1.Tile
+	6,  // 0: rummikub.v1.JokerFaces.faces:type_name -> rummikub.v1.Tile
+	6,  // 1: rummikub.v1.Meld.tiles:type_name -> rummikub.v1.Tile
 	0,  // 2: rummikub.v1.Meld.kind:type_name -> rummikub.v1.MeldKind
-	5,  // 3: rummikub.v1.Meld.declared_faces:type_name -> rummikub.v1.Tile
+	6,  // 3: rummikub.v1.Meld.declared_faces:type_name -> rummikub.v1.Tile
 	1,  // 4: rummikub.v1.Meld.jokers:type_name -> rummikub.v1.JokerFaces
-	2,  // 5: rummikub.v1.Table.melds:type_name -> rummikub.v1.Meld
-	5,  // 6: rummikub.v1.MeldReading.tiles:type_name -> rummikub.v1.Tile
-	0,  // 7: rummikub.v1.MeldReading.kind:type_name -> rummikub.v1.MeldKind
-	1,  // 8: rummikub.v1.MeldReading.jokers:type_name -> rummikub.v1.JokerFaces
-	6,  // 9: rummikub.v1.MeldReading.violations:type_name -> rummikub.v1.Violation
-	10, // [10:10] is the sub-list for method output_type
-	10, // [10:10] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	6,  // 5: rummikub.v1.Placement.tile:type_name -> rummikub.v1.Tile
+	6,  // 6: rummikub.v1.Placement.faces:type_name -> rummikub.v1.Tile
+	2,  // 7: rummikub.v1.Table.melds:type_name -> rummikub.v1.Meld
+	3,  // 8: rummikub.v1.Table.placements:type_name -> rummikub.v1.Placement
+	6,  // 9: rummikub.v1.MeldReading.tiles:type_name -> rummikub.v1.Tile
+	0,  // 10: rummikub.v1.MeldReading.kind:type_name -> rummikub.v1.MeldKind
+	1,  // 11: rummikub.v1.MeldReading.jokers:type_name -> rummikub.v1.JokerFaces
+	7,  // 12: rummikub.v1.MeldReading.violations:type_name -> rummikub.v1.Violation
+	13, // [13:13] is the sub-list for method output_type
+	13, // [13:13] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_meld_proto_init() }
@@ -439,7 +536,7 @@ func file_rummikub_v1_meld_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rummikub_v1_meld_proto_rawDesc), len(file_rummikub_v1_meld_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   4,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -60,6 +60,8 @@ const (
 	Preset_PRESET_CARDS Preset = 14
 	// Five or six players with 160 tiles: three copies of each face and four jokers.
 	Preset_PRESET_SIX_PLAYERS Preset = 15
+	// The cross layout, or "French" rules: tiles lie in a grid as in a crossword, and no tile of the table moves.
+	Preset_PRESET_CROSS Preset = 16
 )
 
 // Enum value maps for Preset.
@@ -81,6 +83,7 @@ var (
 		13: "PRESET_MACHIAVELLI",
 		14: "PRESET_CARDS",
 		15: "PRESET_SIX_PLAYERS",
+		16: "PRESET_CROSS",
 	}
 	Preset_value = map[string]int32{
 		"PRESET_UNSPECIFIED":   0,
@@ -99,6 +102,7 @@ var (
 		"PRESET_MACHIAVELLI":   13,
 		"PRESET_CARDS":         14,
 		"PRESET_SIX_PLAYERS":   15,
+		"PRESET_CROSS":         16,
 	}
 )
 
@@ -239,6 +243,60 @@ func (TurnDirection) EnumDescriptor() ([]byte, []int) {
 	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{2}
 }
 
+// How tiles lie on the table (option table_layout, C1 to C12).
+type TableLayout int32
+
+const (
+	// Unset: the preset's value applies.
+	TableLayout_TABLE_LAYOUT_UNSPECIFIED TableLayout = 0
+	// In melds, anywhere. Evidence: all sources but one paragraph.
+	TableLayout_TABLE_LAYOUT_MELDS TableLayout = 1
+	// In the cells of a grid, as in a crossword: tiles side by side in a row are a run, tiles below one another in a column
+	// a group, and a tile may be in one of each. Evidence: the English encyclopedia article, "French" rules.
+	TableLayout_TABLE_LAYOUT_GRID TableLayout = 2
+)
+
+// Enum value maps for TableLayout.
+var (
+	TableLayout_name = map[int32]string{
+		0: "TABLE_LAYOUT_UNSPECIFIED",
+		1: "TABLE_LAYOUT_MELDS",
+		2: "TABLE_LAYOUT_GRID",
+	}
+	TableLayout_value = map[string]int32{
+		"TABLE_LAYOUT_UNSPECIFIED": 0,
+		"TABLE_LAYOUT_MELDS":       1,
+		"TABLE_LAYOUT_GRID":        2,
+	}
+)
+
+func (x TableLayout) Enum() *TableLayout {
+	p := new(TableLayout)
+	*p = x
+	return p
+}
+
+func (x TableLayout) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (TableLayout) Descriptor() protoreflect.EnumDescriptor {
+	return file_rummikub_v1_ruleset_proto_enumTypes[3].Descriptor()
+}
+
+func (TableLayout) Type() protoreflect.EnumType {
+	return &file_rummikub_v1_ruleset_proto_enumTypes[3]
+}
+
+func (x TableLayout) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use TableLayout.Descriptor instead.
+func (TableLayout) EnumDescriptor() ([]byte, []int) {
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{3}
+}
+
 // Whether a run may continue after 13 (option run_wrap, R15).
 type RunWrap int32
 
@@ -280,11 +338,11 @@ func (x RunWrap) String() string {
 }
 
 func (RunWrap) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[3].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[4].Descriptor()
 }
 
 func (RunWrap) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[3]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[4]
 }
 
 func (x RunWrap) Number() protoreflect.EnumNumber {
@@ -293,7 +351,7 @@ func (x RunWrap) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use RunWrap.Descriptor instead.
 func (RunWrap) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{3}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{4}
 }
 
 // How many jokers one meld may hold (option jokers_max_per_meld).
@@ -341,11 +399,11 @@ func (x JokersMaxPerMeld) String() string {
 }
 
 func (JokersMaxPerMeld) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[4].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[5].Descriptor()
 }
 
 func (JokersMaxPerMeld) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[4]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[5]
 }
 
 func (x JokersMaxPerMeld) Number() protoreflect.EnumNumber {
@@ -354,7 +412,7 @@ func (x JokersMaxPerMeld) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use JokersMaxPerMeld.Descriptor instead.
 func (JokersMaxPerMeld) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{4}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{5}
 }
 
 // Whether two jokers may lie side by side in a run (option jokers_adjacent). Groups are not affected.
@@ -394,11 +452,11 @@ func (x JokersAdjacent) String() string {
 }
 
 func (JokersAdjacent) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[5].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[6].Descriptor()
 }
 
 func (JokersAdjacent) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[5]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[6]
 }
 
 func (x JokersAdjacent) Number() protoreflect.EnumNumber {
@@ -407,7 +465,7 @@ func (x JokersAdjacent) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use JokersAdjacent.Descriptor instead.
 func (JokersAdjacent) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{5}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{6}
 }
 
 // When a player must declare what jokers stand for (option jokers_declaration).
@@ -458,11 +516,11 @@ func (x JokersDeclaration) String() string {
 }
 
 func (JokersDeclaration) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[6].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[7].Descriptor()
 }
 
 func (JokersDeclaration) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[6]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[7]
 }
 
 func (x JokersDeclaration) Number() protoreflect.EnumNumber {
@@ -471,7 +529,7 @@ func (x JokersDeclaration) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use JokersDeclaration.Descriptor instead.
 func (JokersDeclaration) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{6}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{7}
 }
 
 // How the initial meld's total is compared with the threshold (option initial_meld_comparison, R29).
@@ -511,11 +569,11 @@ func (x InitialMeldComparison) String() string {
 }
 
 func (InitialMeldComparison) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[7].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[8].Descriptor()
 }
 
 func (InitialMeldComparison) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[7]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[8]
 }
 
 func (x InitialMeldComparison) Number() protoreflect.EnumNumber {
@@ -524,7 +582,7 @@ func (x InitialMeldComparison) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use InitialMeldComparison.Descriptor instead.
 func (InitialMeldComparison) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{7}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{8}
 }
 
 // How many melds the initial meld may consist of (option initial_meld_count, R31).
@@ -569,11 +627,11 @@ func (x InitialMeldCount) String() string {
 }
 
 func (InitialMeldCount) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[8].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[9].Descriptor()
 }
 
 func (InitialMeldCount) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[8]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[9]
 }
 
 func (x InitialMeldCount) Number() protoreflect.EnumNumber {
@@ -582,7 +640,7 @@ func (x InitialMeldCount) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use InitialMeldCount.Descriptor instead.
 func (InitialMeldCount) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{8}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{9}
 }
 
 // How many points a joker counts in the initial meld (option initial_meld_joker, R30).
@@ -626,11 +684,11 @@ func (x InitialMeldJoker) String() string {
 }
 
 func (InitialMeldJoker) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[9].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[10].Descriptor()
 }
 
 func (InitialMeldJoker) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[9]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[10]
 }
 
 func (x InitialMeldJoker) Number() protoreflect.EnumNumber {
@@ -639,7 +697,7 @@ func (x InitialMeldJoker) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use InitialMeldJoker.Descriptor instead.
 func (InitialMeldJoker) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{9}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{10}
 }
 
 // Whether a player may also play on melds of the table in the turn of the initial meld (option
@@ -681,11 +739,11 @@ func (x InitialMeldSameTurnTablePlay) String() string {
 }
 
 func (InitialMeldSameTurnTablePlay) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[10].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[11].Descriptor()
 }
 
 func (InitialMeldSameTurnTablePlay) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[10]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[11]
 }
 
 func (x InitialMeldSameTurnTablePlay) Number() protoreflect.EnumNumber {
@@ -694,7 +752,7 @@ func (x InitialMeldSameTurnTablePlay) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use InitialMeldSameTurnTablePlay.Descriptor instead.
 func (InitialMeldSameTurnTablePlay) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{10}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{11}
 }
 
 // Whether a player who could play may draw instead (option turn_voluntary_draw, R23).
@@ -735,11 +793,11 @@ func (x TurnVoluntaryDraw) String() string {
 }
 
 func (TurnVoluntaryDraw) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[11].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[12].Descriptor()
 }
 
 func (TurnVoluntaryDraw) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[11]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[12]
 }
 
 func (x TurnVoluntaryDraw) Number() protoreflect.EnumNumber {
@@ -748,7 +806,7 @@ func (x TurnVoluntaryDraw) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TurnVoluntaryDraw.Descriptor instead.
 func (TurnVoluntaryDraw) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{11}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{12}
 }
 
 // What a player draws, and whether the turn then ends (option turn_draw, R21).
@@ -796,11 +854,11 @@ func (x TurnDraw) String() string {
 }
 
 func (TurnDraw) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[12].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[13].Descriptor()
 }
 
 func (TurnDraw) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[12]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[13]
 }
 
 func (x TurnDraw) Number() protoreflect.EnumNumber {
@@ -809,7 +867,7 @@ func (x TurnDraw) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TurnDraw.Descriptor instead.
 func (TurnDraw) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{12}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{13}
 }
 
 // What happens when a turn's time runs out after the player has saved a draft that differs from the table, or has shown
@@ -856,11 +914,11 @@ func (x TurnTimeoutDirty) String() string {
 }
 
 func (TurnTimeoutDirty) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[13].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[14].Descriptor()
 }
 
 func (TurnTimeoutDirty) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[13]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[14]
 }
 
 func (x TurnTimeoutDirty) Number() protoreflect.EnumNumber {
@@ -869,7 +927,7 @@ func (x TurnTimeoutDirty) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TurnTimeoutDirty.Descriptor instead.
 func (TurnTimeoutDirty) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{13}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{14}
 }
 
 // What happens when a player submits an illegal table (option turn_invalid_submission).
@@ -914,11 +972,11 @@ func (x TurnInvalidSubmission) String() string {
 }
 
 func (TurnInvalidSubmission) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[14].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[15].Descriptor()
 }
 
 func (TurnInvalidSubmission) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[14]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[15]
 }
 
 func (x TurnInvalidSubmission) Number() protoreflect.EnumNumber {
@@ -927,7 +985,7 @@ func (x TurnInvalidSubmission) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TurnInvalidSubmission.Descriptor instead.
 func (TurnInvalidSubmission) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{14}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{15}
 }
 
 // How a joker may leave its meld (option joker_retrieval_mode, R46 and R53).
@@ -976,11 +1034,11 @@ func (x JokerRetrievalMode) String() string {
 }
 
 func (JokerRetrievalMode) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[15].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[16].Descriptor()
 }
 
 func (JokerRetrievalMode) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[15]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[16]
 }
 
 func (x JokerRetrievalMode) Number() protoreflect.EnumNumber {
@@ -989,7 +1047,7 @@ func (x JokerRetrievalMode) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use JokerRetrievalMode.Descriptor instead.
 func (JokerRetrievalMode) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{15}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{16}
 }
 
 // Where the tile that replaces a joker may come from (option joker_retrieval_source, R46).
@@ -1030,11 +1088,11 @@ func (x JokerRetrievalSource) String() string {
 }
 
 func (JokerRetrievalSource) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[16].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[17].Descriptor()
 }
 
 func (JokerRetrievalSource) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[16]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[17]
 }
 
 func (x JokerRetrievalSource) Number() protoreflect.EnumNumber {
@@ -1043,7 +1101,7 @@ func (x JokerRetrievalSource) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use JokerRetrievalSource.Descriptor instead.
 func (JokerRetrievalSource) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{16}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{17}
 }
 
 // In which melds a retrieved joker may be used (option joker_retrieval_reuse, R50).
@@ -1101,11 +1159,11 @@ func (x JokerRetrievalReuse) String() string {
 }
 
 func (JokerRetrievalReuse) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[17].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[18].Descriptor()
 }
 
 func (JokerRetrievalReuse) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[17]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[18]
 }
 
 func (x JokerRetrievalReuse) Number() protoreflect.EnumNumber {
@@ -1114,7 +1172,7 @@ func (x JokerRetrievalReuse) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use JokerRetrievalReuse.Descriptor instead.
 func (JokerRetrievalReuse) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{17}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{18}
 }
 
 // Whether a retrieved joker may return to its old meld (option joker_retrieval_same_meld).
@@ -1156,11 +1214,11 @@ func (x JokerRetrievalSameMeld) String() string {
 }
 
 func (JokerRetrievalSameMeld) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[18].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[19].Descriptor()
 }
 
 func (JokerRetrievalSameMeld) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[18]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[19]
 }
 
 func (x JokerRetrievalSameMeld) Number() protoreflect.EnumNumber {
@@ -1169,7 +1227,7 @@ func (x JokerRetrievalSameMeld) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use JokerRetrievalSameMeld.Descriptor instead.
 func (JokerRetrievalSameMeld) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{18}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{19}
 }
 
 // Which tiles replace the joker in a group of three (option joker_retrieval_group_of_three, R47).
@@ -1210,11 +1268,11 @@ func (x JokerRetrievalGroupOfThree) String() string {
 }
 
 func (JokerRetrievalGroupOfThree) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[19].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[20].Descriptor()
 }
 
 func (JokerRetrievalGroupOfThree) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[19]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[20]
 }
 
 func (x JokerRetrievalGroupOfThree) Number() protoreflect.EnumNumber {
@@ -1223,7 +1281,7 @@ func (x JokerRetrievalGroupOfThree) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use JokerRetrievalGroupOfThree.Descriptor instead.
 func (JokerRetrievalGroupOfThree) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{19}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{20}
 }
 
 // How a round continues when the pool is empty (option pool_empty_mode, R59).
@@ -1267,11 +1325,11 @@ func (x PoolEmptyMode) String() string {
 }
 
 func (PoolEmptyMode) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[20].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[21].Descriptor()
 }
 
 func (PoolEmptyMode) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[20]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[21]
 }
 
 func (x PoolEmptyMode) Number() protoreflect.EnumNumber {
@@ -1280,7 +1338,7 @@ func (x PoolEmptyMode) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use PoolEmptyMode.Descriptor instead.
 func (PoolEmptyMode) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{20}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{21}
 }
 
 // Whether a player may pass with an empty pool (option pool_empty_pass).
@@ -1321,11 +1379,11 @@ func (x PoolEmptyPass) String() string {
 }
 
 func (PoolEmptyPass) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[21].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[22].Descriptor()
 }
 
 func (PoolEmptyPass) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[21]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[22]
 }
 
 func (x PoolEmptyPass) Number() protoreflect.EnumNumber {
@@ -1334,7 +1392,7 @@ func (x PoolEmptyPass) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use PoolEmptyPass.Descriptor instead.
 func (PoolEmptyPass) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{21}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{22}
 }
 
 // When a round with an empty pool is blocked (option pool_empty_stuck_test).
@@ -1379,11 +1437,11 @@ func (x PoolEmptyStuckTest) String() string {
 }
 
 func (PoolEmptyStuckTest) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[22].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[23].Descriptor()
 }
 
 func (PoolEmptyStuckTest) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[22]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[23]
 }
 
 func (x PoolEmptyStuckTest) Number() protoreflect.EnumNumber {
@@ -1392,7 +1450,7 @@ func (x PoolEmptyStuckTest) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use PoolEmptyStuckTest.Descriptor instead.
 func (PoolEmptyStuckTest) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{22}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{23}
 }
 
 // Who wins a blocked round (option score_blocked_winner, R62).
@@ -1432,11 +1490,11 @@ func (x ScoreBlockedWinner) String() string {
 }
 
 func (ScoreBlockedWinner) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[23].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[24].Descriptor()
 }
 
 func (ScoreBlockedWinner) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[23]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[24]
 }
 
 func (x ScoreBlockedWinner) Number() protoreflect.EnumNumber {
@@ -1445,7 +1503,7 @@ func (x ScoreBlockedWinner) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ScoreBlockedWinner.Descriptor instead.
 func (ScoreBlockedWinner) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{23}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{24}
 }
 
 // How a blocked round is scored (option score_blocked_points, R63).
@@ -1491,11 +1549,11 @@ func (x ScoreBlockedPoints) String() string {
 }
 
 func (ScoreBlockedPoints) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[24].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[25].Descriptor()
 }
 
 func (ScoreBlockedPoints) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[24]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[25]
 }
 
 func (x ScoreBlockedPoints) Number() protoreflect.EnumNumber {
@@ -1504,7 +1562,7 @@ func (x ScoreBlockedPoints) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ScoreBlockedPoints.Descriptor instead.
 func (ScoreBlockedPoints) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{24}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{25}
 }
 
 // What a loser who never melded pays (option score_never_melded).
@@ -1558,11 +1616,11 @@ func (x ScoreNeverMelded) String() string {
 }
 
 func (ScoreNeverMelded) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[25].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[26].Descriptor()
 }
 
 func (ScoreNeverMelded) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[25]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[26]
 }
 
 func (x ScoreNeverMelded) Number() protoreflect.EnumNumber {
@@ -1571,7 +1629,7 @@ func (x ScoreNeverMelded) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ScoreNeverMelded.Descriptor instead.
 func (ScoreNeverMelded) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{25}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{26}
 }
 
 // When a game ends (option match_end, R64).
@@ -1619,11 +1677,11 @@ func (x MatchEnd) String() string {
 }
 
 func (MatchEnd) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[26].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[27].Descriptor()
 }
 
 func (MatchEnd) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[26]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[27]
 }
 
 func (x MatchEnd) Number() protoreflect.EnumNumber {
@@ -1632,7 +1690,7 @@ func (x MatchEnd) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use MatchEnd.Descriptor instead.
 func (MatchEnd) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{26}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{27}
 }
 
 // Whether the start draw takes place before or after the deal (option deal_order, R7). It does not affect play.
@@ -1672,11 +1730,11 @@ func (x DealOrder) String() string {
 }
 
 func (DealOrder) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[27].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[28].Descriptor()
 }
 
 func (DealOrder) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[27]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[28]
 }
 
 func (x DealOrder) Number() protoreflect.EnumNumber {
@@ -1685,7 +1743,7 @@ func (x DealOrder) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use DealOrder.Descriptor instead.
 func (DealOrder) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{27}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{28}
 }
 
 // Whether a player who is dealt three pairs of identical tiles may demand a new deal (option
@@ -1727,11 +1785,11 @@ func (x DealThreePairsReshuffle) String() string {
 }
 
 func (DealThreePairsReshuffle) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[28].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[29].Descriptor()
 }
 
 func (DealThreePairsReshuffle) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[28]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[29]
 }
 
 func (x DealThreePairsReshuffle) Number() protoreflect.EnumNumber {
@@ -1740,7 +1798,7 @@ func (x DealThreePairsReshuffle) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use DealThreePairsReshuffle.Descriptor instead.
 func (DealThreePairsReshuffle) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{28}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{29}
 }
 
 // Where the tiles of the start draw go (option start_draw_tile, R9).
@@ -1780,11 +1838,11 @@ func (x StartDrawTile) String() string {
 }
 
 func (StartDrawTile) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[29].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[30].Descriptor()
 }
 
 func (StartDrawTile) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[29]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[30]
 }
 
 func (x StartDrawTile) Number() protoreflect.EnumNumber {
@@ -1793,7 +1851,7 @@ func (x StartDrawTile) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use StartDrawTile.Descriptor instead.
 func (StartDrawTile) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{29}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{30}
 }
 
 // What happens when the highest tile of the start draw is tied (option start_draw_tie, R7).
@@ -1837,11 +1895,11 @@ func (x StartDrawTie) String() string {
 }
 
 func (StartDrawTie) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[30].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[31].Descriptor()
 }
 
 func (StartDrawTie) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[30]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[31]
 }
 
 func (x StartDrawTie) Number() protoreflect.EnumNumber {
@@ -1850,7 +1908,7 @@ func (x StartDrawTie) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use StartDrawTie.Descriptor instead.
 func (StartDrawTie) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{30}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{31}
 }
 
 // What the start draw decides (option start_draw_determines, R7).
@@ -1890,11 +1948,11 @@ func (x StartDrawDetermines) String() string {
 }
 
 func (StartDrawDetermines) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[31].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[32].Descriptor()
 }
 
 func (StartDrawDetermines) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[31]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[32]
 }
 
 func (x StartDrawDetermines) Number() protoreflect.EnumNumber {
@@ -1903,7 +1961,7 @@ func (x StartDrawDetermines) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use StartDrawDetermines.Descriptor instead.
 func (StartDrawDetermines) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{31}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{32}
 }
 
 // Who starts the first round (option start_player, R7).
@@ -1947,11 +2005,11 @@ func (x StartPlayer) String() string {
 }
 
 func (StartPlayer) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[32].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[33].Descriptor()
 }
 
 func (StartPlayer) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[32]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[33]
 }
 
 func (x StartPlayer) Number() protoreflect.EnumNumber {
@@ -1960,7 +2018,7 @@ func (x StartPlayer) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use StartPlayer.Descriptor instead.
 func (StartPlayer) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{32}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{33}
 }
 
 // Who starts the later rounds (option start_player_next_rounds).
@@ -2008,11 +2066,11 @@ func (x StartPlayerNextRounds) String() string {
 }
 
 func (StartPlayerNextRounds) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[33].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[34].Descriptor()
 }
 
 func (StartPlayerNextRounds) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[33]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[34]
 }
 
 func (x StartPlayerNextRounds) Number() protoreflect.EnumNumber {
@@ -2021,7 +2079,7 @@ func (x StartPlayerNextRounds) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use StartPlayerNextRounds.Descriptor instead.
 func (StartPlayerNextRounds) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{33}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{34}
 }
 
 // Whether players score alone or in teams (option teams).
@@ -2062,11 +2120,11 @@ func (x Teams) String() string {
 }
 
 func (Teams) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[34].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[35].Descriptor()
 }
 
 func (Teams) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[34]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[35]
 }
 
 func (x Teams) Number() protoreflect.EnumNumber {
@@ -2075,7 +2133,7 @@ func (x Teams) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Teams.Descriptor instead.
 func (Teams) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{34}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{35}
 }
 
 // Whether the order of a run's tiles matters (option meld_order).
@@ -2116,11 +2174,11 @@ func (x MeldOrder) String() string {
 }
 
 func (MeldOrder) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[35].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[36].Descriptor()
 }
 
 func (MeldOrder) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[35]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[36]
 }
 
 func (x MeldOrder) Number() protoreflect.EnumNumber {
@@ -2129,7 +2187,7 @@ func (x MeldOrder) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use MeldOrder.Descriptor instead.
 func (MeldOrder) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{35}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{36}
 }
 
 // Which kind of meld the initial meld must include (option initial_meld_required_kind).
@@ -2169,11 +2227,11 @@ func (x InitialMeldRequiredKind) String() string {
 }
 
 func (InitialMeldRequiredKind) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[36].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[37].Descriptor()
 }
 
 func (InitialMeldRequiredKind) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[36]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[37]
 }
 
 func (x InitialMeldRequiredKind) Number() protoreflect.EnumNumber {
@@ -2182,7 +2240,7 @@ func (x InitialMeldRequiredKind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use InitialMeldRequiredKind.Descriptor instead.
 func (InitialMeldRequiredKind) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{36}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{37}
 }
 
 // Whether a player may play in the same turn after drawing (option turn_play_after_draw, R22, R25).
@@ -2226,11 +2284,11 @@ func (x TurnPlayAfterDraw) String() string {
 }
 
 func (TurnPlayAfterDraw) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[37].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[38].Descriptor()
 }
 
 func (TurnPlayAfterDraw) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[37]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[38]
 }
 
 func (x TurnPlayAfterDraw) Number() protoreflect.EnumNumber {
@@ -2239,7 +2297,7 @@ func (x TurnPlayAfterDraw) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TurnPlayAfterDraw.Descriptor instead.
 func (TurnPlayAfterDraw) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{37}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{38}
 }
 
 // What happens when a turn's time runs out while the table is untouched: the player has saved no draft, or one with the
@@ -2285,11 +2343,11 @@ func (x TurnTimeoutClean) String() string {
 }
 
 func (TurnTimeoutClean) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[38].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[39].Descriptor()
 }
 
 func (TurnTimeoutClean) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[38]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[39]
 }
 
 func (x TurnTimeoutClean) Number() protoreflect.EnumNumber {
@@ -2298,7 +2356,7 @@ func (x TurnTimeoutClean) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TurnTimeoutClean.Descriptor instead.
 func (TurnTimeoutClean) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{38}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{39}
 }
 
 // How players may change melds of the table (option manipulation, R40 to R44).
@@ -2343,11 +2401,11 @@ func (x Manipulation) String() string {
 }
 
 func (Manipulation) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[39].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[40].Descriptor()
 }
 
 func (Manipulation) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[39]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[40]
 }
 
 func (x Manipulation) Number() protoreflect.EnumNumber {
@@ -2356,7 +2414,7 @@ func (x Manipulation) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Manipulation.Descriptor instead.
 func (Manipulation) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{39}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{40}
 }
 
 // Who takes the first of the last turns (option pool_empty_last_chance_start).
@@ -2396,11 +2454,11 @@ func (x PoolEmptyLastChanceStart) String() string {
 }
 
 func (PoolEmptyLastChanceStart) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[40].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[41].Descriptor()
 }
 
 func (PoolEmptyLastChanceStart) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[40]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[41]
 }
 
 func (x PoolEmptyLastChanceStart) Number() protoreflect.EnumNumber {
@@ -2409,7 +2467,7 @@ func (x PoolEmptyLastChanceStart) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use PoolEmptyLastChanceStart.Descriptor instead.
 func (PoolEmptyLastChanceStart) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{40}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{41}
 }
 
 // Who wins a tied blocked round (option score_blocked_tie).
@@ -2454,11 +2512,11 @@ func (x ScoreBlockedTie) String() string {
 }
 
 func (ScoreBlockedTie) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[41].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[42].Descriptor()
 }
 
 func (ScoreBlockedTie) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[41]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[42]
 }
 
 func (x ScoreBlockedTie) Number() protoreflect.EnumNumber {
@@ -2467,7 +2525,7 @@ func (x ScoreBlockedTie) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ScoreBlockedTie.Descriptor instead.
 func (ScoreBlockedTie) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{41}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{42}
 }
 
 // Whether a player who goes out must call it (option win_call, R58).
@@ -2507,11 +2565,11 @@ func (x WinCall) String() string {
 }
 
 func (WinCall) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[42].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[43].Descriptor()
 }
 
 func (WinCall) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[42]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[43]
 }
 
 func (x WinCall) Number() protoreflect.EnumNumber {
@@ -2520,7 +2578,7 @@ func (x WinCall) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use WinCall.Descriptor instead.
 func (WinCall) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{42}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{43}
 }
 
 // How many points the winner of a round gets (option score_winner, R60).
@@ -2564,11 +2622,11 @@ func (x ScoreWinner) String() string {
 }
 
 func (ScoreWinner) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[43].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[44].Descriptor()
 }
 
 func (ScoreWinner) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[43]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[44]
 }
 
 func (x ScoreWinner) Number() protoreflect.EnumNumber {
@@ -2577,7 +2635,7 @@ func (x ScoreWinner) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ScoreWinner.Descriptor instead.
 func (ScoreWinner) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{43}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{44}
 }
 
 // Who wins a game of several rounds (option match_winner).
@@ -2622,11 +2680,11 @@ func (x MatchWinner) String() string {
 }
 
 func (MatchWinner) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[44].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[45].Descriptor()
 }
 
 func (MatchWinner) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[44]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[45]
 }
 
 func (x MatchWinner) Number() protoreflect.EnumNumber {
@@ -2635,7 +2693,7 @@ func (x MatchWinner) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use MatchWinner.Descriptor instead.
 func (MatchWinner) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{44}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{45}
 }
 
 // What every meld with a played tile must satisfy (option contract; the Montrose contracts of the French article).
@@ -2685,11 +2743,11 @@ func (x Contract) String() string {
 }
 
 func (Contract) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[45].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[46].Descriptor()
 }
 
 func (Contract) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[45]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[46]
 }
 
 func (x Contract) Number() protoreflect.EnumNumber {
@@ -2698,7 +2756,7 @@ func (x Contract) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Contract.Descriptor instead.
 func (Contract) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{45}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{46}
 }
 
 // The tile set. The names of these options begin with `geometry_`, which the fields omit: `geometry_colors`.
@@ -2956,7 +3014,12 @@ type MeldOptions struct {
 	// Evidence: a tournament allows it.
 	JokersBeyondPhysical *bool `protobuf:"varint,7,opt,name=jokers_beyond_physical,json=jokersBeyondPhysical,proto3,oneof" json:"jokers_beyond_physical,omitempty"`
 	// What every meld with a played tile must satisfy. Default OFF.
-	Contract      Contract `protobuf:"varint,8,opt,name=contract,proto3,enum=rummikub.v1.Contract" json:"contract,omitempty"`
+	Contract Contract `protobuf:"varint,8,opt,name=contract,proto3,enum=rummikub.v1.Contract" json:"contract,omitempty"`
+	// How tiles lie on the table. Default MELDS. With GRID, plays are judged by ValidatePlacement, and manipulation is OFF
+	// unless it is set too. GRID excludes the River, `contract`, and the other values of meld_order, jokers_declaration,
+	// jokers_beyond_physical, initial_meld_count, initial_meld_required_kind, initial_meld_same_turn_table_play and of
+	// joker retrieval.
+	TableLayout   TableLayout `protobuf:"varint,9,opt,name=table_layout,json=tableLayout,proto3,enum=rummikub.v1.TableLayout" json:"table_layout,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3045,6 +3108,13 @@ func (x *MeldOptions) GetContract() Contract {
 		return x.Contract
 	}
 	return Contract_CONTRACT_UNSPECIFIED
+}
+
+func (x *MeldOptions) GetTableLayout() TableLayout {
+	if x != nil {
+		return x.TableLayout
+	}
+	return TableLayout_TABLE_LAYOUT_UNSPECIFIED
 }
 
 // The initial meld. The names of these options begin with `initial_meld_`, which the fields omit.
@@ -3863,7 +3933,7 @@ const file_rummikub_v1_ruleset_proto_rawDesc = "" +
 	"\f_players_maxB\f\n" +
 	"\n" +
 	"_hand_sizeB\x0f\n" +
-	"\r_fixed_jokers\"\xa2\x04\n" +
+	"\r_fixed_jokers\"\xdf\x04\n" +
 	"\vMeldOptions\x12/\n" +
 	"\brun_wrap\x18\x01 \x01(\x0e2\x14.rummikub.v1.RunWrapR\arunWrap\x125\n" +
 	"\n" +
@@ -3873,7 +3943,8 @@ const file_rummikub_v1_ruleset_proto_rawDesc = "" +
 	"\x12jokers_declaration\x18\x05 \x01(\x0e2\x1e.rummikub.v1.JokersDeclarationR\x11jokersDeclaration\x12+\n" +
 	"\x0fjokers_may_lead\x18\x06 \x01(\bH\x00R\rjokersMayLead\x88\x01\x01\x129\n" +
 	"\x16jokers_beyond_physical\x18\a \x01(\bH\x01R\x14jokersBeyondPhysical\x88\x01\x01\x121\n" +
-	"\bcontract\x18\b \x01(\x0e2\x15.rummikub.v1.ContractR\bcontractB\x12\n" +
+	"\bcontract\x18\b \x01(\x0e2\x15.rummikub.v1.ContractR\bcontract\x12;\n" +
+	"\ftable_layout\x18\t \x01(\x0e2\x18.rummikub.v1.TableLayoutR\vtableLayoutB\x12\n" +
 	"\x10_jokers_may_leadB\x19\n" +
 	"\x17_jokers_beyond_physical\"\xdc\x03\n" +
 	"\x12InitialMeldOptions\x12!\n" +
@@ -3949,7 +4020,7 @@ const file_rummikub_v1_ruleset_proto_rawDesc = "" +
 	" \x01(\v2\x1b.rummikub.v1.GameEndOptionsR\agameEnd\"J\n" +
 	"\aRuleset\x127\n" +
 	"\amelding\x18\x01 \x01(\v2\x1b.rummikub.v1.MeldingRulesetH\x00R\ameldingB\x06\n" +
-	"\x04game*\xd5\x02\n" +
+	"\x04game*\xe7\x02\n" +
 	"\x06Preset\x12\x16\n" +
 	"\x12PRESET_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fPRESET_SABRA\x10\x01\x12\x18\n" +
@@ -3967,7 +4038,8 @@ const file_rummikub_v1_ruleset_proto_rawDesc = "" +
 	"\x0ePRESET_VATIKAN\x10\f\x12\x16\n" +
 	"\x12PRESET_MACHIAVELLI\x10\r\x12\x10\n" +
 	"\fPRESET_CARDS\x10\x0e\x12\x16\n" +
-	"\x12PRESET_SIX_PLAYERS\x10\x0f*\x8a\x01\n" +
+	"\x12PRESET_SIX_PLAYERS\x10\x0f\x12\x10\n" +
+	"\fPRESET_CROSS\x10\x10*\x8a\x01\n" +
 	"\x0eStartDrawJoker\x12 \n" +
 	"\x1cSTART_DRAW_JOKER_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17START_DRAW_JOKER_REDRAW\x10\x01\x12\x1b\n" +
@@ -3976,7 +4048,11 @@ const file_rummikub_v1_ruleset_proto_rawDesc = "" +
 	"\rTurnDirection\x12\x1e\n" +
 	"\x1aTURN_DIRECTION_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18TURN_DIRECTION_CLOCKWISE\x10\x01\x12#\n" +
-	"\x1fTURN_DIRECTION_COUNTERCLOCKWISE\x10\x02*a\n" +
+	"\x1fTURN_DIRECTION_COUNTERCLOCKWISE\x10\x02*Z\n" +
+	"\vTableLayout\x12\x1c\n" +
+	"\x18TABLE_LAYOUT_UNSPECIFIED\x10\x00\x12\x16\n" +
+	"\x12TABLE_LAYOUT_MELDS\x10\x01\x12\x15\n" +
+	"\x11TABLE_LAYOUT_GRID\x10\x02*a\n" +
 	"\aRunWrap\x12\x18\n" +
 	"\x14RUN_WRAP_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fRUN_WRAP_OFF\x10\x01\x12\x15\n" +
@@ -4198,129 +4274,131 @@ func file_rummikub_v1_ruleset_proto_rawDescGZIP() []byte {
 	return file_rummikub_v1_ruleset_proto_rawDescData
 }
 
-var file_rummikub_v1_ruleset_proto_enumTypes = make([]protoimpl.EnumInfo, 46)
+var file_rummikub_v1_ruleset_proto_enumTypes = make([]protoimpl.EnumInfo, 47)
 var file_rummikub_v1_ruleset_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_rummikub_v1_ruleset_proto_goTypes = []any{
 	(Preset)(0),                       // 0: rummikub.v1.Preset
 	(StartDrawJoker)(0),               // 1: rummikub.v1.StartDrawJoker
 	(TurnDirection)(0),                // 2: rummikub.v1.TurnDirection
-	(RunWrap)(0),                      // 3: rummikub.v1.RunWrap
-	(JokersMaxPerMeld)(0),             // 4: rummikub.v1.JokersMaxPerMeld
-	(JokersAdjacent)(0),               // 5: rummikub.v1.JokersAdjacent
-	(JokersDeclaration)(0),            // 6: rummikub.v1.JokersDeclaration
-	(InitialMeldComparison)(0),        // 7: rummikub.v1.InitialMeldComparison
-	(InitialMeldCount)(0),             // 8: rummikub.v1.InitialMeldCount
-	(InitialMeldJoker)(0),             // 9: rummikub.v1.InitialMeldJoker
-	(InitialMeldSameTurnTablePlay)(0), // 10: rummikub.v1.InitialMeldSameTurnTablePlay
-	(TurnVoluntaryDraw)(0),            // 11: rummikub.v1.TurnVoluntaryDraw
-	(TurnDraw)(0),                     // 12: rummikub.v1.TurnDraw
-	(TurnTimeoutDirty)(0),             // 13: rummikub.v1.TurnTimeoutDirty
-	(TurnInvalidSubmission)(0),        // 14: rummikub.v1.TurnInvalidSubmission
-	(JokerRetrievalMode)(0),           // 15: rummikub.v1.JokerRetrievalMode
-	(JokerRetrievalSource)(0),         // 16: rummikub.v1.JokerRetrievalSource
-	(JokerRetrievalReuse)(0),          // 17: rummikub.v1.JokerRetrievalReuse
-	(JokerRetrievalSameMeld)(0),       // 18: rummikub.v1.JokerRetrievalSameMeld
-	(JokerRetrievalGroupOfThree)(0),   // 19: rummikub.v1.JokerRetrievalGroupOfThree
-	(PoolEmptyMode)(0),                // 20: rummikub.v1.PoolEmptyMode
-	(PoolEmptyPass)(0),                // 21: rummikub.v1.PoolEmptyPass
-	(PoolEmptyStuckTest)(0),           // 22: rummikub.v1.PoolEmptyStuckTest
-	(ScoreBlockedWinner)(0),           // 23: rummikub.v1.ScoreBlockedWinner
-	(ScoreBlockedPoints)(0),           // 24: rummikub.v1.ScoreBlockedPoints
-	(ScoreNeverMelded)(0),             // 25: rummikub.v1.ScoreNeverMelded
-	(MatchEnd)(0),                     // 26: rummikub.v1.MatchEnd
-	(DealOrder)(0),                    // 27: rummikub.v1.DealOrder
-	(DealThreePairsReshuffle)(0),      // 28: rummikub.v1.DealThreePairsReshuffle
-	(StartDrawTile)(0),                // 29: rummikub.v1.StartDrawTile
-	(StartDrawTie)(0),                 // 30: rummikub.v1.StartDrawTie
-	(StartDrawDetermines)(0),          // 31: rummikub.v1.StartDrawDetermines
-	(StartPlayer)(0),                  // 32: rummikub.v1.StartPlayer
-	(StartPlayerNextRounds)(0),        // 33: rummikub.v1.StartPlayerNextRounds
-	(Teams)(0),                        // 34: rummikub.v1.Teams
-	(MeldOrder)(0),                    // 35: rummikub.v1.MeldOrder
-	(InitialMeldRequiredKind)(0),      // 36: rummikub.v1.InitialMeldRequiredKind
-	(TurnPlayAfterDraw)(0),            // 37: rummikub.v1.TurnPlayAfterDraw
-	(TurnTimeoutClean)(0),             // 38: rummikub.v1.TurnTimeoutClean
-	(Manipulation)(0),                 // 39: rummikub.v1.Manipulation
-	(PoolEmptyLastChanceStart)(0),     // 40: rummikub.v1.PoolEmptyLastChanceStart
-	(ScoreBlockedTie)(0),              // 41: rummikub.v1.ScoreBlockedTie
-	(WinCall)(0),                      // 42: rummikub.v1.WinCall
-	(ScoreWinner)(0),                  // 43: rummikub.v1.ScoreWinner
-	(MatchWinner)(0),                  // 44: rummikub.v1.MatchWinner
-	(Contract)(0),                     // 45: rummikub.v1.Contract
-	(*TileOptions)(nil),               // 46: rummikub.v1.TileOptions
-	(*DealOptions)(nil),               // 47: rummikub.v1.DealOptions
-	(*MeldOptions)(nil),               // 48: rummikub.v1.MeldOptions
-	(*InitialMeldOptions)(nil),        // 49: rummikub.v1.InitialMeldOptions
-	(*TurnOptions)(nil),               // 50: rummikub.v1.TurnOptions
-	(*JokerRetrievalOptions)(nil),     // 51: rummikub.v1.JokerRetrievalOptions
-	(*PoolEndOptions)(nil),            // 52: rummikub.v1.PoolEndOptions
-	(*ScoringOptions)(nil),            // 53: rummikub.v1.ScoringOptions
-	(*GameEndOptions)(nil),            // 54: rummikub.v1.GameEndOptions
-	(*MeldingRuleset)(nil),            // 55: rummikub.v1.MeldingRuleset
-	(*Ruleset)(nil),                   // 56: rummikub.v1.Ruleset
+	(TableLayout)(0),                  // 3: rummikub.v1.TableLayout
+	(RunWrap)(0),                      // 4: rummikub.v1.RunWrap
+	(JokersMaxPerMeld)(0),             // 5: rummikub.v1.JokersMaxPerMeld
+	(JokersAdjacent)(0),               // 6: rummikub.v1.JokersAdjacent
+	(JokersDeclaration)(0),            // 7: rummikub.v1.JokersDeclaration
+	(InitialMeldComparison)(0),        // 8: rummikub.v1.InitialMeldComparison
+	(InitialMeldCount)(0),             // 9: rummikub.v1.InitialMeldCount
+	(InitialMeldJoker)(0),             // 10: rummikub.v1.InitialMeldJoker
+	(InitialMeldSameTurnTablePlay)(0), // 11: rummikub.v1.InitialMeldSameTurnTablePlay
+	(TurnVoluntaryDraw)(0),            // 12: rummikub.v1.TurnVoluntaryDraw
+	(TurnDraw)(0),                     // 13: rummikub.v1.TurnDraw
+	(TurnTimeoutDirty)(0),             // 14: rummikub.v1.TurnTimeoutDirty
+	(TurnInvalidSubmission)(0),        // 15: rummikub.v1.TurnInvalidSubmission
+	(JokerRetrievalMode)(0),           // 16: rummikub.v1.JokerRetrievalMode
+	(JokerRetrievalSource)(0),         // 17: rummikub.v1.JokerRetrievalSource
+	(JokerRetrievalReuse)(0),          // 18: rummikub.v1.JokerRetrievalReuse
+	(JokerRetrievalSameMeld)(0),       // 19: rummikub.v1.JokerRetrievalSameMeld
+	(JokerRetrievalGroupOfThree)(0),   // 20: rummikub.v1.JokerRetrievalGroupOfThree
+	(PoolEmptyMode)(0),                // 21: rummikub.v1.PoolEmptyMode
+	(PoolEmptyPass)(0),                // 22: rummikub.v1.PoolEmptyPass
+	(PoolEmptyStuckTest)(0),           // 23: rummikub.v1.PoolEmptyStuckTest
+	(ScoreBlockedWinner)(0),           // 24: rummikub.v1.ScoreBlockedWinner
+	(ScoreBlockedPoints)(0),           // 25: rummikub.v1.ScoreBlockedPoints
+	(ScoreNeverMelded)(0),             // 26: rummikub.v1.ScoreNeverMelded
+	(MatchEnd)(0),                     // 27: rummikub.v1.MatchEnd
+	(DealOrder)(0),                    // 28: rummikub.v1.DealOrder
+	(DealThreePairsReshuffle)(0),      // 29: rummikub.v1.DealThreePairsReshuffle
+	(StartDrawTile)(0),                // 30: rummikub.v1.StartDrawTile
+	(StartDrawTie)(0),                 // 31: rummikub.v1.StartDrawTie
+	(StartDrawDetermines)(0),          // 32: rummikub.v1.StartDrawDetermines
+	(StartPlayer)(0),                  // 33: rummikub.v1.StartPlayer
+	(StartPlayerNextRounds)(0),        // 34: rummikub.v1.StartPlayerNextRounds
+	(Teams)(0),                        // 35: rummikub.v1.Teams
+	(MeldOrder)(0),                    // 36: rummikub.v1.MeldOrder
+	(InitialMeldRequiredKind)(0),      // 37: rummikub.v1.InitialMeldRequiredKind
+	(TurnPlayAfterDraw)(0),            // 38: rummikub.v1.TurnPlayAfterDraw
+	(TurnTimeoutClean)(0),             // 39: rummikub.v1.TurnTimeoutClean
+	(Manipulation)(0),                 // 40: rummikub.v1.Manipulation
+	(PoolEmptyLastChanceStart)(0),     // 41: rummikub.v1.PoolEmptyLastChanceStart
+	(ScoreBlockedTie)(0),              // 42: rummikub.v1.ScoreBlockedTie
+	(WinCall)(0),                      // 43: rummikub.v1.WinCall
+	(ScoreWinner)(0),                  // 44: rummikub.v1.ScoreWinner
+	(MatchWinner)(0),                  // 45: rummikub.v1.MatchWinner
+	(Contract)(0),                     // 46: rummikub.v1.Contract
+	(*TileOptions)(nil),               // 47: rummikub.v1.TileOptions
+	(*DealOptions)(nil),               // 48: rummikub.v1.DealOptions
+	(*MeldOptions)(nil),               // 49: rummikub.v1.MeldOptions
+	(*InitialMeldOptions)(nil),        // 50: rummikub.v1.InitialMeldOptions
+	(*TurnOptions)(nil),               // 51: rummikub.v1.TurnOptions
+	(*JokerRetrievalOptions)(nil),     // 52: rummikub.v1.JokerRetrievalOptions
+	(*PoolEndOptions)(nil),            // 53: rummikub.v1.PoolEndOptions
+	(*ScoringOptions)(nil),            // 54: rummikub.v1.ScoringOptions
+	(*GameEndOptions)(nil),            // 55: rummikub.v1.GameEndOptions
+	(*MeldingRuleset)(nil),            // 56: rummikub.v1.MeldingRuleset
+	(*Ruleset)(nil),                   // 57: rummikub.v1.Ruleset
 }
 var file_rummikub_v1_ruleset_proto_depIdxs = []int32{
-	34, // 0: rummikub.v1.DealOptions.teams:type_name -> rummikub.v1.Teams
-	27, // 1: rummikub.v1.DealOptions.order:type_name -> rummikub.v1.DealOrder
-	28, // 2: rummikub.v1.DealOptions.three_pairs_reshuffle:type_name -> rummikub.v1.DealThreePairsReshuffle
+	35, // 0: rummikub.v1.DealOptions.teams:type_name -> rummikub.v1.Teams
+	28, // 1: rummikub.v1.DealOptions.order:type_name -> rummikub.v1.DealOrder
+	29, // 2: rummikub.v1.DealOptions.three_pairs_reshuffle:type_name -> rummikub.v1.DealThreePairsReshuffle
 	1,  // 3: rummikub.v1.DealOptions.start_draw_joker:type_name -> rummikub.v1.StartDrawJoker
-	29, // 4: rummikub.v1.DealOptions.start_draw_tile:type_name -> rummikub.v1.StartDrawTile
-	30, // 5: rummikub.v1.DealOptions.start_draw_tie:type_name -> rummikub.v1.StartDrawTie
-	31, // 6: rummikub.v1.DealOptions.start_draw_determines:type_name -> rummikub.v1.StartDrawDetermines
-	32, // 7: rummikub.v1.DealOptions.start_player:type_name -> rummikub.v1.StartPlayer
-	33, // 8: rummikub.v1.DealOptions.start_player_next_rounds:type_name -> rummikub.v1.StartPlayerNextRounds
-	3,  // 9: rummikub.v1.MeldOptions.run_wrap:type_name -> rummikub.v1.RunWrap
-	35, // 10: rummikub.v1.MeldOptions.meld_order:type_name -> rummikub.v1.MeldOrder
-	4,  // 11: rummikub.v1.MeldOptions.jokers_max_per_meld:type_name -> rummikub.v1.JokersMaxPerMeld
-	5,  // 12: rummikub.v1.MeldOptions.jokers_adjacent:type_name -> rummikub.v1.JokersAdjacent
-	6,  // 13: rummikub.v1.MeldOptions.jokers_declaration:type_name -> rummikub.v1.JokersDeclaration
-	45, // 14: rummikub.v1.MeldOptions.contract:type_name -> rummikub.v1.Contract
-	7,  // 15: rummikub.v1.InitialMeldOptions.comparison:type_name -> rummikub.v1.InitialMeldComparison
-	8,  // 16: rummikub.v1.InitialMeldOptions.count:type_name -> rummikub.v1.InitialMeldCount
-	9,  // 17: rummikub.v1.InitialMeldOptions.joker:type_name -> rummikub.v1.InitialMeldJoker
-	36, // 18: rummikub.v1.InitialMeldOptions.required_kind:type_name -> rummikub.v1.InitialMeldRequiredKind
-	10, // 19: rummikub.v1.InitialMeldOptions.same_turn_table_play:type_name -> rummikub.v1.InitialMeldSameTurnTablePlay
-	2,  // 20: rummikub.v1.TurnOptions.direction:type_name -> rummikub.v1.TurnDirection
-	12, // 21: rummikub.v1.TurnOptions.draw:type_name -> rummikub.v1.TurnDraw
-	11, // 22: rummikub.v1.TurnOptions.voluntary_draw:type_name -> rummikub.v1.TurnVoluntaryDraw
-	37, // 23: rummikub.v1.TurnOptions.play_after_draw:type_name -> rummikub.v1.TurnPlayAfterDraw
-	39, // 24: rummikub.v1.TurnOptions.manipulation:type_name -> rummikub.v1.Manipulation
-	14, // 25: rummikub.v1.TurnOptions.invalid_submission:type_name -> rummikub.v1.TurnInvalidSubmission
-	38, // 26: rummikub.v1.TurnOptions.timeout_clean:type_name -> rummikub.v1.TurnTimeoutClean
-	13, // 27: rummikub.v1.TurnOptions.timeout_dirty:type_name -> rummikub.v1.TurnTimeoutDirty
-	42, // 28: rummikub.v1.TurnOptions.win_call:type_name -> rummikub.v1.WinCall
-	15, // 29: rummikub.v1.JokerRetrievalOptions.mode:type_name -> rummikub.v1.JokerRetrievalMode
-	16, // 30: rummikub.v1.JokerRetrievalOptions.source:type_name -> rummikub.v1.JokerRetrievalSource
-	17, // 31: rummikub.v1.JokerRetrievalOptions.reuse:type_name -> rummikub.v1.JokerRetrievalReuse
-	18, // 32: rummikub.v1.JokerRetrievalOptions.same_meld:type_name -> rummikub.v1.JokerRetrievalSameMeld
-	19, // 33: rummikub.v1.JokerRetrievalOptions.group_of_three:type_name -> rummikub.v1.JokerRetrievalGroupOfThree
-	20, // 34: rummikub.v1.PoolEndOptions.empty_mode:type_name -> rummikub.v1.PoolEmptyMode
-	21, // 35: rummikub.v1.PoolEndOptions.empty_pass:type_name -> rummikub.v1.PoolEmptyPass
-	22, // 36: rummikub.v1.PoolEndOptions.empty_stuck_test:type_name -> rummikub.v1.PoolEmptyStuckTest
-	40, // 37: rummikub.v1.PoolEndOptions.empty_last_chance_start:type_name -> rummikub.v1.PoolEmptyLastChanceStart
-	25, // 38: rummikub.v1.ScoringOptions.never_melded:type_name -> rummikub.v1.ScoreNeverMelded
-	43, // 39: rummikub.v1.ScoringOptions.winner:type_name -> rummikub.v1.ScoreWinner
-	23, // 40: rummikub.v1.ScoringOptions.blocked_winner:type_name -> rummikub.v1.ScoreBlockedWinner
-	24, // 41: rummikub.v1.ScoringOptions.blocked_points:type_name -> rummikub.v1.ScoreBlockedPoints
-	41, // 42: rummikub.v1.ScoringOptions.blocked_tie:type_name -> rummikub.v1.ScoreBlockedTie
-	26, // 43: rummikub.v1.GameEndOptions.match_end:type_name -> rummikub.v1.MatchEnd
-	44, // 44: rummikub.v1.GameEndOptions.match_winner:type_name -> rummikub.v1.MatchWinner
-	0,  // 45: rummikub.v1.MeldingRuleset.preset:type_name -> rummikub.v1.Preset
-	46, // 46: rummikub.v1.MeldingRuleset.tiles:type_name -> rummikub.v1.TileOptions
-	47, // 47: rummikub.v1.MeldingRuleset.deal:type_name -> rummikub.v1.DealOptions
-	48, // 48: rummikub.v1.MeldingRuleset.melds:type_name -> rummikub.v1.MeldOptions
-	49, // 49: rummikub.v1.MeldingRuleset.initial_meld:type_name -> rummikub.v1.InitialMeldOptions
-	50, // 50: rummikub.v1.MeldingRuleset.turn:type_name -> rummikub.v1.TurnOptions
-	51, // 51: rummikub.v1.MeldingRuleset.joker_retrieval:type_name -> rummikub.v1.JokerRetrievalOptions
-	52, // 52: rummikub.v1.MeldingRuleset.pool_end:type_name -> rummikub.v1.PoolEndOptions
-	53, // 53: rummikub.v1.MeldingRuleset.scoring:type_name -> rummikub.v1.ScoringOptions
-	54, // 54: rummikub.v1.MeldingRuleset.game_end:type_name -> rummikub.v1.GameEndOptions
-	55, // 55: rummikub.v1.Ruleset.melding:type_name -> rummikub.v1.MeldingRuleset
-	56, // [56:56] is the sub-list for method output_type
-	56, // [56:56] is the sub-list for method input_type
-	56, // [56:56] is the sub-list for extension type_name
-	56, // [56:56] is the sub-list for extension extendee
-	0,  // [0:56] is the sub-list for field type_name
+	30, // 4: rummikub.v1.DealOptions.start_draw_tile:type_name -> rummikub.v1.StartDrawTile
+	31, // 5: rummikub.v1.DealOptions.start_draw_tie:type_name -> rummikub.v1.StartDrawTie
+	32, // 6: rummikub.v1.DealOptions.start_draw_determines:type_name -> rummikub.v1.StartDrawDetermines
+	33, // 7: rummikub.v1.DealOptions.start_player:type_name -> rummikub.v1.StartPlayer
+	34, // 8: rummikub.v1.DealOptions.start_player_next_rounds:type_name -> rummikub.v1.StartPlayerNextRounds
+	4,  // 9: rummikub.v1.MeldOptions.run_wrap:type_name -> rummikub.v1.RunWrap
+	36, // 10: rummikub.v1.MeldOptions.meld_order:type_name -> rummikub.v1.MeldOrder
+	5,  // 11: rummikub.v1.MeldOptions.jokers_max_per_meld:type_name -> rummikub.v1.JokersMaxPerMeld
+	6,  // 12: rummikub.v1.MeldOptions.jokers_adjacent:type_name -> rummikub.v1.JokersAdjacent
+	7,  // 13: rummikub.v1.MeldOptions.jokers_declaration:type_name -> rummikub.v1.JokersDeclaration
+	46, // 14: rummikub.v1.MeldOptions.contract:type_name -> rummikub.v1.Contract
+	3,  // 15: rummikub.v1.MeldOptions.table_layout:type_name -> rummikub.v1.TableLayout
+	8,  // 16: rummikub.v1.InitialMeldOptions.comparison:type_name -> rummikub.v1.InitialMeldComparison
+	9,  // 17: rummikub.v1.InitialMeldOptions.count:type_name -> rummikub.v1.InitialMeldCount
+	10, // 18: rummikub.v1.InitialMeldOptions.joker:type_name -> rummikub.v1.InitialMeldJoker
+	37, // 19: rummikub.v1.InitialMeldOptions.required_kind:type_name -> rummikub.v1.InitialMeldRequiredKind
+	11, // 20: rummikub.v1.InitialMeldOptions.same_turn_table_play:type_name -> rummikub.v1.InitialMeldSameTurnTablePlay
+	2,  // 21: rummikub.v1.TurnOptions.direction:type_name -> rummikub.v1.TurnDirection
+	13, // 22: rummikub.v1.TurnOptions.draw:type_name -> rummikub.v1.TurnDraw
+	12, // 23: rummikub.v1.TurnOptions.voluntary_draw:type_name -> rummikub.v1.TurnVoluntaryDraw
+	38, // 24: rummikub.v1.TurnOptions.play_after_draw:type_name -> rummikub.v1.TurnPlayAfterDraw
+	40, // 25: rummikub.v1.TurnOptions.manipulation:type_name -> rummikub.v1.Manipulation
+	15, // 26: rummikub.v1.TurnOptions.invalid_submission:type_name -> rummikub.v1.TurnInvalidSubmission
+	39, // 27: rummikub.v1.TurnOptions.timeout_clean:type_name -> rummikub.v1.TurnTimeoutClean
+	14, // 28: rummikub.v1.TurnOptions.timeout_dirty:type_name -> rummikub.v1.TurnTimeoutDirty
+	43, // 29: rummikub.v1.TurnOptions.win_call:type_name -> rummikub.v1.WinCall
+	16, // 30: rummikub.v1.JokerRetrievalOptions.mode:type_name -> rummikub.v1.JokerRetrievalMode
+	17, // 31: rummikub.v1.JokerRetrievalOptions.source:type_name -> rummikub.v1.JokerRetrievalSource
+	18, // 32: rummikub.v1.JokerRetrievalOptions.reuse:type_name -> rummikub.v1.JokerRetrievalReuse
+	19, // 33: rummikub.v1.JokerRetrievalOptions.same_meld:type_name -> rummikub.v1.JokerRetrievalSameMeld
+	20, // 34: rummikub.v1.JokerRetrievalOptions.group_of_three:type_name -> rummikub.v1.JokerRetrievalGroupOfThree
+	21, // 35: rummikub.v1.PoolEndOptions.empty_mode:type_name -> rummikub.v1.PoolEmptyMode
+	22, // 36: rummikub.v1.PoolEndOptions.empty_pass:type_name -> rummikub.v1.PoolEmptyPass
+	23, // 37: rummikub.v1.PoolEndOptions.empty_stuck_test:type_name -> rummikub.v1.PoolEmptyStuckTest
+	41, // 38: rummikub.v1.PoolEndOptions.empty_last_chance_start:type_name -> rummikub.v1.PoolEmptyLastChanceStart
+	26, // 39: rummikub.v1.ScoringOptions.never_melded:type_name -> rummikub.v1.ScoreNeverMelded
+	44, // 40: rummikub.v1.ScoringOptions.winner:type_name -> rummikub.v1.ScoreWinner
+	24, // 41: rummikub.v1.ScoringOptions.blocked_winner:type_name -> rummikub.v1.ScoreBlockedWinner
+	25, // 42: rummikub.v1.ScoringOptions.blocked_points:type_name -> rummikub.v1.ScoreBlockedPoints
+	42, // 43: rummikub.v1.ScoringOptions.blocked_tie:type_name -> rummikub.v1.ScoreBlockedTie
+	27, // 44: rummikub.v1.GameEndOptions.match_end:type_name -> rummikub.v1.MatchEnd
+	45, // 45: rummikub.v1.GameEndOptions.match_winner:type_name -> rummikub.v1.MatchWinner
+	0,  // 46: rummikub.v1.MeldingRuleset.preset:type_name -> rummikub.v1.Preset
+	47, // 47: rummikub.v1.MeldingRuleset.tiles:type_name -> rummikub.v1.TileOptions
+	48, // 48: rummikub.v1.MeldingRuleset.deal:type_name -> rummikub.v1.DealOptions
+	49, // 49: rummikub.v1.MeldingRuleset.melds:type_name -> rummikub.v1.MeldOptions
+	50, // 50: rummikub.v1.MeldingRuleset.initial_meld:type_name -> rummikub.v1.InitialMeldOptions
+	51, // 51: rummikub.v1.MeldingRuleset.turn:type_name -> rummikub.v1.TurnOptions
+	52, // 52: rummikub.v1.MeldingRuleset.joker_retrieval:type_name -> rummikub.v1.JokerRetrievalOptions
+	53, // 53: rummikub.v1.MeldingRuleset.pool_end:type_name -> rummikub.v1.PoolEndOptions
+	54, // 54: rummikub.v1.MeldingRuleset.scoring:type_name -> rummikub.v1.ScoringOptions
+	55, // 55: rummikub.v1.MeldingRuleset.game_end:type_name -> rummikub.v1.GameEndOptions
+	56, // 56: rummikub.v1.Ruleset.melding:type_name -> rummikub.v1.MeldingRuleset
+	57, // [57:57] is the sub-list for method output_type
+	57, // [57:57] is the sub-list for method input_type
+	57, // [57:57] is the sub-list for extension type_name
+	57, // [57:57] is the sub-list for extension extendee
+	0,  // [0:57] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_ruleset_proto_init() }
@@ -4344,7 +4422,7 @@ func file_rummikub_v1_ruleset_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rummikub_v1_ruleset_proto_rawDesc), len(file_rummikub_v1_ruleset_proto_rawDesc)),
-			NumEnums:      46,
+			NumEnums:      47,
 			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   0,

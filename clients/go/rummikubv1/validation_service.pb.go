@@ -382,6 +382,200 @@ func (x *ValidateTurnResponse) GetGoesOut() bool {
 	return false
 }
 
+// A request to judge a turn of the cross layout.
+type ValidatePlacementRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The rules, with TABLE_LAYOUT_GRID (FIELD_INVALID). Unset: the preset CROSS.
+	Ruleset *MeldingRuleset `protobuf:"bytes,1,opt,name=ruleset,proto3" json:"ruleset,omitempty"`
+	// The placements when the turn began. They must be a legal table (INVALID_ARGUMENT, MALFORMED_TABLE).
+	TableBefore *Table `protobuf:"bytes,2,opt,name=table_before,json=tableBefore,proto3" json:"table_before,omitempty"`
+	// All placements after the turn, those of table_before too.
+	TableAfter *Table `protobuf:"bytes,3,opt,name=table_after,json=tableAfter,proto3" json:"table_after,omitempty"`
+	// The player's rack when the turn began, in any order. At most 128 tiles.
+	Rack []Tile `protobuf:"varint,4,rep,packed,name=rack,proto3,enum=rummikub.v1.Tile" json:"rack,omitempty"`
+	// Whether the player has made the initial meld in an earlier turn. Set it also if it is false; unset, it is refused
+	// (INVALID_ARGUMENT, FIELD_INVALID).
+	HasMelded *bool `protobuf:"varint,5,opt,name=has_melded,json=hasMelded,proto3,oneof" json:"has_melded,omitempty"`
+	// The tile of the rack that was drawn in this turn, or the last of several; unset if none was drawn
+	// (turn_play_after_draw).
+	TileDrawn Tile `protobuf:"varint,6,opt,name=tile_drawn,json=tileDrawn,proto3,enum=rummikub.v1.Tile" json:"tile_drawn,omitempty"`
+	// Whether the player calls the win (win_call).
+	CallsRummikub bool `protobuf:"varint,7,opt,name=calls_rummikub,json=callsRummikub,proto3" json:"calls_rummikub,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ValidatePlacementRequest) Reset() {
+	*x = ValidatePlacementRequest{}
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ValidatePlacementRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ValidatePlacementRequest) ProtoMessage() {}
+
+func (x *ValidatePlacementRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ValidatePlacementRequest.ProtoReflect.Descriptor instead.
+func (*ValidatePlacementRequest) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *ValidatePlacementRequest) GetRuleset() *MeldingRuleset {
+	if x != nil {
+		return x.Ruleset
+	}
+	return nil
+}
+
+func (x *ValidatePlacementRequest) GetTableBefore() *Table {
+	if x != nil {
+		return x.TableBefore
+	}
+	return nil
+}
+
+func (x *ValidatePlacementRequest) GetTableAfter() *Table {
+	if x != nil {
+		return x.TableAfter
+	}
+	return nil
+}
+
+func (x *ValidatePlacementRequest) GetRack() []Tile {
+	if x != nil {
+		return x.Rack
+	}
+	return nil
+}
+
+func (x *ValidatePlacementRequest) GetHasMelded() bool {
+	if x != nil && x.HasMelded != nil {
+		return *x.HasMelded
+	}
+	return false
+}
+
+func (x *ValidatePlacementRequest) GetTileDrawn() Tile {
+	if x != nil {
+		return x.TileDrawn
+	}
+	return Tile_TILE_UNSPECIFIED
+}
+
+func (x *ValidatePlacementRequest) GetCallsRummikub() bool {
+	if x != nil {
+		return x.CallsRummikub
+	}
+	return false
+}
+
+// The response to ValidatePlacement.
+type ValidatePlacementResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Every violation of the rules, in a fixed order. Empty when the turn is legal.
+	Violations []*Violation `protobuf:"bytes,1,rep,name=violations,proto3" json:"violations,omitempty"`
+	// The tiles that leave the rack, in ascending order.
+	TilesPlayed []Tile `protobuf:"varint,2,rep,packed,name=tiles_played,json=tilesPlayed,proto3,enum=rummikub.v1.Tile" json:"tiles_played,omitempty"`
+	// The points of tiles_played, each counted once, also where a row and a column cross. A joker counts the value of the
+	// tile that it stands for; if jokers were replaced too, those worth most count as the played ones.
+	Points uint32 `protobuf:"varint,3,opt,name=points,proto3" json:"points,omitempty"`
+	// The tiles left on the rack, in ascending order.
+	RackLeft []Tile `protobuf:"varint,4,rep,packed,name=rack_left,json=rackLeft,proto3,enum=rummikub.v1.Tile" json:"rack_left,omitempty"`
+	// Whether the turn is legal and leaves the rack empty, which wins the round (R57).
+	GoesOut bool `protobuf:"varint,5,opt,name=goes_out,json=goesOut,proto3" json:"goes_out,omitempty"`
+	// table_after in the order of rows, with the faces of its jokers. Unset when the turn is illegal.
+	Table         *Table `protobuf:"bytes,6,opt,name=table,proto3" json:"table,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ValidatePlacementResponse) Reset() {
+	*x = ValidatePlacementResponse{}
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ValidatePlacementResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ValidatePlacementResponse) ProtoMessage() {}
+
+func (x *ValidatePlacementResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ValidatePlacementResponse.ProtoReflect.Descriptor instead.
+func (*ValidatePlacementResponse) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *ValidatePlacementResponse) GetViolations() []*Violation {
+	if x != nil {
+		return x.Violations
+	}
+	return nil
+}
+
+func (x *ValidatePlacementResponse) GetTilesPlayed() []Tile {
+	if x != nil {
+		return x.TilesPlayed
+	}
+	return nil
+}
+
+func (x *ValidatePlacementResponse) GetPoints() uint32 {
+	if x != nil {
+		return x.Points
+	}
+	return 0
+}
+
+func (x *ValidatePlacementResponse) GetRackLeft() []Tile {
+	if x != nil {
+		return x.RackLeft
+	}
+	return nil
+}
+
+func (x *ValidatePlacementResponse) GetGoesOut() bool {
+	if x != nil {
+		return x.GoesOut
+	}
+	return false
+}
+
+func (x *ValidatePlacementResponse) GetTable() *Table {
+	if x != nil {
+		return x.Table
+	}
+	return nil
+}
+
 // A request to judge turns under one ruleset.
 type BatchValidateTurnsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -395,7 +589,7 @@ type BatchValidateTurnsRequest struct {
 
 func (x *BatchValidateTurnsRequest) Reset() {
 	*x = BatchValidateTurnsRequest{}
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[4]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -407,7 +601,7 @@ func (x *BatchValidateTurnsRequest) String() string {
 func (*BatchValidateTurnsRequest) ProtoMessage() {}
 
 func (x *BatchValidateTurnsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[4]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -420,7 +614,7 @@ func (x *BatchValidateTurnsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchValidateTurnsRequest.ProtoReflect.Descriptor instead.
 func (*BatchValidateTurnsRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{4}
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *BatchValidateTurnsRequest) GetRuleset() *MeldingRuleset {
@@ -448,7 +642,7 @@ type BatchValidateTurnsResponse struct {
 
 func (x *BatchValidateTurnsResponse) Reset() {
 	*x = BatchValidateTurnsResponse{}
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[5]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -460,7 +654,7 @@ func (x *BatchValidateTurnsResponse) String() string {
 func (*BatchValidateTurnsResponse) ProtoMessage() {}
 
 func (x *BatchValidateTurnsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[5]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -473,7 +667,7 @@ func (x *BatchValidateTurnsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchValidateTurnsResponse.ProtoReflect.Descriptor instead.
 func (*BatchValidateTurnsResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{5}
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *BatchValidateTurnsResponse) GetTurns() []*ValidateTurnResponse {
@@ -496,7 +690,7 @@ type StreamValidateTurnsRequest struct {
 
 func (x *StreamValidateTurnsRequest) Reset() {
 	*x = StreamValidateTurnsRequest{}
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[6]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -508,7 +702,7 @@ func (x *StreamValidateTurnsRequest) String() string {
 func (*StreamValidateTurnsRequest) ProtoMessage() {}
 
 func (x *StreamValidateTurnsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[6]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -521,7 +715,7 @@ func (x *StreamValidateTurnsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StreamValidateTurnsRequest.ProtoReflect.Descriptor instead.
 func (*StreamValidateTurnsRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{6}
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *StreamValidateTurnsRequest) GetTurn() *ValidateTurnRequest {
@@ -551,7 +745,7 @@ type StreamValidateTurnsResponse struct {
 
 func (x *StreamValidateTurnsResponse) Reset() {
 	*x = StreamValidateTurnsResponse{}
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[7]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -563,7 +757,7 @@ func (x *StreamValidateTurnsResponse) String() string {
 func (*StreamValidateTurnsResponse) ProtoMessage() {}
 
 func (x *StreamValidateTurnsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[7]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -576,7 +770,7 @@ func (x *StreamValidateTurnsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StreamValidateTurnsResponse.ProtoReflect.Descriptor instead.
 func (*StreamValidateTurnsResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{7}
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *StreamValidateTurnsResponse) GetTurn() *ValidateTurnResponse {
@@ -611,7 +805,7 @@ type RackToScore struct {
 
 func (x *RackToScore) Reset() {
 	*x = RackToScore{}
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[8]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -623,7 +817,7 @@ func (x *RackToScore) String() string {
 func (*RackToScore) ProtoMessage() {}
 
 func (x *RackToScore) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[8]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -636,7 +830,7 @@ func (x *RackToScore) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RackToScore.ProtoReflect.Descriptor instead.
 func (*RackToScore) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{8}
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *RackToScore) GetSeat() uint32 {
@@ -682,7 +876,7 @@ type ScoreRoundRequest struct {
 
 func (x *ScoreRoundRequest) Reset() {
 	*x = ScoreRoundRequest{}
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[9]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -694,7 +888,7 @@ func (x *ScoreRoundRequest) String() string {
 func (*ScoreRoundRequest) ProtoMessage() {}
 
 func (x *ScoreRoundRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[9]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -707,7 +901,7 @@ func (x *ScoreRoundRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScoreRoundRequest.ProtoReflect.Descriptor instead.
 func (*ScoreRoundRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{9}
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ScoreRoundRequest) GetRuleset() *MeldingRuleset {
@@ -739,7 +933,7 @@ type ScoreRoundResponse struct {
 
 func (x *ScoreRoundResponse) Reset() {
 	*x = ScoreRoundResponse{}
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[10]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -751,7 +945,7 @@ func (x *ScoreRoundResponse) String() string {
 func (*ScoreRoundResponse) ProtoMessage() {}
 
 func (x *ScoreRoundResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[10]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -764,7 +958,7 @@ func (x *ScoreRoundResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScoreRoundResponse.ProtoReflect.Descriptor instead.
 func (*ScoreRoundResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{10}
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ScoreRoundResponse) GetRoundEnd() RoundEnd {
@@ -801,7 +995,7 @@ type ListRulesetsRequest struct {
 
 func (x *ListRulesetsRequest) Reset() {
 	*x = ListRulesetsRequest{}
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[11]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -813,7 +1007,7 @@ func (x *ListRulesetsRequest) String() string {
 func (*ListRulesetsRequest) ProtoMessage() {}
 
 func (x *ListRulesetsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[11]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -826,7 +1020,7 @@ func (x *ListRulesetsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRulesetsRequest.ProtoReflect.Descriptor instead.
 func (*ListRulesetsRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{11}
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListRulesetsRequest) GetPageSize() uint32 {
@@ -864,7 +1058,7 @@ type NamedRuleset struct {
 
 func (x *NamedRuleset) Reset() {
 	*x = NamedRuleset{}
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[12]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -876,7 +1070,7 @@ func (x *NamedRuleset) String() string {
 func (*NamedRuleset) ProtoMessage() {}
 
 func (x *NamedRuleset) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[12]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -889,7 +1083,7 @@ func (x *NamedRuleset) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NamedRuleset.ProtoReflect.Descriptor instead.
 func (*NamedRuleset) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{12}
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *NamedRuleset) GetRuleset() *Ruleset {
@@ -947,7 +1141,7 @@ type ListRulesetsResponse struct {
 
 func (x *ListRulesetsResponse) Reset() {
 	*x = ListRulesetsResponse{}
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[13]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -959,7 +1153,7 @@ func (x *ListRulesetsResponse) String() string {
 func (*ListRulesetsResponse) ProtoMessage() {}
 
 func (x *ListRulesetsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[13]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -972,7 +1166,7 @@ func (x *ListRulesetsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRulesetsResponse.ProtoReflect.Descriptor instead.
 func (*ListRulesetsResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{13}
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ListRulesetsResponse) GetRulesets() []*NamedRuleset {
@@ -1004,7 +1198,7 @@ type ListMessagesRequest struct {
 
 func (x *ListMessagesRequest) Reset() {
 	*x = ListMessagesRequest{}
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[14]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1016,7 +1210,7 @@ func (x *ListMessagesRequest) String() string {
 func (*ListMessagesRequest) ProtoMessage() {}
 
 func (x *ListMessagesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[14]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1029,7 +1223,7 @@ func (x *ListMessagesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMessagesRequest.ProtoReflect.Descriptor instead.
 func (*ListMessagesRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{14}
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListMessagesRequest) GetLanguage() string {
@@ -1059,7 +1253,7 @@ type ReasonText struct {
 
 func (x *ReasonText) Reset() {
 	*x = ReasonText{}
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[15]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1071,7 +1265,7 @@ func (x *ReasonText) String() string {
 func (*ReasonText) ProtoMessage() {}
 
 func (x *ReasonText) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[15]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1084,7 +1278,7 @@ func (x *ReasonText) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReasonText.ProtoReflect.Descriptor instead.
 func (*ReasonText) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{15}
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ReasonText) GetReason() ErrorReason {
@@ -1117,7 +1311,7 @@ type ColorText struct {
 
 func (x *ColorText) Reset() {
 	*x = ColorText{}
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[16]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1129,7 +1323,7 @@ func (x *ColorText) String() string {
 func (*ColorText) ProtoMessage() {}
 
 func (x *ColorText) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[16]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1142,7 +1336,7 @@ func (x *ColorText) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ColorText.ProtoReflect.Descriptor instead.
 func (*ColorText) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{16}
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ColorText) GetColor() TileColor {
@@ -1187,7 +1381,7 @@ type ListMessagesResponse struct {
 
 func (x *ListMessagesResponse) Reset() {
 	*x = ListMessagesResponse{}
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[17]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1199,7 +1393,7 @@ func (x *ListMessagesResponse) String() string {
 func (*ListMessagesResponse) ProtoMessage() {}
 
 func (x *ListMessagesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[17]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1212,7 +1406,7 @@ func (x *ListMessagesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMessagesResponse.ProtoReflect.Descriptor instead.
 func (*ListMessagesResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{17}
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListMessagesResponse) GetLanguage() string {
@@ -1290,7 +1484,28 @@ const file_rummikub_v1_validation_service_proto_rawDesc = "" +
 	"\ftiles_played\x18\x02 \x03(\x0e2\x11.rummikub.v1.TileR\vtilesPlayed\x12\x16\n" +
 	"\x06points\x18\x03 \x01(\rR\x06points\x12.\n" +
 	"\track_left\x18\x04 \x03(\x0e2\x11.rummikub.v1.TileR\brackLeft\x12\x19\n" +
-	"\bgoes_out\x18\x05 \x01(\bR\agoesOut\"\x96\x01\n" +
+	"\bgoes_out\x18\x05 \x01(\bR\agoesOut\"\x9a\x03\n" +
+	"\x18ValidatePlacementRequest\x12;\n" +
+	"\aruleset\x18\x01 \x01(\v2\x1b.rummikub.v1.MeldingRulesetB\x04\xe2A\x01\x01R\aruleset\x12;\n" +
+	"\ftable_before\x18\x02 \x01(\v2\x12.rummikub.v1.TableB\x04\xe2A\x01\x01R\vtableBefore\x129\n" +
+	"\vtable_after\x18\x03 \x01(\v2\x12.rummikub.v1.TableB\x04\xe2A\x01\x01R\n" +
+	"tableAfter\x12+\n" +
+	"\x04rack\x18\x04 \x03(\x0e2\x11.rummikub.v1.TileB\x04\xe2A\x01\x01R\x04rack\x12(\n" +
+	"\n" +
+	"has_melded\x18\x05 \x01(\bB\x04\xe2A\x01\x02H\x00R\thasMelded\x88\x01\x01\x126\n" +
+	"\n" +
+	"tile_drawn\x18\x06 \x01(\x0e2\x11.rummikub.v1.TileB\x04\xe2A\x01\x01R\ttileDrawn\x12+\n" +
+	"\x0ecalls_rummikub\x18\a \x01(\bB\x04\xe2A\x01\x01R\rcallsRummikubB\r\n" +
+	"\v_has_melded\"\x96\x02\n" +
+	"\x19ValidatePlacementResponse\x126\n" +
+	"\n" +
+	"violations\x18\x01 \x03(\v2\x16.rummikub.v1.ViolationR\n" +
+	"violations\x124\n" +
+	"\ftiles_played\x18\x02 \x03(\x0e2\x11.rummikub.v1.TileR\vtilesPlayed\x12\x16\n" +
+	"\x06points\x18\x03 \x01(\rR\x06points\x12.\n" +
+	"\track_left\x18\x04 \x03(\x0e2\x11.rummikub.v1.TileR\brackLeft\x12\x19\n" +
+	"\bgoes_out\x18\x05 \x01(\bR\agoesOut\x12(\n" +
+	"\x05table\x18\x06 \x01(\v2\x12.rummikub.v1.TableR\x05table\"\x96\x01\n" +
 	"\x19BatchValidateTurnsRequest\x12;\n" +
 	"\aruleset\x18\x01 \x01(\v2\x1b.rummikub.v1.MeldingRulesetB\x04\xe2A\x01\x01R\aruleset\x12<\n" +
 	"\x05turns\x18\x02 \x03(\v2 .rummikub.v1.ValidateTurnRequestB\x04\xe2A\x01\x01R\x05turns\"U\n" +
@@ -1349,10 +1564,11 @@ const file_rummikub_v1_validation_service_proto_rawDesc = "" +
 	"\rTextDirection\x12\x1e\n" +
 	"\x1aTEXT_DIRECTION_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cTEXT_DIRECTION_LEFT_TO_RIGHT\x10\x01\x12 \n" +
-	"\x1cTEXT_DIRECTION_RIGHT_TO_LEFT\x10\x022\xba\x06\n" +
+	"\x1cTEXT_DIRECTION_RIGHT_TO_LEFT\x10\x022\xc3\a\n" +
 	"\x11ValidationService\x12u\n" +
 	"\rValidateMelds\x12!.rummikub.v1.ValidateMeldsRequest\x1a\".rummikub.v1.ValidateMeldsResponse\"\x1d\x82\xd3\xe4\x93\x02\x17:\x01*\"\x12/v1/melds:validate\x12r\n" +
-	"\fValidateTurn\x12 .rummikub.v1.ValidateTurnRequest\x1a!.rummikub.v1.ValidateTurnResponse\"\x1d\x82\xd3\xe4\x93\x02\x17:\x01*\"\x12/v1/turns:validate\x12\x89\x01\n" +
+	"\fValidateTurn\x12 .rummikub.v1.ValidateTurnRequest\x1a!.rummikub.v1.ValidateTurnResponse\"\x1d\x82\xd3\xe4\x93\x02\x17:\x01*\"\x12/v1/turns:validate\x12\x86\x01\n" +
+	"\x11ValidatePlacement\x12%.rummikub.v1.ValidatePlacementRequest\x1a&.rummikub.v1.ValidatePlacementResponse\"\"\x82\xd3\xe4\x93\x02\x1c:\x01*\"\x17/v1/placements:validate\x12\x89\x01\n" +
 	"\x12BatchValidateTurns\x12&.rummikub.v1.BatchValidateTurnsRequest\x1a'.rummikub.v1.BatchValidateTurnsResponse\"\"\x82\xd3\xe4\x93\x02\x1c:\x01*\"\x17/v1/turns:batchValidate\x12l\n" +
 	"\x13StreamValidateTurns\x12'.rummikub.v1.StreamValidateTurnsRequest\x1a(.rummikub.v1.StreamValidateTurnsResponse(\x010\x01\x12j\n" +
 	"\n" +
@@ -1374,90 +1590,103 @@ func file_rummikub_v1_validation_service_proto_rawDescGZIP() []byte {
 }
 
 var file_rummikub_v1_validation_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_rummikub_v1_validation_service_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_rummikub_v1_validation_service_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_rummikub_v1_validation_service_proto_goTypes = []any{
 	(TextDirection)(0),                  // 0: rummikub.v1.TextDirection
 	(*ValidateMeldsRequest)(nil),        // 1: rummikub.v1.ValidateMeldsRequest
 	(*ValidateMeldsResponse)(nil),       // 2: rummikub.v1.ValidateMeldsResponse
 	(*ValidateTurnRequest)(nil),         // 3: rummikub.v1.ValidateTurnRequest
 	(*ValidateTurnResponse)(nil),        // 4: rummikub.v1.ValidateTurnResponse
-	(*BatchValidateTurnsRequest)(nil),   // 5: rummikub.v1.BatchValidateTurnsRequest
-	(*BatchValidateTurnsResponse)(nil),  // 6: rummikub.v1.BatchValidateTurnsResponse
-	(*StreamValidateTurnsRequest)(nil),  // 7: rummikub.v1.StreamValidateTurnsRequest
-	(*StreamValidateTurnsResponse)(nil), // 8: rummikub.v1.StreamValidateTurnsResponse
-	(*RackToScore)(nil),                 // 9: rummikub.v1.RackToScore
-	(*ScoreRoundRequest)(nil),           // 10: rummikub.v1.ScoreRoundRequest
-	(*ScoreRoundResponse)(nil),          // 11: rummikub.v1.ScoreRoundResponse
-	(*ListRulesetsRequest)(nil),         // 12: rummikub.v1.ListRulesetsRequest
-	(*NamedRuleset)(nil),                // 13: rummikub.v1.NamedRuleset
-	(*ListRulesetsResponse)(nil),        // 14: rummikub.v1.ListRulesetsResponse
-	(*ListMessagesRequest)(nil),         // 15: rummikub.v1.ListMessagesRequest
-	(*ReasonText)(nil),                  // 16: rummikub.v1.ReasonText
-	(*ColorText)(nil),                   // 17: rummikub.v1.ColorText
-	(*ListMessagesResponse)(nil),        // 18: rummikub.v1.ListMessagesResponse
-	(*MeldingRuleset)(nil),              // 19: rummikub.v1.MeldingRuleset
-	(*Meld)(nil),                        // 20: rummikub.v1.Meld
-	(*MeldReading)(nil),                 // 21: rummikub.v1.MeldReading
-	(*Table)(nil),                       // 22: rummikub.v1.Table
-	(Tile)(0),                           // 23: rummikub.v1.Tile
-	(*Violation)(nil),                   // 24: rummikub.v1.Violation
-	(RoundEnd)(0),                       // 25: rummikub.v1.RoundEnd
-	(*SeatResult)(nil),                  // 26: rummikub.v1.SeatResult
-	(*Ruleset)(nil),                     // 27: rummikub.v1.Ruleset
-	(*RoomSettings)(nil),                // 28: rummikub.v1.RoomSettings
-	(ErrorReason)(0),                    // 29: rummikub.v1.ErrorReason
-	(TileColor)(0),                      // 30: rummikub.v1.TileColor
+	(*ValidatePlacementRequest)(nil),    // 5: rummikub.v1.ValidatePlacementRequest
+	(*ValidatePlacementResponse)(nil),   // 6: rummikub.v1.ValidatePlacementResponse
+	(*BatchValidateTurnsRequest)(nil),   // 7: rummikub.v1.BatchValidateTurnsRequest
+	(*BatchValidateTurnsResponse)(nil),  // 8: rummikub.v1.BatchValidateTurnsResponse
+	(*StreamValidateTurnsRequest)(nil),  // 9: rummikub.v1.StreamValidateTurnsRequest
+	(*StreamValidateTurnsResponse)(nil), // 10: rummikub.v1.StreamValidateTurnsResponse
+	(*RackToScore)(nil),                 // 11: rummikub.v1.RackToScore
+	(*ScoreRoundRequest)(nil),           // 12: rummikub.v1.ScoreRoundRequest
+	(*ScoreRoundResponse)(nil),          // 13: rummikub.v1.ScoreRoundResponse
+	(*ListRulesetsRequest)(nil),         // 14: rummikub.v1.ListRulesetsRequest
+	(*NamedRuleset)(nil),                // 15: rummikub.v1.NamedRuleset
+	(*ListRulesetsResponse)(nil),        // 16: rummikub.v1.ListRulesetsResponse
+	(*ListMessagesRequest)(nil),         // 17: rummikub.v1.ListMessagesRequest
+	(*ReasonText)(nil),                  // 18: rummikub.v1.ReasonText
+	(*ColorText)(nil),                   // 19: rummikub.v1.ColorText
+	(*ListMessagesResponse)(nil),        // 20: rummikub.v1.ListMessagesResponse
+	(*MeldingRuleset)(nil),              // 21: rummikub.v1.MeldingRuleset
+	(*Meld)(nil),                        // 22: rummikub.v1.Meld
+	(*MeldReading)(nil),                 // 23: rummikub.v1.MeldReading
+	(*Table)(nil),                       // 24: rummikub.v1.Table
+	(Tile)(0),                           // 25: rummikub.v1.Tile
+	(*Violation)(nil),                   // 26: rummikub.v1.Violation
+	(RoundEnd)(0),                       // 27: rummikub.v1.RoundEnd
+	(*SeatResult)(nil),                  // 28: rummikub.v1.SeatResult
+	(*Ruleset)(nil),                     // 29: rummikub.v1.Ruleset
+	(*RoomSettings)(nil),                // 30: rummikub.v1.RoomSettings
+	(ErrorReason)(0),                    // 31: rummikub.v1.ErrorReason
+	(TileColor)(0),                      // 32: rummikub.v1.TileColor
 }
 var file_rummikub_v1_validation_service_proto_depIdxs = []int32{
-	19, // 0: rummikub.v1.ValidateMeldsRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
-	20, // 1: rummikub.v1.ValidateMeldsRequest.melds:type_name -> rummikub.v1.Meld
-	21, // 2: rummikub.v1.ValidateMeldsResponse.melds:type_name -> rummikub.v1.MeldReading
-	19, // 3: rummikub.v1.ValidateTurnRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
-	22, // 4: rummikub.v1.ValidateTurnRequest.table_before:type_name -> rummikub.v1.Table
-	22, // 5: rummikub.v1.ValidateTurnRequest.table_after:type_name -> rummikub.v1.Table
-	23, // 6: rummikub.v1.ValidateTurnRequest.rack:type_name -> rummikub.v1.Tile
-	23, // 7: rummikub.v1.ValidateTurnRequest.river:type_name -> rummikub.v1.Tile
-	23, // 8: rummikub.v1.ValidateTurnRequest.tile_drawn:type_name -> rummikub.v1.Tile
-	24, // 9: rummikub.v1.ValidateTurnResponse.violations:type_name -> rummikub.v1.Violation
-	23, // 10: rummikub.v1.ValidateTurnResponse.tiles_played:type_name -> rummikub.v1.Tile
-	23, // 11: rummikub.v1.ValidateTurnResponse.rack_left:type_name -> rummikub.v1.Tile
-	19, // 12: rummikub.v1.BatchValidateTurnsRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
-	3,  // 13: rummikub.v1.BatchValidateTurnsRequest.turns:type_name -> rummikub.v1.ValidateTurnRequest
-	4,  // 14: rummikub.v1.BatchValidateTurnsResponse.turns:type_name -> rummikub.v1.ValidateTurnResponse
-	3,  // 15: rummikub.v1.StreamValidateTurnsRequest.turn:type_name -> rummikub.v1.ValidateTurnRequest
-	4,  // 16: rummikub.v1.StreamValidateTurnsResponse.turn:type_name -> rummikub.v1.ValidateTurnResponse
-	23, // 17: rummikub.v1.RackToScore.rack:type_name -> rummikub.v1.Tile
-	19, // 18: rummikub.v1.ScoreRoundRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
-	9,  // 19: rummikub.v1.ScoreRoundRequest.racks:type_name -> rummikub.v1.RackToScore
-	25, // 20: rummikub.v1.ScoreRoundResponse.round_end:type_name -> rummikub.v1.RoundEnd
-	26, // 21: rummikub.v1.ScoreRoundResponse.seats:type_name -> rummikub.v1.SeatResult
-	27, // 22: rummikub.v1.NamedRuleset.ruleset:type_name -> rummikub.v1.Ruleset
-	28, // 23: rummikub.v1.NamedRuleset.settings:type_name -> rummikub.v1.RoomSettings
-	13, // 24: rummikub.v1.ListRulesetsResponse.rulesets:type_name -> rummikub.v1.NamedRuleset
-	29, // 25: rummikub.v1.ReasonText.reason:type_name -> rummikub.v1.ErrorReason
-	30, // 26: rummikub.v1.ColorText.color:type_name -> rummikub.v1.TileColor
-	0,  // 27: rummikub.v1.ListMessagesResponse.direction:type_name -> rummikub.v1.TextDirection
-	16, // 28: rummikub.v1.ListMessagesResponse.reasons:type_name -> rummikub.v1.ReasonText
-	17, // 29: rummikub.v1.ListMessagesResponse.colors:type_name -> rummikub.v1.ColorText
-	1,  // 30: rummikub.v1.ValidationService.ValidateMelds:input_type -> rummikub.v1.ValidateMeldsRequest
-	3,  // 31: rummikub.v1.ValidationService.ValidateTurn:input_type -> rummikub.v1.ValidateTurnRequest
-	5,  // 32: rummikub.v1.ValidationService.BatchValidateTurns:input_type -> rummikub.v1.BatchValidateTurnsRequest
-	7,  // 33: rummikub.v1.ValidationService.StreamValidateTurns:input_type -> rummikub.v1.StreamValidateTurnsRequest
-	10, // 34: rummikub.v1.ValidationService.ScoreRound:input_type -> rummikub.v1.ScoreRoundRequest
-	12, // 35: rummikub.v1.ValidationService.ListRulesets:input_type -> rummikub.v1.ListRulesetsRequest
-	15, // 36: rummikub.v1.ValidationService.ListMessages:input_type -> rummikub.v1.ListMessagesRequest
-	2,  // 37: rummikub.v1.ValidationService.ValidateMelds:output_type -> rummikub.v1.ValidateMeldsResponse
-	4,  // 38: rummikub.v1.ValidationService.ValidateTurn:output_type -> rummikub.v1.ValidateTurnResponse
-	6,  // 39: rummikub.v1.ValidationService.BatchValidateTurns:output_type -> rummikub.v1.BatchValidateTurnsResponse
-	8,  // 40: rummikub.v1.ValidationService.StreamValidateTurns:output_type -> rummikub.v1.StreamValidateTurnsResponse
-	11, // 41: rummikub.v1.ValidationService.ScoreRound:output_type -> rummikub.v1.ScoreRoundResponse
-	14, // 42: rummikub.v1.ValidationService.ListRulesets:output_type -> rummikub.v1.ListRulesetsResponse
-	18, // 43: rummikub.v1.ValidationService.ListMessages:output_type -> rummikub.v1.ListMessagesResponse
-	37, // [37:44] is the sub-list for method output_type
-	30, // [30:37] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	21, // 0: rummikub.v1.ValidateMeldsRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
+	22, // 1: rummikub.v1.ValidateMeldsRequest.melds:type_name -> rummikub.v1.Meld
+	23, // 2: rummikub.v1.ValidateMeldsResponse.melds:type_name -> rummikub.v1.MeldReading
+	21, // 3: rummikub.v1.ValidateTurnRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
+	24, // 4: rummikub.v1.ValidateTurnRequest.table_before:type_name -> rummikub.v1.Table
+	24, // 5: rummikub.v1.ValidateTurnRequest.table_after:type_name -> rummikub.v1.Table
+	25, // 6: rummikub.v1.ValidateTurnRequest.rack:type_name -> rummikub.v1.Tile
+	25, // 7: rummikub.v1.ValidateTurnRequest.river:type_name -> rummikub.v1.Tile
+	25, // 8: rummikub.v1.ValidateTurnRequest.tile_drawn:type_name -> rummikub.v1.Tile
+	26, // 9: rummikub.v1.ValidateTurnResponse.violations:type_name -> rummikub.v1.Violation
+	25, // 10: rummikub.v1.ValidateTurnResponse.tiles_played:type_name -> rummikub.v1.Tile
+	25, // 11: rummikub.v1.ValidateTurnResponse.rack_left:type_name -> rummikub.v1.Tile
+	21, // 12: rummikub.v1.ValidatePlacementRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
+	24, // 13: rummikub.v1.ValidatePlacementRequest.table_before:type_name -> rummikub.v1.Table
+	24, // 14: rummikub.v1.ValidatePlacementRequest.table_after:type_name -> rummikub.v1.Table
+	25, // 15: rummikub.v1.ValidatePlacementRequest.rack:type_name -> rummikub.v1.Tile
+	25, // 16: rummikub.v1.ValidatePlacementRequest.tile_drawn:type_name -> rummikub.v1.Tile
+	26, // 17: rummikub.v1.ValidatePlacementResponse.violations:type_name -> rummikub.v1.Violation
+	25, // 18: rummikub.v1.ValidatePlacementResponse.tiles_played:type_name -> rummikub.v1.Tile
+	25, // 19: rummikub.v1.ValidatePlacementResponse.rack_left:type_name -> rummikub.v1.Tile
+	24, // 20: rummikub.v1.ValidatePlacementResponse.table:type_name -> rummikub.v1.Table
+	21, // 21: rummikub.v1.BatchValidateTurnsRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
+	3,  // 22: rummikub.v1.BatchValidateTurnsRequest.turns:type_name -> rummikub.v1.ValidateTurnRequest
+	4,  // 23: rummikub.v1.BatchValidateTurnsResponse.turns:type_name -> rummikub.v1.ValidateTurnResponse
+	3,  // 24: rummikub.v1.StreamValidateTurnsRequest.turn:type_name -> rummikub.v1.ValidateTurnRequest
+	4,  // 25: rummikub.v1.StreamValidateTurnsResponse.turn:type_name -> rummikub.v1.ValidateTurnResponse
+	25, // 26: rummikub.v1.RackToScore.rack:type_name -> rummikub.v1.Tile
+	21, // 27: rummikub.v1.ScoreRoundRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
+	11, // 28: rummikub.v1.ScoreRoundRequest.racks:type_name -> rummikub.v1.RackToScore
+	27, // 29: rummikub.v1.ScoreRoundResponse.round_end:type_name -> rummikub.v1.RoundEnd
+	28, // 30: rummikub.v1.ScoreRoundResponse.seats:type_name -> rummikub.v1.SeatResult
+	29, // 31: rummikub.v1.NamedRuleset.ruleset:type_name -> rummikub.v1.Ruleset
+	30, // 32: rummikub.v1.NamedRuleset.settings:type_name -> rummikub.v1.RoomSettings
+	15, // 33: rummikub.v1.ListRulesetsResponse.rulesets:type_name -> rummikub.v1.NamedRuleset
+	31, // 34: rummikub.v1.ReasonText.reason:type_name -> rummikub.v1.ErrorReason
+	32, // 35: rummikub.v1.ColorText.color:type_name -> rummikub.v1.TileColor
+	0,  // 36: rummikub.v1.ListMessagesResponse.direction:type_name -> rummikub.v1.TextDirection
+	18, // 37: rummikub.v1.ListMessagesResponse.reasons:type_name -> rummikub.v1.ReasonText
+	19, // 38: rummikub.v1.ListMessagesResponse.colors:type_name -> rummikub.v1.ColorText
+	1,  // 39: rummikub.v1.ValidationService.ValidateMelds:input_type -> rummikub.v1.ValidateMeldsRequest
+	3,  // 40: rummikub.v1.ValidationService.ValidateTurn:input_type -> rummikub.v1.ValidateTurnRequest
+	5,  // 41: rummikub.v1.ValidationService.ValidatePlacement:input_type -> rummikub.v1.ValidatePlacementRequest
+	7,  // 42: rummikub.v1.ValidationService.BatchValidateTurns:input_type -> rummikub.v1.BatchValidateTurnsRequest
+	9,  // 43: rummikub.v1.ValidationService.StreamValidateTurns:input_type -> rummikub.v1.StreamValidateTurnsRequest
+	12, // 44: rummikub.v1.ValidationService.ScoreRound:input_type -> rummikub.v1.ScoreRoundRequest
+	14, // 45: rummikub.v1.ValidationService.ListRulesets:input_type -> rummikub.v1.ListRulesetsRequest
+	17, // 46: rummikub.v1.ValidationService.ListMessages:input_type -> rummikub.v1.ListMessagesRequest
+	2,  // 47: rummikub.v1.ValidationService.ValidateMelds:output_type -> rummikub.v1.ValidateMeldsResponse
+	4,  // 48: rummikub.v1.ValidationService.ValidateTurn:output_type -> rummikub.v1.ValidateTurnResponse
+	6,  // 49: rummikub.v1.ValidationService.ValidatePlacement:output_type -> rummikub.v1.ValidatePlacementResponse
+	8,  // 50: rummikub.v1.ValidationService.BatchValidateTurns:output_type -> rummikub.v1.BatchValidateTurnsResponse
+	10, // 51: rummikub.v1.ValidationService.StreamValidateTurns:output_type -> rummikub.v1.StreamValidateTurnsResponse
+	13, // 52: rummikub.v1.ValidationService.ScoreRound:output_type -> rummikub.v1.ScoreRoundResponse
+	16, // 53: rummikub.v1.ValidationService.ListRulesets:output_type -> rummikub.v1.ListRulesetsResponse
+	20, // 54: rummikub.v1.ValidationService.ListMessages:output_type -> rummikub.v1.ListMessagesResponse
+	47, // [47:55] is the sub-list for method output_type
+	39, // [39:47] is the sub-list for method input_type
+	39, // [39:39] is the sub-list for extension type_name
+	39, // [39:39] is the sub-list for extension extendee
+	0,  // [0:39] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_validation_service_proto_init() }
@@ -1473,13 +1702,14 @@ func file_rummikub_v1_validation_service_proto_init() {
 	file_rummikub_v1_tile_proto_init()
 	file_rummikub_v1_violation_proto_init()
 	file_rummikub_v1_validation_service_proto_msgTypes[2].OneofWrappers = []any{}
+	file_rummikub_v1_validation_service_proto_msgTypes[4].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rummikub_v1_validation_service_proto_rawDesc), len(file_rummikub_v1_validation_service_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   18,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

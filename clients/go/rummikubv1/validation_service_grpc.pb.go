@@ -21,6 +21,7 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	ValidationService_ValidateMelds_FullMethodName       = "/rummikub.v1.ValidationService/ValidateMelds"
 	ValidationService_ValidateTurn_FullMethodName        = "/rummikub.v1.ValidationService/ValidateTurn"
+	ValidationService_ValidatePlacement_FullMethodName   = "/rummikub.v1.ValidationService/ValidatePlacement"
 	ValidationService_BatchValidateTurns_FullMethodName  = "/rummikub.v1.ValidationService/BatchValidateTurns"
 	ValidationService_StreamValidateTurns_FullMethodName = "/rummikub.v1.ValidationService/StreamValidateTurns"
 	ValidationService_ScoreRound_FullMethodName          = "/rummikub.v1.ValidationService/ScoreRound"
@@ -47,6 +48,9 @@ type ValidationServiceClient interface {
 	// Judges a turn.
 	// Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
 	ValidateTurn(ctx context.Context, in *ValidateTurnRequest, opts ...grpc.CallOption) (*ValidateTurnResponse, error)
+	// Judges a turn of the cross layout (TABLE_LAYOUT_GRID).
+	// Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+	ValidatePlacement(ctx context.Context, in *ValidatePlacementRequest, opts ...grpc.CallOption) (*ValidatePlacementResponse, error)
 	// Judges many turns in one message. One malformed turn refuses the whole batch; the error names the turn.
 	// Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
 	BatchValidateTurns(ctx context.Context, in *BatchValidateTurnsRequest, opts ...grpc.CallOption) (*BatchValidateTurnsResponse, error)
@@ -86,6 +90,16 @@ func (c *validationServiceClient) ValidateTurn(ctx context.Context, in *Validate
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ValidateTurnResponse)
 	err := c.cc.Invoke(ctx, ValidationService_ValidateTurn_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *validationServiceClient) ValidatePlacement(ctx context.Context, in *ValidatePlacementRequest, opts ...grpc.CallOption) (*ValidatePlacementResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ValidatePlacementResponse)
+	err := c.cc.Invoke(ctx, ValidationService_ValidatePlacement_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -164,6 +178,9 @@ type ValidationServiceServer interface {
 	// Judges a turn.
 	// Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
 	ValidateTurn(context.Context, *ValidateTurnRequest) (*ValidateTurnResponse, error)
+	// Judges a turn of the cross layout (TABLE_LAYOUT_GRID).
+	// Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+	ValidatePlacement(context.Context, *ValidatePlacementRequest) (*ValidatePlacementResponse, error)
 	// Judges many turns in one message. One malformed turn refuses the whole batch; the error names the turn.
 	// Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
 	BatchValidateTurns(context.Context, *BatchValidateTurnsRequest) (*BatchValidateTurnsResponse, error)
@@ -194,6 +211,9 @@ func (UnimplementedValidationServiceServer) ValidateMelds(context.Context, *Vali
 }
 func (UnimplementedValidationServiceServer) ValidateTurn(context.Context, *ValidateTurnRequest) (*ValidateTurnResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ValidateTurn not implemented")
+}
+func (UnimplementedValidationServiceServer) ValidatePlacement(context.Context, *ValidatePlacementRequest) (*ValidatePlacementResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ValidatePlacement not implemented")
 }
 func (UnimplementedValidationServiceServer) BatchValidateTurns(context.Context, *BatchValidateTurnsRequest) (*BatchValidateTurnsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method BatchValidateTurns not implemented")
@@ -263,6 +283,24 @@ func _ValidationService_ValidateTurn_Handler(srv interface{}, ctx context.Contex
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(ValidationServiceServer).ValidateTurn(ctx, req.(*ValidateTurnRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ValidationService_ValidatePlacement_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ValidatePlacementRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ValidationServiceServer).ValidatePlacement(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ValidationService_ValidatePlacement_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ValidationServiceServer).ValidatePlacement(ctx, req.(*ValidatePlacementRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -360,6 +398,10 @@ var ValidationService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ValidateTurn",
 			Handler:    _ValidationService_ValidateTurn_Handler,
+		},
+		{
+			MethodName: "ValidatePlacement",
+			Handler:    _ValidationService_ValidatePlacement_Handler,
 		},
 		{
 			MethodName: "BatchValidateTurns",

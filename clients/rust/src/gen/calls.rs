@@ -230,6 +230,11 @@ impl crate::Call for ValidateTurnRequest {
     const PATH: &'static str = "/rummikub.v1.ValidationService/ValidateTurn";
 }
 
+impl crate::Call for ValidatePlacementRequest {
+    type Response = ValidatePlacementResponse;
+    const PATH: &'static str = "/rummikub.v1.ValidationService/ValidatePlacement";
+}
+
 impl crate::Call for BatchValidateTurnsRequest {
     type Response = BatchValidateTurnsResponse;
     const PATH: &'static str = "/rummikub.v1.ValidationService/BatchValidateTurns";
@@ -264,8 +269,9 @@ impl crate::Rummikub {
     /// Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_MELD, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
     /// (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
     /// PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, TURN_PHASE_WRONG,
-    /// RIVER_CHOICE_PENDING, RIVER_DISCARD_NOT_DRAWN, DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS, and
-    /// every violation, with the subject `play.table` or, for a single meld, `play.table[i]`).
+    /// RIVER_CHOICE_PENDING, RIVER_DISCARD_NOT_DRAWN, DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS,
+    /// TABLE_LAYOUT_MISMATCH, and every violation, with the subject `play.table` or, for a single meld or placement,
+    /// `play.table[i]`).
     pub async fn play_turn(&self, request: PlayTurnRequest) -> Result<PlayTurnResponse, crate::Refusal> {
         self.call(request).await
     }
@@ -280,7 +286,7 @@ impl crate::Rummikub {
     /// newest draft again after the delay in RetryInfo.
     /// Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_MELD, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
     /// (STALE_STATE), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED,
-    /// NOT_YOUR_TURN, TURN_TIMED_OUT, RIVER_CHOICE_PENDING; and with the subject `draft.table` the violations
+    /// NOT_YOUR_TURN, TURN_TIMED_OUT, RIVER_CHOICE_PENDING, TABLE_LAYOUT_MISMATCH; and with the subject `draft.table` the violations
     /// TILE_UNKNOWN, TILE_DUPLICATED, TILE_NOT_IN_RACK).
     pub async fn save_draft(&self, request: SaveDraftRequest) -> Result<SaveDraftResponse, crate::Refusal> {
         self.call(request).await
@@ -567,6 +573,12 @@ impl crate::Rummikub {
     /// Judges a turn.
     /// Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
     pub async fn validate_turn(&self, request: ValidateTurnRequest) -> Result<ValidateTurnResponse, crate::Refusal> {
+        self.call(request).await
+    }
+
+    /// Judges a turn of the cross layout (TABLE_LAYOUT_GRID).
+    /// Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+    pub async fn validate_placement(&self, request: ValidatePlacementRequest) -> Result<ValidatePlacementResponse, crate::Refusal> {
         self.call(request).await
     }
 

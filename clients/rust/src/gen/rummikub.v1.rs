@@ -570,6 +570,9 @@ pub enum ErrorReason {
     ClaimOwnPlay = 312,
     /// FAILED_PRECONDITION. The caller has already voted on this claim.
     ClaimAlreadyVoted = 313,
+    /// FAILED_PRECONDITION. The table has melds although the game's table is a grid, or placements although it has melds
+    /// (table_layout).
+    TableLayoutMismatch = 314,
     /// UNAVAILABLE. The store does not answer. Send the same request again, with the same request id, after the delay in
     /// RetryInfo: it is applied once.
     StoreUnavailable = 401,
@@ -725,6 +728,22 @@ pub enum ErrorReason {
     ContractViolated = 906,
     /// Violation. The last tiles are played without calls_rummikub, against win_call (R58).
     RummikubNotCalled = 907,
+    /// Violation. A coordinate is below -127 or above 127 (C1). Metadata: `x`, `y`.
+    CoordinateOutOfRange = 951,
+    /// Violation. A cell has several tiles (C5). Metadata: `x`, `y`.
+    CellOccupied = 952,
+    /// Violation. A tile of table_before left its cell, which manipulation OFF forbids (C5). Metadata: `x`, `y`, the cell.
+    TableTileMoved = 953,
+    /// Violation. A tile has no neighbor (C3). Metadata: `x`, `y`.
+    CellIsolated = 954,
+    /// Violation. Neighbors in a row form no run, or neighbors in a column no group, of at least three tiles (C2, C3).
+    /// Metadata: `x`, `y`, the first cell; `last_x`, `last_y`, the last one.
+    LineInvalid = 955,
+    /// Violation. A joker would have to stand for different tiles in its row and its column, or two jokers of a column for
+    /// the same one (C9). Metadata: `x`, `y`.
+    CrossingJokerConflict = 956,
+    /// Violation. A tile of the initial meld lies beside a tile of the table (C7). Metadata: `x`, `y`.
+    InitialMeldTouchesTable = 957,
 }
 impl ErrorReason {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -791,6 +810,7 @@ impl ErrorReason {
             Self::ClaimNotUnanimous => "CLAIM_NOT_UNANIMOUS",
             Self::ClaimOwnPlay => "CLAIM_OWN_PLAY",
             Self::ClaimAlreadyVoted => "CLAIM_ALREADY_VOTED",
+            Self::TableLayoutMismatch => "TABLE_LAYOUT_MISMATCH",
             Self::StoreUnavailable => "STORE_UNAVAILABLE",
             Self::StoredFormatUnknown => "STORED_FORMAT_UNKNOWN",
             Self::ShuttingDown => "SHUTTING_DOWN",
@@ -859,6 +879,13 @@ impl ErrorReason {
             Self::RiverPlunderPlayed => "RIVER_PLUNDER_PLAYED",
             Self::ContractViolated => "CONTRACT_VIOLATED",
             Self::RummikubNotCalled => "RUMMIKUB_NOT_CALLED",
+            Self::CoordinateOutOfRange => "COORDINATE_OUT_OF_RANGE",
+            Self::CellOccupied => "CELL_OCCUPIED",
+            Self::TableTileMoved => "TABLE_TILE_MOVED",
+            Self::CellIsolated => "CELL_ISOLATED",
+            Self::LineInvalid => "LINE_INVALID",
+            Self::CrossingJokerConflict => "CROSSING_JOKER_CONFLICT",
+            Self::InitialMeldTouchesTable => "INITIAL_MELD_TOUCHES_TABLE",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -922,6 +949,7 @@ impl ErrorReason {
             "CLAIM_NOT_UNANIMOUS" => Some(Self::ClaimNotUnanimous),
             "CLAIM_OWN_PLAY" => Some(Self::ClaimOwnPlay),
             "CLAIM_ALREADY_VOTED" => Some(Self::ClaimAlreadyVoted),
+            "TABLE_LAYOUT_MISMATCH" => Some(Self::TableLayoutMismatch),
             "STORE_UNAVAILABLE" => Some(Self::StoreUnavailable),
             "STORED_FORMAT_UNKNOWN" => Some(Self::StoredFormatUnknown),
             "SHUTTING_DOWN" => Some(Self::ShuttingDown),
@@ -992,6 +1020,13 @@ impl ErrorReason {
             "RIVER_PLUNDER_PLAYED" => Some(Self::RiverPlunderPlayed),
             "CONTRACT_VIOLATED" => Some(Self::ContractViolated),
             "RUMMIKUB_NOT_CALLED" => Some(Self::RummikubNotCalled),
+            "COORDINATE_OUT_OF_RANGE" => Some(Self::CoordinateOutOfRange),
+            "CELL_OCCUPIED" => Some(Self::CellOccupied),
+            "TABLE_TILE_MOVED" => Some(Self::TableTileMoved),
+            "CELL_ISOLATED" => Some(Self::CellIsolated),
+            "LINE_INVALID" => Some(Self::LineInvalid),
+            "CROSSING_JOKER_CONFLICT" => Some(Self::CrossingJokerConflict),
+            "INITIAL_MELD_TOUCHES_TABLE" => Some(Self::InitialMeldTouchesTable),
             _ => None,
         }
     }
@@ -1076,15 +1111,37 @@ pub struct Meld {
     #[prost(message, repeated, tag = "5")]
     pub jokers: ::prost::alloc::vec::Vec<JokerFaces>,
 }
-/// The melds on a table, or those that a player arranges there.
+/// A tile in a cell of the cross layout.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Placement {
+    /// The tile. In a request it is required (TILE_UNKNOWN).
+    #[prost(enumeration = "Tile", tag = "1")]
+    pub tile: i32,
+    /// The column, from -127 to 127; it grows to the right.
+    #[prost(sint32, tag = "2")]
+    pub x: i32,
+    /// The row, from -127 to 127; it grows downward.
+    #[prost(sint32, tag = "3")]
+    pub y: i32,
+    /// The faces that a joker in the cell may stand for, in ascending order. Set by the server, for placements of a table;
+    /// ignored in requests.
+    #[prost(enumeration = "Tile", repeated, tag = "4")]
+    pub faces: ::prost::alloc::vec::Vec<i32>,
+}
+/// The tiles on a table, or those that a player arranges there: melds, or placements in the cross layout
+/// (table_layout). A table with both is refused (INVALID_ARGUMENT, MALFORMED_TABLE).
 ///
-/// A game's table can be sent back with the player's changes: the server ignores points and jokers. In the paths of errors
-/// and violations, `table\[3\]` is the fourth meld of a table.
+/// A game's table can be sent back with the player's changes: the server ignores points, jokers and faces. In the paths of
+/// errors and violations, `table\[3\]` is the fourth meld of a table, or the fourth placement.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Table {
     /// The melds. At most 128 in a request.
     #[prost(message, repeated, tag = "1")]
     pub melds: ::prost::alloc::vec::Vec<Meld>,
+    /// The tiles of the cross layout, in any order. In a game's table they are in the order of rows. At most 256 in a
+    /// request.
+    #[prost(message, repeated, tag = "2")]
+    pub placements: ::prost::alloc::vec::Vec<Placement>,
 }
 /// The result of reading a meld that a client sent.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1235,6 +1292,12 @@ pub struct MeldOptions {
     /// What every meld with a played tile must satisfy. Default OFF.
     #[prost(enumeration = "Contract", tag = "8")]
     pub contract: i32,
+    /// How tiles lie on the table. Default MELDS. With GRID, plays are judged by ValidatePlacement, and manipulation is OFF
+    /// unless it is set too. GRID excludes the River, `contract`, and the other values of meld_order, jokers_declaration,
+    /// jokers_beyond_physical, initial_meld_count, initial_meld_required_kind, initial_meld_same_turn_table_play and of
+    /// joker retrieval.
+    #[prost(enumeration = "TableLayout", tag = "9")]
+    pub table_layout: i32,
 }
 /// The initial meld. The names of these options begin with `initial_meld_`, which the fields omit.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1484,6 +1547,8 @@ pub enum Preset {
     Cards = 14,
     /// Five or six players with 160 tiles: three copies of each face and four jokers.
     SixPlayers = 15,
+    /// The cross layout, or "French" rules: tiles lie in a grid as in a crossword, and no tile of the table moves.
+    Cross = 16,
 }
 impl Preset {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -1508,6 +1573,7 @@ impl Preset {
             Self::Machiavelli => "PRESET_MACHIAVELLI",
             Self::Cards => "PRESET_CARDS",
             Self::SixPlayers => "PRESET_SIX_PLAYERS",
+            Self::Cross => "PRESET_CROSS",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -1529,6 +1595,7 @@ impl Preset {
             "PRESET_MACHIAVELLI" => Some(Self::Machiavelli),
             "PRESET_CARDS" => Some(Self::Cards),
             "PRESET_SIX_PLAYERS" => Some(Self::SixPlayers),
+            "PRESET_CROSS" => Some(Self::Cross),
             _ => None,
         }
     }
@@ -1599,6 +1666,40 @@ impl TurnDirection {
             "TURN_DIRECTION_UNSPECIFIED" => Some(Self::Unspecified),
             "TURN_DIRECTION_CLOCKWISE" => Some(Self::Clockwise),
             "TURN_DIRECTION_COUNTERCLOCKWISE" => Some(Self::Counterclockwise),
+            _ => None,
+        }
+    }
+}
+/// How tiles lie on the table (option table_layout, C1 to C12).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum TableLayout {
+    /// Unset: the preset's value applies.
+    Unspecified = 0,
+    /// In melds, anywhere. Evidence: all sources but one paragraph.
+    Melds = 1,
+    /// In the cells of a grid, as in a crossword: tiles side by side in a row are a run, tiles below one another in a column
+    /// a group, and a tile may be in one of each. Evidence: the English encyclopedia article, "French" rules.
+    Grid = 2,
+}
+impl TableLayout {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "TABLE_LAYOUT_UNSPECIFIED",
+            Self::Melds => "TABLE_LAYOUT_MELDS",
+            Self::Grid => "TABLE_LAYOUT_GRID",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "TABLE_LAYOUT_UNSPECIFIED" => Some(Self::Unspecified),
+            "TABLE_LAYOUT_MELDS" => Some(Self::Melds),
+            "TABLE_LAYOUT_GRID" => Some(Self::Grid),
             _ => None,
         }
     }
@@ -4929,8 +5030,9 @@ pub mod turn_service_client {
         /// Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_MELD, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
         /// (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
         /// PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, TURN_PHASE_WRONG,
-        /// RIVER_CHOICE_PENDING, RIVER_DISCARD_NOT_DRAWN, DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS, and
-        /// every violation, with the subject `play.table` or, for a single meld, `play.table[i]`).
+        /// RIVER_CHOICE_PENDING, RIVER_DISCARD_NOT_DRAWN, DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS,
+        /// TABLE_LAYOUT_MISMATCH, and every violation, with the subject `play.table` or, for a single meld or placement,
+        /// `play.table[i]`).
         pub async fn play_turn(
             &mut self,
             request: impl tonic::IntoRequest<super::PlayTurnRequest>,
@@ -4965,7 +5067,7 @@ pub mod turn_service_client {
         /// newest draft again after the delay in RetryInfo.
         /// Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_MELD, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
         /// (STALE_STATE), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED,
-        /// NOT_YOUR_TURN, TURN_TIMED_OUT, RIVER_CHOICE_PENDING; and with the subject `draft.table` the violations
+        /// NOT_YOUR_TURN, TURN_TIMED_OUT, RIVER_CHOICE_PENDING, TABLE_LAYOUT_MISMATCH; and with the subject `draft.table` the violations
         /// TILE_UNKNOWN, TILE_DUPLICATED, TILE_NOT_IN_RACK).
         pub async fn save_draft(
             &mut self,
@@ -7850,6 +7952,56 @@ pub struct ValidateTurnResponse {
     #[prost(bool, tag = "5")]
     pub goes_out: bool,
 }
+/// A request to judge a turn of the cross layout.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ValidatePlacementRequest {
+    /// The rules, with TABLE_LAYOUT_GRID (FIELD_INVALID). Unset: the preset CROSS.
+    #[prost(message, optional, tag = "1")]
+    pub ruleset: ::core::option::Option<MeldingRuleset>,
+    /// The placements when the turn began. They must be a legal table (INVALID_ARGUMENT, MALFORMED_TABLE).
+    #[prost(message, optional, tag = "2")]
+    pub table_before: ::core::option::Option<Table>,
+    /// All placements after the turn, those of table_before too.
+    #[prost(message, optional, tag = "3")]
+    pub table_after: ::core::option::Option<Table>,
+    /// The player's rack when the turn began, in any order. At most 128 tiles.
+    #[prost(enumeration = "Tile", repeated, tag = "4")]
+    pub rack: ::prost::alloc::vec::Vec<i32>,
+    /// Whether the player has made the initial meld in an earlier turn. Set it also if it is false; unset, it is refused
+    /// (INVALID_ARGUMENT, FIELD_INVALID).
+    #[prost(bool, optional, tag = "5")]
+    pub has_melded: ::core::option::Option<bool>,
+    /// The tile of the rack that was drawn in this turn, or the last of several; unset if none was drawn
+    /// (turn_play_after_draw).
+    #[prost(enumeration = "Tile", tag = "6")]
+    pub tile_drawn: i32,
+    /// Whether the player calls the win (win_call).
+    #[prost(bool, tag = "7")]
+    pub calls_rummikub: bool,
+}
+/// The response to ValidatePlacement.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ValidatePlacementResponse {
+    /// Every violation of the rules, in a fixed order. Empty when the turn is legal.
+    #[prost(message, repeated, tag = "1")]
+    pub violations: ::prost::alloc::vec::Vec<Violation>,
+    /// The tiles that leave the rack, in ascending order.
+    #[prost(enumeration = "Tile", repeated, tag = "2")]
+    pub tiles_played: ::prost::alloc::vec::Vec<i32>,
+    /// The points of tiles_played, each counted once, also where a row and a column cross. A joker counts the value of the
+    /// tile that it stands for; if jokers were replaced too, those worth most count as the played ones.
+    #[prost(uint32, tag = "3")]
+    pub points: u32,
+    /// The tiles left on the rack, in ascending order.
+    #[prost(enumeration = "Tile", repeated, tag = "4")]
+    pub rack_left: ::prost::alloc::vec::Vec<i32>,
+    /// Whether the turn is legal and leaves the rack empty, which wins the round (R57).
+    #[prost(bool, tag = "5")]
+    pub goes_out: bool,
+    /// table_after in the order of rows, with the faces of its jokers. Unset when the turn is illegal.
+    #[prost(message, optional, tag = "6")]
+    pub table: ::core::option::Option<Table>,
+}
 /// A request to judge turns under one ruleset.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct BatchValidateTurnsRequest {
@@ -8203,6 +8355,34 @@ pub mod validation_service_client {
             req.extensions_mut()
                 .insert(
                     GrpcMethod::new("rummikub.v1.ValidationService", "ValidateTurn"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Judges a turn of the cross layout (TABLE_LAYOUT_GRID).
+        /// Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+        pub async fn validate_placement(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ValidatePlacementRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ValidatePlacementResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/rummikub.v1.ValidationService/ValidatePlacement",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("rummikub.v1.ValidationService", "ValidatePlacement"),
                 );
             self.inner.unary(req, path, codec).await
         }

@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rummikub/v1/meld.proto.
  */
 export const file_rummikub_v1_meld: GenFile = /*@__PURE__*/
-  fileDesc("ChZydW1taWt1Yi92MS9tZWxkLnByb3RvEgtydW1taWt1Yi52MSI9CgpKb2tlckZhY2VzEg0KBWluZGV4GAEgASgNEiAKBWZhY2VzGAIgAygOMhEucnVtbWlrdWIudjEuVGlsZSKxAQoETWVsZBIgCgV0aWxlcxgBIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSIwoEa2luZBgCIAEoDjIVLnJ1bW1pa3ViLnYxLk1lbGRLaW5kEikKDmRlY2xhcmVkX2ZhY2VzGAMgAygOMhEucnVtbWlrdWIudjEuVGlsZRIOCgZwb2ludHMYBCABKA0SJwoGam9rZXJzGAUgAygLMhcucnVtbWlrdWIudjEuSm9rZXJGYWNlcyIvCgVUYWJsZRImCgVtZWxkcxgBIAMoCzIRLnJ1bW1pa3ViLnYxLk1lbGRCBOJBAQEiuQEKC01lbGRSZWFkaW5nEiAKBXRpbGVzGAEgAygOMhEucnVtbWlrdWIudjEuVGlsZRIjCgRraW5kGAIgASgOMhUucnVtbWlrdWIudjEuTWVsZEtpbmQSDgoGcG9pbnRzGAMgASgNEicKBmpva2VycxgEIAMoCzIXLnJ1bW1pa3ViLnYxLkpva2VyRmFjZXMSKgoKdmlvbGF0aW9ucxgFIAMoCzIWLnJ1bW1pa3ViLnYxLlZpb2xhdGlvbipNCghNZWxkS2luZBIZChVNRUxEX0tJTkRfVU5TUEVDSUZJRUQQABITCg9NRUxEX0tJTkRfR1JPVVAQARIRCg1NRUxEX0tJTkRfUlVOEAJCgQEKC3J1bW1pa3ViLnYxQglNZWxkUHJvdG9QAVopcnVtbWlrdWIuZXhhbXBsZS9nby9ydW1taWt1YnYxO3J1bW1pa3VidjGiAgNSTUuqAgtSdW1taWt1Yi5WMboCCFJ1bW1pa3ViygILUnVtbWlrdWJcVjHqAgxSdW1taWt1Yjo6VjFiBnByb3RvMw", [file_google_api_field_behavior, file_rummikub_v1_tile, file_rummikub_v1_violation]);
+  fileDesc("ChZydW1taWt1Yi92MS9tZWxkLnByb3RvEgtydW1taWt1Yi52MSI9CgpKb2tlckZhY2VzEg0KBWluZGV4GAEgASgNEiAKBWZhY2VzGAIgAygOMhEucnVtbWlrdWIudjEuVGlsZSKxAQoETWVsZBIgCgV0aWxlcxgBIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSIwoEa2luZBgCIAEoDjIVLnJ1bW1pa3ViLnYxLk1lbGRLaW5kEikKDmRlY2xhcmVkX2ZhY2VzGAMgAygOMhEucnVtbWlrdWIudjEuVGlsZRIOCgZwb2ludHMYBCABKA0SJwoGam9rZXJzGAUgAygLMhcucnVtbWlrdWIudjEuSm9rZXJGYWNlcyJkCglQbGFjZW1lbnQSHwoEdGlsZRgBIAEoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSCQoBeBgCIAEoERIJCgF5GAMgASgREiAKBWZhY2VzGAQgAygOMhEucnVtbWlrdWIudjEuVGlsZSJhCgVUYWJsZRImCgVtZWxkcxgBIAMoCzIRLnJ1bW1pa3ViLnYxLk1lbGRCBOJBAQESMAoKcGxhY2VtZW50cxgCIAMoCzIWLnJ1bW1pa3ViLnYxLlBsYWNlbWVudEIE4kEBASK5AQoLTWVsZFJlYWRpbmcSIAoFdGlsZXMYASADKA4yES5ydW1taWt1Yi52MS5UaWxlEiMKBGtpbmQYAiABKA4yFS5ydW1taWt1Yi52MS5NZWxkS2luZBIOCgZwb2ludHMYAyABKA0SJwoGam9rZXJzGAQgAygLMhcucnVtbWlrdWIudjEuSm9rZXJGYWNlcxIqCgp2aW9sYXRpb25zGAUgAygLMhYucnVtbWlrdWIudjEuVmlvbGF0aW9uKk0KCE1lbGRLaW5kEhkKFU1FTERfS0lORF9VTlNQRUNJRklFRBAAEhMKD01FTERfS0lORF9HUk9VUBABEhEKDU1FTERfS0lORF9SVU4QAkKBAQoLcnVtbWlrdWIudjFCCU1lbGRQcm90b1ABWilydW1taWt1Yi5leGFtcGxlL2dvL3J1bW1pa3VidjE7cnVtbWlrdWJ2MaICA1JNS6oCC1J1bW1pa3ViLlYxugIIUnVtbWlrdWLKAgtSdW1taWt1YlxWMeoCDFJ1bW1pa3ViOjpWMWIGcHJvdG8z", [file_google_api_field_behavior, file_rummikub_v1_tile, file_rummikub_v1_violation]);
 
 /**
  * The faces that a joker in a meld may stand for.
@@ -105,10 +105,54 @@ export const MeldSchema: GenMessage<Meld> = /*@__PURE__*/
   messageDesc(file_rummikub_v1_meld, 1);
 
 /**
- * The melds on a table, or those that a player arranges there.
+ * A tile in a cell of the cross layout.
  *
- * A game's table can be sent back with the player's changes: the server ignores points and jokers. In the paths of errors
- * and violations, `table[3]` is the fourth meld of a table.
+ * @generated from message rummikub.v1.Placement
+ */
+export type Placement = Message<"rummikub.v1.Placement"> & {
+  /**
+   * The tile. In a request it is required (TILE_UNKNOWN).
+   *
+   * @generated from field: rummikub.v1.Tile tile = 1;
+   */
+  tile: Tile;
+
+  /**
+   * The column, from -127 to 127; it grows to the right.
+   *
+   * @generated from field: sint32 x = 2;
+   */
+  x: number;
+
+  /**
+   * The row, from -127 to 127; it grows downward.
+   *
+   * @generated from field: sint32 y = 3;
+   */
+  y: number;
+
+  /**
+   * The faces that a joker in the cell may stand for, in ascending order. Set by the server, for placements of a table;
+   * ignored in requests.
+   *
+   * @generated from field: repeated rummikub.v1.Tile faces = 4;
+   */
+  faces: Tile[];
+};
+
+/**
+ * Describes the message rummikub.v1.Placement.
+ * Use `create(PlacementSchema)` to create a new message.
+ */
+export const PlacementSchema: GenMessage<Placement> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_meld, 2);
+
+/**
+ * The tiles on a table, or those that a player arranges there: melds, or placements in the cross layout
+ * (table_layout). A table with both is refused (INVALID_ARGUMENT, MALFORMED_TABLE).
+ *
+ * A game's table can be sent back with the player's changes: the server ignores points, jokers and faces. In the paths of
+ * errors and violations, `table[3]` is the fourth meld of a table, or the fourth placement.
  *
  * @generated from message rummikub.v1.Table
  */
@@ -119,6 +163,14 @@ export type Table = Message<"rummikub.v1.Table"> & {
    * @generated from field: repeated rummikub.v1.Meld melds = 1;
    */
   melds: Meld[];
+
+  /**
+   * The tiles of the cross layout, in any order. In a game's table they are in the order of rows. At most 256 in a
+   * request.
+   *
+   * @generated from field: repeated rummikub.v1.Placement placements = 2;
+   */
+  placements: Placement[];
 };
 
 /**
@@ -126,7 +178,7 @@ export type Table = Message<"rummikub.v1.Table"> & {
  * Use `create(TableSchema)` to create a new message.
  */
 export const TableSchema: GenMessage<Table> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_meld, 2);
+  messageDesc(file_rummikub_v1_meld, 3);
 
 /**
  * The result of reading a meld that a client sent.
@@ -176,7 +228,7 @@ export type MeldReading = Message<"rummikub.v1.MeldReading"> & {
  * Use `create(MeldReadingSchema)` to create a new message.
  */
 export const MeldReadingSchema: GenMessage<MeldReading> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_meld, 3);
+  messageDesc(file_rummikub_v1_meld, 4);
 
 /**
  * The kind of a meld. Rule books call a meld a "set".

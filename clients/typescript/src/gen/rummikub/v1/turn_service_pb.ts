@@ -584,8 +584,9 @@ export const TurnService: GenService<{
    * Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_MELD, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
    * (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
    * PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, TURN_PHASE_WRONG,
-   * RIVER_CHOICE_PENDING, RIVER_DISCARD_NOT_DRAWN, DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS, and
-   * every violation, with the subject `play.table` or, for a single meld, `play.table[i]`).
+   * RIVER_CHOICE_PENDING, RIVER_DISCARD_NOT_DRAWN, DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS,
+   * TABLE_LAYOUT_MISMATCH, and every violation, with the subject `play.table` or, for a single meld or placement,
+   * `play.table[i]`).
    *
    * @generated from rpc rummikub.v1.TurnService.PlayTurn
    */
@@ -605,7 +606,7 @@ export const TurnService: GenService<{
    * newest draft again after the delay in RetryInfo.
    * Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_MELD, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
    * (STALE_STATE), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED,
-   * NOT_YOUR_TURN, TURN_TIMED_OUT, RIVER_CHOICE_PENDING; and with the subject `draft.table` the violations
+   * NOT_YOUR_TURN, TURN_TIMED_OUT, RIVER_CHOICE_PENDING, TABLE_LAYOUT_MISMATCH; and with the subject `draft.table` the violations
    * TILE_UNKNOWN, TILE_DUPLICATED, TILE_NOT_IN_RACK).
    *
    * @generated from rpc rummikub.v1.TurnService.SaveDraft

@@ -26,7 +26,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rummikub/v1/validation_service.proto.
  */
 export const file_rummikub_v1_validation_service: GenFile = /*@__PURE__*/
-  fileDesc("CiRydW1taWt1Yi92MS92YWxpZGF0aW9uX3NlcnZpY2UucHJvdG8SC3J1bW1pa3ViLnYxInIKFFZhbGlkYXRlTWVsZHNSZXF1ZXN0EjIKB3J1bGVzZXQYASABKAsyGy5ydW1taWt1Yi52MS5NZWxkaW5nUnVsZXNldEIE4kEBARImCgVtZWxkcxgCIAMoCzIRLnJ1bW1pa3ViLnYxLk1lbGRCBOJBAQEiQAoVVmFsaWRhdGVNZWxkc1Jlc3BvbnNlEicKBW1lbGRzGAEgAygLMhgucnVtbWlrdWIudjEuTWVsZFJlYWRpbmcioAMKE1ZhbGlkYXRlVHVyblJlcXVlc3QSMgoHcnVsZXNldBgBIAEoCzIbLnJ1bW1pa3ViLnYxLk1lbGRpbmdSdWxlc2V0QgTiQQEBEi4KDHRhYmxlX2JlZm9yZRgCIAEoCzISLnJ1bW1pa3ViLnYxLlRhYmxlQgTiQQEBEi0KC3RhYmxlX2FmdGVyGAMgASgLMhIucnVtbWlrdWIudjEuVGFibGVCBOJBAQESJQoEcmFjaxgEIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGVCBOJBAQESHQoKaGFzX21lbGRlZBgFIAEoCEIE4kEBAkgAiAEBEiYKBXJpdmVyGAYgAygOMhEucnVtbWlrdWIudjEuVGlsZUIE4kEBARIeCgtyaXZlcl9pbmRleBgHIAEoDUIE4kEBAUgBiAEBEisKCnRpbGVfZHJhd24YCCABKA4yES5ydW1taWt1Yi52MS5UaWxlQgTiQQEBEhwKDmNhbGxzX3J1bW1pa3ViGAkgASgIQgTiQQEBQg0KC19oYXNfbWVsZGVkQg4KDF9yaXZlcl9pbmRleCKzAQoUVmFsaWRhdGVUdXJuUmVzcG9uc2USKgoKdmlvbGF0aW9ucxgBIAMoCzIWLnJ1bW1pa3ViLnYxLlZpb2xhdGlvbhInCgx0aWxlc19wbGF5ZWQYAiADKA4yES5ydW1taWt1Yi52MS5UaWxlEg4KBnBvaW50cxgDIAEoDRIkCglyYWNrX2xlZnQYBCADKA4yES5ydW1taWt1Yi52MS5UaWxlEhAKCGdvZXNfb3V0GAUgASgIIoYBChlCYXRjaFZhbGlkYXRlVHVybnNSZXF1ZXN0EjIKB3J1bGVzZXQYASABKAsyGy5ydW1taWt1Yi52MS5NZWxkaW5nUnVsZXNldEIE4kEBARI1CgV0dXJucxgCIAMoCzIgLnJ1bW1pa3ViLnYxLlZhbGlkYXRlVHVyblJlcXVlc3RCBOJBAQEiTgoaQmF0Y2hWYWxpZGF0ZVR1cm5zUmVzcG9uc2USMAoFdHVybnMYASADKAsyIS5ydW1taWt1Yi52MS5WYWxpZGF0ZVR1cm5SZXNwb25zZSJwChpTdHJlYW1WYWxpZGF0ZVR1cm5zUmVxdWVzdBI0CgR0dXJuGAEgASgLMiAucnVtbWlrdWIudjEuVmFsaWRhdGVUdXJuUmVxdWVzdEIE4kEBAhIcCg5jb3JyZWxhdGlvbl9pZBgCIAEoCUIE4kEBASJmChtTdHJlYW1WYWxpZGF0ZVR1cm5zUmVzcG9uc2USLwoEdHVybhgBIAEoCzIhLnJ1bW1pa3ViLnYxLlZhbGlkYXRlVHVyblJlc3BvbnNlEhYKDmNvcnJlbGF0aW9uX2lkGAIgASgJIoQBCgtSYWNrVG9TY29yZRISCgRzZWF0GAEgASgNQgTiQQECEiUKBHJhY2sYAiADKA4yES5ydW1taWt1Yi52MS5UaWxlQgTiQQEBEhoKDG5ldmVyX21lbGRlZBgDIAEoCEIE4kEBARIeChBkZWNsaW5lZF90b19tZWxkGAQgASgIQgTiQQEBInYKEVNjb3JlUm91bmRSZXF1ZXN0EjIKB3J1bGVzZXQYASABKAsyGy5ydW1taWt1Yi52MS5NZWxkaW5nUnVsZXNldEIE4kEBARItCgVyYWNrcxgCIAMoCzIYLnJ1bW1pa3ViLnYxLlJhY2tUb1Njb3JlQgTiQQECInwKElNjb3JlUm91bmRSZXNwb25zZRIoCglyb3VuZF9lbmQYASABKA4yFS5ydW1taWt1Yi52MS5Sb3VuZEVuZBIUCgx3aW5uZXJfc2VhdHMYAiADKA0SJgoFc2VhdHMYAyADKAsyFy5ydW1taWt1Yi52MS5TZWF0UmVzdWx0IkgKE0xpc3RSdWxlc2V0c1JlcXVlc3QSFwoJcGFnZV9zaXplGAEgASgNQgTiQQEBEhgKCnBhZ2VfdG9rZW4YAiABKAlCBOJBAQEioAEKDE5hbWVkUnVsZXNldBIlCgdydWxlc2V0GAEgASgLMhQucnVtbWlrdWIudjEuUnVsZXNldBIMCgRuYW1lGAIgASgJEg0KBXRpdGxlGAMgASgJEg8KB3N1bW1hcnkYBCABKAkSDgoGc291cmNlGAUgASgJEisKCHNldHRpbmdzGAYgASgLMhkucnVtbWlrdWIudjEuUm9vbVNldHRpbmdzIlwKFExpc3RSdWxlc2V0c1Jlc3BvbnNlEisKCHJ1bGVzZXRzGAEgAygLMhkucnVtbWlrdWIudjEuTmFtZWRSdWxlc2V0EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJBChNMaXN0TWVzc2FnZXNSZXF1ZXN0EhYKCGxhbmd1YWdlGAEgASgJQgTiQQEBEhIKBGV0YWcYAiABKAlCBOJBAQEiRAoKUmVhc29uVGV4dBIoCgZyZWFzb24YASABKA4yGC5ydW1taWt1Yi52MS5FcnJvclJlYXNvbhIMCgR0ZXh0GAIgASgJIlAKCUNvbG9yVGV4dBIlCgVjb2xvchgBIAEoDjIWLnJ1bW1pa3ViLnYxLlRpbGVDb2xvchIMCgRuYW1lGAIgASgJEg4KBnN5bWJvbBgDIAEoCSLFAQoUTGlzdE1lc3NhZ2VzUmVzcG9uc2USEAoIbGFuZ3VhZ2UYASABKAkSDAoEZXRhZxgCIAEoCRIMCgRuYW1lGAMgASgJEi0KCWRpcmVjdGlvbhgEIAEoDjIaLnJ1bW1pa3ViLnYxLlRleHREaXJlY3Rpb24SKAoHcmVhc29ucxgFIAMoCzIXLnJ1bW1pa3ViLnYxLlJlYXNvblRleHQSJgoGY29sb3JzGAYgAygLMhYucnVtbWlrdWIudjEuQ29sb3JUZXh0KnMKDVRleHREaXJlY3Rpb24SHgoaVEVYVF9ESVJFQ1RJT05fVU5TUEVDSUZJRUQQABIgChxURVhUX0RJUkVDVElPTl9MRUZUX1RPX1JJR0hUEAESIAocVEVYVF9ESVJFQ1RJT05fUklHSFRfVE9fTEVGVBACMroGChFWYWxpZGF0aW9uU2VydmljZRJ1Cg1WYWxpZGF0ZU1lbGRzEiEucnVtbWlrdWIudjEuVmFsaWRhdGVNZWxkc1JlcXVlc3QaIi5ydW1taWt1Yi52MS5WYWxpZGF0ZU1lbGRzUmVzcG9uc2UiHYLT5JMCFzoBKiISL3YxL21lbGRzOnZhbGlkYXRlEnIKDFZhbGlkYXRlVHVybhIgLnJ1bW1pa3ViLnYxLlZhbGlkYXRlVHVyblJlcXVlc3QaIS5ydW1taWt1Yi52MS5WYWxpZGF0ZVR1cm5SZXNwb25zZSIdgtPkkwIXOgEqIhIvdjEvdHVybnM6dmFsaWRhdGUSiQEKEkJhdGNoVmFsaWRhdGVUdXJucxImLnJ1bW1pa3ViLnYxLkJhdGNoVmFsaWRhdGVUdXJuc1JlcXVlc3QaJy5ydW1taWt1Yi52MS5CYXRjaFZhbGlkYXRlVHVybnNSZXNwb25zZSIigtPkkwIcOgEqIhcvdjEvdHVybnM6YmF0Y2hWYWxpZGF0ZRJsChNTdHJlYW1WYWxpZGF0ZVR1cm5zEicucnVtbWlrdWIudjEuU3RyZWFtVmFsaWRhdGVUdXJuc1JlcXVlc3QaKC5ydW1taWt1Yi52MS5TdHJlYW1WYWxpZGF0ZVR1cm5zUmVzcG9uc2UoATABEmoKClNjb3JlUm91bmQSHi5ydW1taWt1Yi52MS5TY29yZVJvdW5kUmVxdWVzdBofLnJ1bW1pa3ViLnYxLlNjb3JlUm91bmRSZXNwb25zZSIbgtPkkwIVOgEqIhAvdjEvcm91bmRzOnNjb3JlEmkKDExpc3RSdWxlc2V0cxIgLnJ1bW1pa3ViLnYxLkxpc3RSdWxlc2V0c1JlcXVlc3QaIS5ydW1taWt1Yi52MS5MaXN0UnVsZXNldHNSZXNwb25zZSIUgtPkkwIOEgwvdjEvcnVsZXNldHMSaQoMTGlzdE1lc3NhZ2VzEiAucnVtbWlrdWIudjEuTGlzdE1lc3NhZ2VzUmVxdWVzdBohLnJ1bW1pa3ViLnYxLkxpc3RNZXNzYWdlc1Jlc3BvbnNlIhSC0+STAg4SDC92MS9tZXNzYWdlc0KOAQoLcnVtbWlrdWIudjFCFlZhbGlkYXRpb25TZXJ2aWNlUHJvdG9QAVopcnVtbWlrdWIuZXhhbXBsZS9nby9ydW1taWt1YnYxO3J1bW1pa3VidjGiAgNSTUuqAgtSdW1taWt1Yi5WMboCCFJ1bW1pa3ViygILUnVtbWlrdWJcVjHqAgxSdW1taWt1Yjo6VjFiBnByb3RvMw", [file_google_api_annotations, file_google_api_field_behavior, file_rummikub_v1_error_reason, file_rummikub_v1_meld, file_rummikub_v1_room_settings, file_rummikub_v1_ruleset, file_rummikub_v1_score, file_rummikub_v1_tile, file_rummikub_v1_violation]);
+  fileDesc("CiRydW1taWt1Yi92MS92YWxpZGF0aW9uX3NlcnZpY2UucHJvdG8SC3J1bW1pa3ViLnYxInIKFFZhbGlkYXRlTWVsZHNSZXF1ZXN0EjIKB3J1bGVzZXQYASABKAsyGy5ydW1taWt1Yi52MS5NZWxkaW5nUnVsZXNldEIE4kEBARImCgVtZWxkcxgCIAMoCzIRLnJ1bW1pa3ViLnYxLk1lbGRCBOJBAQEiQAoVVmFsaWRhdGVNZWxkc1Jlc3BvbnNlEicKBW1lbGRzGAEgAygLMhgucnVtbWlrdWIudjEuTWVsZFJlYWRpbmcioAMKE1ZhbGlkYXRlVHVyblJlcXVlc3QSMgoHcnVsZXNldBgBIAEoCzIbLnJ1bW1pa3ViLnYxLk1lbGRpbmdSdWxlc2V0QgTiQQEBEi4KDHRhYmxlX2JlZm9yZRgCIAEoCzISLnJ1bW1pa3ViLnYxLlRhYmxlQgTiQQEBEi0KC3RhYmxlX2FmdGVyGAMgASgLMhIucnVtbWlrdWIudjEuVGFibGVCBOJBAQESJQoEcmFjaxgEIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGVCBOJBAQESHQoKaGFzX21lbGRlZBgFIAEoCEIE4kEBAkgAiAEBEiYKBXJpdmVyGAYgAygOMhEucnVtbWlrdWIudjEuVGlsZUIE4kEBARIeCgtyaXZlcl9pbmRleBgHIAEoDUIE4kEBAUgBiAEBEisKCnRpbGVfZHJhd24YCCABKA4yES5ydW1taWt1Yi52MS5UaWxlQgTiQQEBEhwKDmNhbGxzX3J1bW1pa3ViGAkgASgIQgTiQQEBQg0KC19oYXNfbWVsZGVkQg4KDF9yaXZlcl9pbmRleCKzAQoUVmFsaWRhdGVUdXJuUmVzcG9uc2USKgoKdmlvbGF0aW9ucxgBIAMoCzIWLnJ1bW1pa3ViLnYxLlZpb2xhdGlvbhInCgx0aWxlc19wbGF5ZWQYAiADKA4yES5ydW1taWt1Yi52MS5UaWxlEg4KBnBvaW50cxgDIAEoDRIkCglyYWNrX2xlZnQYBCADKA4yES5ydW1taWt1Yi52MS5UaWxlEhAKCGdvZXNfb3V0GAUgASgIIs0CChhWYWxpZGF0ZVBsYWNlbWVudFJlcXVlc3QSMgoHcnVsZXNldBgBIAEoCzIbLnJ1bW1pa3ViLnYxLk1lbGRpbmdSdWxlc2V0QgTiQQEBEi4KDHRhYmxlX2JlZm9yZRgCIAEoCzISLnJ1bW1pa3ViLnYxLlRhYmxlQgTiQQEBEi0KC3RhYmxlX2FmdGVyGAMgASgLMhIucnVtbWlrdWIudjEuVGFibGVCBOJBAQESJQoEcmFjaxgEIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGVCBOJBAQESHQoKaGFzX21lbGRlZBgFIAEoCEIE4kEBAkgAiAEBEisKCnRpbGVfZHJhd24YBiABKA4yES5ydW1taWt1Yi52MS5UaWxlQgTiQQEBEhwKDmNhbGxzX3J1bW1pa3ViGAcgASgIQgTiQQEBQg0KC19oYXNfbWVsZGVkItsBChlWYWxpZGF0ZVBsYWNlbWVudFJlc3BvbnNlEioKCnZpb2xhdGlvbnMYASADKAsyFi5ydW1taWt1Yi52MS5WaW9sYXRpb24SJwoMdGlsZXNfcGxheWVkGAIgAygOMhEucnVtbWlrdWIudjEuVGlsZRIOCgZwb2ludHMYAyABKA0SJAoJcmFja19sZWZ0GAQgAygOMhEucnVtbWlrdWIudjEuVGlsZRIQCghnb2VzX291dBgFIAEoCBIhCgV0YWJsZRgGIAEoCzISLnJ1bW1pa3ViLnYxLlRhYmxlIoYBChlCYXRjaFZhbGlkYXRlVHVybnNSZXF1ZXN0EjIKB3J1bGVzZXQYASABKAsyGy5ydW1taWt1Yi52MS5NZWxkaW5nUnVsZXNldEIE4kEBARI1CgV0dXJucxgCIAMoCzIgLnJ1bW1pa3ViLnYxLlZhbGlkYXRlVHVyblJlcXVlc3RCBOJBAQEiTgoaQmF0Y2hWYWxpZGF0ZVR1cm5zUmVzcG9uc2USMAoFdHVybnMYASADKAsyIS5ydW1taWt1Yi52MS5WYWxpZGF0ZVR1cm5SZXNwb25zZSJwChpTdHJlYW1WYWxpZGF0ZVR1cm5zUmVxdWVzdBI0CgR0dXJuGAEgASgLMiAucnVtbWlrdWIudjEuVmFsaWRhdGVUdXJuUmVxdWVzdEIE4kEBAhIcCg5jb3JyZWxhdGlvbl9pZBgCIAEoCUIE4kEBASJmChtTdHJlYW1WYWxpZGF0ZVR1cm5zUmVzcG9uc2USLwoEdHVybhgBIAEoCzIhLnJ1bW1pa3ViLnYxLlZhbGlkYXRlVHVyblJlc3BvbnNlEhYKDmNvcnJlbGF0aW9uX2lkGAIgASgJIoQBCgtSYWNrVG9TY29yZRISCgRzZWF0GAEgASgNQgTiQQECEiUKBHJhY2sYAiADKA4yES5ydW1taWt1Yi52MS5UaWxlQgTiQQEBEhoKDG5ldmVyX21lbGRlZBgDIAEoCEIE4kEBARIeChBkZWNsaW5lZF90b19tZWxkGAQgASgIQgTiQQEBInYKEVNjb3JlUm91bmRSZXF1ZXN0EjIKB3J1bGVzZXQYASABKAsyGy5ydW1taWt1Yi52MS5NZWxkaW5nUnVsZXNldEIE4kEBARItCgVyYWNrcxgCIAMoCzIYLnJ1bW1pa3ViLnYxLlJhY2tUb1Njb3JlQgTiQQECInwKElNjb3JlUm91bmRSZXNwb25zZRIoCglyb3VuZF9lbmQYASABKA4yFS5ydW1taWt1Yi52MS5Sb3VuZEVuZBIUCgx3aW5uZXJfc2VhdHMYAiADKA0SJgoFc2VhdHMYAyADKAsyFy5ydW1taWt1Yi52MS5TZWF0UmVzdWx0IkgKE0xpc3RSdWxlc2V0c1JlcXVlc3QSFwoJcGFnZV9zaXplGAEgASgNQgTiQQEBEhgKCnBhZ2VfdG9rZW4YAiABKAlCBOJBAQEioAEKDE5hbWVkUnVsZXNldBIlCgdydWxlc2V0GAEgASgLMhQucnVtbWlrdWIudjEuUnVsZXNldBIMCgRuYW1lGAIgASgJEg0KBXRpdGxlGAMgASgJEg8KB3N1bW1hcnkYBCABKAkSDgoGc291cmNlGAUgASgJEisKCHNldHRpbmdzGAYgASgLMhkucnVtbWlrdWIudjEuUm9vbVNldHRpbmdzIlwKFExpc3RSdWxlc2V0c1Jlc3BvbnNlEisKCHJ1bGVzZXRzGAEgAygLMhkucnVtbWlrdWIudjEuTmFtZWRSdWxlc2V0EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJBChNMaXN0TWVzc2FnZXNSZXF1ZXN0EhYKCGxhbmd1YWdlGAEgASgJQgTiQQEBEhIKBGV0YWcYAiABKAlCBOJBAQEiRAoKUmVhc29uVGV4dBIoCgZyZWFzb24YASABKA4yGC5ydW1taWt1Yi52MS5FcnJvclJlYXNvbhIMCgR0ZXh0GAIgASgJIlAKCUNvbG9yVGV4dBIlCgVjb2xvchgBIAEoDjIWLnJ1bW1pa3ViLnYxLlRpbGVDb2xvchIMCgRuYW1lGAIgASgJEg4KBnN5bWJvbBgDIAEoCSLFAQoUTGlzdE1lc3NhZ2VzUmVzcG9uc2USEAoIbGFuZ3VhZ2UYASABKAkSDAoEZXRhZxgCIAEoCRIMCgRuYW1lGAMgASgJEi0KCWRpcmVjdGlvbhgEIAEoDjIaLnJ1bW1pa3ViLnYxLlRleHREaXJlY3Rpb24SKAoHcmVhc29ucxgFIAMoCzIXLnJ1bW1pa3ViLnYxLlJlYXNvblRleHQSJgoGY29sb3JzGAYgAygLMhYucnVtbWlrdWIudjEuQ29sb3JUZXh0KnMKDVRleHREaXJlY3Rpb24SHgoaVEVYVF9ESVJFQ1RJT05fVU5TUEVDSUZJRUQQABIgChxURVhUX0RJUkVDVElPTl9MRUZUX1RPX1JJR0hUEAESIAocVEVYVF9ESVJFQ1RJT05fUklHSFRfVE9fTEVGVBACMsMHChFWYWxpZGF0aW9uU2VydmljZRJ1Cg1WYWxpZGF0ZU1lbGRzEiEucnVtbWlrdWIudjEuVmFsaWRhdGVNZWxkc1JlcXVlc3QaIi5ydW1taWt1Yi52MS5WYWxpZGF0ZU1lbGRzUmVzcG9uc2UiHYLT5JMCFzoBKiISL3YxL21lbGRzOnZhbGlkYXRlEnIKDFZhbGlkYXRlVHVybhIgLnJ1bW1pa3ViLnYxLlZhbGlkYXRlVHVyblJlcXVlc3QaIS5ydW1taWt1Yi52MS5WYWxpZGF0ZVR1cm5SZXNwb25zZSIdgtPkkwIXOgEqIhIvdjEvdHVybnM6dmFsaWRhdGUShgEKEVZhbGlkYXRlUGxhY2VtZW50EiUucnVtbWlrdWIudjEuVmFsaWRhdGVQbGFjZW1lbnRSZXF1ZXN0GiYucnVtbWlrdWIudjEuVmFsaWRhdGVQbGFjZW1lbnRSZXNwb25zZSIigtPkkwIcOgEqIhcvdjEvcGxhY2VtZW50czp2YWxpZGF0ZRKJAQoSQmF0Y2hWYWxpZGF0ZVR1cm5zEiYucnVtbWlrdWIudjEuQmF0Y2hWYWxpZGF0ZVR1cm5zUmVxdWVzdBonLnJ1bW1pa3ViLnYxLkJhdGNoVmFsaWRhdGVUdXJuc1Jlc3BvbnNlIiKC0+STAhw6ASoiFy92MS90dXJuczpiYXRjaFZhbGlkYXRlEmwKE1N0cmVhbVZhbGlkYXRlVHVybnMSJy5ydW1taWt1Yi52MS5TdHJlYW1WYWxpZGF0ZVR1cm5zUmVxdWVzdBooLnJ1bW1pa3ViLnYxLlN0cmVhbVZhbGlkYXRlVHVybnNSZXNwb25zZSgBMAESagoKU2NvcmVSb3VuZBIeLnJ1bW1pa3ViLnYxLlNjb3JlUm91bmRSZXF1ZXN0Gh8ucnVtbWlrdWIudjEuU2NvcmVSb3VuZFJlc3BvbnNlIhuC0+STAhU6ASoiEC92MS9yb3VuZHM6c2NvcmUSaQoMTGlzdFJ1bGVzZXRzEiAucnVtbWlrdWIudjEuTGlzdFJ1bGVzZXRzUmVxdWVzdBohLnJ1bW1pa3ViLnYxLkxpc3RSdWxlc2V0c1Jlc3BvbnNlIhSC0+STAg4SDC92MS9ydWxlc2V0cxJpCgxMaXN0TWVzc2FnZXMSIC5ydW1taWt1Yi52MS5MaXN0TWVzc2FnZXNSZXF1ZXN0GiEucnVtbWlrdWIudjEuTGlzdE1lc3NhZ2VzUmVzcG9uc2UiFILT5JMCDhIML3YxL21lc3NhZ2VzQo4BCgtydW1taWt1Yi52MUIWVmFsaWRhdGlvblNlcnZpY2VQcm90b1ABWilydW1taWt1Yi5leGFtcGxlL2dvL3J1bW1pa3VidjE7cnVtbWlrdWJ2MaICA1JNS6oCC1J1bW1pa3ViLlYxugIIUnVtbWlrdWLKAgtSdW1taWt1YlxWMeoCDFJ1bW1pa3ViOjpWMWIGcHJvdG8z", [file_google_api_annotations, file_google_api_field_behavior, file_rummikub_v1_error_reason, file_rummikub_v1_meld, file_rummikub_v1_room_settings, file_rummikub_v1_ruleset, file_rummikub_v1_score, file_rummikub_v1_tile, file_rummikub_v1_violation]);
 
 /**
  * A request to read melds.
@@ -210,6 +210,128 @@ export const ValidateTurnResponseSchema: GenMessage<ValidateTurnResponse> = /*@_
   messageDesc(file_rummikub_v1_validation_service, 3);
 
 /**
+ * A request to judge a turn of the cross layout.
+ *
+ * @generated from message rummikub.v1.ValidatePlacementRequest
+ */
+export type ValidatePlacementRequest = Message<"rummikub.v1.ValidatePlacementRequest"> & {
+  /**
+   * The rules, with TABLE_LAYOUT_GRID (FIELD_INVALID). Unset: the preset CROSS.
+   *
+   * @generated from field: rummikub.v1.MeldingRuleset ruleset = 1;
+   */
+  ruleset?: MeldingRuleset | undefined;
+
+  /**
+   * The placements when the turn began. They must be a legal table (INVALID_ARGUMENT, MALFORMED_TABLE).
+   *
+   * @generated from field: rummikub.v1.Table table_before = 2;
+   */
+  tableBefore?: Table | undefined;
+
+  /**
+   * All placements after the turn, those of table_before too.
+   *
+   * @generated from field: rummikub.v1.Table table_after = 3;
+   */
+  tableAfter?: Table | undefined;
+
+  /**
+   * The player's rack when the turn began, in any order. At most 128 tiles.
+   *
+   * @generated from field: repeated rummikub.v1.Tile rack = 4;
+   */
+  rack: Tile[];
+
+  /**
+   * Whether the player has made the initial meld in an earlier turn. Set it also if it is false; unset, it is refused
+   * (INVALID_ARGUMENT, FIELD_INVALID).
+   *
+   * @generated from field: optional bool has_melded = 5;
+   */
+  hasMelded?: boolean | undefined;
+
+  /**
+   * The tile of the rack that was drawn in this turn, or the last of several; unset if none was drawn
+   * (turn_play_after_draw).
+   *
+   * @generated from field: rummikub.v1.Tile tile_drawn = 6;
+   */
+  tileDrawn: Tile;
+
+  /**
+   * Whether the player calls the win (win_call).
+   *
+   * @generated from field: bool calls_rummikub = 7;
+   */
+  callsRummikub: boolean;
+};
+
+/**
+ * Describes the message rummikub.v1.ValidatePlacementRequest.
+ * Use `create(ValidatePlacementRequestSchema)` to create a new message.
+ */
+export const ValidatePlacementRequestSchema: GenMessage<ValidatePlacementRequest> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_validation_service, 4);
+
+/**
+ * The response to ValidatePlacement.
+ *
+ * @generated from message rummikub.v1.ValidatePlacementResponse
+ */
+export type ValidatePlacementResponse = Message<"rummikub.v1.ValidatePlacementResponse"> & {
+  /**
+   * Every violation of the rules, in a fixed order. Empty when the turn is legal.
+   *
+   * @generated from field: repeated rummikub.v1.Violation violations = 1;
+   */
+  violations: Violation[];
+
+  /**
+   * The tiles that leave the rack, in ascending order.
+   *
+   * @generated from field: repeated rummikub.v1.Tile tiles_played = 2;
+   */
+  tilesPlayed: Tile[];
+
+  /**
+   * The points of tiles_played, each counted once, also where a row and a column cross. A joker counts the value of the
+   * tile that it stands for; if jokers were replaced too, those worth most count as the played ones.
+   *
+   * @generated from field: uint32 points = 3;
+   */
+  points: number;
+
+  /**
+   * The tiles left on the rack, in ascending order.
+   *
+   * @generated from field: repeated rummikub.v1.Tile rack_left = 4;
+   */
+  rackLeft: Tile[];
+
+  /**
+   * Whether the turn is legal and leaves the rack empty, which wins the round (R57).
+   *
+   * @generated from field: bool goes_out = 5;
+   */
+  goesOut: boolean;
+
+  /**
+   * table_after in the order of rows, with the faces of its jokers. Unset when the turn is illegal.
+   *
+   * @generated from field: rummikub.v1.Table table = 6;
+   */
+  table?: Table | undefined;
+};
+
+/**
+ * Describes the message rummikub.v1.ValidatePlacementResponse.
+ * Use `create(ValidatePlacementResponseSchema)` to create a new message.
+ */
+export const ValidatePlacementResponseSchema: GenMessage<ValidatePlacementResponse> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_validation_service, 5);
+
+/**
  * A request to judge turns under one ruleset.
  *
  * @generated from message rummikub.v1.BatchValidateTurnsRequest
@@ -235,7 +357,7 @@ export type BatchValidateTurnsRequest = Message<"rummikub.v1.BatchValidateTurnsR
  * Use `create(BatchValidateTurnsRequestSchema)` to create a new message.
  */
 export const BatchValidateTurnsRequestSchema: GenMessage<BatchValidateTurnsRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_validation_service, 4);
+  messageDesc(file_rummikub_v1_validation_service, 6);
 
 /**
  * The response to BatchValidateTurns.
@@ -256,7 +378,7 @@ export type BatchValidateTurnsResponse = Message<"rummikub.v1.BatchValidateTurns
  * Use `create(BatchValidateTurnsResponseSchema)` to create a new message.
  */
 export const BatchValidateTurnsResponseSchema: GenMessage<BatchValidateTurnsResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_validation_service, 5);
+  messageDesc(file_rummikub_v1_validation_service, 7);
 
 /**
  * A turn of a stream.
@@ -284,7 +406,7 @@ export type StreamValidateTurnsRequest = Message<"rummikub.v1.StreamValidateTurn
  * Use `create(StreamValidateTurnsRequestSchema)` to create a new message.
  */
 export const StreamValidateTurnsRequestSchema: GenMessage<StreamValidateTurnsRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_validation_service, 6);
+  messageDesc(file_rummikub_v1_validation_service, 8);
 
 /**
  * An answer of a stream.
@@ -312,7 +434,7 @@ export type StreamValidateTurnsResponse = Message<"rummikub.v1.StreamValidateTur
  * Use `create(StreamValidateTurnsResponseSchema)` to create a new message.
  */
 export const StreamValidateTurnsResponseSchema: GenMessage<StreamValidateTurnsResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_validation_service, 7);
+  messageDesc(file_rummikub_v1_validation_service, 9);
 
 /**
  * The rack of one player at the end of a round.
@@ -355,7 +477,7 @@ export type RackToScore = Message<"rummikub.v1.RackToScore"> & {
  * Use `create(RackToScoreSchema)` to create a new message.
  */
 export const RackToScoreSchema: GenMessage<RackToScore> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_validation_service, 8);
+  messageDesc(file_rummikub_v1_validation_service, 10);
 
 /**
  * A request to score a finished round. The player with an empty rack won; if there is none, the round was blocked. With
@@ -385,7 +507,7 @@ export type ScoreRoundRequest = Message<"rummikub.v1.ScoreRoundRequest"> & {
  * Use `create(ScoreRoundRequestSchema)` to create a new message.
  */
 export const ScoreRoundRequestSchema: GenMessage<ScoreRoundRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_validation_service, 9);
+  messageDesc(file_rummikub_v1_validation_service, 11);
 
 /**
  * The response to ScoreRound.
@@ -420,7 +542,7 @@ export type ScoreRoundResponse = Message<"rummikub.v1.ScoreRoundResponse"> & {
  * Use `create(ScoreRoundResponseSchema)` to create a new message.
  */
 export const ScoreRoundResponseSchema: GenMessage<ScoreRoundResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_validation_service, 10);
+  messageDesc(file_rummikub_v1_validation_service, 12);
 
 /**
  * A request to list the presets.
@@ -448,7 +570,7 @@ export type ListRulesetsRequest = Message<"rummikub.v1.ListRulesetsRequest"> & {
  * Use `create(ListRulesetsRequestSchema)` to create a new message.
  */
 export const ListRulesetsRequestSchema: GenMessage<ListRulesetsRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_validation_service, 11);
+  messageDesc(file_rummikub_v1_validation_service, 13);
 
 /**
  * A preset.
@@ -504,7 +626,7 @@ export type NamedRuleset = Message<"rummikub.v1.NamedRuleset"> & {
  * Use `create(NamedRulesetSchema)` to create a new message.
  */
 export const NamedRulesetSchema: GenMessage<NamedRuleset> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_validation_service, 12);
+  messageDesc(file_rummikub_v1_validation_service, 14);
 
 /**
  * The response to ListRulesets.
@@ -532,7 +654,7 @@ export type ListRulesetsResponse = Message<"rummikub.v1.ListRulesetsResponse"> &
  * Use `create(ListRulesetsResponseSchema)` to create a new message.
  */
 export const ListRulesetsResponseSchema: GenMessage<ListRulesetsResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_validation_service, 13);
+  messageDesc(file_rummikub_v1_validation_service, 15);
 
 /**
  * A request for the texts of a language.
@@ -562,7 +684,7 @@ export type ListMessagesRequest = Message<"rummikub.v1.ListMessagesRequest"> & {
  * Use `create(ListMessagesRequestSchema)` to create a new message.
  */
 export const ListMessagesRequestSchema: GenMessage<ListMessagesRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_validation_service, 14);
+  messageDesc(file_rummikub_v1_validation_service, 16);
 
 /**
  * The text for a reason.
@@ -590,7 +712,7 @@ export type ReasonText = Message<"rummikub.v1.ReasonText"> & {
  * Use `create(ReasonTextSchema)` to create a new message.
  */
 export const ReasonTextSchema: GenMessage<ReasonText> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_validation_service, 15);
+  messageDesc(file_rummikub_v1_validation_service, 17);
 
 /**
  * The name of a color.
@@ -626,7 +748,7 @@ export type ColorText = Message<"rummikub.v1.ColorText"> & {
  * Use `create(ColorTextSchema)` to create a new message.
  */
 export const ColorTextSchema: GenMessage<ColorText> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_validation_service, 16);
+  messageDesc(file_rummikub_v1_validation_service, 18);
 
 /**
  * The response to ListMessages.
@@ -682,7 +804,7 @@ export type ListMessagesResponse = Message<"rummikub.v1.ListMessagesResponse"> &
  * Use `create(ListMessagesResponseSchema)` to create a new message.
  */
 export const ListMessagesResponseSchema: GenMessage<ListMessagesResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_validation_service, 17);
+  messageDesc(file_rummikub_v1_validation_service, 19);
 
 /**
  * The direction of a script.
@@ -752,6 +874,17 @@ export const ValidationService: GenService<{
     methodKind: "unary";
     input: typeof ValidateTurnRequestSchema;
     output: typeof ValidateTurnResponseSchema;
+  },
+  /**
+   * Judges a turn of the cross layout (TABLE_LAYOUT_GRID).
+   * Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+   *
+   * @generated from rpc rummikub.v1.ValidationService.ValidatePlacement
+   */
+  validatePlacement: {
+    methodKind: "unary";
+    input: typeof ValidatePlacementRequestSchema;
+    output: typeof ValidatePlacementResponseSchema;
   },
   /**
    * Judges many turns in one message. One malformed turn refuses the whole batch; the error names the turn.
