@@ -54,11 +54,11 @@ $(EDGE): requirements/edge.txt $(STAMP)
 web-test: $(EDGE) ## Test the table in the browser: types, units, and rounds in Chromium (needs Node.js)
 	cd web && npm ci --silent --ignore-scripts && npm test --silent
 
-demo: $(STAMP) ## Play a round with four players over gRPC, on the running service or a temporary one
-	@$(BIN)/python clients/python/examples/demo.py
+demo: $(STAMP) ## Play a round with four players over gRPC, on the running service or a temporary one (ARGS="--preset CROSS")
+	@$(BIN)/python clients/python/examples/demo.py $(ARGS)
 
-walkthrough: $(STAMP) ## Do all that a front end does, from the lobby to the record, on the same service as the demo
-	@$(BIN)/python clients/python/examples/walkthrough.py
+walkthrough: $(STAMP) ## Do all that a front end does, from the lobby to the record, on the same service as the demo (ARGS too)
+	@$(BIN)/python clients/python/examples/walkthrough.py $(ARGS)
 
 puzzle: $(STAMP) ## Print the best turn of today's puzzle, of NUMBER=17, or of POSITION="[R3 R4 R5] + *{R6}" (ARGS="--json")
 	@$(BIN)/python -m service.cli.analyze $(if $(POSITION),'$(POSITION)') $(if $(NUMBER),--puzzle $(NUMBER)) $(ARGS)

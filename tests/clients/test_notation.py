@@ -46,3 +46,20 @@ def test_melds_are_read_and_written_as_the_same_text(text: str) -> None:
 def test_a_text_that_is_no_melds_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not a list of melds"):
         rummikub.melds(text)
+
+
+def at(name: str, x: int, y: int) -> rummikub.Placement:
+    return rummikub.Placement(tile=rummikub.tile(name), x=x, y=y)
+
+
+def test_a_table_of_the_cross_layout_is_the_text_of_its_rows() -> None:
+    row = [at("R4", 1, 0), at("R3", 0, 0)]
+    assert rummikub.table_text(rummikub.Table(placements=row)) == "0,0[R3 R4]"
+    others = [at("B4", 1, 1), at("J", 3, 0), at("R9", -2, -1)]
+    text = "-2,-1[R9] | 0,0[R3 R4] | 3,0[J] | 1,1[B4]"
+    assert rummikub.table_text(rummikub.Table(placements=row + others)) == text
+
+
+@pytest.mark.parametrize("text", [".", "[R7 R8 R9] | [B1 K1 J]"])
+def test_a_table_of_melds_is_the_text_of_its_melds(text: str) -> None:
+    assert rummikub.table_text(rummikub.Table(melds=rummikub.melds(text))) == text

@@ -5,6 +5,7 @@ import pytest
 import rummikub
 
 GAME = rummikub.Game(game_id="g", revision=7, etag="e7")
+PLACED = [rummikub.Placement(tile=rummikub.TILE_RED_7, x=-1)]
 
 
 @pytest.mark.parametrize(
@@ -14,10 +15,14 @@ GAME = rummikub.Game(game_id="g", revision=7, etag="e7")
             rummikub.play(GAME, rummikub.melds("[R7 R8 J]")),
             {"play": rummikub.PlayTiles(table=rummikub.Table(melds=rummikub.melds("[R7 R8 J]")))},
         ),
+        (
+            rummikub.place(GAME, PLACED),
+            {"play": rummikub.PlayTiles(table=rummikub.Table(placements=PLACED))},
+        ),
         (rummikub.draw(GAME), {"draw": rummikub.DrawTile()}),
         (rummikub.pass_turn(GAME), {"pass_turn": rummikub.Pass()}),
     ],
-    ids=["play", "draw", "pass"],
+    ids=["play", "place", "draw", "pass"],
 )
 def test_a_turn_has_the_state_that_its_player_has_seen(
     turn: rummikub.PlayTurnRequest, action: dict[str, object]

@@ -115,6 +115,9 @@ class Checks {
         row.replay<v1::ValidateMeldsRequest, v1::ValidateMeldsResponse>([&](const auto& sent) { return validation_.ValidateMelds(sent); });
       } else if (name == "ValidateTurn") {
         row.replay<v1::ValidateTurnRequest, v1::ValidateTurnResponse>([&](const auto& sent) { return validation_.ValidateTurn(sent); });
+      } else if (name == "ValidatePlacement") {
+        row.replay<v1::ValidatePlacementRequest, v1::ValidatePlacementResponse>(
+            [&](const auto& sent) { return validation_.ValidatePlacement(sent); });
       } else if (name == "ScoreRound") {
         row.replay<v1::ScoreRoundRequest, v1::ScoreRoundResponse>([&](const auto& sent) { return validation_.ScoreRound(sent); });
       } else {

@@ -29,7 +29,7 @@ int main(int argc, char** argv) try {
   start.set_game_id(id);
   ann.games.StartGame(start);
   for (const auto& game : ann.watch_games(id)) {
-    std::cout << melds_text(game.table().melds()) << " rack: " << tiles_text(game.rack()) << std::endl;
+    std::cout << table_text(game.table()) << " rack: " << tiles_text(game.rack()) << std::endl;
     if (game.has_turn() && game.turn().seat() == game.seat()) {
       v1::SuggestTurnRequest question;
       question.set_game_id(id);

@@ -5,6 +5,7 @@
 #include <map>
 #include <sstream>
 #include <stdexcept>
+#include <utility>
 
 namespace rummikub {
 
@@ -76,6 +77,27 @@ std::vector<v1::Meld> melds(const std::string& text) {
     for (const auto tile : tiles(part.substr(first + 1, last - first - 1))) found.back().add_tiles(tile);
   }
   return found;
+}
+
+std::string table_text(const v1::Table& table) {
+  if (table.placements().empty()) return melds_text(table.melds());
+  std::vector<v1::Placement> placements(table.placements().begin(), table.placements().end());
+  const auto place = [](const v1::Placement& placement) { return std::make_pair(placement.y(), placement.x()); };
+  std::stable_sort(placements.begin(), placements.end(),
+                   [&](const auto& left, const auto& right) { return place(left) < place(right); });
+  std::string text;
+  auto next = place(placements.front());  // where a tile continues the row
+  for (const auto& placement : placements) {
+    const auto [y, x] = place(placement);
+    if (!text.empty() && next == std::make_pair(y, x)) {
+      text += " ";
+    } else {
+      text += (text.empty() ? "" : "] | ") + std::to_string(x) + "," + std::to_string(y) + "[";
+    }
+    text += tile_name(placement.tile());
+    next = {y, x + 1};
+  }
+  return text + "]";
 }
 
 }  // namespace rummikub

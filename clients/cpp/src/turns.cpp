@@ -22,6 +22,13 @@ v1::PlayTurnRequest play(const v1::Game& game, const std::vector<v1::Meld>& tabl
   return request;
 }
 
+v1::PlayTurnRequest place(const v1::Game& game, const std::vector<v1::Placement>& placements) {
+  auto request = turn(game);
+  auto& table = *request.mutable_play()->mutable_table();
+  for (const auto& placement : placements) *table.add_placements() = placement;
+  return request;
+}
+
 v1::PlayTurnRequest draw(const v1::Game& game) {
   auto request = turn(game);
   request.mutable_draw();

@@ -30,6 +30,30 @@ TEST(melds_have_a_text) {
   for (const auto* wrong : {"R7", "[R7", "[", "[R7] |", "[R7] [R8]"}) thrown<std::invalid_argument>([wrong] { melds(wrong); });
 }
 
+namespace {
+
+v1::Placement at(const std::string& name, int x, int y) {
+  v1::Placement placement;
+  placement.set_tile(tile(name));
+  placement.set_x(x);
+  placement.set_y(y);
+  return placement;
+}
+
+}  // namespace
+
+TEST(a_table_of_the_cross_layout_is_the_text_of_its_rows) {
+  v1::Table table;
+  CHECK_EQUAL(table_text(table), ".");
+  for (const auto& placement : {at("R4", 1, 0), at("R3", 0, 0)}) *table.add_placements() = placement;
+  CHECK_EQUAL(table_text(table), "0,0[R3 R4]");
+  for (const auto& placement : {at("B4", 1, 1), at("J", 3, 0), at("R9", -2, -1)}) *table.add_placements() = placement;
+  CHECK_EQUAL(table_text(table), "-2,-1[R9] | 0,0[R3 R4] | 3,0[J] | 1,1[B4]");
+  v1::Table with_melds;
+  *with_melds.add_melds() = melds("[R7 R8 R9]")[0];
+  CHECK_EQUAL(table_text(with_melds), "[R7 R8 R9]");
+}
+
 TEST(turns_have_the_etag) {
   v1::Game game;
   game.set_game_id("id");
@@ -38,6 +62,7 @@ TEST(turns_have_the_etag) {
   const auto turn = play(game, melds("[R7 R8 R9]"));
   CHECK_EQUAL(melds_text(turn.play().table().melds()), "[R7 R8 R9]");
   CHECK_EQUAL(turn.etag(), "etag");
+  CHECK_EQUAL(table_text(place(game, {at("R7", -1, 2)}).play().table()), "-1,2[R7]");
 }
 
 TEST(melds_declare_the_faces_of_jokers_that_can_stand_for_one_only) {

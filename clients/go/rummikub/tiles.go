@@ -1,7 +1,9 @@
 package rummikub
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -84,6 +86,30 @@ func FormatMelds[M AnyMeld](melds []M) string {
 		texts[i] = "[" + FormatTiles(meld.GetTiles()) + "]"
 	}
 	return strings.Join(texts, " | ")
+}
+
+// FormatTable returns a table as text: its melds, or in the cross layout the neighbors in a row, each time after the
+// column and the row of the first: `0,0[R3 R4 R5] | 1,1[B4]`.
+func FormatTable(table *pb.Table) string {
+	if len(table.GetPlacements()) == 0 {
+		return FormatMelds(table.GetMelds())
+	}
+	placements := slices.SortedStableFunc(slices.Values(table.Placements), func(a, b *pb.Placement) int {
+		return cmp.Or(cmp.Compare(a.Y, b.Y), cmp.Compare(a.X, b.X))
+	})
+	var text strings.Builder
+	for i, placement := range placements {
+		switch {
+		case i == 0:
+			fmt.Fprintf(&text, "%d,%d[", placement.X, placement.Y)
+		case placement.Y == placements[i-1].Y && placement.X == placements[i-1].X+1:
+			text.WriteString(" ")
+		default:
+			fmt.Fprintf(&text, "] | %d,%d[", placement.X, placement.Y)
+		}
+		text.WriteString(TileName(placement.Tile))
+	}
+	return text.String() + "]"
 }
 
 // ParseMelds returns the melds of a text that FormatMelds returns; none for an empty text.

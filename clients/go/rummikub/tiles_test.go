@@ -54,6 +54,23 @@ func TestTables(t *testing.T) {
 	}
 }
 
+func TestATableOfTheCrossLayoutIsTheTextOfItsRows(t *testing.T) {
+	at := func(tile pb.Tile, x, y int32) *pb.Placement { return &pb.Placement{Tile: tile, X: x, Y: y} }
+	below, row := at(pb.Tile_TILE_BLUE_4, 1, 1), []*pb.Placement{at(pb.Tile_TILE_RED_4, 1, 0), at(pb.Tile_TILE_RED_3, 0, 0)}
+	apart, before := at(pb.Tile_TILE_JOKER, 3, 0), at(pb.Tile_TILE_RED_9, -2, -1)
+	for text, placements := range map[string][]*pb.Placement{
+		"0,0[R3 R4]": row,
+		"-2,-1[R9] | 0,0[R3 R4] | 3,0[J] | 1,1[B4]": append(row, below, apart, before),
+	} {
+		if formatted := FormatTable(&pb.Table{Placements: placements}); formatted != text {
+			t.Errorf("%q, want %q", formatted, text)
+		}
+	}
+	if melds, _ := ParseMelds("[R7 R8 R9]"); FormatTable(&pb.Table{Melds: melds}) != "[R7 R8 R9]" || FormatTable(nil) != "." {
+		t.Error("a table of melds has another text")
+	}
+}
+
 func TestMeldsDeclareFacesOfJokersThatCanStandForOneOnly(t *testing.T) {
 	one := &pb.JokerFaces{Faces: []pb.Tile{pb.Tile_TILE_RED_9}}
 	two := &pb.JokerFaces{Faces: []pb.Tile{pb.Tile_TILE_RED_9, pb.Tile_TILE_BLUE_9}}
@@ -72,9 +89,17 @@ func TestMeldsDeclareFacesOfJokersThatCanStandForOneOnly(t *testing.T) {
 
 func TestTurnsHaveTheEtag(t *testing.T) {
 	game := &pb.Game{GameId: "1", Etag: "x"}
-	for _, request := range []*pb.PlayTurnRequest{Play(game, nil), Draw(game), Pass(game)} {
+	for _, request := range []*pb.PlayTurnRequest{Play(game, nil), Place(game, nil), Draw(game), Pass(game)} {
 		if request.GameId != "1" || request.Etag != "x" || request.Action == nil {
 			t.Error(request)
 		}
+	}
+}
+
+func TestATurnPlacesTiles(t *testing.T) {
+	placed := &pb.Placement{Tile: pb.Tile_TILE_RED_3, X: -1}
+	table := Place(&pb.Game{}, []*pb.Placement{placed}).GetPlay().Table
+	if !proto.Equal(table, &pb.Table{Placements: []*pb.Placement{placed}}) {
+		t.Error(table)
 	}
 }

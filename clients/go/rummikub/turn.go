@@ -9,6 +9,14 @@ func Play(game *pb.Game, table []*pb.Meld) *pb.PlayTurnRequest {
 	return request
 }
 
+// Place returns the request to play tiles in the cross layout, in a game as the caller has seen it. placements has all
+// tiles of the table after the turn; those of the game's table can be sent back as they are.
+func Place(game *pb.Game, placements []*pb.Placement) *pb.PlayTurnRequest {
+	request := turn(game)
+	request.Action = &pb.PlayTurnRequest_Play{Play: &pb.PlayTiles{Table: &pb.Table{Placements: placements}}}
+	return request
+}
+
 // Draw returns the request to draw a tile in a game as the caller has seen it.
 func Draw(game *pb.Game) *pb.PlayTurnRequest {
 	request := turn(game)

@@ -1,4 +1,4 @@
-"""Plays a four-player round of Rummikub, a person against three bots, and prints each turn as a spectator sees it.
+"""Plays a round of Rummikub, a person against bots, and prints each turn as a spectator sees it.
 
 Uses the service at RUMMIKUB_LISTEN (default 127.0.0.1:50051), or starts a temporary one if none answers. The service
 plays the bots; this program plays the person, with the turns that SuggestTurn suggests.
@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import grpc
 
@@ -18,14 +18,21 @@ from rummikub import (
     BOT_LEVEL_EASY,
     BOT_LEVEL_HARD,
     BOT_LEVEL_MEDIUM,
+    MATCH_END_SINGLE_ROUND,
     ROUND_END_BLOCKED,
     WATCH_CONTENT_BOTH,
     AddBotRequest,
+    BotLevel,
     CreateGameRequest,
     Game,
     GameChange,
+    GameEndOptions,
     GameEvent,
     JoinGameRequest,
+    MeldingRuleset,
+    Placement,
+    Preset,
+    Ruleset,
     Rummikub,
     StartGameRequest,
     SuggestTurnRequest,
@@ -36,7 +43,8 @@ from rummikub import (
 )
 
 NAME = "Ann"
-BOTS = {"Easy": BOT_LEVEL_EASY, "Medium": BOT_LEVEL_MEDIUM, "Hard": BOT_LEVEL_HARD}
+BOTS = {"Easy": BOT_LEVEL_EASY, "Medium": BOT_LEVEL_MEDIUM, "Hard": BOT_LEVEL_HARD, "Fourth": BOT_LEVEL_MEDIUM}
+"""The levels of the bots by name: of three, and of as many as the rules need."""
 PAINTS = {"R": "31", "B": "34", "K": "1", "O": "33", "J": "35"}
 """The ANSI code of each color."""
 
@@ -53,8 +61,26 @@ def tiles_text(tiles: Sequence[Tile.ValueType]) -> str:
 
 
 def table_text(table: Table) -> str:
-    """Formats a table."""
+    """Formats a table: its melds in a line, or each row of a grid in a line of its own."""
+    if table.placements:
+        return "\n      ".join(grid_lines(table.placements))
     return " | ".join(f"[{tiles_text(meld.tiles)}]" for meld in table.melds) or "."
+
+
+def grid_lines(placements: Iterable[Placement]) -> list[str]:
+    """Returns the rows of a grid from the top; empty cells are dots."""
+    cells = {(placement.x, placement.y): placement.tile for placement in placements}
+    columns, rows = zip(*cells, strict=True)
+    width = max(len(tile_name(tile)) for tile in cells.values())
+
+    def cell_text(x: int, y: int) -> str:
+        tile = cells.get((x, y))
+        return tile_text(tile) + " " * (width - len(tile_name(tile))) if tile else ".".ljust(width)
+
+    return [
+        " ".join(cell_text(x, y) for x in range(min(columns), max(columns) + 1)).rstrip()
+        for y in range(min(rows), max(rows) + 1)
+    ]
 
 
 def take_turn(person: Rummikub, game_id: str) -> None:
@@ -103,18 +129,27 @@ def print_score(game: Game, names: dict[int, str]) -> None:
         print(f"  {mark} {names[seat.seat]:<7}{seat.points:+5}   {left}")
 
 
-def play(service: Rummikub) -> Game:
+def bots_of(game: Game) -> dict[str, BotLevel.ValueType]:
+    """Returns the levels of the bots by name: three, unless the rules need more or have fewer seats."""
+    deal = game.ruleset.melding.deal
+    count = min(max(3, deal.players_min - 1), deal.players_max - 1)
+    return dict(list(BOTS.items())[:count])
+
+
+def play(service: Rummikub, preset: Preset.ValueType) -> Game:
     """Plays a round and returns the finished game."""
-    created = service.games.CreateGame(CreateGameRequest())
+    rules = MeldingRuleset(preset=preset, game_end=GameEndOptions(match_end=MATCH_END_SINGLE_ROUND))
+    created = service.games.CreateGame(CreateGameRequest(ruleset=Ruleset(melding=rules)))
     game_id, host = created.game.game_id, service.seated(created.host_token)
     joined = host.games.JoinGame(JoinGameRequest(game_id=game_id, name=NAME))
     person = service.seated(joined.seat_token)
-    for name, level in BOTS.items():
+    bots = bots_of(created.game)
+    for name, level in bots.items():
         person.games.AddBot(AddBotRequest(game_id=game_id, level=level, name=name))
     watch = person.watch(game_id, content=WATCH_CONTENT_BOTH)
     game = person.games.StartGame(StartGameRequest(game_id=game_id)).game
     names = {player.seat: player.name for player in game.players}
-    print(f"Game {game_id}: {NAME} against the bots {', '.join(BOTS)}")
+    print(f"Game {game_id}: {NAME} against the bots {', '.join(bots)}")
     for update in watch:
         print_change(update.change, names)
         if update.HasField("snapshot") or update.HasField("game"):
@@ -166,21 +201,30 @@ def started_at(process: "subprocess.Popen[str]") -> str:
     sys.exit("demo: the service did not start; see its message above")
 
 
-def target_argument(description: str | None) -> str:
-    """Returns the address in the command line's arguments."""
+def arguments(description: str | None) -> tuple[str, Preset.ValueType]:
+    """Returns the address and the preset in the command line's arguments."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     default = os.environ.get("RUMMIKUB_LISTEN", "127.0.0.1:50051")
     parser.add_argument("--target", default=default, help="host:port of the service (default %(default)s)")
-    target: str = parser.parse_args().target
-    return target
+    presets = [name.removeprefix("PRESET_") for name, number in Preset.items() if number]
+    parser.add_argument(
+        "--preset",
+        type=str.upper,
+        choices=presets,
+        default="SABRA",
+        metavar="NAME",
+        help="the rules (default %(default)s)",
+    )
+    parsed = parser.parse_args()
+    return parsed.target, Preset.Value(f"PRESET_{parsed.preset}")
 
 
 def main() -> None:
     """Plays a round."""
-    target = target_argument(__doc__)
+    target, preset = arguments(__doc__)
     try:
         with service_at(target) as address, Rummikub(address) as service:
-            play(service)
+            play(service, preset)
     except grpc.RpcError as error:
         sys.exit(f"demo: {explain(error, target)}")
     except BrokenPipeError:  # the reader has closed the pipe, as head does

@@ -20,7 +20,7 @@ with rummikub.Rummikub(target) as lobby:
         ann.games.AddBot(rummikub.AddBotRequest(game_id=game_id, level=rummikub.BOT_LEVEL_EASY))
     ann.games.StartGame(rummikub.StartGameRequest(game_id=game_id))
     for game in ann.watch_games(game_id):
-        print(rummikub.melds_text(game.table.melds), "rack:", rummikub.tiles_text(game.rack))
+        print(rummikub.table_text(game.table), "rack:", rummikub.tiles_text(game.rack))
         if game.turn.seat == game.seat:
             ann.turns.PlayTurn(ann.analysis.SuggestTurn(rummikub.SuggestTurnRequest(game_id=game_id)).turn)
         elif game.state == rummikub.GAME_STATE_ROUND_OVER:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 
 import grpc
-from demo import service_at, take_turn, target_argument
+from demo import arguments, service_at, take_turn
 from google.protobuf.duration_pb2 import Duration
 
 from rummikub import (
@@ -16,6 +16,7 @@ from rummikub import (
     HINTS_TURN,
     MATCH_END_FIXED_ROUNDS,
     RECORD_FORM_TEXT,
+    TABLE_LAYOUT_GRID,
     VISIBILITY_UNLISTED,
     AbortGameRequest,
     BotLevel,
@@ -33,6 +34,8 @@ from rummikub import (
     KickPlayerRequest,
     Meld,
     MeldingRuleset,
+    Placement,
+    Preset,
     ReturnToSeatRequest,
     ReviewGameRequest,
     RoomSettings,
@@ -45,13 +48,15 @@ from rummikub import (
     WatchGameResponse,
     draw,
     explain,
+    table_text,
     tiles_text,
 )
 
 ANN, BOB = 1, 2
 """Their seats in the first game and its rematch."""
 ROUNDS = 2
-RULES = MeldingRuleset(game_end=GameEndOptions(match_end=MATCH_END_FIXED_ROUNDS, match_rounds=ROUNDS))
+TWO_ROUNDS = GameEndOptions(match_end=MATCH_END_FIXED_ROUNDS, match_rounds=ROUNDS)
+FOR_TWO = DealOptions(players_min=2, players_max=2)
 SETTINGS = RoomSettings(
     turn_time_limit=Duration(seconds=6),
     absent_after_timeouts=2,
@@ -60,7 +65,6 @@ SETTINGS = RoomSettings(
     draft_visibility=DRAFT_VISIBILITY_EVERYONE,
     hints=HINTS_TURN,
 )
-FOR_TWO = MeldingRuleset(deal=DealOptions(players_max=2))
 CHESS_CLOCK = RoomSettings(turn_time_limit=Duration(), clock_total=Duration(seconds=2))
 
 
@@ -94,13 +98,14 @@ def say(text: str) -> None:
     print(text, flush=True)
 
 
-def open_lobby(service: Rummikub) -> tuple[str, Rummikub, Rummikub]:
+def open_lobby(service: Rummikub, preset: Preset.ValueType) -> tuple[str, Rummikub, Rummikub]:
     """Ann creates an unlisted game and kicks a stranger; Bob joins by the code.
 
     Returns the game's id and the clients of Ann and Bob.
     """
+    rules = Ruleset(melding=MeldingRuleset(preset=preset, deal=FOR_TWO, game_end=TWO_ROUNDS))
     created = service.games.CreateGame(
-        CreateGameRequest(ruleset=Ruleset(melding=RULES), settings=SETTINGS, visibility=VISIBILITY_UNLISTED)
+        CreateGameRequest(ruleset=rules, settings=SETTINGS, visibility=VISIBILITY_UNLISTED)
     )
     game_id, code = created.game.game_id, created.game.join_code
     say(f"Ann creates an unlisted game; its code is {code}")
@@ -127,10 +132,13 @@ def show_draft(game_id: str, ann: Rummikub, bob_watches: Watcher) -> None:
     """Ann lays a tile in her turn without playing it; Bob sees it move. Then she draws instead."""
     game = read(ann, game_id)
     save = SaveDraftRequest(game_id=game_id, etag=game.etag)
-    save.draft.table.melds.append(Meld(tiles=game.rack[:1]))
+    if game.ruleset.melding.melds.table_layout == TABLE_LAYOUT_GRID:
+        save.draft.table.placements.append(Placement(tile=game.rack[0], x=0, y=0))
+    else:
+        save.draft.table.melds.append(Meld(tiles=game.rack[:1]))
     ann.turns.SaveDraft(save)
     draft = bob_watches.update("draft").draft
-    say(f"Bob sees Ann try {tiles_text(draft.table.melds[-1].tiles)}; legal as it lies: {draft.is_legal}")
+    say(f"Bob sees Ann try {table_text(draft.table)}; legal as it lies: {draft.is_legal}")
     ann.turns.PlayTurn(draw(game))  # a draft is no revision: the game is still the one that Ann read
 
 
@@ -157,9 +165,9 @@ def play_round(game_id: str, clients: dict[int, Rummikub], watch: Watcher) -> Ro
     return result
 
 
-def play_first_game(service: Rummikub) -> tuple[str, Rummikub, Rummikub]:
+def play_first_game(service: Rummikub, preset: Preset.ValueType) -> tuple[str, Rummikub, Rummikub]:
     """Plays a round and aborts the game in the next. Returns the id of the rematch and the clients of Ann and Bob."""
-    game_id, ann, bob = open_lobby(service)
+    game_id, ann, bob = open_lobby(service, preset)
     ann_watches, bob_watches = Watcher(ann, game_id), Watcher(bob, game_id)
     while ann_watches.update("presence").presence.seat != BOB:
         pass
@@ -212,12 +220,13 @@ def play_rematch(game_id: str, old_ann: Rummikub, old_bob: Rummikub) -> None:
         say(f"  seat {seat.seat} played {seat.played} tiles; the best turns had {seat.missed} more")
 
 
-def run_out_of_time(service: Rummikub) -> None:
+def run_out_of_time(service: Rummikub, preset: Preset.ValueType) -> None:
     """Ann and Cem are matched by the rules that they want; the time of who is to move runs out."""
-    wanted = JoinOrCreateGameRequest(ruleset=Ruleset(melding=FOR_TWO), settings=CHESS_CLOCK, name="Ann")
+    rules = Ruleset(melding=MeldingRuleset(preset=preset, deal=FOR_TWO))
+    wanted = JoinOrCreateGameRequest(ruleset=rules, settings=CHESS_CLOCK, name="Ann")
     first = service.games.JoinOrCreateGame(wanted)
     watch = Watcher(service.seated(first.seat_token), first.game.game_id)
-    wanted = JoinOrCreateGameRequest(ruleset=Ruleset(melding=FOR_TWO), settings=CHESS_CLOCK, name="Cem")
+    wanted = JoinOrCreateGameRequest(ruleset=rules, settings=CHESS_CLOCK, name="Cem")
     second = service.games.JoinOrCreateGame(wanted)
     tables = {first.game.game_id, second.game.game_id}
     say(f"Ann and Cem ask for a game with a chess clock and are seated at {len(tables)} table")
@@ -230,10 +239,11 @@ def run_out_of_time(service: Rummikub) -> None:
 
 def main() -> None:
     """Walks through everything."""
+    target, preset = arguments(__doc__)
     try:
-        with service_at(target_argument(__doc__)) as address, Rummikub(address) as service:
-            play_rematch(*play_first_game(service))
-            run_out_of_time(service)
+        with service_at(target) as address, Rummikub(address) as service:
+            play_rematch(*play_first_game(service, preset))
+            run_out_of_time(service, preset)
     except grpc.RpcError as error:
         sys.exit(f"walkthrough: {explain(error)}")
     except KeyboardInterrupt:

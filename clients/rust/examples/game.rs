@@ -1,6 +1,6 @@
 //! Plays two rounds against bots, with the turns that the service suggests.
 
-use rummikub_client::tiles::{melds_text, tiles_text};
+use rummikub_client::tiles::{table_text, tiles_text};
 use rummikub_client::v1::*;
 use rummikub_client::Rummikub;
 
@@ -31,7 +31,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut games = ann.watch_games(&game_id);
     while let Some(game) = games.next().await {
         let game = game?;
-        println!("{} rack: {}", melds_text(game.table.iter().flat_map(|table| &table.melds)), tiles_text(&game.rack));
+        println!("{} rack: {}", table_text(game.table.as_ref()), tiles_text(&game.rack));
         if game.turn.as_ref().is_some_and(|turn| turn.seat == game.seat()) {
             let subject = Some(suggest_turn_request::Subject::GameId(game_id.clone()));
             let suggested = ann.suggest_turn(SuggestTurnRequest { subject, ..Default::default() }).await?;

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::v1::{Meld, Tile};
+use crate::v1::{Meld, Placement, Table, Tile};
 
 /// The letters of the colors, in the order of the numbers of the tiles.
 const COLORS: [char; 6] = ['R', 'B', 'K', 'O', 'G', 'P'];
@@ -89,6 +89,23 @@ pub fn melds_text<'a>(melds: impl IntoIterator<Item = &'a Meld>) -> String {
     }
 }
 
+/// Formats a table: its melds, or in the cross layout the neighbors in a row, each time after the column and the row of
+/// the first: `0,0[R3 R4 R5] | 1,1[B4]`. It is `.` without a table, and for an empty one.
+#[must_use]
+pub fn table_text(table: Option<&Table>) -> String {
+    let Some(table) = table.filter(|table| !table.placements.is_empty()) else {
+        return melds_text(table.iter().flat_map(|table| &table.melds));
+    };
+    let mut placements: Vec<&Placement> = table.placements.iter().collect();
+    placements.sort_by_key(|placement| (placement.y, placement.x));
+    let row_text = |row: &[&Placement]| {
+        let tiles: Vec<i32> = row.iter().map(|placement| placement.tile).collect();
+        format!("{},{}[{}]", row[0].x, row[0].y, tiles_text(&tiles))
+    };
+    let rows = placements.chunk_by(|left, right| left.y == right.y && right.x == left.x.saturating_add(1));
+    rows.map(row_text).collect::<Vec<_>>().join(" | ")
+}
+
 /// Parses tiles: `R7 R8 J`.
 pub fn parse_tiles(text: &str) -> Result<Vec<i32>, TileError> {
     text.split_whitespace().map(|name| name.parse::<Tile>().map(|tile| tile as i32)).collect()
@@ -158,5 +175,17 @@ mod tests {
         assert!(parse_melds(".").unwrap().is_empty());
         assert!(parse_melds("").unwrap().is_empty());
         assert_eq!(tiles_text(&[1, 120]), "R1 ?120");
+        assert_eq!(table_text(Some(&Table { melds, ..Default::default() })), text);
+        assert_eq!(table_text(None), ".");
+    }
+
+    #[test]
+    fn a_table_of_the_cross_layout_is_the_text_of_its_rows() {
+        let at = |tile: Tile, x, y| Placement { tile: tile.into(), x, y, ..Default::default() };
+        let text = |placements| table_text(Some(&Table { placements, ..Default::default() }));
+        let row = vec![at(Tile::Red4, 1, 0), at(Tile::Red3, 0, 0)];
+        assert_eq!(text(row.clone()), "0,0[R3 R4]");
+        let others = [at(Tile::Blue4, 1, 1), at(Tile::Joker, 3, 0), at(Tile::Red9, -2, -1)];
+        assert_eq!(text([row, others.into()].concat()), "-2,-1[R9] | 0,0[R3 R4] | 3,0[J] | 1,1[B4]");
     }
 }

@@ -1,12 +1,19 @@
 //! Requests of turns in a game as the caller has seen it: if the game has changed since, the turn is refused.
 
 use crate::v1::play_turn_request::Action;
-use crate::v1::{DrawTile, Game, Meld, Pass, PlayTiles, PlayTurnRequest, Table};
+use crate::v1::{DrawTile, Game, Meld, Pass, Placement, PlayTiles, PlayTurnRequest, Table};
 
 /// Returns the request to play tiles; `table` has all melds after the turn.
 #[must_use]
 pub fn play(game: &Game, table: Vec<Meld>) -> PlayTurnRequest {
-    turn(game, Action::Play(PlayTiles { table: Some(Table { melds: table }), ..Default::default() }))
+    lay(game, Table { melds: table, ..Default::default() })
+}
+
+/// Returns the request to play tiles in the cross layout; `placements` has all tiles of the table after the turn. Those of
+/// the game's table can be sent back as they are.
+#[must_use]
+pub fn place(game: &Game, placements: Vec<Placement>) -> PlayTurnRequest {
+    lay(game, Table { placements, ..Default::default() })
 }
 
 /// Returns the request to draw a tile.
@@ -19,6 +26,10 @@ pub fn draw(game: &Game) -> PlayTurnRequest {
 #[must_use]
 pub fn pass(game: &Game) -> PlayTurnRequest {
     turn(game, Action::PassTurn(Pass {}))
+}
+
+fn lay(game: &Game, table: Table) -> PlayTurnRequest {
+    turn(game, Action::Play(PlayTiles { table: Some(table), ..Default::default() }))
 }
 
 fn turn(game: &Game, action: Action) -> PlayTurnRequest {
@@ -39,10 +50,13 @@ mod tests {
     fn a_turn_has_the_state_that_its_player_has_seen() {
         let game = Game { game_id: "g".into(), revision: 7, etag: "e7".into(), ..Default::default() };
         let table = parse_melds("[R7 R8 J]").unwrap();
-        let turns = [play(&game, table.clone()), draw(&game), pass(&game)];
+        let placed = vec![Placement { tile: 3, x: -1, ..Default::default() }];
+        let turns = [play(&game, table.clone()), place(&game, placed.clone()), draw(&game), pass(&game)];
         assert!(turns.iter().all(|turn| (turn.game_id.as_str(), turn.etag.as_str()) == ("g", "e7")));
         let actions = turns.map(|turn| turn.action.unwrap());
-        assert_eq!(actions[0], Action::Play(PlayTiles { table: Some(Table { melds: table }), ..Default::default() }));
-        assert_eq!(actions[1..], [Action::Draw(DrawTile {}), Action::PassTurn(Pass {})]);
+        let tables = [Table { melds: table, ..Default::default() }, Table { placements: placed, ..Default::default() }];
+        let plays = tables.map(|table| Action::Play(PlayTiles { table: Some(table), ..Default::default() }));
+        assert_eq!(actions[..2], plays);
+        assert_eq!(actions[2..], [Action::Draw(DrawTile {}), Action::PassTurn(Pass {})]);
     }
 }

@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { type Meld, MeldSchema } from "./gen/rummikub/v1/meld_pb.js";
+import { type Meld, MeldSchema, type Placement, type Table } from "./gen/rummikub/v1/meld_pb.js";
 import { Tile } from "./gen/rummikub/v1/tile_pb.js";
 
 const LETTERS: Readonly<Record<string, string>> = {
@@ -63,6 +63,24 @@ export function melds(text: string): Meld[] {
 /** Returns melds as text: `[R7 R8 R9] | [K1 B1 O1]`; `.` if there are none. */
 export function meldsText(melds: readonly Pick<Meld, "tiles">[]): string {
   return melds.map(meldText).join(" | ") || ".";
+}
+
+/**
+ * Returns a table as text: its melds, or in the cross layout the neighbors in a row, each time after the column and the
+ * row of the first: `0,0[R3 R4 R5] | 1,1[B4]`.
+ */
+export function tableText(table: Pick<Table, "melds" | "placements"> | undefined): string {
+  if (!table?.placements.length) return meldsText(table?.melds ?? []);
+  let text = "";
+  let last: Placement | undefined;
+  for (const placement of [...table.placements].sort((a, b) => a.y - b.y || a.x - b.x)) {
+    const { x, y } = placement;
+    const follows = last?.y === y && last.x === x - 1;
+    text += follows ? " " : `${last ? "] | " : ""}${x},${y}[`;
+    text += tileName(placement.tile);
+    last = placement;
+  }
+  return `${text}]`;
 }
 
 /** Returns the melds to send for a table that the service sent, with the declared faces of jokers that have only one. */

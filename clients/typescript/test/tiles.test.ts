@@ -1,7 +1,19 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
-import { melds, MeldSchema, meldsOf, meldsText, Tile, tile, tileName, tiles, tilesText } from "rummikub-client";
+import {
+  melds,
+  MeldSchema,
+  meldsOf,
+  meldsText,
+  TableSchema,
+  tableText,
+  Tile,
+  tile,
+  tileName,
+  tiles,
+  tilesText,
+} from "rummikub-client";
 
 test("every tile has a name and is found by it", () => {
   const all = Object.values(Tile).filter(
@@ -28,6 +40,19 @@ test("melds and tables are read as they are written", () => {
   assert.equal(meldsText([]), ".");
   assert.throws(() => melds("R7 R8 R9"), /is no meld/);
   assert.equal(tilesText([Tile.JOKER, 99 as Tile]), "J ?99");
+});
+
+test("a table of the cross layout is the text of its rows", () => {
+  const at = (name: string, x: number, y: number) => ({ tile: tile(name), x, y });
+  const row = [at("R4", 1, 0), at("R3", 0, 0)];
+  const placed = (placements: ReturnType<typeof at>[]) => tableText(create(TableSchema, { placements }));
+  assert.equal(placed(row), "0,0[R3 R4]");
+  assert.equal(
+    placed([...row, at("B4", 1, 1), at("J", 3, 0), at("R9", -2, -1)]),
+    "-2,-1[R9] | 0,0[R3 R4] | 3,0[J] | 1,1[B4]",
+  );
+  assert.equal(tableText(create(TableSchema, { melds: melds("[R7 R8 R9]") })), "[R7 R8 R9]");
+  assert.equal(tableText(undefined), ".");
 });
 
 test("an unknown tile is reported", () => {

@@ -1,4 +1,4 @@
-// Tiles and melds as text: `R7` is the red 7, `J` the joker, `[R7 R8 R9] | [B1 K1 J]` a table.
+// Tiles and tables as text: `R7` is the red 7, `J` the joker, `[R7 R8 R9] | [B1 K1 J]` a table.
 #pragma once
 
 #include <string>
@@ -36,5 +36,9 @@ std::string melds_text(const Melds& melds) {
   for (const auto& meld : melds) text += (text.empty() ? "[" : " | [") + tiles_text(meld.tiles()) + "]";
   return text.empty() ? "." : text;
 }
+
+// Returns a table as a text: its melds, or in the cross layout the neighbors in a row, each time after the column and the row
+// of the first: `0,0[R3 R4 R5] | 1,1[B4]`.
+std::string table_text(const v1::Table& table);
 
 }  // namespace rummikub

@@ -11,6 +11,10 @@ namespace rummikub {
 // Returns the request to play tiles; `table` has all melds after the turn.
 v1::PlayTurnRequest play(const v1::Game& game, const std::vector<v1::Meld>& table);
 
+// Returns the request to play tiles in the cross layout; `placements` has all tiles of the table after the turn. Those of the
+// game's table can be sent back as they are.
+v1::PlayTurnRequest place(const v1::Game& game, const std::vector<v1::Placement>& placements);
+
 // Returns the request to draw a tile.
 v1::PlayTurnRequest draw(const v1::Game& game);
 

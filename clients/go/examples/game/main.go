@@ -58,7 +58,7 @@ func play(ctx context.Context, target string, preset pb.Preset) error {
 		if err != nil {
 			return err
 		}
-		fmt.Println(rummikub.FormatMelds(game.Table.GetMelds()), "rack:", rummikub.FormatTiles(game.Rack))
+		fmt.Println(rummikub.FormatTable(game.Table), "rack:", rummikub.FormatTiles(game.Rack))
 		switch {
 		case game.Turn != nil && game.Turn.Seat == game.GetSeat():
 			question := &pb.SuggestTurnRequest{Subject: &pb.SuggestTurnRequest_GameId{GameId: id}}

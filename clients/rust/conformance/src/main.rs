@@ -15,15 +15,15 @@ use futures_util::{stream, TryStreamExt};
 use prost::Message;
 use relay::Relay;
 use rummikub_client::v1::game_event::Event;
-use rummikub_client::v1::play_turn_request::Action;
 use rummikub_client::v1::suggest_turn_request::Subject;
 use rummikub_client::v1::{
     join_game_request, AddBotRequest, BatchValidateTurnsRequest, BotLevel, CreateGameRequest, ErrorReason, Game,
-    GameState, GetGameRequest, GetGameResponse, JoinGameRequest, JoinGameResponse, PlayTiles, PlayTurnRequest,
-    ScoreRoundRequest, StartGameRequest, StartNextRoundRequest, StreamValidateTurnsRequest, SuggestTurnRequest, Table,
-    ValidateMeldsRequest, ValidateTurnRequest, ValidateTurnResponse, Violation, WatchContent, WatchGameRequest,
+    GameState, GetGameRequest, GetGameResponse, JoinGameRequest, JoinGameResponse, PlayTurnRequest, ScoreRoundRequest,
+    StartGameRequest, StartNextRoundRequest, StreamValidateTurnsRequest, SuggestTurnRequest, Table,
+    ValidateMeldsRequest, ValidatePlacementRequest, ValidateTurnRequest, ValidateTurnResponse, Violation, WatchContent,
+    WatchGameRequest,
 };
-use rummikub_client::{tiles, Call, Refusal, Rummikub, Update};
+use rummikub_client::{tiles, turns, Call, Refusal, Rummikub, Update};
 use serde_json::Value;
 use wire::Wire;
 
@@ -110,6 +110,7 @@ impl Service {
             match wire::rpc(call).rsplit('/').next() {
                 Some("ValidateMelds") => self.replay::<ValidateMeldsRequest>(call).await,
                 Some("ValidateTurn") => self.replay::<ValidateTurnRequest>(call).await,
+                Some("ValidatePlacement") => self.replay::<ValidatePlacementRequest>(call).await,
                 Some("ScoreRound") => self.replay::<ScoreRoundRequest>(call).await,
                 _ => Err("this program does not know the RPC".into()),
             }
@@ -182,15 +183,10 @@ impl Service {
         let seats = [&ann, &bob].map(|joined| self.games.seated(&joined.seat_token));
         let starting = StartGameRequest { game_id: game_id.clone(), ..Default::default() };
         let game = seats[0].start_game(starting).await?.game.ok_or("no game")?;
-        let on_turn = &seats[usize::from(game.turn.ok_or("no turn")?.seat == bob.seat)];
-        let play = PlayTiles { table: Some(Table { melds: tiles::parse_melds("[R1 R2]")? }), ..Default::default() };
-        let turn = PlayTurnRequest {
-            game_id: game_id.clone(),
-            etag: game.etag,
-            validate_only: true,
-            action: Some(Action::Play(play)),
-            ..Default::default()
-        };
+        let seat = game.turn.as_ref().ok_or("no turn")?.seat;
+        let on_turn = &seats[usize::from(seat == bob.seat)];
+        let mut turn = turns::play(&game, tiles::parse_melds("[R1 R2]")?);
+        turn.validate_only = true;
         let refusal = refused(on_turn.play_turn(turn.clone()).await)?;
         // The dealt rack decides which violation is the first.
         let violations = refusal.violations();
@@ -201,7 +197,7 @@ impl Service {
 
         let low = ValidateTurnRequest {
             rack: tiles::parse_tiles("R1 R2 R3")?,
-            table_after: Some(Table { melds: tiles::parse_melds("[R1 R2 R3]")? }),
+            table_after: Some(Table { melds: tiles::parse_melds("[R1 R2 R3]")?, ..Default::default() }),
             has_melded: Some(false),
             ..Default::default()
         };

@@ -30,7 +30,7 @@ public class FirstGame {
   }
 
   static void act(Rummikub ann, Game game) {
-    System.out.println(Tiles.meldsText(game.getTable().getMeldsList()) + " rack: " + Tiles.text(game.getRackList()));
+    System.out.println(Tiles.tableText(game.getTable()) + " rack: " + Tiles.text(game.getRackList()));
     if (game.hasTurn() && game.getTurn().getSeat() == game.getSeat()) {
       var question = SuggestTurnRequest.newBuilder().setGameId(game.getGameId()).build();
       ann.turns().playTurn(ann.analysis().suggestTurn(question).getTurn());

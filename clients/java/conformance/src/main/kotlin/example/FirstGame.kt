@@ -26,7 +26,7 @@ fun main(arguments: Array<String>) = runBlocking {
 
 suspend fun play(ann: Rummikub, id: String) {
     ann.watchGames(id).collect { game ->
-        println("${Tiles.meldsText(game.table.meldsList)} rack: ${Tiles.text(game.rackList)}")
+        println("${Tiles.tableText(game.table)} rack: ${Tiles.text(game.rackList)}")
         if (game.hasTurn() && game.turn.seat == game.seat) {
             val found = ann.analysis.suggestTurn(SuggestTurnRequest.newBuilder().setGameId(id).build())
             ann.turns.playTurn(found.turn)

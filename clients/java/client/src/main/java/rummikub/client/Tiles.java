@@ -1,12 +1,15 @@
 package rummikub.client;
 
 import java.util.Arrays;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
 import rummikub.v1.Meld;
+import rummikub.v1.Placement;
+import rummikub.v1.Table;
 import rummikub.v1.Tile;
 
 /**
@@ -67,6 +70,29 @@ public final class Tiles {
     String text =
         melds.stream().map(meld -> "[" + text(meld.getTilesList()) + "]").collect(Collectors.joining(" | "));
     return text.isEmpty() ? "." : text;
+  }
+
+  /**
+   * Returns a table as text: its melds, or in the cross layout the neighbors in a row, each time after the column and the row
+   * of the first: {@code 0,0[R3 R4 R5] | 1,1[B4]}.
+   */
+  public static String tableText(Table table) {
+    if (table.getPlacementsCount() == 0) {
+      return meldsText(table.getMeldsList());
+    }
+    var byRow = Comparator.comparingInt(Placement::getY).thenComparingInt(Placement::getX);
+    StringBuilder text = new StringBuilder();
+    Placement last = null;
+    for (Placement placement : table.getPlacementsList().stream().sorted(byRow).toList()) {
+      if (last != null && placement.getY() == last.getY() && placement.getX() == last.getX() + 1) {
+        text.append(" ");
+      } else {
+        text.append(last == null ? "" : "] | ").append(placement.getX()).append(",").append(placement.getY()).append("[");
+      }
+      text.append(name(placement.getTile()));
+      last = placement;
+    }
+    return text.append("]").toString();
   }
 
   private static Meld meld(String text) {

@@ -6,6 +6,7 @@ import rummikub.v1.Game;
 import rummikub.v1.JokerFaces;
 import rummikub.v1.Meld;
 import rummikub.v1.Pass;
+import rummikub.v1.Placement;
 import rummikub.v1.PlayTiles;
 import rummikub.v1.PlayTurnRequest;
 import rummikub.v1.Table;
@@ -17,6 +18,14 @@ public final class Turns {
   /** Returns the request to play tiles. The table has all melds after the turn. */
   public static PlayTurnRequest play(Game game, List<Meld> table) {
     return turn(game).setPlay(PlayTiles.newBuilder().setTable(Table.newBuilder().addAllMelds(table))).build();
+  }
+
+  /**
+   * Returns the request to play tiles in the cross layout. The placements are all tiles of the table after the turn; those of
+   * the game's table can be sent back as they are.
+   */
+  public static PlayTurnRequest place(Game game, List<Placement> placements) {
+    return turn(game).setPlay(PlayTiles.newBuilder().setTable(Table.newBuilder().addAllPlacements(placements))).build();
   }
 
   /** Returns the request to draw a tile. */

@@ -12,6 +12,8 @@ import rummikub.v1.Game;
 import rummikub.v1.JokerFaces;
 import rummikub.v1.Meld;
 import rummikub.v1.MeldKind;
+import rummikub.v1.Placement;
+import rummikub.v1.Table;
 import rummikub.v1.Tile;
 
 class TilesTest {
@@ -48,6 +50,28 @@ class TilesTest {
   }
 
   @Test
+  void aTableOfTheCrossLayoutIsTheTextOfItsRows() {
+    var row = Table.newBuilder().addPlacements(at("R4", 1, 0)).addPlacements(at("R3", 0, 0));
+    assertEquals("0,0[R3 R4]", Tiles.tableText(row.build()));
+    row.addPlacements(at("B4", 1, 1)).addPlacements(at("J", 3, 0)).addPlacements(at("R9", -2, -1));
+    assertEquals("-2,-1[R9] | 0,0[R3 R4] | 3,0[J] | 1,1[B4]", Tiles.tableText(row.build()));
+    String melds = "[R7 R8 R9] | [B4 K4 O4]";
+    assertEquals(melds, Tiles.tableText(Table.newBuilder().addAllMelds(Tiles.melds(melds)).build()));
+    assertEquals(".", Tiles.tableText(Table.getDefaultInstance()));
+  }
+
+  private static Placement at(String tile, int x, int y) {
+    return Placement.newBuilder().setTile(Tiles.tile(tile)).setX(x).setY(y).build();
+  }
+
+  @Test
+  void aTurnPlacesTiles() {
+    var placements = List.of(at("R3", -1, 0));
+    Table table = Turns.place(Game.getDefaultInstance(), placements).getPlay().getTable();
+    assertEquals(Table.newBuilder().addAllPlacements(placements).build(), table);
+  }
+
+  @Test
   void meldsDeclareFacesOfJokersThatCanStandForOneOnly() {
     JokerFaces one = JokerFaces.newBuilder().addFaces(Tile.TILE_RED_9).build();
     JokerFaces two = one.toBuilder().addFaces(Tile.TILE_BLUE_9).build();
@@ -60,7 +84,7 @@ class TilesTest {
   @Test
   void turnsHaveTheEtag() {
     Game game = Game.newBuilder().setGameId("1").setEtag("x").build();
-    for (var turn : List.of(Turns.play(game, List.of()), Turns.draw(game), Turns.pass(game))) {
+    for (var turn : List.of(Turns.play(game, List.of()), Turns.place(game, List.of()), Turns.draw(game), Turns.pass(game))) {
       assertEquals(List.of("1", "x"), List.of(turn.getGameId(), turn.getEtag()));
       assertTrue(turn.hasPlay() || turn.hasDraw() || turn.hasPassTurn());
     }

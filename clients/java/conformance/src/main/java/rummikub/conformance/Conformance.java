@@ -47,6 +47,8 @@ import rummikub.v1.SuggestTurnRequest;
 import rummikub.v1.Tile;
 import rummikub.v1.ValidateMeldsRequest;
 import rummikub.v1.ValidateMeldsResponse;
+import rummikub.v1.ValidatePlacementRequest;
+import rummikub.v1.ValidatePlacementResponse;
 import rummikub.v1.ValidateTurnRequest;
 import rummikub.v1.ValidateTurnResponse;
 import rummikub.v1.ValidationServiceGrpc;
@@ -95,6 +97,9 @@ public final class Conformance extends Suite {
         case "rummikub.v1.ValidationService/ValidateTurn" ->
             replay(row, rules.validation()::validateTurn, ValidateTurnRequest.getDefaultInstance(),
                 ValidateTurnResponse.getDefaultInstance());
+        case "rummikub.v1.ValidationService/ValidatePlacement" ->
+            replay(row, rules.validation()::validatePlacement, ValidatePlacementRequest.getDefaultInstance(),
+                ValidatePlacementResponse.getDefaultInstance());
         case "rummikub.v1.ValidationService/ScoreRound" ->
             replay(row, rules.validation()::scoreRound, ScoreRoundRequest.getDefaultInstance(),
                 ScoreRoundResponse.getDefaultInstance());

@@ -37,6 +37,8 @@ import rummikub.v1.StreamValidateTurnsRequest
 import rummikub.v1.SuggestTurnRequest
 import rummikub.v1.ValidateMeldsRequest
 import rummikub.v1.ValidateMeldsResponse
+import rummikub.v1.ValidatePlacementRequest
+import rummikub.v1.ValidatePlacementResponse
 import rummikub.v1.ValidateTurnRequest
 import rummikub.v1.ValidateTurnResponse
 import rummikub.v1.WatchContent
@@ -73,6 +75,12 @@ class KotlinConformance(arguments: Array<String>) : Suite(arguments) {
                     replay(row, ValidateTurnRequest.getDefaultInstance(), ValidateTurnResponse.getDefaultInstance()) {
                         rules.validation.validateTurn(it)
                     }
+                "rummikub.v1.ValidationService/ValidatePlacement" ->
+                    replay(
+                        row,
+                        ValidatePlacementRequest.getDefaultInstance(),
+                        ValidatePlacementResponse.getDefaultInstance(),
+                    ) { rules.validation.validatePlacement(it) }
                 "rummikub.v1.ValidationService/ScoreRound" ->
                     replay(row, ScoreRoundRequest.getDefaultInstance(), ScoreRoundResponse.getDefaultInstance()) {
                         rules.validation.scoreRound(it)
