@@ -10,7 +10,7 @@ import {
   type Tile,
 } from "rummikub-client";
 import { errorText, t } from "../i18n/index.js";
-import { tableOf } from "../model/arrangement.js";
+import { tableOf } from "../model/layout.js";
 import { type ServerClock, timestampMs } from "../model/clock.js";
 import { playerOf } from "../model/turn.js";
 import type { Arranging } from "./arranging.js";
@@ -41,7 +41,7 @@ export class Acting {
     return this.#turn({
       case: "play",
       value: {
-        table: { melds: tableOf(arrangement) },
+        table: tableOf(arrangement),
         callsRummikub,
         ...(riverIndex !== undefined && { riverIndex }),
       } as PlayTiles,

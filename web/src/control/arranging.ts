@@ -1,24 +1,11 @@
 /** The table as the player arranges it: moves tiles, asks for marks, and saves drafts. */
-import { type Game, GameState, type Rummikub, type Tile, type Violation } from "rummikub-client";
-import { t, violationText } from "../i18n/index.js";
-import {
-  arrange,
-  arrangeAs,
-  type Arrangement,
-  declare,
-  isSameTable,
-  type LaidMeld,
-  move,
-  placed,
-  pull,
-  reorder,
-  sortRack,
-  split,
-  tableOf,
-  type Target,
-} from "../model/arrangement.js";
+import { ErrorReason, type Game, GameState, type Rummikub, type Tile, type Violation } from "rummikub-client";
+import { reasonText, t, violationText } from "../i18n/index.js";
+import { type Arrangement, declare, pull, reorder, sortRack, split, type Target } from "../model/arrangement.js";
+import { isGrid } from "../model/grid.js";
 import { amend, begin, type History, redo, step, undo } from "../model/history.js";
-import { type Judgment, marksOf } from "../model/marks.js";
+import { isSameTable, layoutOf, layoutOfGame, placed, tableOf } from "../model/layout.js";
+import type { Judgment } from "../model/marks.js";
 import type { RackOrder } from "../model/tiles.js";
 import { choices, turnToJudge } from "../model/turn.js";
 import { DraftSaver } from "./draft-saver.js";
@@ -28,19 +15,26 @@ import type { SessionState, SessionStore } from "./session-state.js";
 export class Arranging {
   readonly state: SessionStore;
   readonly #judge: Judge<Arrangement, Judgment>;
-  readonly #drafts: DraftSaver<{ game: Game; table: LaidMeld[] }>;
+  readonly #drafts: DraftSaver<{ game: Game; table: ReturnType<typeof tableOf> }>;
 
   constructor(service: Rummikub, gameId: string, state: SessionStore) {
     this.state = state;
-    this.#judge = new Judge(
+    this.#judge = new Judge<Arrangement, Judgment>(
       async (arrangement, signal) => {
-        const answer = await service.validation.validateTurn(turnToJudge(state.game, arrangement), { signal });
-        return { arrangement, answer, marks: marksOf(arrangement, answer.violations) };
+        const turn = turnToJudge(state.game, tableOf(arrangement));
+        const { riverIndex } = arrangement;
+        const answer = await (isGrid(arrangement)
+          ? service.validation.validatePlacement(turn, { signal })
+          : service.validation.validateTurn(
+              { ...turn, river: state.game.river, ...(riverIndex !== undefined && { riverIndex }) },
+              { signal },
+            ));
+        return { arrangement, answer, marks: layoutOf(arrangement).marks(arrangement, answer.violations) };
       },
       (arrangement, judgment) => this.#judged(arrangement, judgment),
     );
     this.#drafts = new DraftSaver(({ game, table }) =>
-      service.turns.saveDraft({ gameId, etag: game.etag, draft: { table: { melds: table } } }),
+      service.turns.saveDraft({ gameId, etag: game.etag, draft: { table } }),
     );
   }
 
@@ -52,6 +46,13 @@ export class Arranging {
   get mayArrange(): boolean {
     const { game } = this.state.value;
     return game !== undefined && choices(game).mayPlay;
+  }
+
+  /** Whether the player may move a tile now. On their own rack they always may. */
+  mayMove(id: number): boolean {
+    const { arrangement } = this;
+    const isOnRack = arrangement.rack.some((piece) => piece.id === id);
+    return isOnRack || (this.mayArrange && layoutOf(arrangement).isMovable(arrangement, id));
   }
 
   select(id: number): void {
@@ -66,7 +67,7 @@ export class Arranging {
   }
 
   move(ids: readonly number[], target: Target): void {
-    this.#lay(move(this.arrangement, ids, target), target);
+    this.#lay(layoutOf(this.arrangement).move(this.arrangement, ids, target), target);
     this.state.set({ selection: [] });
   }
 
@@ -75,8 +76,9 @@ export class Arranging {
     const { carried } = this.state.value;
     if (carried !== undefined && JSON.stringify(carried.target) === JSON.stringify(target)) return;
     const isOnTable = target !== undefined && target.to !== "rack" && this.mayArrange;
-    const moved = isOnTable ? move(this.arrangement, ids, target) : this.arrangement;
-    const preview = moved === this.arrangement ? undefined : moved;
+    const { arrangement } = this;
+    const moved = isOnTable ? layoutOf(arrangement).move(arrangement, ids, target) : arrangement;
+    const preview = moved === arrangement ? undefined : moved;
     this.state.set({ carried: { ids, target, preview } });
     if (preview !== undefined) this.#judge.consider(preview);
   }
@@ -134,13 +136,13 @@ export class Arranging {
     const start = history.past[0] ?? history.present;
     const { riverIndex, table } = shown.play;
     const base = riverIndex === undefined ? start : pull(start, this.state.game.river, riverIndex);
-    this.#lay(arrangeAs(base, table?.melds ?? []));
+    if (table !== undefined) this.#lay(layoutOf(base).as(base, table));
     this.state.set({ shown: undefined, hinted: [], selection: [] });
   }
 
   /** Shows the violations of a play at its melds and tiles. */
   refuse(arrangement: Arrangement, violations: readonly Violation[]): void {
-    const marks = marksOf(arrangement, violations);
+    const marks = layoutOf(arrangement).marks(arrangement, violations);
     const { judgment } = this.state.value;
     const text = [...new Set(violations.map(violationText))].join(" ");
     this.state.set({
@@ -158,14 +160,15 @@ export class Arranging {
     const isSameTurn = before !== undefined && before.turn?.revision === game.turn?.revision;
     const draft = game.turn?.draft;
     const isMine = game.turn !== undefined && game.turn.seat === game.seat;
-    const start = arrange({ table: game.table?.melds ?? [], rack: game.rack }, history.past[0] ?? history.present);
+    const layout = layoutOfGame(game);
+    const start = layout.start(game, history.past[0] ?? history.present);
     let next = begin(start);
     let notice: string | undefined;
     if (isSameTurn && isMine && history.past.length > 0) {
-      next = step(next, arrangeAs(start, tableOf(history.present)));
+      next = step(next, layout.as(start, tableOf(history.present)));
       if (before.revision === game.revision) next = history;
     } else if (isMine && draft !== undefined && isSnapshot) {
-      const restored = arrangeAs(start, draft.table?.melds ?? []);
+      const restored = layout.as(start, draft.table ?? {});
       if (!isSameTable(restored, start)) {
         next = step(next, restored);
         notice = t("draftRestored");
@@ -203,6 +206,7 @@ export class Arranging {
     if (!this.mayArrange && target?.to !== "rack") return;
     if (next === this.arrangement) {
       if (target?.to === "rack") this.state.set({ notice: t("keepOnTable") });
+      if (target?.to === "cell") this.state.set({ notice: reasonText(ErrorReason.CELL_OCCUPIED) });
       return;
     }
     const isRackOnly = target?.to === "rack" && isSameTable(next, this.arrangement);

@@ -106,8 +106,7 @@ export class GameSession {
     for (const { event } of change.events) {
       if (event.case === "tilesPlayed") {
         const { seat, tiles, table, pulled } = event.value;
-        const before = game.table?.melds ?? [];
-        this.state.set({ lastPlay: { seat, tiles, before, after: table?.melds ?? [], pulled } });
+        this.state.set({ lastPlay: { seat, tiles, before: game.table, after: table, pulled } });
       } else if (event.case === "roundStarted") {
         this.state.set({ lastPlay: undefined });
       } else if (event.case === "playerKicked") {

@@ -1,7 +1,8 @@
 /** Questions about the game: hints of a tier, and explanations of plays step by step. */
-import { Existence, HintTier, meldsOf, type Rummikub, type Suggestion } from "rummikub-client";
+import { Existence, HintTier, type Rummikub, type Suggestion } from "rummikub-client";
 import { t, tilesList } from "../i18n/index.js";
-import { meldingOf } from "../model/turn.js";
+import { stepsOf } from "../model/steps.js";
+import { meldingOf, tableBefore } from "../model/turn.js";
 import type { Acting } from "./acting.js";
 import type { SessionStore } from "./session-state.js";
 
@@ -27,9 +28,10 @@ export class Hints {
       this.#state.set({ hinted: suggestion.tilesPlayed, notice: hintText(suggestion, tier) });
       if (tier === HintTier.TURN && suggestion.table !== undefined) {
         const play = turn?.action.case === "play" ? turn.action.value : undefined;
-        const before = this.#state.game.table?.melds ?? [];
-        const { steps } = suggestion;
-        this.#state.set({ shown: { title: t("bestTurn"), before, steps, ...(play && { play }) } });
+        const before = this.#state.game.table;
+        const { table: after } = suggestion;
+        const steps = stepsOf(suggestion);
+        this.#state.set({ shown: { title: t("bestTurn"), before, after, steps, ...(play && { play }) } });
       }
     });
   }
@@ -43,8 +45,8 @@ export class Hints {
     await this.#acting.act(async () => {
       const { steps } = await this.#service.analysis.explainTurn({
         ...(ruleset && { ruleset }),
-        tableBefore: { melds: meldsOf(before) },
-        tableAfter: { melds: meldsOf(after) },
+        tableBefore: tableBefore(before),
+        tableAfter: tableBefore(after),
         pulled: [...pulled],
       });
       this.#state.set({ shown: { title: t("explained", { name }), before, steps } });

@@ -1,6 +1,7 @@
 /** What views read of a game that is followed. */
-import type { Game, Meld, PlayTiles, SavedDraft, SuggestedStep, Tile, Violation } from "rummikub-client";
+import type { Game, PlayTiles, SavedDraft, SuggestedStep, Table, Tile, Violation } from "rummikub-client";
 import { arrange, type Arrangement, type Target } from "../model/arrangement.js";
+import type { Cell } from "../model/grid.js";
 import { begin, type History } from "../model/history.js";
 import type { Judgment } from "../model/marks.js";
 import { Store } from "./store.js";
@@ -13,7 +14,8 @@ export interface Problem {
 /** A play of another seat, to be shown step by step. */
 export interface ShownTurn {
   readonly title: string;
-  readonly before: readonly Meld[];
+  readonly before: Table | undefined;
+  readonly after?: Table;
   readonly steps: readonly SuggestedStep[];
   /** The play to lay, for a hint in the own turn. */
   readonly play?: PlayTiles;
@@ -29,8 +31,8 @@ export interface Carried {
 export interface LastPlay {
   readonly seat: number;
   readonly tiles: readonly Tile[];
-  readonly before: readonly Meld[];
-  readonly after: readonly Meld[];
+  readonly before: Table | undefined;
+  readonly after: Table | undefined;
   readonly pulled: readonly Tile[];
 }
 
@@ -41,6 +43,8 @@ export interface SessionState {
   readonly carried?: Carried | undefined;
   readonly judgment?: Judgment | undefined;
   readonly selection: readonly number[];
+  /** The cell of a grid where keys lay tiles. */
+  readonly cursor: Cell;
   /** The tiles of the rack that a hint names. */
   readonly hinted: readonly Tile[];
   readonly shown?: ShownTurn | undefined;
@@ -61,6 +65,7 @@ export interface SessionState {
 const START: SessionState = {
   history: begin(arrange({ table: [], rack: [] })),
   selection: [],
+  cursor: { x: 0, y: 0 },
   hinted: [],
   connection: "connecting",
   isBusy: false,

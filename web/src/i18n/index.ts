@@ -60,6 +60,11 @@ export function tileText(tile: Tile): string {
   return t("tileName", { color: colorOf(face.color).name, value: face.value });
 }
 
+/** Returns a cell of a grid, such as "column 2, row -1". */
+export function cellText({ x, y }: { readonly x: number; readonly y: number }): string {
+  return t("cell", { x, y });
+}
+
 export function tilesList(tiles: readonly Tile[]): string {
   return tiles.map(tileText).join(", ");
 }

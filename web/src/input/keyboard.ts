@@ -3,11 +3,14 @@
  * Shift+Enter the whole meld. While tiles are carried, arrows choose the place, Enter drops, Escape puts back.
  */
 import type { Arranging } from "../control/arranging.js";
-import { t, tilesList, tileText } from "../i18n/index.js";
-import { type Arrangement, meldWith, pieceOf, type Target } from "../model/arrangement.js";
+import { cellText, t, tilesList, tileText } from "../i18n/index.js";
+import { type Arrangement, meldWith, type Target } from "../model/arrangement.js";
+import { freeCell, isGrid, pieceAt } from "../model/grid.js";
+import { pieceOf } from "../model/layout.js";
+import { cellBeside, onCellKey } from "./cell-keys.js";
 import { nextPlace, places } from "./places.js";
 
-type Direction = "left" | "right" | "up" | "down";
+export type Direction = "left" | "right" | "up" | "down";
 
 const ARROWS: Readonly<Record<string, Direction>> = {
   ArrowLeft: "left",
@@ -27,6 +30,8 @@ export function onTableKey(event: KeyboardEvent, root: HTMLElement, arranging: A
     else if (event.key === "Enter" || event.key === " ") dropThere(arranging, root);
     else if (event.key === "Escape") letGo(arranging, root, carried.ids[0]);
     else return;
+    event.preventDefault();
+  } else if (onCellKey(event, direction, root, arranging)) {
     event.preventDefault();
   } else if (focused !== null && direction !== undefined) {
     focusNext(root, focused, direction);
@@ -56,11 +61,17 @@ function pickUp(arranging: Arranging, focused: number, isWholeMeld: boolean): vo
   const meld = isWholeMeld ? meldWith(arrangement, focused)?.pieces.map(({ id }) => id) : undefined;
   const ids = meld ?? (selection.includes(focused) ? selection : [focused]);
   if (!arranging.mayArrange && ids.some((id) => pieceOf(arrangement, id)?.origin === "table")) return;
-  const all = placesFor(arranging, ids);
-  const start = all.find(({ to }) => to === "new") ?? all[0];
+  const start = firstPlace(arranging, ids);
   arranging.carry(ids, start);
   const tiles = tilesList(ids.flatMap((id) => pieceOf(arrangement, id)?.tile ?? []));
   arranging.state.say(`${t("carry", { tiles })} ${placeText(arrangement, start)}`);
+}
+
+function firstPlace(arranging: Arranging, ids: readonly number[]): Target | undefined {
+  const { arrangement, state } = arranging;
+  if (isGrid(arrangement) && arranging.mayArrange) return { to: "cell", ...freeCell(arrangement, state.value.cursor) };
+  const all = placesFor(arranging, ids);
+  return all.find(({ to }) => to === "new") ?? all[0];
 }
 
 function placesFor(arranging: Arranging, ids: readonly number[]): Target[] {
@@ -74,7 +85,10 @@ function carryOn(arranging: Arranging, direction: Direction): void {
   if (carried === undefined) return;
   const by = direction === "left" || direction === "up" ? -1 : 1;
   const isContainer = direction === "up" || direction === "down";
-  const target = nextPlace(placesFor(arranging, carried.ids), carried.target, by, isContainer);
+  const target =
+    carried.target?.to === "cell"
+      ? cellBeside(carried.target, direction)
+      : nextPlace(placesFor(arranging, carried.ids), carried.target, by, isContainer);
   arranging.carry(carried.ids, target);
   arranging.state.say(placeText(arranging.arrangement, target));
 }
@@ -102,6 +116,10 @@ export function placeText(arrangement: Arrangement, target: Target | undefined):
   if (target === undefined) return "";
   if (target.to === "new") return t("placeNew");
   if (target.to === "rack") return t("placeRack");
+  if (target.to === "cell") {
+    const tile = isGrid(arrangement) ? pieceAt(arrangement, target)?.tile : undefined;
+    return `${tile === undefined ? "" : tileText(tile)} ${cellText(target)}`.trim();
+  }
   const number = arrangement.melds.findIndex(({ id }) => id === target.meld) + 1;
   const before = arrangement.melds[number - 1]?.pieces[target.index - 1];
   return before === undefined ? t("placeStart", { number }) : t("placeAfter", { number, tile: tileText(before.tile) });

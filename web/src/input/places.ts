@@ -1,9 +1,10 @@
 /** Places where tiles can be dropped: under the pointer, and one after the other for the keyboard. */
 import type { Arrangement, Target } from "../model/arrangement.js";
+import type { Cell } from "../model/grid.js";
 
 /**
- * Returns the target at a point of the page. Views mark containers with `data-drop` (`meld`, `rack` or `new`), melds
- * with `data-meld`, and tiles with `data-piece`.
+ * Returns the target at a point of the page. Views mark containers with `data-drop` (`meld`, `rack`, `new`, or
+ * `cell` for a grid), melds with `data-meld`, and tiles with `data-piece`.
  */
 export function targetAt(x: number, y: number): Target | undefined {
   const container = document.elementFromPoint(x, y)?.closest<HTMLElement>("[data-drop]");
@@ -12,11 +13,23 @@ export function targetAt(x: number, y: number): Target | undefined {
       return { to: "new" };
     case "meld":
       return { to: "meld", meld: Number(container.dataset.meld), index: indexAt(container, x, y) };
+    case "cell":
+      return { to: "cell", ...cellAt(container.querySelector<HTMLElement>(".plane")!, x, y) };
     case "rack":
       return { to: "rack", index: indexAt(container, x, y) };
     default:
       return undefined;
   }
+}
+
+/** Returns the cell of a grid at a point of the page. */
+export function cellAt(plane: HTMLElement, x: number, y: number): Cell {
+  const box = plane.getBoundingClientRect();
+  const { left, top, columns, rows } = plane.dataset;
+  return {
+    x: Number(left) + Math.floor(((x - box.left) / box.width) * Number(columns)),
+    y: Number(top) + Math.floor(((y - box.top) / box.height) * Number(rows)),
+  };
 }
 
 /** Returns how many tiles of a container come before a point, in reading order. */
@@ -41,8 +54,8 @@ export function nextPlace(all: readonly Target[], from: Target | undefined, by: 
   const at = (index: number) => all[(index + all.length) % all.length]!;
   if (start < 0) return all.find(({ to }) => to === "new") ?? all[0]!;
   if (!isContainer) return at(start + by);
-  let index = start;
-  while (container(at(index)) === container(all[start]!)) index += by;
-  const first = all.findIndex((target) => container(target) === container(at(index)));
-  return all[first]!;
+  const other = all.findIndex((_, i) => container(at(start + i * by)) !== container(all[start]!));
+  // In another player's turn the rack is the only container.
+  const next = container(at(start + Math.max(0, other) * by));
+  return all.find((target) => container(target) === next)!;
 }

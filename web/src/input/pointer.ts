@@ -28,6 +28,7 @@ export function followPointer(root: HTMLElement, arranging: Arranging): () => vo
     event.preventDefault();
     drag.moveTo(event.clientX, event.clientY);
     scrollNearEdge(root, event.clientY);
+    scrollGrid(event.clientX, event.clientY);
     arranging.carry(drag.ids, targetAt(event.clientX, event.clientY));
   };
   const onUp = (event: PointerEvent) => {
@@ -84,6 +85,15 @@ function scrollNearEdge(root: HTMLElement, y: number): void {
   else if (Math.abs(y - hand) < EDGE / 2) window.scrollBy(0, EDGE / 4);
 }
 
+/** Scrolls a grid near its edges. */
+function scrollGrid(x: number, y: number): void {
+  const view = document.elementFromPoint(x, y)?.closest(".grid-view");
+  const box = view?.getBoundingClientRect();
+  if (view == null || box === undefined) return;
+  const beyond = (at: number, from: number, to: number) => Math.min(0, at - from - EDGE) || Math.max(0, at - to + EDGE);
+  view.scrollBy(beyond(x, box.left, box.right) / 4, beyond(y, box.top, box.bottom) / 4);
+}
+
 /** Returns the pieces that a press on an element moves: a whole meld, the selection, or one tile. */
 function movedBy(source: HTMLElement, arranging: Arranging): number[] {
   const { arrangement } = arranging;
@@ -92,8 +102,7 @@ function movedBy(source: HTMLElement, arranging: Arranging): number[] {
     return meld?.pieces.map((piece) => piece.id) ?? [];
   }
   const id = Number(source.dataset.piece);
-  const isMovable = arranging.mayArrange || arrangement.rack.some((piece) => piece.id === id);
-  if (!isMovable) return [];
+  if (!arranging.mayMove(id)) return [];
   const { selection } = arranging.state.value;
   return selection.includes(id) ? [...selection] : [id];
 }

@@ -36,8 +36,9 @@ export interface Arrangement {
 /** A meld as it is sent. */
 export type LaidMeld = Pick<Meld, "tiles" | "kind" | "declaredFaces">;
 
-/** Where pieces go: between the tiles of a meld, into a new meld, or between the tiles of the rack. */
+/** Where pieces go: between the tiles of a meld, into a new meld, into a cell of a grid, or among those of the rack. */
 export type Target =
+  | { readonly to: "cell"; readonly x: number; readonly y: number }
   | { readonly to: "meld"; readonly meld: number; readonly index: number }
   | { readonly to: "new" }
   | { readonly to: "rack"; readonly index: number };
@@ -48,7 +49,7 @@ export interface Tiles {
   readonly rack: readonly Tile[];
 }
 
-const EMPTY: Arrangement = { melds: [], rack: [], nextId: 1 };
+export const EMPTY: Arrangement = { melds: [], rack: [], nextId: 1 };
 
 /** Returns the arrangement at the start of a turn. Tiles that were there before keep their ids and places. */
 export function arrange({ table, rack }: Tiles, before: Arrangement = EMPTY): Arrangement {
@@ -99,8 +100,9 @@ export function arrangeAs(start: Arrangement, table: readonly LaidMeld[]): Arran
 
 /** Returns the arrangement with pieces moved to a target; the same one if a piece of the table would go to the rack. */
 export function move(arrangement: Arrangement, ids: readonly number[], target: Target): Arrangement {
-  const moved = ids.map((id) => pieceOf(arrangement, id)).filter((piece) => piece !== undefined);
-  if (moved.length === 0) return arrangement;
+  const pieces = [...arrangement.rack, ...piecesOfMelds(arrangement)];
+  const moved = ids.flatMap((id) => pieces.find((piece) => piece.id === id) ?? []);
+  if (moved.length === 0 || target.to === "cell") return arrangement;
   if (target.to === "rack" && moved.some((piece) => piece.origin === "table")) return arrangement;
   const isMoved = (piece: Piece) => moved.some(({ id }) => id === piece.id);
   /** Returns the list without the moved pieces, or with them before the piece that is now at `index`. */
@@ -180,28 +182,13 @@ export function tableOf(arrangement: Arrangement): LaidMeld[] {
   }));
 }
 
-/** Returns the pieces of the rack and the River that lie on the table now. */
-export function placed(arrangement: Arrangement): Piece[] {
-  return arrangement.melds.flatMap((meld) => meld.pieces).filter((piece) => piece.origin !== "table");
-}
-
-export function pieceOf(arrangement: Arrangement, id: number): Piece | undefined {
-  const isIt = (piece: Piece) => piece.id === id;
-  return arrangement.rack.find(isIt) ?? meldWith(arrangement, id)?.pieces.find(isIt);
+/** Returns the pieces on the table. */
+export function piecesOfMelds(arrangement: Arrangement): Piece[] {
+  return arrangement.melds.flatMap((meld) => meld.pieces);
 }
 
 export function meldWith(arrangement: Arrangement, pieceId: number): ArrangedMeld | undefined {
   return arrangement.melds.find((meld) => meld.pieces.some((piece) => piece.id === pieceId));
-}
-
-/** Whether two arrangements have the same melds, in any order. */
-export function isSameTable(a: Arrangement, b: Arrangement): boolean {
-  const text = (arrangement: Arrangement) =>
-    tableOf(arrangement)
-      .map((meld) => JSON.stringify(meld))
-      .sort()
-      .join();
-  return text(a) === text(b);
 }
 
 function isSame(a: Arrangement, b: Arrangement): boolean {

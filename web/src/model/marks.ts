@@ -1,6 +1,6 @@
 /** Violations of the rules, as marks on melds and tiles. */
-import type { ValidateTurnResponse, Violation } from "rummikub-client";
-import { type Arrangement, placed } from "./arrangement.js";
+import type { Violation } from "rummikub-client";
+import type { Arrangement, Piece } from "./arrangement.js";
 
 export interface MeldMark {
   readonly isLegal: boolean;
@@ -30,7 +30,7 @@ export function marksOf(arrangement: Arrangement, violations: readonly Violation
     if (meld === undefined) table.push(violation);
     else byMeld.set(meld.id, [...(byMeld.get(meld.id) ?? []), violation]);
   }
-  const mine = new Set(placed(arrangement).map((piece) => piece.id));
+  const isMine = ({ origin }: Piece) => origin !== "table";
   const melds = new Map(
     arrangement.melds.map((meld): [number, MeldMark] => {
       const own = byMeld.get(meld.id) ?? [];
@@ -38,7 +38,7 @@ export function marksOf(arrangement: Arrangement, violations: readonly Violation
         const faulty = new Set(tiles);
         const all = meld.pieces.filter((piece) => faulty.has(piece.tile));
         // A violation that names all tiles is about the meld: then mark what the player has laid.
-        return all.length < meld.pieces.length ? all : meld.pieces.filter((piece) => mine.has(piece.id));
+        return all.length < meld.pieces.length ? all : meld.pieces.filter(isMine);
       });
       return [meld.id, { isLegal: own.length === 0, violations: own, pieces: new Set(pieces.map(({ id }) => id)) }];
     }),
@@ -50,5 +50,5 @@ export function marksOf(arrangement: Arrangement, violations: readonly Violation
 export interface Judgment {
   readonly arrangement: Arrangement;
   readonly marks: Marks;
-  readonly answer: ValidateTurnResponse;
+  readonly answer: { readonly points: number; readonly goesOut: boolean };
 }

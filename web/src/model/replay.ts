@@ -1,10 +1,10 @@
 /** The positions of a recorded game, one after each move, with all racks open. */
 import {
   type GameRecord,
-  type Meld,
   MoveKind,
   type RecordedMove,
   type RecordedScore,
+  type Table,
   type Tile,
   TurnDraw,
 } from "rummikub-client";
@@ -16,8 +16,8 @@ export interface Frame {
   readonly index: number;
   readonly move: RecordedMove;
   readonly round: number;
-  readonly tableBefore: readonly Meld[];
-  readonly table: readonly Meld[];
+  readonly tableBefore: Table | undefined;
+  readonly table: Table | undefined;
   readonly racks: ReadonlyMap<number, readonly Tile[]>;
   readonly poolCount: number;
   readonly river: readonly Tile[];
@@ -36,7 +36,7 @@ type Position = Pick<Frame, "round" | "table" | "racks" | "poolCount" | "river" 
 
 const START: Position = {
   round: 0,
-  table: [],
+  table: undefined,
   racks: new Map(),
   poolCount: 0,
   river: [],
@@ -92,13 +92,16 @@ function after(before: Position, move: RecordedMove, hasRiver: boolean): Positio
 }
 
 function play(before: Position, move: RecordedMove): Position {
-  const tilesOf = (melds: readonly Meld[]) => melds.flatMap(({ tiles }) => tiles);
-  const table = move.table?.melds ?? [];
-  const played = without(tilesOf(table), tilesOf(before.table)).left;
+  const { table } = move;
+  const played = without(tilesOn(table), tilesOn(before.table)).left;
   const pulled = move.riverIndex === undefined ? [] : before.river.slice(move.riverIndex);
   const river = before.river.slice(0, before.river.length - pulled.length);
   const rack = without([...rackOf(before, move.seat), ...pulled], played).left;
   return { ...withRack(before, move.seat, rack), table, river, played, pulled };
+}
+
+function tilesOn(table: Table | undefined): Tile[] {
+  return [...(table?.melds.flatMap(({ tiles }) => tiles) ?? []), ...(table?.placements.map(({ tile }) => tile) ?? [])];
 }
 
 function draw(before: Position, move: RecordedMove): Position {

@@ -1,11 +1,25 @@
 /** The steps of a suggested or explained turn, as tables one after the other. */
-import type { StepMeld, SuggestedStep, Tile } from "rummikub-client";
+import { create } from "@bufbuild/protobuf";
+import {
+  StepKind,
+  type StepMeld,
+  type SuggestedStep,
+  SuggestedStepSchema,
+  type Suggestion,
+  type Tile,
+} from "rummikub-client";
 
 export interface SteppedMeld {
   readonly key: string;
   readonly tiles: readonly Tile[];
   /** Whether the step changed the meld. */
   readonly isChanged: boolean;
+}
+
+/** Returns the steps of a suggestion. On a grid there is one: the tiles are laid in the cells of its table. */
+export function stepsOf({ steps, tilesPlayed: tiles, table }: Suggestion): SuggestedStep[] {
+  const isOnGrid = (table?.placements.length ?? 0) > 0;
+  return isOnGrid ? [create(SuggestedStepSchema, { kind: StepKind.PLACE, tiles })] : steps;
 }
 
 /** Returns the table before the first step, and the table after each. */

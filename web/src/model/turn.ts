@@ -1,4 +1,5 @@
 /** What a seat may do now, by the state of the game and its options. The service decides; this only picks buttons. */
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import {
   DealThreePairsReshuffle,
   type Game,
@@ -7,12 +8,13 @@ import {
   meldsOf,
   type Player,
   type Ruleset,
+  type Table,
+  type TableSchema,
   Tile,
   TurnPlayAfterDraw,
   TurnStep,
   WinCall,
 } from "rummikub-client";
-import { type Arrangement, tableOf } from "./arrangement.js";
 import { pairs } from "./tiles.js";
 
 export interface Choices {
@@ -59,28 +61,36 @@ export function choices(game: Game): Choices {
     mayRedeal:
       isPlaying &&
       ruleset?.deal?.threePairsReshuffle === DealThreePairsReshuffle.ON_REQUEST &&
-      (game.table?.melds.length ?? 0) === 0 &&
+      isEmpty(game.table) &&
       pairs(rack) >= 3,
     mayReturn: isPlaying && me.isAbsent,
     mustCall: ruleset?.turn?.winCall === WinCall.REQUIRED,
   };
 }
 
-/** Returns the request of ValidateTurn for an arrangement of the caller's turn. */
-export function turnToJudge(game: Game, arrangement: Arrangement) {
+/** Whether nothing lies on a table. */
+export function isEmpty(table: Table | undefined): boolean {
+  return (table?.melds.length ?? 0) + (table?.placements.length ?? 0) === 0;
+}
+
+/** Returns the request of ValidateTurn or ValidatePlacement for a table after the caller's turn. */
+export function turnToJudge(game: Game, tableAfter: MessageInitShape<typeof TableSchema>) {
   const drawn = game.turn?.step === TurnStep.DRAWN ? game.turn.tilesDrawn.at(-1) : undefined;
   const ruleset = meldingOf(game);
   const otherTilesOnly = ruleset?.turn?.playAfterDraw === TurnPlayAfterDraw.OTHER_TILES;
   return {
     ...(ruleset && { ruleset }),
-    tableBefore: { melds: meldsOf(game.table?.melds ?? []) },
-    tableAfter: { melds: tableOf(arrangement) },
+    tableBefore: tableBefore(game.table),
+    tableAfter,
     rack: game.rack,
     hasMelded: playerOf(game, game.seat)?.hasMelded ?? false,
-    river: game.river,
-    ...(arrangement.riverIndex !== undefined && { riverIndex: arrangement.riverIndex }),
     ...(drawn !== undefined && otherTilesOnly && { tileDrawn: drawn }),
     // Calling the win is a button: an arrangement is legal if it is with the call.
     callsRummikub: true,
   };
+}
+
+/** Returns a table of a game as the table before a turn: its jokers keep their faces. */
+export function tableBefore(table: Table | undefined): MessageInitShape<typeof TableSchema> {
+  return { melds: meldsOf(table?.melds ?? []), placements: table?.placements ?? [] };
 }

@@ -10,7 +10,8 @@ import type { ArrangedMeld, Target } from "../model/arrangement.js";
 import type { MeldMark } from "../model/marks.js";
 import { faceOf, tileOf, without } from "../model/tiles.js";
 import { choices, meldingOf, playerOf } from "../model/turn.js";
-import { MovableTile, StaticTable } from "./tile.js";
+import { ShownTable } from "./shown-table.js";
+import { MovableTile } from "./tile.js";
 
 /** The tile that Tab reaches, of the table and of the rack each: the one that had the focus last. */
 export interface TabStop {
@@ -94,9 +95,9 @@ function useHeightKept(isKept: boolean): RefObject<HTMLElement | null> {
 
 /** Returns the tiles that the last play laid, by the melds in which they lie. */
 function freshTiles(play: LastPlay | undefined): Map<string, readonly Tile[]> {
-  const before = new Set(play?.before.map(({ tiles }) => tiles.join()));
+  const before = new Set(play?.before?.melds.map(({ tiles }) => tiles.join()));
   const isNew = ({ tiles }: { tiles: readonly Tile[] }) => !before.has(tiles.join());
-  return new Map(play?.after.filter(isNew).map(({ tiles }) => [tiles.join(), play.tiles]));
+  return new Map(play?.after?.melds.filter(isNew).map(({ tiles }) => [tiles.join(), play.tiles]));
 }
 
 interface MeldProps {
@@ -282,7 +283,7 @@ export function OthersTable({ game, draft }: { game: Game; draft: SavedDraft }) 
   return (
     <section class="felt others-draft" aria-label={t("table")} data-draft={draft.number}>
       <p class="draft-label">{t(draft.isLegal ? "othersDraftLegal" : "othersDraft", { name })}</p>
-      <StaticTable melds={melds} fresh={fresh} />
+      <ShownTable table={draft.table} before={game.table} fresh={fresh} />
     </section>
   );
 }

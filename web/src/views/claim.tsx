@@ -3,7 +3,7 @@ import type { Game } from "rummikub-client";
 import type { Acting } from "../control/acting.js";
 import { t } from "../i18n/index.js";
 import { playerOf } from "../model/turn.js";
-import { StaticTable } from "./tile.js";
+import { ShownTable } from "./shown-table.js";
 
 export function ShownClaim({ game, acting }: { game: Game; acting: Acting }) {
   const { turn } = game;
@@ -11,7 +11,7 @@ export function ShownClaim({ game, acting }: { game: Game; acting: Acting }) {
   return (
     <section class="card">
       <h2>{t("claimTitle", { name })}</h2>
-      <StaticTable melds={turn?.shownPlay?.table?.melds ?? []} />
+      <ShownTable table={turn?.shownPlay?.table} before={game.table} />
       <div class="actions">
         <button type="button" class="primary" onClick={() => acting.claim(true)}>
           {t("claim")}

@@ -1,5 +1,5 @@
 /** The home page: create, join, find, continue and replay games. */
-import { BotLevel, GameState, type GameSummary, type NamedRuleset, type OwnGame, Preset } from "rummikub-client";
+import { BotLevel, GameState, type GameSummary, type NamedRuleset, type OwnGame, Preset, TableLayout } from "rummikub-client";
 import { useEffect, useState } from "preact/hooks";
 import { createGame, joinAnyGame, joinGame, listGames, listOwnGames, listRulesets, type NewGame, seats } from "../control/lobby.js";
 import { go } from "../control/router.js";
@@ -88,6 +88,7 @@ function CreateForm({ name, isBusy, enter, onProblem }: FormProps & { onProblem:
   }, []);
   const chosen = rulesets.find((named) => meldingOf(named)?.preset === preset);
   const playersMax = meldingOf(chosen)?.deal?.playersMax ?? 4;
+  const mayHaveRiver = meldingOf(chosen)?.melds?.tableLayout !== TableLayout.GRID;
   const wanted = {
     name: name.trim() || t("player"),
     preset,
@@ -95,7 +96,7 @@ function CreateForm({ name, isBusy, enter, onProblem }: FormProps & { onProblem:
     level,
     turnSeconds,
     rounds,
-    hasRiver,
+    hasRiver: hasRiver && mayHaveRiver,
     showsDrafts,
     isPublic,
     options,
@@ -167,7 +168,7 @@ function CreateForm({ name, isBusy, enter, onProblem }: FormProps & { onProblem:
           </label>
         </div>
         <Check label={t("withDrafts")} isOn={showsDrafts} onChange={setDrafts} />
-        <Check label={t("withRiver")} isOn={hasRiver} onChange={setRiver} />
+        {mayHaveRiver && <Check label={t("withRiver")} isOn={hasRiver} onChange={setRiver} />}
         <Check label={t("isPublic")} isOn={isPublic} onChange={setPublic} />
         <details onToggle={(event) => setAllShown(event.currentTarget.open)}>
           <summary>{t("allOptions")}</summary>

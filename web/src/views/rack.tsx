@@ -1,12 +1,18 @@
 /** The player's rack. */
 import type { Arranging } from "../control/arranging.js";
 import { useStore } from "../control/store.js";
-import { t } from "../i18n/index.js";
+import { t, tileText } from "../i18n/index.js";
+import type { Piece } from "../model/arrangement.js";
 import { type TabStop, tabStopOf } from "./arranged-table.js";
 import { MovableTile } from "./tile.js";
 
 /** A rack with more tiles than this has smaller ones on a phone, so that the table stays in sight. */
 const CROWDED = 16;
+
+/** Whether a tile of the table is in the player's hand and has to be laid again. */
+function isInHand({ origin }: Piece): boolean {
+  return origin === "table";
+}
 
 export function Rack({ arranging, tabStop }: { arranging: Arranging; tabStop: TabStop }) {
   const { history, selection, carried, hinted } = useStore(arranging.state);
@@ -25,7 +31,8 @@ export function Rack({ arranging, tabStop }: { arranging: Arranging; tabStop: Ta
           <MovableTile
             key={piece.id}
             piece={piece}
-            mark={`${at >= 0 ? "hinted" : ""} ${piece.origin === "river" ? "from-river" : ""} ${carried?.ids.includes(piece.id) ? "carried" : ""}`}
+            {...(isInHand(piece) && { name: t("layAgain", { tile: tileText(piece.tile) }) })}
+            mark={`${at >= 0 ? "hinted" : ""} ${piece.origin === "river" ? "from-river" : ""} ${isInHand(piece) ? "in-hand" : ""} ${carried?.ids.includes(piece.id) ? "carried" : ""}`}
             isSelected={selection.includes(piece.id)}
             isTabStop={piece.id === stop}
             onSelect={() => arranging.select(piece.id)}

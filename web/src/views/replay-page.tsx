@@ -12,9 +12,11 @@ import { service } from "../api/connection.js";
 import { seats } from "../control/lobby.js";
 import { errorText, type Key, t, tilesList } from "../i18n/index.js";
 import { type Frame, framesOf } from "../model/replay.js";
+import { stepsOf } from "../model/steps.js";
 import { compareTiles } from "../model/tiles.js";
 import { Stepper } from "./stepper.js";
-import { StaticTable, StaticTile } from "./tile.js";
+import { ShownTable } from "./shown-table.js";
+import { StaticTile } from "./tile.js";
 import { meldingOf } from "../model/turn.js";
 
 const MOVE_TEXTS: { readonly [kind in MoveKind]?: Key } = {
@@ -187,7 +189,7 @@ function Replay({ record }: { record: GameRecord }) {
         </p>
       )}
       <section class="felt" aria-label={t("table")}>
-        <StaticTable melds={frame.table} fresh={frame.played} />
+        <ShownTable table={frame.table} before={frame.tableBefore} fresh={frame.played} />
       </section>
       {frame.river.length > 0 && (
         <section class="river" aria-label={t("river")}>
@@ -257,9 +259,9 @@ function Reviewed({ frame, review }: { frame: Frame; review: MoveReview | undefi
       <div class="columns">
         <section class="card" aria-label={t("played")}>
           <h2>{t("played")}</h2>
-          <StaticTable melds={frame.table} fresh={frame.played} />
+          <ShownTable table={frame.table} before={frame.tableBefore} fresh={frame.played} />
         </section>
-        <Stepper title={t("best")} before={frame.tableBefore} steps={best.steps} startAtEnd />
+        <Stepper title={t("best")} before={frame.tableBefore} after={best.table} steps={stepsOf(best)} startAtEnd />
       </div>
     </div>
   );
@@ -269,13 +271,14 @@ function Reviewed({ frame, review }: { frame: Frame; review: MoveReview | undefi
 function Explained({ frame, record, name }: { frame: Frame; record: GameRecord; name: string }) {
   const [steps, setSteps] = useState<readonly SuggestedStep[]>();
   useEffect(() => setSteps(undefined), [frame]);
-  if (frame.played.length === 0) return null;
+  // On a grid the table says it all.
+  if (frame.played.length === 0 || (frame.table?.placements.length ?? 0) > 0) return null;
   const ask = async () => {
     const ruleset = meldingOf(record);
     const answer = await service.analysis.explainTurn({
       ...(ruleset && { ruleset }),
-      tableBefore: { melds: [...frame.tableBefore] },
-      tableAfter: { melds: [...frame.table] },
+      tableBefore: { melds: frame.tableBefore?.melds ?? [] },
+      tableAfter: { melds: frame.table?.melds ?? [] },
       pulled: [...frame.pulled],
     });
     setSteps(answer.steps);

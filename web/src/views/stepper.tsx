@@ -1,13 +1,16 @@
 /** A turn step by step: a suggestion, an explanation, or the best turn of a review. */
-import type { SuggestedStep, Tile } from "rummikub-client";
+import type { SuggestedStep, Table } from "rummikub-client";
 import { useEffect, useState } from "preact/hooks";
 import { stepText, t } from "../i18n/index.js";
 import { tablesOf } from "../model/steps.js";
+import { ShownTable } from "./shown-table.js";
 import { StaticTable } from "./tile.js";
 
 export interface StepperProps {
   title: string;
-  before: readonly { tiles: readonly Tile[] }[];
+  before: Table | undefined;
+  /** The table after the turn, for a grid. */
+  after?: Table | undefined;
   steps: readonly SuggestedStep[];
   onClose?: () => void;
   onApply?: () => void;
@@ -15,10 +18,10 @@ export interface StepperProps {
   startAtEnd?: boolean;
 }
 
-export function Stepper({ title, before, steps, onClose, onApply, startAtEnd = false }: StepperProps) {
+export function Stepper({ title, before, after, steps, onClose, onApply, startAtEnd = false }: StepperProps) {
   const [at, setAt] = useState(0);
   useEffect(() => setAt(startAtEnd ? steps.length : Math.min(1, steps.length)), [steps]);
-  const tables = tablesOf(before, steps);
+  const tables = tablesOf(before?.melds ?? [], steps);
   const step = steps[at - 1];
   return (
     <section class="card stepper" aria-label={title}>
@@ -34,7 +37,11 @@ export function Stepper({ title, before, steps, onClose, onApply, startAtEnd = f
         <strong>{at === 0 ? t("stepBefore") : t("step", { step: at, steps: steps.length })}</strong>{" "}
         {step && stepText(step)}
       </p>
-      <StaticTable melds={tables[at] ?? []} fresh={step?.tiles ?? []} />
+      {after !== undefined && after.placements.length > 0 ? (
+        <ShownTable table={at === 0 ? before : after} before={before} />
+      ) : (
+        <StaticTable melds={tables[at] ?? []} fresh={step?.tiles ?? []} />
+      )}
       <div class="actions">
         <button type="button" disabled={at === 0} onClick={() => setAt(at - 1)}>
           {t("previous")}

@@ -7,9 +7,12 @@ import { useStore } from "../control/store.js";
 import { onShortcut, onTableKey } from "../input/keyboard.js";
 import { followPointer } from "../input/pointer.js";
 import { t, tilesList } from "../i18n/index.js";
-import { meldWith, placed } from "../model/arrangement.js";
+import { meldWith } from "../model/arrangement.js";
+import { isGrid } from "../model/grid.js";
+import { placed } from "../model/layout.js";
 import { choices, playerOf } from "../model/turn.js";
-import { ArrangedTable, OthersTable, useTabStop } from "./arranged-table.js";
+import { ArrangedTable, OthersTable, type TabStop, useTabStop } from "./arranged-table.js";
+import { GridTable } from "./grid-table.js";
 import { Menu } from "./menu.js";
 import { Players } from "./players.js";
 import { Rack } from "./rack.js";
@@ -66,6 +69,7 @@ export function TableView({ game, session }: { game: Game; session: GameSession 
         <Stepper
           title={state.shown.title}
           before={state.shown.before}
+          after={state.shown.after}
           steps={state.shown.steps}
           onClose={() => session.hints.closeShown()}
           {...(may.mayPlay && state.shown.play && { onApply: () => session.arranging.layHint() })}
@@ -74,7 +78,7 @@ export function TableView({ game, session }: { game: Game; session: GameSession 
       {state.othersDraft !== undefined && !isOver ? (
         <OthersTable game={game} draft={state.othersDraft} />
       ) : (
-        <ArrangedTable game={game} arranging={session.arranging} tabStop={tabStop} />
+        <Arranged game={game} session={session} tabStop={tabStop} />
       )}
       {state.lastPlay !== undefined && state.lastPlay.seat !== game.seat && !isOver && (
         <LastPlay game={game} session={session} seat={state.lastPlay.seat} tiles={state.lastPlay.tiles} />
@@ -91,6 +95,14 @@ export function TableView({ game, session }: { game: Game; session: GameSession 
       {me === undefined && !isOver && <p class="help center">{t("spectator")}</p>}
     </div>
   );
+}
+
+/** The table as the player arranges it, in the game's layout. */
+function Arranged({ game, session, tabStop }: { game: Game; session: GameSession; tabStop: TabStop }) {
+  const { arranging } = session;
+  const { present } = useStore(session.state).history;
+  if (isGrid(present)) return <GridTable game={game} grid={present} arranging={arranging} />;
+  return <ArrangedTable game={game} arranging={arranging} tabStop={tabStop} />;
 }
 
 function title(game: Game): string {
@@ -133,9 +145,11 @@ function LastPlay({
   return (
     <p class="last-play">
       {t("lastPlay", { name, tiles: tilesList(tiles) })}{" "}
-      <button type="button" class="quiet" onClick={() => session.hints.explainLastPlay(name)}>
-        {t("explainPlay")}
-      </button>
+      {(game.table?.placements.length ?? 0) === 0 && (
+        <button type="button" class="quiet" onClick={() => session.hints.explainLastPlay(name)}>
+          {t("explainPlay")}
+        </button>
+      )}
     </p>
   );
 }
@@ -206,9 +220,11 @@ function Actions({ game, session }: { game: Game; session: GameSession }) {
         <button type="button" disabled={history.past.length === 0} onClick={() => session.arranging.reset()}>
           {t("reset")}
         </button>
-        <button type="button" disabled={!canSplit} onClick={() => session.arranging.split(single!)}>
-          {t("split")}
-        </button>
+        {!isGrid(history.present) && (
+          <button type="button" disabled={!canSplit} onClick={() => session.arranging.split(single!)}>
+            {t("split")}
+          </button>
+        )}
       </span>
       <span class="group">
         <button type="button" onClick={() => session.arranging.sort("color")}>

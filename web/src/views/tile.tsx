@@ -39,9 +39,15 @@ function colorClass(tile: Tile): string {
   return `color${faceOf(tile)?.color ?? 0}`;
 }
 
-export function StaticTile({ tile, mark = "" }: { tile: Tile; mark?: string }) {
+export function StaticTile({ tile, name, mark = "" }: { tile: Tile; name?: string; mark?: string }) {
   return (
-    <span class={`tile ${colorClass(tile)} ${mark}`} role="img" aria-label={tileText(tile)} data-tile={tileName(tile)}>
+    <span
+      class={`tile ${colorClass(tile)} ${mark}`}
+      role="img"
+      aria-label={name ?? tileText(tile)}
+      title={name}
+      data-tile={tileName(tile)}
+    >
       <Face tile={tile} />
     </span>
   );
@@ -49,6 +55,8 @@ export function StaticTile({ tile, mark = "" }: { tile: Tile; mark?: string }) {
 
 export interface MovableTileProps {
   piece: Piece;
+  /** The tile in words. */
+  name?: string;
   mark?: string;
   isSelected: boolean;
   /** Whether Tab reaches the tile; arrows reach the others. */
@@ -57,8 +65,8 @@ export interface MovableTileProps {
   onFocus: () => void;
 }
 
-export function MovableTile({ piece, mark = "", isSelected, isTabStop, onSelect, onFocus }: MovableTileProps) {
-  const name = tileText(piece.tile);
+export function MovableTile(props: MovableTileProps) {
+  const { piece, name = tileText(piece.tile), mark = "", isSelected, isTabStop, onSelect, onFocus } = props;
   return (
     <button
       type="button"
@@ -66,6 +74,7 @@ export function MovableTile({ piece, mark = "", isSelected, isTabStop, onSelect,
       data-piece={piece.id}
       data-tile={tileName(piece.tile)}
       aria-label={isSelected ? t("selected", { tile: name }) : name}
+      title={props.name}
       aria-pressed={isSelected}
       tabIndex={isTabStop ? 0 : -1}
       onClick={onSelect}

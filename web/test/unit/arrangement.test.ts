@@ -7,15 +7,14 @@ import {
   arrangeAs,
   type Arrangement,
   declare,
-  isSameTable,
   move,
-  placed,
   pull,
   reorder,
   sortRack,
   split,
   tableOf,
 } from "../../src/model/arrangement.js";
+import { isSameTable, placed } from "../../src/model/layout.js";
 
 /** Returns an arrangement of melds such as "R1 R2 R3 | K4 B4 O4" and a rack. */
 function at(table: string, rack: string): Arrangement {

@@ -97,6 +97,15 @@ test("arrow keys reach every place", () => {
   assert.deepEqual(nextPlace(all, { to: "new" }, 1, false), { to: "rack", index: 2 });
   assert.deepEqual(nextPlace(all, { to: "rack", index: 2 }, 1, false), { to: "new" });
   assert.deepEqual(nextPlace(all, { to: "new" }, -1, true), { to: "rack", index: 2 });
+  const first = { to: "meld", meld: 1, index: 0 } as const;
+  const withMeld = [first, { ...first, index: 1 }, ...all];
+  assert.deepEqual(nextPlace(withMeld, { ...first, index: 1 }, 1, true), { to: "new" });
+  assert.deepEqual(nextPlace(withMeld, { to: "new" }, -1, true), first);
+});
+
+test("arrow keys stay on the rack where it is the only place, in another player's turn", () => {
+  const rack = { to: "rack", index: 2 } as const;
+  assert.deepEqual(nextPlace([rack], rack, 1, true), rack);
 });
 
 test("tokens are masked", () => {

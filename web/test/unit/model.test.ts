@@ -19,6 +19,7 @@ import {
 import { arrange, move } from "../../src/model/arrangement.js";
 import { clockText, ServerClock } from "../../src/model/clock.js";
 import { amend, begin, redo, step, undo } from "../../src/model/history.js";
+import { tableOf } from "../../src/model/layout.js";
 import { marksOf } from "../../src/model/marks.js";
 import { tablesOf } from "../../src/model/steps.js";
 import { faceOf, pairs, tileOf, without } from "../../src/model/tiles.js";
@@ -104,8 +105,9 @@ test("a turn to judge has the table before and after, the rack and whether the s
     rack: tiles("R4"),
   });
   const start = arrange({ table: game.table?.melds ?? [], rack: game.rack });
-  const turn = turnToJudge(game, move(start, [start.rack[0]!.id], { to: "meld", meld: start.melds[0]!.id, index: 3 }));
-  assert.deepEqual([turn.tableBefore.melds[0]!.tiles, turn.tableAfter.melds[0]!.tiles], [tiles("R1 R2 R3"), tiles("R1 R2 R3 R4")]);
+  const laid = move(start, [start.rack[0]!.id], { to: "meld", meld: start.melds[0]!.id, index: 3 });
+  const turn = turnToJudge(game, tableOf(laid));
+  assert.deepEqual([turn.tableBefore.melds![0]!.tiles, turn.tableAfter.melds![0]!.tiles], [tiles("R1 R2 R3"), tiles("R1 R2 R3 R4")]);
   assert.deepEqual([turn.rack, turn.hasMelded], [tiles("R4"), true]);
 });
 

@@ -31,7 +31,7 @@ function replay(turnDraw: TurnDraw, ...moves: Move[]): string[] {
   const ruleset = { game: { case: "melding" as const, value: { turn: { draw: turnDraw } } } };
   const record = create(GameRecordSchema, { ruleset, moves: [DEAL, ...moves] });
   const text = ({ table, racks, poolCount, river }: Frame) =>
-    [meldsText(table), ...[...racks.values()].map(tilesText), poolCount, tilesText(river)].join(" / ");
+    [meldsText(table?.melds ?? []), ...[...racks.values()].map(tilesText), poolCount, tilesText(river)].join(" / ");
   return framesOf(record).slice(1).map(text);
 }
 

@@ -13,9 +13,13 @@ import {
   HintTier,
   type Meld,
   meldsText,
+  type PlayTiles,
   RefusalSchema,
   Rummikub,
+  TableLayout,
+  type Tile,
   tiles,
+  tilesText,
   TurnService,
   TurnStep,
   ValidationService,
@@ -23,7 +27,9 @@ import {
 } from "rummikub-client";
 import { eventText } from "../../src/control/events.js";
 import { GameSession } from "../../src/control/game-session.js";
+import { violationSummary } from "../../src/control/arranging.js";
 import { tableOf } from "../../src/model/arrangement.js";
+import { tileOf } from "../../src/model/tiles.js";
 import { until } from "./support.js";
 
 type Update = NonNullable<MessageInitShape<typeof WatchGameResponseSchema>["update"]>;
@@ -154,6 +160,61 @@ test("a hint is laid as the turn of the service, with the faces that it declares
   session.arranging.layHint();
   await session.acting.play();
   assert.deepEqual(played.map(({ tiles, declaredFaces }) => ({ tiles, declaredFaces })), laid);
+  session.stop();
+});
+
+test("on a grid, ValidatePlacement judges, and drafts, plays and hints have placements", async () => {
+  const text = ({ placements }: { placements?: readonly { tile: Tile; x: number; y: number }[] }) =>
+    placements!.map(({ tile, x, y }) => `${tilesText([tile])}@${x},${y}`).join(" ");
+  const table = { placements: [3, 4, 5].map((value, x) => ({ tile: tileOf(1, value), x, y: 0 })) };
+  const ruleset = { game: { case: "melding", value: { melds: { tableLayout: TableLayout.GRID } } } } as const;
+  const sent: string[] = [];
+  const { session, push } = world(
+    {
+      saveDraft: ({ draft }) => (sent.push(`draft ${text(draft!.table!)}`), {}),
+      playTurn: ({ action }) => (sent.push(`play ${text((action.value as PlayTiles).table!)}`), {}),
+    },
+    {
+      validatePlacement: ({ tableBefore, tableAfter }) => {
+        const after = text(tableAfter!);
+        sent.push(`judge ${text(tableBefore!)} to ${after}`);
+        const violation = { reason: ErrorReason.LINE_INVALID, metadata: { x: 0, y: 0, last_x: 0, last_y: 1 } };
+        return after.includes("B3@0,1") ? { violations: [violation] } : { points: 2 };
+      },
+    },
+    {
+      suggestTurn: () => {
+        const best = { placements: [...table.placements, { tile: tileOf(1, 2), x: -1, y: 0 }] };
+        return {
+          suggestion: { tilesPlayed: tiles("R2"), table: best },
+          turn: { action: { case: "play", value: { table: best } } },
+        };
+      },
+    },
+  );
+  await push({ case: "snapshot", value: game({ ruleset, table, rack: tiles("B3 R2") }) });
+  session.arranging.move(rackIds(session, 1), { to: "cell", x: 0, y: 1 });
+  await until(() => session.state.value.judgment !== undefined);
+  assert.equal(
+    violationSummary(session.state.value.judgment!.marks),
+    "Tiles side by side must be a run, and tiles below one another a group, of at least three.",
+  );
+  session.arranging.move(rackIds(session, 1), { to: "cell", x: 0, y: 0 });
+  assert.equal(session.state.value.notice, "Another tile already lies in that cell.");
+  await session.hints.hint(HintTier.TURN);
+  assert.equal(session.state.value.shown?.steps.length, 1);
+  session.arranging.layHint();
+  await until(() => session.state.value.judgment?.marks.isLegal === true);
+  await until(() => sent.filter((one) => one.startsWith("draft")).length === 2);
+  await session.acting.play();
+  const before = "R3@0,0 R4@1,0 R5@2,0";
+  assert.deepEqual(new Set(sent), new Set([
+    `judge ${before} to ${before} B3@0,1`,
+    `draft ${before} B3@0,1`,
+    `judge ${before} to R2@-1,0 ${before}`,
+    `draft R2@-1,0 ${before}`,
+    `play R2@-1,0 ${before}`,
+  ]));
   session.stop();
 });
 
