@@ -100,6 +100,15 @@ def test_jokers_that_may_not_begin_are_not_found() -> None:
     assert best_turn(position, Objective.MOST_TILES, AMPLE) == BestGridTurn(None, is_proven=True)
 
 
+@pytest.mark.parametrize(("rack", "count"), [("K9 K10 J", 0), ("K9 K10 K11 J", 4)])
+def test_jokers_that_count_nothing_do_not_help_to_begin(rack: str, count: int) -> None:
+    rules = replace(CROSS, initial_meld_joker=InitialMeldJoker.ZERO)
+    position = situation(".", rack, has_melded=False, ruleset=rules)
+    found = best_turn(position, Objective.MOST_TILES, AMPLE)
+    assert found.is_proven
+    assert (len(legal(position, found).tiles) if found.turn else 0) == count
+
+
 def test_a_part_of_a_line_may_have_more_jokers_than_the_line() -> None:
     rules = replace(CROSS, geometry_jokers=4, jokers_max_per_meld=JokersMaxPerMeld.NOT_MORE_THAN_NATURALS)
     position = situation(".", "R3 J J R6", ruleset=rules)

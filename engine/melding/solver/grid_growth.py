@@ -15,6 +15,9 @@ from engine.melding.ruleset import Ruleset
 from engine.melding.solver.search import Meter
 from engine.tiles import JOKER, Tile
 
+CELLS_PER_NODE: Final = 4
+"""Reading so many cells of a grid costs as much as trying a tile."""
+
 _LATER: Final = 1 << 30
 """The rank of starts beside tiles that were laid by the search."""
 
@@ -162,7 +165,7 @@ class Growth:
         """Yields for every way to make a legal play of the tiles laid, by laying as few more as each way needs."""
         gap = next((gap for cell in self.laid for gap in self._gaps(cell)), None)
         if gap is None:
-            if not self._has_joker or all(roles_of(lines_of(self._cells, self._ruleset)).values()):
+            if not self._has_joker or self._jokers_have_faces():
                 yield
             return
         for cell in gap:
@@ -170,6 +173,11 @@ class Growth:
                 if self._lay(cell, t):
                     yield from self._mended()
                     self._lift(cell)
+
+    def _jokers_have_faces(self) -> bool:
+        """Returns whether no joker would stand for two faces. Raises OutOfBudget."""
+        self._meter.count(len(self._cells) // CELLS_PER_NODE)
+        return all(roles_of(lines_of(self._cells, self._ruleset)).values())
 
     def _gaps(self, cell: Cell) -> Iterator[tuple[Cell, ...]]:
         """Yields the cells of which a legal play has one more, for each line through a cell that is no meld yet."""

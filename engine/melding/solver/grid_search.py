@@ -10,6 +10,7 @@ FREE), a play that moves none is legal too, but that none is found proves nothin
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain, product
 from typing import Final, NamedTuple
 
 from engine.effort import Budget
@@ -25,6 +26,8 @@ from engine.tiles import JOKER, Tile, in_order, value_of, without
 
 ISLANDS_SHARE: Final = 3
 """One in so many steps of a budget at most goes to melds that stand alone, before the table is looked at."""
+ISLANDS_NODES: Final = 20_000
+"""And no more than so many, about a fifth of a second: a caller's deadline may come before the budget ends."""
 
 Tiles = tuple[Tile, ...]
 Island = dict[Cell, Tile]
@@ -153,33 +156,57 @@ class _Search:
         return self._weight_found >= self._enough
 
     def run(self) -> None:
-        """Finds the best play. Raises OutOfBudget."""
-        meter = self._meter.part(self._meter.budget.nodes // ISLANDS_SHARE)
-        try:
-            self._find_islands(meter)
-        except OutOfBudget:
-            if self._meter.is_over:
-                raise
-            self._knows_islands = False
-        if not self._situation.has_melded:
+        """Finds the best play. Raises OutOfBudget.
+
+        Islands with jokers are by far the most, so plays without any come first: a search out of budget has those.
+        """
+        if self._situation.has_melded:
+            self._run_in_stages()
+        else:
+            self._find_islands(self._hand)
             self._offer({}, self._hand, _NONE.merit)
-            return
+
+    def _run_in_stages(self) -> None:
+        """Finds the best play of a player who has melded: with islands without jokers, with the hand's, the table's."""
+        numbered = tuple([t for t in self._hand if t != JOKER])
+        may_retrieve = self._search_with_islands_of(numbered)
+        if len(numbered) < len(self._hand) and not self._is_done:
+            may_retrieve = self._search_with_islands_of(self._hand)
+        if may_retrieve and not self._is_done:
+            jokers = [*self._table.values()].count(JOKER)
+            self._search_with_islands_of((*self._hand, *(JOKER,) * jokers))
+
+    def _search_with_islands_of(self, hand: Tiles) -> bool:
+        """Finds the best play with these islands; returns whether a joker of the table can be replaced."""
+        self._find_islands(hand)
+        may_retrieve = False
         growth = Growth(self._table, self._hand, self._ruleset, self._meter)
         for _ in growth.beside_table():
             if self._is_done:
-                return
+                break
+            may_retrieve = may_retrieve or growth.retrieved > 0
             weight = self._weight(growth.laid.values()) - self._weight((JOKER,) * growth.retrieved)
             self._offer(growth.laid, in_order(growth.hand.elements()), _Merit(weight, 0, -growth.owed))
+        return may_retrieve
 
     def _weight(self, tiles: Iterable[Tile]) -> int:
         if self._objective is Objective.MOST_TILES:
             return len(tuple(tiles))
         return sum(self._ruleset.score_joker_penalty if t == JOKER else value_of(t) for t in tiles)
 
-    def _find_islands(self, meter: Meter) -> None:
-        """Finds islands of the hand and of jokers to retrieve: of each multiset of tiles, the one with most points."""
-        retrievable = [*self._table.values()].count(JOKER) if self._situation.has_melded else 0
-        growth = Growth({}, (*self._hand, *(JOKER,) * retrievable), self._ruleset, meter)
+    def _find_islands(self, hand: Tiles) -> None:
+        """Finds the islands of the tiles of a hand: of each multiset of tiles, the one with the most points."""
+        self._choices, self._knows_islands = {(): [_NONE]}, False
+        meter = self._meter.part(min(ISLANDS_NODES, self._meter.budget.nodes // ISLANDS_SHARE))
+        try:
+            self._add_islands(Growth({}, in_order(hand), self._ruleset, meter))
+        except OutOfBudget:
+            if self._meter.is_over:
+                raise
+        else:
+            self._knows_islands = True
+
+    def _add_islands(self, growth: Growth) -> None:
         for _ in growth.islands():
             island, tiles = dict(growth.laid), in_order(growth.laid.values())
             merit = _Merit(self._weight(tiles), self._points(island), tiles.count(JOKER))
@@ -192,7 +219,9 @@ class _Search:
                 return
 
     def _points(self, island: Island) -> int:
-        """Returns what an island counts in the initial meld (R30, C7)."""
+        """Returns what an island counts in the initial meld (R30, C7); nothing afterwards."""
+        if self._situation.has_melded:
+            return 0
         naturals = sum(value_of(t) for t in island.values() if t != JOKER)
         if self._ruleset.initial_meld_joker is InitialMeldJoker.ZERO:
             return naturals
@@ -250,15 +279,16 @@ def with_islands(cells: Cells, islands: tuple[Island, ...]) -> dict[Cell, Tile]:
 
 
 def _spots(cells: Cells, island: Island) -> Iterator[Island]:
-    """Yields an island in its possible places: first in rows and columns near other tiles, then everywhere."""
+    """Returns an island in its possible places: first in rows and columns near other tiles, then everywhere."""
     left, top = min(x for x, _ in island), min(y for _, y in island)
     near_rows = {y + step for _, y in cells for step in (-2, 0, 2)} or {0}
     near_columns = {x + step for x, _ in cells for step in (-2, 0, 2)} or {0}
-    everywhere = range(-COORDINATE_MAX, COORDINATE_MAX + 1)
-    for rows, columns in ((near_rows, near_columns), (everywhere, everywhere)):
-        for y in sorted(rows, key=abs):
-            for x in sorted(columns, key=abs):
-                yield {Cell(cell.x - left + x, cell.y - top + y): t for cell, t in island.items()}
+    everywhere = sorted(range(-COORDINATE_MAX, COORDINATE_MAX + 1), key=abs)
+    near = product(sorted(near_rows, key=abs), sorted(near_columns, key=abs))
+    return (
+        {Cell(cell.x - left + x, cell.y - top + y): t for cell, t in island.items()}
+        for y, x in chain(near, product(everywhere, everywhere))
+    )
 
 
 def _is_free(cells: Cells, island: Island) -> bool:
