@@ -24,6 +24,7 @@ from engine.melding.ruleset import (
     StartPlayerNextRounds,
     TurnDirection,
 )
+from engine.melding.table import tiles_on
 from engine.seats import Rack
 from engine.tiles import JOKER, MAX_VALUE, Tile, in_order, naturals, value_of, without
 
@@ -61,7 +62,7 @@ def deal_round(game: Game, shuffle: Shuffle | RoundStarted) -> RoundStarted:
 def may_demand_redeal(round_: MeldingRound, seat: int, ruleset: Ruleset) -> bool:
     """Returns whether a player who was dealt three pairs may demand a new deal (deal_three_pairs_reshuffle)."""
     tiles = round_.rack(seat).tiles
-    nothing_done = not round_.table and seat not in round_.passed and len(tiles) == ruleset.deal_hand_size
+    nothing_done = not tiles_on(round_.table) and seat not in round_.passed and len(tiles) == ruleset.deal_hand_size
     pairs = sum(count // 2 for count in Counter(tiles).values())
     on_request = ruleset.deal_three_pairs_reshuffle is DealThreePairsReshuffle.ON_REQUEST
     return on_request and nothing_done and pairs >= PAIRS_FOR_REDEAL

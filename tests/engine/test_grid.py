@@ -10,6 +10,7 @@ from engine.actions import TimeOut
 from engine.events import TurnTimedOut
 from engine.game import Game, Playing
 from engine.melding.actions import PlayTiles
+from engine.melding.deal import may_demand_redeal
 from engine.melding.drafts import Draft
 from engine.melding.events import IllegalPlayShown, TilesPlayed
 from engine.melding.grid.cells import Cell, Grid, Placement
@@ -18,7 +19,7 @@ from engine.melding.grid.rules import judge_grid, read_grid
 from engine.melding.moves import move_of
 from engine.melding.notation import format_table, parse_melds, parse_table
 from engine.melding.round import MeldingRound
-from engine.melding.ruleset import TurnInvalidSubmission
+from engine.melding.ruleset import DealThreePairsReshuffle, TurnInvalidSubmission
 from engine.melding.table import melds_of
 from engine.melding.turns import arrange
 from engine.notation import Naming, NotationError, parse_tile, parse_tiles
@@ -200,6 +201,14 @@ def test_a_legal_draft_is_played_when_the_time_is_up() -> None:
     untouched = do(late, TimeOut(grid("2,0[R5] | 0,0[R3 R4]"))).events
     assert not [one for one in untouched if isinstance(one, TilesPlayed)]
     assert [len(one.tiles) for one in untouched if isinstance(one, TurnTimedOut)] == [1]
+
+
+def test_a_new_deal_may_be_demanded_while_the_grid_is_empty() -> None:
+    rules = replace(CROSS, deal_three_pairs_reshuffle=DealThreePairsReshuffle.ON_REQUEST, deal_hand_size=6)
+    racks = tuple(Rack(seat, in_order(parse_tiles("R3 R3 B5 B5 K9 K9"))) for seat in (1, 2))
+    round_ = MeldingRound(1, (1, 2), Grid(), racks, parse_tiles("B9 O9"), Turn(1, None))
+    assert may_demand_redeal(round_, 1, rules)
+    assert not may_demand_redeal(replace(round_, table=table("0,0[R3 R4 R5]")), 1, rules)
 
 
 def test_an_illegal_play_is_shown_as_it_was_laid() -> None:
