@@ -96,7 +96,7 @@ ANALYSIS = Exact(Budget(nodes=2_000))
 BUDGET = Budget(nodes=20_000, change_nodes=0)
 """The budget for finding a play that exists according to the rules, without its steps, which some rules need."""
 
-GRID_BUDGET, MOST_ALIKE = Budget(nodes=500), 8
+GRID_BUDGET, MOST_ALIKE = Budget(nodes=2_000), 8
 """The budget for finding a play on a grid, and the number of tiles for which it mostly suffices."""
 
 MAX_CHANGES = 20_000
@@ -279,7 +279,7 @@ def grid_by_chance(situation: GridSituation, rng: random.Random, drawn: Tile | N
     Where tiles may move, all of them do now and then.
     """
     hand = situation.rack if drawn is None else without(situation.rack, (drawn,))
-    if rng.random() < 0.8:
+    if len(hand) > MOST_ALIKE and rng.random() < 0.8:
         near = NEAR[rng.choice(hand)]
         alike = [t for t in hand if t in near]
         hand = in_order(rng.sample(alike, min(len(alike), MOST_ALIKE)))
