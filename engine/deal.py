@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from engine.tiles import Tile
+from engine.tiles import Tile, naturals
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,3 +15,12 @@ class Shuffle:
 
 class ImpossibleDealError(ValueError):
     """A deal that was made before, and that the rules cannot have made."""
+
+
+def by_chance(seats: tuple[int, ...], tiles: tuple[Tile, ...]) -> tuple[int, ...]:
+    """Returns seats in random order, all orders equally likely.
+
+    Each seat is assigned a face; the seats come in the order of their faces in the shuffle.
+    """
+    seat_of = dict(zip(naturals(1), seats, strict=False))
+    return tuple(dict.fromkeys(seat_of[tile] for tile in tiles if tile in seat_of))

@@ -13,6 +13,15 @@ from typing import Any, Final, Generic, Protocol, TypeVar, get_args
 from engine.actions import Action
 from engine.deal import Shuffle
 from engine.decisions import Context, Decision, TurnOutcome, TurnOver
+from engine.discard import bots as discard_bots
+from engine.discard import family as discard
+from engine.discard import moves as discard_moves
+from engine.discard import presets as discard_presets
+from engine.discard import record_text as discard_record_text
+from engine.discard.actions import DiscardAction
+from engine.discard.events import DiscardEvent, HandsDealt
+from engine.discard.round import DiscardRound
+from engine.discard.ruleset import Ruleset as DiscardRuleset
 from engine.effort import Budget
 from engine.events import Event, TurnEvent
 from engine.game import Game
@@ -164,7 +173,13 @@ class _Row(Generic[RulesetT_contra, StartT, RoundT, ActionT_contra, EventT_contr
 _MELDING: Final[_Row[MeldingRuleset, RoundStarted, MeldingRound, MeldingAction, MeldingEvent]] = _Row(
     melding, bots, moves, presets, record_text.MoveText, get_args(MeldingEvent)
 )
-_FAMILIES: Final[Mapping[type[Ruleset], _Row[Any, Any, Any, Any, Any]]] = {MeldingRuleset: _MELDING}
+_DISCARD: Final[_Row[DiscardRuleset, HandsDealt, DiscardRound, DiscardAction, DiscardEvent]] = _Row(
+    discard, discard_bots, discard_moves, discard_presets, discard_record_text.MoveText, get_args(DiscardEvent)
+)
+_FAMILIES: Final[Mapping[type[Ruleset], _Row[Any, Any, Any, Any, Any]]] = {
+    MeldingRuleset: _MELDING,
+    DiscardRuleset: _DISCARD,
+}
 _BY_EVENT: Final = {event: row.family for row in _FAMILIES.values() for event in row.events}
 
 DEFAULT_RULESET: Final = MeldingRuleset()

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import Final
 
 from engine.game import Game
 from engine.tiles import Tile
@@ -21,10 +22,20 @@ class MoveKind(Enum):
     CLAIM = auto()
     OBJECT = auto()
     PENALTY = auto()
+    TAKE_DISCARD = auto()
+    DISCARD = auto()
+    SHOW_INDICATOR = auto()
+    FINISH = auto()
     TIME_OUT = auto()
     RESIGN = auto()
     RETURN_TO_SEAT = auto()
     ABORT = auto()
+
+
+OF_ALL_GAMES: Final = frozenset(
+    {MoveKind.DEAL, MoveKind.TIME_OUT, MoveKind.RESIGN, MoveKind.RETURN_TO_SEAT, MoveKind.ABORT}
+)
+"""The moves of the games of every family."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +47,11 @@ class Move:
         time_ms: When it was made, in milliseconds since 1970.
         kind: What was done.
         seat: Who did it; for DEAL only a player who returned by it, else 0; 0 for ABORT.
-        tiles: The tiles drawn, offered or laid, in this order; for TIME_OUT and PENALTY the tiles drawn for it.
+        tiles: The tiles drawn, taken, offered, laid or discarded, in this order; for TIME_OUT and PENALTY the tiles
+            drawn for it.
         table: The table of PLAY and SHOW, and of a TIME_OUT that committed a draft; else None.
         river_index: The oldest River tile that a PLAY pulled.
+        hand: The melds or pairs of FINISH.
         dealt: The deal of DEAL and REDEAL.
         by_bot: Whether a bot did it for an absent player (absent_action).
     """
@@ -50,6 +63,7 @@ class Move:
     tiles: tuple[Tile, ...] = ()
     table: ProposedTable | None = None
     river_index: int | None = None
+    hand: tuple[tuple[Tile, ...], ...] = ()
     dealt: RoundStart | None = None
     by_bot: bool = False
 

@@ -1,7 +1,7 @@
 """Formats and parses the text notation of tiles, racks and pools, and the pieces of texts that are parsed.
 
 ```
-tile      R7 B13 K1 O4 G2 P9 J     red, blue, blacK, orange (Y too on input), green, purple; joker
+tile      R7 B13 K1 O4 G2 P9 J F   red, blue, blacK, orange (Y too on input), green, purple; joker; false joker
 rack      {R2 B5 J}
 racks     1*{R2 B5} 2{K1 J}        by seat, * for players who have melded
 pool      {R7 O8}                  in the order of drawing, or . if it is empty
@@ -23,7 +23,7 @@ from enum import Enum, auto
 from typing import Final, TypeVar
 
 from engine.seats import Rack
-from engine.tiles import COLORS, JOKER, MAX_VALUE, Color, Tile, in_order, tile
+from engine.tiles import COLORS, FALSE_JOKER, JOKER, MAX_VALUE, Color, Tile, in_order, tile
 
 _T = TypeVar("_T")
 
@@ -46,7 +46,8 @@ _SUITS: Final = {"H": Color.RED, "C": Color.BLUE, "S": Color.BLACK, "D": Color.O
 _RANKS: Final = ("A", *map(str, range(2, 11)), "J", "Q", "K")
 _VALUES: Final = range(1, MAX_VALUE + 1)
 _NAMES: Final = {
-    Naming.TILES: {f"{color.value}{value}": tile(color, value) for color in COLORS for value in _VALUES} | {"J": JOKER},
+    Naming.TILES: {f"{color.value}{value}": tile(color, value) for color in COLORS for value in _VALUES}
+    | {"J": JOKER, "F": FALSE_JOKER},
     Naming.CARDS: {
         f"{rank}{suit}": tile(color, value)
         for suit, color in _SUITS.items()
@@ -64,7 +65,7 @@ _OTHER_NAMES: Final = {
 } | {"J*": JOKER}
 _READ: Final = {Naming.TILES: _NAMES[Naming.TILES] | _OTHER_NAMES, Naming.CARDS: _NAMES[Naming.CARDS]}
 _EXPECTED: Final = {
-    Naming.TILES: "a tile: expected a color R, B, K, O, G or P with a value 1 to 13, or J",
+    Naming.TILES: "a tile: expected a color R, B, K, O, G or P with a value 1 to 13, J or F",
     Naming.CARDS: "a card: expected a rank A, 2 to 10, J, Q or K with a suit H, D, C or S, or *",
 }
 
@@ -143,7 +144,7 @@ def format_tile(t: Tile, naming: Naming = Naming.TILES) -> str:
     """Returns `R7` or `J`; as cards `7H` or `*`. Raises NotationError if there is no such card."""
     name = _NAME_OF[naming].get(t)
     if name is None:
-        raise NotationError(f"{format_tile(t)!r} has no card: green and purple have none")
+        raise NotationError(f"{format_tile(t)!r} has no card: green, purple and the false joker have none")
     return name
 
 
@@ -223,17 +224,22 @@ def format_racks(racks: Iterable[Rack], naming: Naming = Naming.TILES) -> str:
 
 def parse_racks(piece: Piece, naming: Naming = Naming.TILES) -> tuple[Rack, ...]:
     """Parses `1*{R2 B5} 2{K1 J}`. Raises NotationError."""
-    racks: list[Rack] = []
+    return tuple(Rack(seat, in_order(tiles), is_starred) for seat, is_starred, tiles in seat_tiles(piece, naming))
+
+
+def seat_tiles(piece: Piece, naming: Naming) -> tuple[tuple[int, bool, tuple[Tile, ...]], ...]:
+    """Parses `1*{R2 B5} 2{K1 J}`: seats, whether they have a star, and tiles in order. Raises NotationError."""
+    found: dict[int, tuple[int, bool, tuple[Tile, ...]]] = {}
     end = 0
     for match in _SEAT_RACK.finditer(piece.text):
         check_nothing(piece.part(end, match.start()), _A_RACK)
-        if int(match[1]) in {rack.seat for rack in racks}:
+        seat = int(match[1])
+        if seat in found:
             raise piece.part(*match.span(1)).error("has two racks: expected one of each seat")
-        tiles = in_order(braced(piece.part(*match.span(3)), "rack", naming))
-        racks.append(Rack(int(match[1]), tiles, bool(match[2])))
+        found[seat] = seat, bool(match[2]), braced(piece.part(*match.span(3)), "rack", naming)
         end = match.end()
     check_nothing(piece.part(end, len(piece.text)), _A_RACK)
-    return tuple(racks)
+    return tuple(found.values())
 
 
 def parse_seat(piece: Piece) -> int:

@@ -46,6 +46,10 @@ _VERBS: Final = {
     MoveKind.CLAIM: "claim",
     MoveKind.OBJECT: "object",
     MoveKind.PENALTY: "penalty",
+    MoveKind.TAKE_DISCARD: "take",
+    MoveKind.DISCARD: "discard",
+    MoveKind.SHOW_INDICATOR: "indicator",
+    MoveKind.FINISH: "finish",
     MoveKind.TIME_OUT: "timeout",
     MoveKind.RESIGN: "resign",
     MoveKind.RETURN_TO_SEAT: "return",
@@ -56,6 +60,7 @@ _WITHOUT_WORDS: Final = {
     MoveKind.PASS_TURN,
     MoveKind.CLAIM,
     MoveKind.OBJECT,
+    MoveKind.SHOW_INDICATOR,
     MoveKind.RESIGN,
     MoveKind.RETURN_TO_SEAT,
     MoveKind.ABORT,
@@ -170,7 +175,8 @@ class _Reader:
         """The first word of the last line; `move` for a move."""
         self._preset, self._presets = DEFAULT_RULESET.preset.name, presets_of(DEFAULT_RULESET)
         self._options: dict[str, object] = {}
-        self._ruleset, self._settings = DEFAULT_RULESET, DEFAULT_SETTINGS
+        self._ruleset: Ruleset = DEFAULT_RULESET
+        self._settings = DEFAULT_SETTINGS
         self._move_text = move_text_of(DEFAULT_RULESET)
         self._created_ms: int | None = None
         self._players: list[RecordedPlayer] = []

@@ -123,7 +123,14 @@ def _in_lobby(game: Game, event: LobbyEvent) -> Game:
 
 def _joined(game: Game, event: PlayerJoined) -> Game:
     """Returns the lobby after a player has taken a seat."""
-    joined = Player(event.seat, event.name, bot=event.bot, is_ready=event.bot is not None, is_host=event.is_host)
+    joined = Player(
+        event.seat,
+        event.name,
+        game.ruleset.points_at_start,
+        bot=event.bot,
+        is_ready=event.bot is not None,
+        is_host=event.is_host,
+    )
     return replace(
         game,
         players=tuple(sorted((*game.players, joined), key=lambda p: p.seat)),

@@ -25,7 +25,7 @@ class Player:
     Attributes:
         seat: The seat.
         name: The name.
-        total_points: The points of all finished rounds (R64).
+        total_points: The points at the start and of all finished rounds (R64).
         resigned: Whether the player has resigned from the game.
         bot: The level of a bot; None for a person.
         timeouts_in_a_row: The number of turns that timed out since the last action in a turn.

@@ -11,7 +11,8 @@ from typing import Final, NewType
 Tile = NewType("Tile", int)
 """A face, numbered as in the contract's enum Tile.
 
-1 to 52 are (color - 1) * 13 + value, 53 is the joker, 54 to 79 are green and purple of games with six colors.
+1 to 52 are (color - 1) * 13 + value, 53 is the joker, 54 to 79 are green and purple of games with six colors, 80 is the
+false joker of Okey.
 """
 
 MAX_VALUE: Final = 13
@@ -33,7 +34,9 @@ class Color(Enum):
 COLORS: Final = tuple(Color)
 JOKER: Final = Tile(53)
 _NATURALS: Final = tuple(Tile(number) for number in range(1, 80) if number != JOKER)
-LAST_TILE: Final = _NATURALS[-1]
+FALSE_JOKER: Final = Tile(80)
+"""Stands for the face of the okey, whose own tiles are wild."""
+LAST_TILE: Final = FALSE_JOKER
 """The tile with the highest number, in any game."""
 _FACES: Final = {
     (color, value): _NATURALS[place * MAX_VALUE + value - 1]

@@ -6,6 +6,14 @@ gets a member, mypy lists the places that must know it.
 
 from typing import TypeAlias
 
+from engine.discard.actions import BotAction as DiscardBotAction
+from engine.discard.actions import DiscardAction
+from engine.discard.actions import TurnAction as DiscardTurnAction
+from engine.discard.events import DiscardEvent, HandsDealt, OpenDiscardEvent
+from engine.discard.events import TurnAct as DiscardTurnAct
+from engine.discard.round import DiscardRound
+from engine.discard.ruleset import Ruleset as DiscardRuleset
+from engine.discard.views import DiscardEventView, DiscardView
 from engine.melding.actions import BotAction as MeldingBotAction
 from engine.melding.actions import MeldingAction
 from engine.melding.actions import TurnAction as MeldingTurnAction
@@ -19,40 +27,41 @@ from engine.melding.ruleset import Ruleset as MeldingRuleset
 from engine.melding.table import ProposedTable as ProposedMelds
 from engine.melding.views import MeldingEventView, MeldingView
 
-Ruleset: TypeAlias = MeldingRuleset
-"""The rules of a game. Every ruleset has `preset`, `players_min`, `players_max` and `tiles`."""
+Ruleset: TypeAlias = MeldingRuleset | DiscardRuleset
+"""The rules of a game. Every ruleset has `preset`, `players_min`, `players_max`, `points_at_start` and
+`tiles`."""
 
-Round: TypeAlias = MeldingRound
+Round: TypeAlias = MeldingRound | DiscardRound
 """A round. Every one has `number`, `order`, `racks`, `pool`, `turn`, `to_act` and `names_its_seats` (MeldingRound)."""
 
-RoundView: TypeAlias = MeldingView
+RoundView: TypeAlias = MeldingView | DiscardView
 """What a viewer sees of a round beyond what all rounds have."""
 
-RoundStart: TypeAlias = RoundStarted
+RoundStart: TypeAlias = RoundStarted | HandsDealt
 """The event that starts a round."""
 
-FamilyEvent: TypeAlias = MeldingEvent
+FamilyEvent: TypeAlias = MeldingEvent | DiscardEvent
 """Events of a round, but those that all games have (events.CommonEvent)."""
 
-TurnAct: TypeAlias = MeldingTurnAct
+TurnAct: TypeAlias = MeldingTurnAct | DiscardTurnAct
 """Events of what a player did in a turn, who is then present."""
 
 FreeEvent: TypeAlias = MeldingFreeEvent
 """Events of actions that cost their player nothing, not even the turn."""
 
-OpenFamilyEvent: TypeAlias = OpenMeldingEvent
+OpenFamilyEvent: TypeAlias = OpenMeldingEvent | OpenDiscardEvent
 """Events of a round without hidden parts, which are their own views."""
 
-FamilyEventView: TypeAlias = MeldingEventView
+FamilyEventView: TypeAlias = MeldingEventView | DiscardEventView
 """Views of the events of a round."""
 
-FamilyAction: TypeAlias = MeldingAction
+FamilyAction: TypeAlias = MeldingAction | DiscardAction
 """Actions in a round."""
 
-TurnAction: TypeAlias = MeldingTurnAction
+TurnAction: TypeAlias = MeldingTurnAction | DiscardTurnAction
 """Actions of the player whose turn it is."""
 
-BotAction: TypeAlias = MeldingBotAction
+BotAction: TypeAlias = MeldingBotAction | DiscardBotAction
 """Actions that a bot may choose."""
 
 ProposedTable: TypeAlias = ProposedMelds

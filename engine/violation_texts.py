@@ -102,6 +102,10 @@ DESCRIPTIONS: Final = {
     Reason.RIVER_PLUNDER_PLAYED: "the other tiles pulled from the River may not be played in this turn",
     Reason.CONTRACT_VIOLATED: "a meld with a played tile does not satisfy the contract",
     Reason.RUMMIKUB_NOT_CALLED: "the last tiles were played without the call: set calls_rummikub",
+    Reason.NO_DISCARD_TO_TAKE: "seat {seat} has no discard to take: take a tile of the pool",
+    Reason.INDICATOR_NOT_SHOWABLE: "only one player may show the indicator's twin, in the first turn before discarding",
+    Reason.INDICATOR_TWIN_NOT_HELD: "the indicator's twin is not on the player's rack",
+    Reason.FINISH_INVALID: "the hand is not all in melds or in seven pairs",
 }
 """One sentence for each reason. The braces are filled from the violation's metadata."""
 

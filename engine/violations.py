@@ -115,6 +115,11 @@ class Reason(Enum):
     RIVER_PLUNDER_PLAYED = auto()
     CONTRACT_VIOLATED = auto()
     RUMMIKUB_NOT_CALLED = auto()
+    # Draw-and-discard games
+    NO_DISCARD_TO_TAKE = auto()
+    INDICATOR_NOT_SHOWABLE = auto()
+    INDICATOR_TWIN_NOT_HELD = auto()
+    FINISH_INVALID = auto()
 
 
 class Violation(NamedTuple):

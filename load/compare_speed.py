@@ -19,6 +19,7 @@ from pathlib import Path
 from engine.actions import Join, StartGame
 from engine.game import Playing
 from engine.melding.actions import DrawTile, Pass, PlayTiles
+from engine.melding.game import round_of
 from engine.melding.melds import ProposedMeld
 from engine.melding.notation import format_table
 from engine.melding.ruleset import SABRA
@@ -85,7 +86,7 @@ def positions(count: int) -> Iterator[dict[str, object]]:
         assert not isinstance(started, Refused)
         game = started.game
         while isinstance(game.phase, Playing) and found < count:
-            round_ = game.phase.round
+            round_ = round_of(game)
             seat, rack = round_.turn.seat, round_.rack(round_.turn.seat)
             before = melds_of(round_.table)
             table = random_table(before, rack.tiles, rack.has_melded, SABRA, rng)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Final
 
-from engine.deal import ImpossibleDealError, Shuffle
+from engine.deal import ImpossibleDealError, Shuffle, by_chance
 from engine.game import Game, Playing, RoundResult
 from engine.melding.events import RoundStarted, StartDraw
 from engine.melding.game import round_of, rules_of
@@ -26,7 +26,7 @@ from engine.melding.ruleset import (
 )
 from engine.melding.table import tiles_on
 from engine.seats import Rack
-from engine.tiles import JOKER, MAX_VALUE, Tile, in_order, naturals, value_of, without
+from engine.tiles import JOKER, MAX_VALUE, Tile, in_order, value_of, without
 
 PAIRS_FOR_REDEAL: Final = 3
 
@@ -49,7 +49,7 @@ def deal_round(game: Game, shuffle: Shuffle | RoundStarted) -> RoundStarted:
         return shuffle
     if in_order(shuffle.start_draw) != tiles or in_order(shuffle.deal) != tiles:
         raise ValueError("a shuffle must contain exactly the tiles of the tile set")
-    lots, by_lot = reversed(shuffle.start_draw), _by_chance(game.active_seats, shuffle.start_draw)
+    lots, by_lot = reversed(shuffle.start_draw), by_chance(game.active_seats, shuffle.start_draw)
     if ruleset.deal_order is DealOrder.DEAL_FIRST:
         racks, pool = _deal(game, shuffle.deal, (), lots)
         order, draws = _start(game, by_lot, _restricted(shuffle.start_draw, pool, lots))
@@ -127,15 +127,6 @@ def _starter(game: Game, by_lot: tuple[int, ...]) -> int | None:
             return by_lot[0]
         case StartPlayer.FIXED_SEAT:
             return game.active_seats[0]
-
-
-def _by_chance(seats: tuple[int, ...], tiles: tuple[Tile, ...]) -> tuple[int, ...]:
-    """Returns seats in random order, all orders equally likely.
-
-    Each seat is assigned a face; the seats come in the order of their faces in the shuffle.
-    """
-    seat_of = dict(zip(naturals(1), seats, strict=False))
-    return tuple(dict.fromkeys(seat_of[tile] for tile in tiles if tile in seat_of))
 
 
 def _starter_after(game: Game, last: MeldingRound, result: RoundResult) -> int:

@@ -1,7 +1,4 @@
-"""The rules and the round of a melding game. Mypy refuses these lines once a game may be of another family."""
-
-from collections.abc import Callable
-from typing import Final
+"""The rules and the round of a melding game."""
 
 from engine.game import Game
 from engine.game import round_of as any_round_of
@@ -12,14 +9,22 @@ from engine.views import GameView
 
 
 def rules_of(game: Game | GameView) -> Ruleset:
-    """Returns the rules of a melding game, or of a view of one."""
+    """Returns the rules of a melding game, or of a view of one. Raises TypeError for a game of another family."""
+    if not isinstance(game.ruleset, Ruleset):
+        raise TypeError("the game is of another family")
     return game.ruleset
 
 
-round_of: Final[Callable[[Game], MeldingRound]] = any_round_of
-"""Returns its round in progress, or the last one. Raises ValueError if none has started."""
+def round_of(game: Game) -> MeldingRound:
+    """Returns its round in progress, or the last one. Raises ValueError if none has started, TypeError as above."""
+    round_ = any_round_of(game)
+    if not isinstance(round_, MeldingRound):
+        raise TypeError("the game is of another family")
+    return round_
 
 
 def seen_round(view: GameView) -> MeldingView | None:
-    """Returns what a viewer sees of its round; None if none has started."""
-    return view.round
+    """Returns what a viewer sees of its round; None if none has started. Raises TypeError as above."""
+    if view.round is None or isinstance(view.round, MeldingView):
+        return view.round
+    raise TypeError("the game is of another family")

@@ -34,7 +34,7 @@ from engine.melding.game import round_of, rules_of
 from engine.melding.grid.cells import Grid, in_rows
 from engine.melding.melds import ProposedMeld
 from engine.melding.table import ProposedTable, as_proposed_table
-from engine.moves import Move, MoveKind
+from engine.moves import OF_ALL_GAMES, Move, MoveKind
 from engine.tiles import JOKER
 
 _NOTHING: Final = ProposedMeld(())
@@ -111,7 +111,9 @@ def is_complete(move: Move) -> bool:
     kind = move.kind
     deals, plays = kind in {MoveKind.DEAL, MoveKind.REDEAL}, kind in {MoveKind.PLAY, MoveKind.SHOW}
     return (
-        deals == (move.dealt is not None)
+        kind in BY_BOTS | OF_ALL_GAMES | {MoveKind.REDEAL}
+        and not move.hand
+        and deals == isinstance(move.dealt, RoundStarted)
         and (plays == (move.table is not None) or kind is MoveKind.TIME_OUT)
         and (move.river_index is None or kind is MoveKind.PLAY)
         and (len(move.tiles) == 1 or kind is not MoveKind.LAY_ON_RIVER)

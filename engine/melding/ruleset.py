@@ -591,6 +591,11 @@ class Ruleset:
         """Hashes three fields only; hashing all 60 costs more than the lookups it saves."""
         return hash((self.preset.value, self.players_max, self.initial_meld_threshold))
 
+    @property
+    def points_at_start(self) -> int:
+        """The points of each player before the first round."""
+        return 0
+
     def jokers(self, players: int) -> int:
         """Returns the number of jokers for a number of players (geometry_jokers, geometry_jokers_per_player)."""
         return self.geometry_jokers + self.geometry_jokers_per_player * players

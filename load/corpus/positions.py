@@ -28,15 +28,16 @@ from engine.effort import Budget
 from engine.game import Game, Playing
 from engine.melding.actions import DrawTile, Pass, PlayTiles
 from engine.melding.analysis import Situation
+from engine.melding.game import round_of, rules_of
 from engine.melding.melds import Meld, as_proposed, read_meld
 from engine.melding.notation import Position, format_position, parse_position, position_of
+from engine.melding.round import MeldingRound as Round
 from engine.melding.ruleset import SABRA, Ruleset, with_options
 from engine.melding.solver import Objective, best_turn
 from engine.melding.table import melds_of, tiles_on
 from engine.seats import HOST
 from engine.tiles import JOKER
 from engine.turns import apply, create
-from engine.unions import Round
 from engine.violations import Refused
 
 MIDGAME: Final = Path(__file__).parent / "data" / "midgame.jsonl"
@@ -173,7 +174,7 @@ def _rounds(seed: int, jokers: int) -> Iterator[Round]:
     tempers = {seat: _temper(rng) for seat in range(1, len(PLAYERS) + 1)}
     game = _started(seed, rules(jokers), rng)
     while isinstance(game.phase, Playing):
-        round_ = game.phase.round
+        round_ = round_of(game)
         yield round_
         game = _do(game, _action(game, round_, tempers, rng))
 
@@ -213,7 +214,7 @@ def _action(game: Game, round_: Round, tempers: Mapping[int, Temper], rng: rando
     tiles = rack.tiles
     if rack.has_melded and rng.random() < temper.holding:
         tiles = tuple(sorted(rng.sample(tiles, rng.randint(1, len(tiles)))))
-    situation = Situation(melds_of(round_.table), tiles, rack.has_melded, game.ruleset)
+    situation = Situation(melds_of(round_.table), tiles, rack.has_melded, rules_of(game))
     turn = best_turn(situation, temper.objective, PLAYERS_BUDGET).turn
     return PlayTiles(seat, tuple(as_proposed(meld, SABRA) for meld in turn.table)) if turn else otherwise
 

@@ -13,6 +13,7 @@ from engine.actions import Join, StartGame, StartNextRound
 from engine.events import Event
 from engine.game import Finished, Game, Playing
 from engine.melding.actions import DrawTile, Pass, PlayTiles, TurnAction
+from engine.melding.game import round_of, rules_of
 from engine.melding.ruleset import Ruleset
 from engine.melding.table import melds_of
 from engine.room_settings import RoomSettings
@@ -99,12 +100,10 @@ def rounds(seed: int, ruleset: Ruleset, now_ms: int, players: int = 4) -> Iterat
 
 def _turn(game: Game, rng: random.Random) -> ReplayTurn:
     """Returns a legal turn: a play if one is found."""
-    round_ = game.round
-    if round_ is None:
-        raise ValueError("a turn is of a round")
+    round_ = round_of(game)
     seat = round_.turn.seat
     rack = round_.rack(seat)
-    table = random_table(melds_of(round_.table), rack.tiles, rack.has_melded, game.ruleset, rng)
+    table = random_table(melds_of(round_.table), rack.tiles, rack.has_melded, rules_of(game), rng)
     if table is not None:
         return ReplayTurn(seat, PlayTiles(seat, tuple(table)))
     return ReplayTurn(seat, DrawTile(seat) if round_.pool else Pass(seat))

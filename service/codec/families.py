@@ -6,7 +6,7 @@ and only melding games have any.
 """
 
 from collections.abc import Mapping
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from engine.melding.ruleset import Ruleset as MeldingRuleset
 from engine.moves import MoveKind
@@ -40,7 +40,7 @@ class FamilyCodec(Protocol):
         """Sets the table of a move."""
 
 
-_FAMILIES: Final[Mapping[type[Ruleset], FamilyCodec]] = {MeldingRuleset: melding}
+_FAMILIES: Final[Mapping[type[Ruleset], Any]] = {MeldingRuleset: melding}
 ACTIONS: Final = {**melding.ACTIONS}
 """Decoders of a turn's action, by the member's name. Each takes the request and its bytes."""
 EVENT_FIELDS: Final = {**melding.EVENT_FIELDS}
@@ -51,4 +51,5 @@ WHOLE_EVENTS: Final = {**melding.WHOLE_EVENTS}
 
 def codec_of(ruleset: Ruleset) -> FamilyCodec:
     """Returns the codec of the games under a ruleset. It takes only their views, actions and deals."""
-    return _FAMILIES[type(ruleset)]
+    codec: FamilyCodec = _FAMILIES[type(ruleset)]
+    return codec

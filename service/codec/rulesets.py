@@ -14,6 +14,7 @@ from engine.melding.presets import GAME_OPTIONS, chosen, chosen_options, chosen_
 from engine.melding.ruleset import OPTIONS, Preset, Ruleset
 from engine.options import Option, OptionProblem
 from engine.room_settings import SETTINGS, RoomSettings
+from engine.unions import Ruleset as AnyRuleset
 from engine.violations import Reason
 from rummikub.v1 import room_settings_pb2, ruleset_pb2
 from service.codec.fields import invalid
@@ -178,8 +179,10 @@ def encode_ruleset(rules: Ruleset) -> ruleset_pb2.MeldingRuleset:
     return _encoded_ruleset(rules, OPTIONS)
 
 
-def encode_game_ruleset(rules: Ruleset) -> ruleset_pb2.Ruleset:
-    """Returns the ruleset of a game with every option set."""
+def encode_game_ruleset(rules: AnyRuleset) -> ruleset_pb2.Ruleset:
+    """Returns the ruleset of a game with every option set. Raises TypeError for a family that the contract lacks."""
+    if not isinstance(rules, Ruleset):
+        raise TypeError(f"the contract has no ruleset like {type(rules)}")
     return ruleset_pb2.Ruleset(melding=encode_ruleset(rules))
 
 

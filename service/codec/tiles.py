@@ -26,6 +26,8 @@ MELD_TILES_MAX: Final = 32
 RACK_TILES_MAX: Final = 128
 """Most tiles of a rack, or of the River, in a request."""
 _TILES: Final = frozenset({*naturals(len(COLORS)), JOKER})
+LAST_TILE: Final = max(_TILES)
+"""The tile with the highest number in the contract."""
 
 
 def tiles_of(numbers: Sequence[int], field: str, most: int, reason: str) -> tuple[Tile, ...]:

@@ -24,7 +24,7 @@ from engine.melding.melds import NotAMeld, ProposedMeld, read_meld
 from engine.melding.play import Play
 from engine.melding.rules import Judgement, judge
 from engine.melding.ruleset import Ruleset, TableLayout
-from engine.tiles import LAST_TILE, Tile
+from engine.tiles import Tile
 from engine.violations import Reason, Violation
 from rummikub.v1 import meld_pb2, ruleset_pb2, violation_pb2
 from rummikub.v1 import validation_service_pb2 as pb
@@ -370,7 +370,7 @@ def _decode_turn(turn: RawTurn, default: bytes) -> _Turn:
         or not turn.HasField("has_melded")
         or len(stated) > 1  # each part must be a valid message, which the joined parts do not show
         or len(rack) > tiles.RACK_TILES_MAX
-        or (rack and not 1 <= rack[0] <= rack[-1] <= LAST_TILE)
+        or (rack and not 1 <= rack[0] <= rack[-1] <= tiles.LAST_TILE)
         or (drawn and drawn not in rack)
     ):
         raise _NeedsPlainPath

@@ -11,7 +11,7 @@ would take twice as long.
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
-from functools import cache, partial
+from functools import cache
 from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Any, Final, Union, get_args, get_origin, get_type_hints
@@ -34,7 +34,8 @@ from service.storage.stored_values import (
     dump,
     read_flag,
     read_grid,
-    read_options,
+    read_ruleset,
+    read_settings,
     read_table,
     read_text,
     read_tile,
@@ -101,8 +102,8 @@ _FORMS: Final[dict[Any, Form]] = {
     tuple[Tile, ...]: Form(write_tiles, read_tiles, "bytes({value}).hex()"),
     tuple[Meld, ...]: Form(write_table, read_table),
     Grid: Form(write_grid, read_grid),
-    Ruleset: Form(write_options, partial(read_options, Ruleset)),
-    RoomSettings: Form(write_options, partial(read_options, RoomSettings)),
+    Ruleset: Form(write_options, read_ruleset),
+    RoomSettings: Form(write_options, read_settings),
 }
 """Forms that do not follow from a type's structure."""
 

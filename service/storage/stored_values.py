@@ -8,20 +8,20 @@ The form of all other values follows from their types (stored_form.py).
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from enum import Enum
 from functools import lru_cache
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, cast, get_args
 
 import orjson
 
 from engine.identity_cache import identity_cache
 from engine.melding.grid.cells import Cell, Grid, Placement
 from engine.melding.melds import Meld, MeldKind
-from engine.melding.ruleset import Ruleset
 from engine.room_settings import RoomSettings
 from engine.tiles import LAST_TILE, Tile
+from engine.unions import Ruleset
 from service.errors import StoredFormatUnknown
 
 FORMAT: Final = 5
@@ -31,7 +31,10 @@ LATEST_MS: Final = 253_402_300_799_999
 """The end of the year 9999."""
 
 Json = dict[str, Any]
-_T = TypeVar("_T", Ruleset, RoomSettings)
+_RULESETS: Final[Mapping[str, type[Ruleset]]] = {
+    preset.name: kind for kind in get_args(Ruleset) for preset in type(kind().preset)
+}
+"""The type of a ruleset, by its preset. Stored rulesets without one are of the first type."""
 
 
 def dump(parts: object) -> bytes:
@@ -103,16 +106,31 @@ def write_options(chosen: Ruleset | RoomSettings) -> str:
     """
     defaults = type(chosen)()
     values = ((field.name, getattr(chosen, field.name)) for field in fields(chosen))
-    differing = {name: value for name, value in values if value != getattr(defaults, name)}
+    names_its_preset = type(chosen) in get_args(Ruleset)[1:]
+    differing = {
+        name: value
+        for name, value in values
+        if value != getattr(defaults, name) or (names_its_preset and name == "preset")
+    }
     return json.dumps({name: value.name if isinstance(value, Enum) else value for name, value in differing.items()})
 
 
 @lru_cache(maxsize=1024)
-def read_options(kind: type[_T], text: str) -> _T:
-    """Returns a ruleset, or settings. Raises an error for an option that this server does not know."""
-    defaults, stored = kind(), json.loads(text)
-    values: Json = {name: _read_option(getattr(defaults, name), value) for name, value in stored.items()}
-    return kind(**values)
+def read_ruleset(text: str) -> Ruleset:
+    """Returns a ruleset. Raises an error for an option that this server does not know."""
+    stored = json.loads(text)
+    kind: type[Ruleset] = _RULESETS[stored["preset"]] if "preset" in stored else get_args(Ruleset)[0]
+    return kind(**_read_options(kind(), stored))
+
+
+@lru_cache(maxsize=1024)
+def read_settings(text: str) -> RoomSettings:
+    """Returns the settings of a room. Raises an error for a setting that this server does not know."""
+    return RoomSettings(**_read_options(RoomSettings(), json.loads(text)))
+
+
+def _read_options(defaults: Ruleset | RoomSettings, stored: Json) -> Json:
+    return {name: _read_option(getattr(defaults, name), value) for name, value in stored.items()}
 
 
 def _read_option(default: object, stored: Any) -> object:  # noqa: ANN401 - any JSON value

@@ -23,10 +23,12 @@ from engine.game import (
     RoundEnd,
     RoundOver,
 )
+from engine.melding import game as melding
 from engine.melding.actions import ClaimError, DrawTile, LayOnRiver, Pass, PlayTiles
 from engine.melding.deal import turn_order
 from engine.melding.drafts import Draft
 from engine.melding.events import RoundStarted
+from engine.melding.game import seen_round
 from engine.melding.grid.cells import Cell, Grid, Placement
 from engine.melding.grid.play import GridPlay
 from engine.melding.grid.rules import judge_grid, read_grid
@@ -35,6 +37,7 @@ from engine.melding.notation import format_table
 from engine.melding.play import Play
 from engine.melding.presets import chosen
 from engine.melding.round import Choosing, Drawn, Open
+from engine.melding.round import MeldingRound as Round
 from engine.melding.ruleset import SABRA, Preset, Ruleset, problems
 from engine.melding.scoring import Standing, score_round
 from engine.melding.table import ProposedTable, Table, empty_table
@@ -47,7 +50,6 @@ from engine.sight import is_open_to_spectators, see
 from engine.tiles import COLORS, JOKER, Tile, in_order, naturals, without
 from engine.timers import due_ms
 from engine.turns import Applied, apply, create
-from engine.unions import Round
 from engine.violations import Refused
 from support.conformance_cases import (
     Act,
@@ -209,8 +211,7 @@ class GameSeen:
 
     @property
     def round(self) -> Round:
-        assert self.game.round
-        return self.game.round
+        return melding.round_of(self.game)
 
 
 def _of_last_round(seen: GameSeen, default: object, read: Callable[[GameSeen], object]) -> object:
@@ -237,7 +238,7 @@ def _absent(seen: GameSeen) -> str:
 
 
 def _open_draft(seen: GameSeen) -> str | None:
-    view = see(seen.game, None, seen.draft).round
+    view = seen_round(see(seen.game, None, seen.draft))
     return table_text(view.draft.table) if view and view.draft else None
 
 
@@ -429,7 +430,7 @@ def _of_game(act: Act, game: Game, shuffles: Iterator[Faces]) -> Action:
         case "pause_end":
             return StartDueRound(_shuffle(game, shuffles))
         case "claim_error":
-            shown = game.round.shown_play if game.round else None
+            shown = melding.round_of(game).shown_play if game.round else None
             return ClaimError(act.seat, shown.revision if shown else game.revision, act.agrees)
         case _:
             kind = named(act.do, ACTIONS)

@@ -13,10 +13,10 @@ from google.rpc import error_details_pb2
 from conformance.engine_answers import named, round_of
 from engine.events import GameCreated
 from engine.game import Game, Playing
+from engine.melding.round import MeldingRound as Round
 from engine.notation import parse_tile
 from engine.seats import Player
 from engine.tiles import Tile, without
-from engine.unions import Round
 from rummikub.v1 import error_reason_pb2, game_pb2, meld_pb2, score_pb2, tile_pb2, violation_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts

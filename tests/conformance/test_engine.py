@@ -19,9 +19,11 @@ from conformance.engine_answers import (
 from engine.actions import TimeOut
 from engine.events import RoundEnded, TurnStarted, TurnTimedOut
 from engine.game import Game, Playing, RoundEnd
+from engine.melding import game as melding
 from engine.melding.deal import draw_for_start, turn_order
 from engine.melding.grid.rules import judge_grid
 from engine.melding.melds import Meld, read_meld
+from engine.melding.round import MeldingRound as Round
 from engine.melding.rules import meld_violations
 from engine.melding.ruleset import problems
 from engine.melding.scoring import Standing, score_round
@@ -30,7 +32,6 @@ from engine.notation import format_tile
 from engine.seats import Player, Rack, Turn
 from engine.tiles import in_order
 from engine.turns import Applied, apply
-from engine.unions import Round
 from engine.violations import Violation
 from support.cases import each_of
 from support.conformance_cases import (
@@ -139,8 +140,7 @@ def test_time_out(case: TimeOutCase) -> None:
     draft = None if case.draft is None else tuple(map(proposed, case.draft))
     applied = apply(game, TimeOut(draft), DEADLINE_MS + 1)
     assert isinstance(applied, Applied)
-    after = applied.game.round
-    assert after
+    after = melding.round_of(applied.game)
     turns = tuple(event.turn.seat for event in applied.events if isinstance(event, TurnStarted))
     ends = tuple(event.result.end.name for event in applied.events if isinstance(event, RoundEnded))
     drawn = tuple(tile for event in applied.events if isinstance(event, TurnTimedOut) for tile in event.tiles)

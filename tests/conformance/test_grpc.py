@@ -27,10 +27,10 @@ from conformance.grpc_answers import (
 )
 from engine.melding.deal import turn_order
 from engine.melding.round import Drawn, Open
+from engine.melding.round import MeldingRound as Round
 from engine.notation import parse_tile
 from engine.seats import Rack, Turn
 from engine.tiles import in_order, tile_set, without
-from engine.unions import Round
 from rummikub.v1 import game_pb2, meld_pb2, violation_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts

@@ -14,6 +14,7 @@ from engine.game import Finished, Game, Playing, RoundEnd, RoundOver, bots_to_ac
 from engine.melding.actions import ClaimError, LayOnRiver, PlayTiles
 from engine.melding.bots import action_without_play, action_without_search, choose_action
 from engine.melding.events import ErrorClaimed, TilesPlayed, TurnPenalised
+from engine.melding.game import round_of
 from engine.melding.melds import ProposedMeld
 from engine.melding.presets import PRESETS
 from engine.melding.round import Choosing, Drawn, ShownPlay, Step
@@ -65,7 +66,7 @@ def of_bots(game: Game, level: BotLevel) -> Game:
 
 def in_step(game: Game, step: Step) -> Game:
     """Returns a game with another step of its turn."""
-    return replace(game, phase=Playing(replace(is_a(game.phase, Playing).round, step=step)))
+    return replace(game, phase=Playing(replace(round_of(game), step=step)))
 
 
 def what(game: Game, level: BotLevel, seat: int = 1) -> str:
@@ -263,7 +264,7 @@ def test_bots_agree_that_an_illegal_play_is_one() -> None:
 
 def test_a_claim_that_has_failed_asks_no_bot() -> None:
     game = of_bots(game_at(". / 1{R9 B9} 2{B1} 3{K1} / {R1} / 1", CLAIMS), EASY)
-    round_ = is_a(game.phase, Playing).round
+    round_ = round_of(game)
     shown = ShownPlay(7, (), (Reason.MELD_EMPTY,), against=2)
     assert bots_to_act(replace(game, phase=Playing(replace(round_, shown_play=shown)))) == (1,)
 

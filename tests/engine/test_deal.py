@@ -22,6 +22,7 @@ from engine.melding.deal import deal_round, draw_for_start, may_demand_redeal
 from engine.melding.events import RoundStarted, StartDraw
 from engine.melding.melds import Meld, MeldKind
 from engine.melding.presets import PRESETS
+from engine.melding.round import MeldingRound as Round
 from engine.melding.ruleset import (
     SABRA,
     DealOrder,
@@ -42,7 +43,6 @@ from engine.notation import format_tile, parse_rack, parse_tile, parse_tiles
 from engine.room_settings import DEFAULT_SETTINGS
 from engine.seats import Player, Rack, Turn
 from engine.tiles import JOKER, Tile, naturals, tile_set, without
-from engine.unions import Round
 
 REDRAW_ALL = replace(SABRA, start_draw_tie=StartDrawTie.REDRAW_ALL)
 SEAT_ORDER = replace(SABRA, start_draw_tie=StartDrawTie.SEAT_ORDER)

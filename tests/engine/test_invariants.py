@@ -20,7 +20,7 @@ from engine.events import (
     RoundEnded,
     TurnTimedOut,
 )
-from engine.game import Game, RoundResult, round_of
+from engine.game import Game, RoundResult
 from engine.melding.events import (
     ErrorClaimed,
     IllegalPlayShown,
@@ -33,6 +33,7 @@ from engine.melding.events import (
     TurnPassed,
     TurnPenalised,
 )
+from engine.melding.game import round_of, rules_of
 from engine.melding.grid.cells import Cell, Grid, Placement
 from engine.melding.presets import PRESETS
 from engine.melding.ruleset import (
@@ -110,7 +111,7 @@ def scored(change: Callable[[Game, RoundResult], RoundResult]) -> Corruption:
 
 def with_doubled_jokers(game: Game, result: RoundResult) -> RoundResult:
     """Doubles the penalty of every joker."""
-    jokers = {rack.seat: rack.tiles.count(JOKER) * game.ruleset.score_joker_penalty for rack in round_of(game).racks}
+    jokers = {rack.seat: rack.tiles.count(JOKER) * rules_of(game).score_joker_penalty for rack in round_of(game).racks}
     seats = tuple(replace(seat, rack_value=seat.rack_value + jokers[seat.seat]) for seat in result.seats)
     return replace(result, seats=seats)
 

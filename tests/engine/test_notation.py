@@ -23,6 +23,7 @@ from engine.melding.notation import (
     parse_turn,
     position_of,
 )
+from engine.melding.round import MeldingRound as Round
 from engine.melding.ruleset import SABRA, MeldOrder
 from engine.notation import (
     Naming,
@@ -36,7 +37,6 @@ from engine.notation import (
 )
 from engine.seats import Rack, Turn
 from engine.tiles import JOKER, Tile, naturals, tile_set
-from engine.unions import Round
 from engine.violation_texts import DESCRIPTIONS, describe_violation
 from engine.violations import Reason, Violation, refused
 from support.cases import each_of
@@ -176,7 +176,7 @@ def test_an_empty_table_is_a_dot_and_an_empty_pool_is_read_as_one() -> None:
     assert format_position(position) == ". / 1{} / {} / 1"
 
 
-NOT_A_TILE = " is not a tile: expected a color R, B, K, O, G or P with a value 1 to 13, or J"
+NOT_A_TILE = " is not a tile: expected a color R, B, K, O, G or P with a value 1 to 13, J or F"
 NOT_A_MELD = " is not a meld: expected [tiles], run[tiles] or group[tiles]"
 ALL_OR_NONE = " of another form: expected a face for each joker of a meld, or none"
 NOT_A_CARD = " is not a card: expected a rank A, 2 to 10, J, Q or K with a suit H, D, C or S, or *"
@@ -356,7 +356,7 @@ def test_each_tile_of_four_colors_has_a_card_of_its_own_and_copies_are_dropped()
 def test_green_and_purple_have_no_cards() -> None:
     with pytest.raises(NotationError) as caught:
         format_tile(parse_tile("P7"), Naming.CARDS)
-    assert str(caught.value) == "'P7' has no card: green and purple have none"
+    assert str(caught.value) == "'P7' has no card: green, purple and the false joker have none"
 
 
 def test_declared_faces_are_formatted_with_joker_and_kind() -> None:
@@ -418,6 +418,7 @@ METADATA = {
     Reason.CROSSING_JOKER_CONFLICT: {"x", "y"},
     Reason.INITIAL_MELD_TOUCHES_TABLE: {"x", "y"},
     Reason.RIVER_INDEX_OUT_OF_RANGE: {"count", "index"},
+    Reason.NO_DISCARD_TO_TAKE: {"seat"},
 }
 """The metadata keys of each reason. The tables of plays and of turns check that violations have them."""
 

@@ -17,6 +17,7 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
+from engine.melding.game import round_of, rules_of
 from engine.melding.ruleset import OPTIONS
 from engine.options import text_of
 from engine.room_settings import DEFAULT_SETTINGS, SETTINGS, RoomSettings
@@ -50,6 +51,7 @@ from engine.melding.grid.cells import Grid
 from engine.melding.melds import read_meld
 from engine.melding.notation import format_position, format_table, parse_position, parse_table, position_of
 from engine.melding.round import Choosing, Drawn, Open
+from engine.melding.round import MeldingRound as Round
 from engine.melding.ruleset import (
     SABRA,
     MatchEnd,
@@ -65,7 +67,7 @@ from engine.record import record_of
 from engine.record_text import format_record, parse_record
 from engine.tiles import JOKER, Tile
 from engine.turns import Applied, apply, create
-from engine.unions import Round, RoundStart
+from engine.unions import RoundStart
 from support.rooms import Rules, parts, room, room_of
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -210,15 +212,16 @@ def format_state(game: Game) -> Iterator[str]:
     )
     yield f"revision {game.revision}, {type(game.phase).__name__}, {totals or 'no players'}"
     if game.round is not None:
-        text = format_position(position_of(game.round))
+        round_ = round_of(game)
+        text = format_position(position_of(round_))
         read = parse_position(text)
-        if isinstance(game.round.table, Grid):
-            assert lie_alike(read.table, game.round.table)
+        if isinstance(round_.table, Grid):
+            assert lie_alike(read.table, round_.table)
         else:
-            assert tuple(read_meld(meld, game.ruleset) for meld in melds_of(read.table)) == game.round.table
-        assert (read.racks, read.pool, read.turn_seat) == (game.round.racks, game.round.pool, game.round.turn.seat)
+            assert tuple(read_meld(meld, rules_of(game)) for meld in melds_of(read.table)) == round_.table
+        assert (read.racks, read.pool, read.turn_seat) == (round_.racks, round_.pool, round_.turn.seat)
         yield from text.replace(" / ", " /\n").splitlines()
-        yield from format_more(game.round)
+        yield from format_more(round_)
 
 
 def format_more(round_: Round) -> Iterator[str]:
@@ -367,6 +370,7 @@ WRITERS: Mapping[object, Callable[[Any], str]] = {
     bool: lambda value: "yes" if value else "no",
     Tile: format_tile,
     Shuffle | RoundStart: format_shuffle,
+    Shuffle | RoundStarted: format_shuffle,
 }
 READERS: Mapping[object, Callable[[str], object]] = {
     int: int,
@@ -374,6 +378,7 @@ READERS: Mapping[object, Callable[[str], object]] = {
     bool: lambda text: text == "yes",
     Tile: parse_tile,
     Shuffle | RoundStart: parse_shuffle,
+    Shuffle | RoundStarted: parse_shuffle,
 }
 """How fields of actions are written and read, by their type."""
 

@@ -10,6 +10,7 @@ import pytest
 from engine.actions import Action, StandIn, StartDueRound, TimeOut
 from engine.events import (
     ClockStopped,
+    CommonEvent,
     Event,
     GameAborted,
     GameEnded,
@@ -20,9 +21,11 @@ from engine.events import (
 from engine.game import Game, RoundEnd
 from engine.melding.events import (
     ErrorClaimed,
+    MeldingEvent,
     TilesPlayed,
     TurnPenalised,
 )
+from engine.melding.game import round_of
 from engine.melding.grid.cells import Cell, Cells, Grid, cells_of, neighbors
 from engine.melding.melds import Meld, MeldKind
 from engine.melding.presets import PRESETS
@@ -129,7 +132,7 @@ class Recorder:
         self.met["an action for an absent player"] += isinstance(action, StandIn)
         self.met["a game with bots"] += any(player.bot for player in game.players)
         self.met["a draft played"] += [type(event) for event in events[:2]] == [TurnTimedOut, TilesPlayed]
-        self.table = melds_of(game.round.table) if game.round else ()
+        self.table = melds_of(round_of(game).table) if game.round else ()
 
     def record_around(self, event: Event) -> None:
         """Counts events of the lobby and of ends of games."""
@@ -185,7 +188,7 @@ MADE_OF = (
     "an abort by votes",
     "an action for an absent player",
     "an empty bank",
-    *get_args(Event),
+    *get_args(CommonEvent | MeldingEvent),
     *RoundEnd,
 )
 

@@ -10,6 +10,8 @@ from engine.events import RoundEnded, TurnStarted
 from engine.game import Game, RoundEnd
 from engine.melding.analysis import Situation
 from engine.melding.events import TileDrawn, TurnPassed
+from engine.melding.game import rules_of
+from engine.melding.round import MeldingRound as Round
 from engine.melding.ruleset import (
     PoolEmptyPass,
     PoolEmptyStuckTest,
@@ -24,7 +26,6 @@ from engine.melding.ruleset import (
 )
 from engine.melding.solver import EXACT
 from engine.melding.table import melds_of
-from engine.unions import Round
 from oracles.integer_program import IntegerProgram, random_rules
 from support import random_play
 from support.positions import is_a
@@ -67,7 +68,7 @@ class Oracle:
     def can_play(self, game: Game, round_: Round, seat: int) -> bool:
         """Returns whether a player has a legal play."""
         rack = round_.rack(seat)
-        situation = Situation(melds_of(round_.table), rack.tiles, rack.has_melded, game.ruleset)
+        situation = Situation(melds_of(round_.table), rack.tiles, rack.has_melded, rules_of(game))
         return self.program.best(situation) is not None
 
     def check(self, before: Game, change: Change) -> None:
@@ -87,7 +88,7 @@ class Oracle:
     def check_choice(self, before: Game, seat: int, *, declined: bool) -> None:
         """Checks that a player who must play had no play, and that only those who declined an initial meld had one."""
         round_ = is_a(before.round, Round)
-        must_play = before.ruleset.turn_voluntary_draw is TurnVoluntaryDraw.ONLY_IF_NO_PLAY
+        must_play = rules_of(before).turn_voluntary_draw is TurnVoluntaryDraw.ONLY_IF_NO_PLAY
         if must_play or not round_.rack(seat).has_melded:
             could = self.can_play(before, round_, seat)
             assert could == declined, f"seat {seat} in {before}"

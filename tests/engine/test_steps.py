@@ -10,6 +10,7 @@ from conformance.engine_answers import play_of as play_of_case
 from conformance.engine_answers import ruleset_of
 from engine.melding.analysis import Situation
 from engine.melding.events import TilesPlayed
+from engine.melding.game import round_of
 from engine.melding.melds import Meld, MeldKind, ProposedMeld, as_proposed, read_meld
 from engine.melding.ruleset import SABRA, Ruleset, RunWrap
 from engine.melding.solver import best_turn
@@ -444,8 +445,8 @@ def test_the_steps_of_plays_of_random_games_lead_to_their_tables(seed: int) -> N
     before: Table = ()
     plays = 0
     for change in random_changes(seed, 3, ruleset):
-        round_ = change.applied.game.round
-        after = melds_of(round_.table) if round_ else ()
+        game = change.applied.game
+        after = melds_of(round_of(game).table) if game.round else ()
         if any(isinstance(event, TilesPlayed) for event in change.applied.events):
             steps = replayed(before, after, ruleset)
             tiles = sum(len(meld.tiles) for meld in after) - sum(len(meld.tiles) for meld in before)

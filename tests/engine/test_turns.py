@@ -29,15 +29,16 @@ from engine.game import (
 from engine.melding.actions import DrawTile, LayOnRiver, Pass, PlayTiles
 from engine.melding.deal import turn_order
 from engine.melding.events import RoundStarted, StartDraw, TileDrawn, TilesPlayed, TurnPassed
+from engine.melding.game import round_of
 from engine.melding.melds import ProposedMeld
 from engine.melding.notation import parse_melds
+from engine.melding.round import MeldingRound as Round
 from engine.melding.ruleset import SABRA, MatchEnd, Ruleset, ScoreBlockedPoints, TurnDirection
 from engine.notation import parse_rack, parse_tile, parse_tiles
 from engine.replay import advance, replay
 from engine.seats import HOST, BotLevel, Rack, Turn
 from engine.tiles import Tile, tile_set
 from engine.turns import apply, create
-from engine.unions import Round
 from engine.violations import Reason, Violation
 from support.invariants import shuffle_hidden
 from support.positions import NAMES, NOW, do, game_at, is_a, lobby, only_reason, play, position, refusal
@@ -114,7 +115,7 @@ def test_each_player_is_dealt_14_tiles_and_the_rest_is_the_pool(players: int) ->
     assert dealt.pool == SHUFFLE.deal[14 * players :]
     assert len(dealt.pool) == {2: 78, 3: 64, 4: 50}[players]
     assert started.events[1:] == (TurnStarted(Turn(dealt.order[0], NOW + 120_000, started.game.revision)),)
-    round_ = is_a(started.game.phase, Playing).round
+    round_ = round_of(started.game)
     assert (round_.table, round_.passed, round_.turn.seat) == ((), (), dealt.order[0])
     assert round_.tiles == tile_set(4, 2, 2)
 
@@ -451,7 +452,7 @@ def test_a_game_of_fixed_rounds_goes_on_with_its_totals_until_the_last() -> None
     assert [player.total_points for player in game.players] == [40, -31, -9]
     started = do(game, StartNextRound(2, SHUFFLE))
     assert is_a(started.events[0], RoundStarted).number == 2
-    round_ = is_a(started.game.phase, Playing).round
+    round_ = round_of(started.game)
     assert (round_.number, round_.table, round_.passed) == (2, (), ())
     assert not any(rack.has_melded for rack in round_.racks)
     near_end = game_at("[R4 R5 R6] / 1{K1} 2*{R7} 3{B2} / {O9} / 2", TWO_ROUNDS).phase

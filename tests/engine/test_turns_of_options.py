@@ -33,6 +33,7 @@ from engine.melding.events import (
 )
 from engine.melding.notation import parse_melds
 from engine.melding.round import Choosing, Drawn, Open, ShownPlay
+from engine.melding.round import MeldingRound as Round
 from engine.melding.ruleset import (
     SABRA,
     Contract,
@@ -60,7 +61,6 @@ from engine.replay import advance
 from engine.seats import Turn
 from engine.tiles import tile_set
 from engine.turns import Applied, create, may_have_searched_all_racks
-from engine.unions import Round
 from engine.violations import Reason
 from support.positions import NOW, do, game_at, is_a, lobby, only_reason, play, position, refusal
 

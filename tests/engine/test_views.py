@@ -6,6 +6,7 @@ from typing import get_args, get_type_hints
 import pytest
 
 from engine.events import (
+    CommonEvent,
     Event,
     GameCreated,
     GameEnded,
@@ -25,11 +26,11 @@ from engine.game import (
     RoundEnd,
     RoundOver,
     RoundResult,
-    round_of,
 )
 from engine.melding.drafts import Draft
 from engine.melding.events import (
     IllegalPlayShown,
+    MeldingEvent,
     RiverTileLaid,
     RoundStarted,
     StartDraw,
@@ -41,8 +42,10 @@ from engine.melding.events import (
     TurnPassed,
     TurnPenalised,
 )
+from engine.melding.game import round_of, seen_round
 from engine.melding.melds import Meld, MeldKind, ProposedMeld
 from engine.melding.round import Choosing, Drawn, Open, ShownPlay, Step
+from engine.melding.round import MeldingRound as Round
 from engine.melding.ruleset import SABRA, MatchEnd
 from engine.melding.table import ProposedTable, Table
 from engine.melding.views import RoundStartedView, TilesDrawnView, TurnPenalisedView
@@ -51,7 +54,6 @@ from engine.room_settings import DEFAULT_SETTINGS, DraftVisibility, RacksShown, 
 from engine.seats import HOST, BotLevel, Player, Rack, ReservedSeat, Turn
 from engine.sight import is_open_to_spectators, see, see_event
 from engine.tiles import JOKER, Tile
-from engine.unions import Round
 from engine.views import (
     GameView,
     OpenEvent,
@@ -146,7 +148,8 @@ def plain(kind: type) -> Event:
     return made
 
 
-EVENTS = (*CHOSEN, *(plain(kind) for kind in get_args(Event) if kind not in set(map(type, CHOSEN))))
+KINDS: frozenset[type] = frozenset(get_args(CommonEvent | MeldingEvent))
+EVENTS = (*CHOSEN, *(plain(kind) for kind in KINDS - set(map(type, CHOSEN))))
 """Events of each type."""
 
 
@@ -170,9 +173,9 @@ def on_table(table: Table | ProposedTable) -> Counter[Tile]:
 
 def test_the_walk_finds_tiles_wherever_they_are() -> None:
     game = CHANGES[10].applied.game
-    assert game.round is not None
-    held = Counter(tiles_in(game)) - on_table(game.round.table)
-    assert sum(held.values()) == sum(len(rack.tiles) for rack in game.round.racks) + len(game.round.pool)
+    round_ = round_of(game)
+    held = Counter(tiles_in(game)) - on_table(round_.table)
+    assert sum(held.values()) == sum(len(rack.tiles) for rack in round_.racks) + len(round_.pool)
     deal = next(event for change in CHANGES for event in change.applied.events if isinstance(event, RoundStarted))
     assert len(list(tiles_in(deal))) == 106 + len(deal.draws)
 
@@ -187,9 +190,9 @@ def test_a_seat_sees_only_open_and_own_tiles_of_a_game(seat: int | None) -> None
 
 def open_tiles_in(game: Game, seat: int | None) -> Counter[Tile]:
     """Returns the tiles of a game that a seat may see."""
-    round_ = game.round
-    if round_ is None:
+    if game.round is None:
         return Counter()
+    round_ = round_of(game)
     found = Counter(t for rack in round_.racks if rack.seat == seat for t in rack.tiles)
     found += on_table(round_.table) + Counter(round_.river)
     if round_.shown_play:
@@ -243,8 +246,8 @@ def test_a_seat_sees_only_open_and_own_tiles_of_events(seat: int | None) -> None
 
 
 def test_an_event_that_hides_nothing_is_seen_as_it_is() -> None:
-    hiding = set(get_args(Event)) - set(get_args(OpenEvent))
-    assert {type(event) for event in EVENTS} == set(get_args(Event))
+    hiding = KINDS - set(get_args(OpenEvent))
+    assert {type(event) for event in EVENTS} == KINDS
     for event in EVENTS:
         for seat in SEATS:
             is_hidden_address = isinstance(event, PlayerKicked | RematchCreated) and seat is None
@@ -282,7 +285,7 @@ def test_no_view_shows_declined_initial_melds(seat: int | None) -> None:
         assert see_event(event, seat) == see_event(replace(event, declined=False), seat)
     for game in GAMES:
         if isinstance(game.phase, Playing):
-            declined = replace(game, phase=Playing(replace(game.phase.round, declined=(1, 2))))
+            declined = replace(game, phase=Playing(replace(round_of(game), declined=(1, 2))))
             assert see(declined, seat) == see(game, seat)
 
 
@@ -292,9 +295,10 @@ def test_no_view_shows_declined_initial_melds(seat: int | None) -> None:
 def test_only_the_player_sees_their_drawn_tiles_and_draft(step: Step, tiles: tuple[Tile, ...]) -> None:
     for seat in SEATS:
         view = see(a_game(step), seat, DRAFT)
-        assert view.round
-        assert (view.turn, view.round.step, view.round.shown_play) == (Turn(2, 1000, 7), type(step), SHOWN)
-        assert (view.round.tiles_drawn, view.round.draft) == ((tiles, DRAFT) if seat == 2 else ((), None))
+        round_ = seen_round(view)
+        assert round_
+        assert (view.turn, round_.step, round_.shown_play) == (Turn(2, 1000, 7), type(step), SHOWN)
+        assert (round_.tiles_drawn, round_.draft) == ((tiles, DRAFT) if seat == 2 else ((), None))
 
 
 @pytest.mark.parametrize("seat", SEATS)
@@ -322,7 +326,7 @@ def test_racks_and_pool_are_seen_from_the_end_of_the_round_or_of_the_game_on(
 def test_everyone_sees_a_draft_if_the_ruleset_shows_it() -> None:
     game = a_game(Open(), room(SABRA, draft_visibility=DraftVisibility.EVERYONE))
     for seat in SEATS:
-        view = see(game, seat, DRAFT).round
+        view = seen_round(see(game, seat, DRAFT))
         assert view
         assert view.draft == DRAFT
 
@@ -330,13 +334,14 @@ def test_everyone_sees_a_draft_if_the_ruleset_shows_it() -> None:
 def test_no_view_has_the_draft_of_another_turn() -> None:
     game = a_game(Open(), room(SABRA, draft_visibility=DraftVisibility.EVERYONE))
     for seat in SEATS:
-        view = see(game, seat, replace(DRAFT, turn_revision=6)).round
+        view = seen_round(see(game, seat, replace(DRAFT, turn_revision=6)))
         assert view
         assert view.draft is None
         over = see(replace(game, phase=RoundOver(round_of(game))), seat, DRAFT)
         assert over.turn is None
-        assert over.round
-        assert (over.round.draft, over.round.tiles_drawn, over.round.shown_play) == (None, (), None)
+        last = seen_round(over)
+        assert last
+        assert (last.draft, last.tiles_drawn, last.shown_play) == (None, (), None)
 
 
 @pytest.mark.parametrize("spectators", Spectators)
@@ -375,12 +380,13 @@ def test_spectators_and_the_kicked_do_not_see_the_new_join_code() -> None:
 
 def open_part(view: GameView) -> GameView:
     """Returns a view without the parts that only its own seat sees."""
-    round_ = view.round and replace(view.round, tiles_drawn=(), draft=None)
+    seen = seen_round(view)
+    round_ = seen and replace(seen, tiles_drawn=(), draft=None)
     return replace(view, seat=None, rack=(), round=round_, rematch_game_id="")
 
 
 def check_open_part(view: GameView, game: Game) -> None:
-    round_ = game.round
+    round_ = round_of(game) if game.round else None
     assert (view.revision, view.ruleset, view.results) == (game.revision, game.ruleset, game.results)
     assert view.phase is type(game.phase)
     assert view.winners == (game.phase.winners if isinstance(game.phase, Finished) else ())
@@ -391,10 +397,10 @@ def check_open_part(view: GameView, game: Game) -> None:
         assert (view.round_number, view.round, view.order, view.pool_count) == (0, None, (), 0)
         return
     assert (view.round_number, view.order, view.pool_count) == (round_.number, round_.order, len(round_.pool))
-    seen_round = view.round
-    assert seen_round
-    assert (seen_round.table, seen_round.river, seen_round.passed) == (round_.table, round_.river, round_.passed)
-    assert seen_round.last_chance == ((round_.last_chance or ()) if isinstance(game.phase, Playing) else ())
+    sight = seen_round(view)
+    assert sight
+    assert (sight.table, sight.river, sight.passed) == (round_.table, round_.river, round_.passed)
+    assert sight.last_chance == ((round_.last_chance or ()) if isinstance(game.phase, Playing) else ())
     racks = {rack.seat: rack for rack in round_.racks}
     for player, seen in zip(game.players, view.players, strict=True):
         own = racks.get(player.seat, Rack(player.seat, ()))

@@ -260,7 +260,7 @@ def _matrix(rules: MeldRules, *, short: bool) -> tuple[tuple[Kind, ...], npt.NDA
     return found, np.stack([counts_of(kind.tiles).astype(np.int8) for kind in found])
 
 
-_EXACTLY: Final = (("output_flag", False), ("threads", 1), ("mip_rel_gap", 0.0), ("mip_abs_gap", 0.0))
+EXACTLY: Final = (("output_flag", False), ("threads", 1), ("mip_rel_gap", 0.0), ("mip_abs_gap", 0.0))
 """The options of HiGHS for an exact solution."""
 
 
@@ -275,7 +275,7 @@ class IntegerProgram:
     highs: highspy.Highs = field(default_factory=highspy.Highs)
 
     def __post_init__(self) -> None:
-        for option, value in (*_EXACTLY, ("presolve", "choose" if self.has_presolve else "off")):
+        for option, value in (*EXACTLY, ("presolve", "choose" if self.has_presolve else "off")):
             self.highs.setOptionValue(option, value)
 
     def best(
@@ -298,7 +298,7 @@ class PublishedProgram:
     highs: highspy.Highs = field(default_factory=highspy.Highs)
 
     def __post_init__(self) -> None:
-        for option, value in _EXACTLY:
+        for option, value in EXACTLY:
             self.highs.setOptionValue(option, value)
 
     def best(self, situation: Situation) -> Optimum | None:
@@ -309,7 +309,7 @@ class PublishedProgram:
         lying, rack = counts_of([t for meld in situation.table for t in meld.tiles]), counts_of(situation.rack)
         played = np.repeat([0, 1], [len(sets), len(FACES)])
         uppers = np.concatenate([np.full(len(sets), situation.ruleset.geometry_copies), rack])
-        uses = _solved(self.highs, rows, (lying, lying), played, uppers)
+        uses = solved(self.highs, rows, (lying, lying), played, uppers)
         if uses is None or not uses @ played:
             return None
         assert np.all(rows @ uses == lying), "HiGHS broke a constraint"
@@ -353,7 +353,7 @@ class _Program:
             kept = np.concatenate([columns.identities >= 0 for columns in groups])
             cost = cost * (len(self.situation.table) + 1) + kept
         rows, lower, upper = self._rows(groups, counts)
-        uses = _solved(highs, rows, (lower, upper), cost, np.concatenate([columns.uppers for columns in groups]))
+        uses = solved(highs, rows, (lower, upper), cost, np.concatenate([columns.uppers for columns in groups]))
         if uses is None:
             return None
         assert np.all(rows @ uses >= lower), "HiGHS broke a constraint"
@@ -525,7 +525,7 @@ def _identity(meld: Meld) -> tuple[MeldKind, Tiles, tuple[Tiles, ...]]:
     return meld.kind, tuple(sorted(meld.tiles)), tuple(sorted(meld.joker_faces))
 
 
-def _solved(
+def solved(
     highs: highspy.Highs, rows: Integers, bounds: tuple[Integers, Integers], cost: Integers, uppers: Integers
 ) -> Integers | None:
     """Returns the optimal values of the variables within bounds; None if the program is infeasible."""

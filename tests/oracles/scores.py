@@ -11,8 +11,9 @@ from engine.game import (
     RoundEnd,
     RoundResult,
     SeatResult,
-    round_of,
 )
+from engine.melding.game import round_of, rules_of
+from engine.melding.round import MeldingRound as Round
 from engine.melding.ruleset import (
     Contract,
     MatchEnd,
@@ -27,7 +28,6 @@ from engine.melding.ruleset import (
 )
 from engine.seats import Player
 from engine.tiles import JOKER, Tile
-from engine.unions import Round
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def number_of(tile: Tile) -> int:
 
 def expected_result(game: Game, number: int, end: RoundEnd) -> RoundResult:
     """Returns the expected result of a round that has just ended."""
-    round_, ruleset = round_of(game), game.ruleset
+    round_, ruleset = round_of(game), rules_of(game)
     hands = _hands(game, round_)
     able = [hand for hand in hands if not hand.resigned]
     best = _best(end, able, ruleset)
@@ -70,7 +70,7 @@ def expected_result(game: Game, number: int, end: RoundEnd) -> RoundResult:
 
 def _hands(game: Game, round_: Round) -> list[Hand]:
     """Returns the hands, in turn order from the starter."""
-    joker, hands = game.ruleset.score_joker_penalty, []
+    joker, hands = rules_of(game).score_joker_penalty, []
     for seat in round_.order:
         rack = round_.rack(seat)
         value = sum(joker if tile == JOKER else number_of(tile) for tile in rack.tiles)
@@ -149,7 +149,7 @@ def _points_in_pairs(end: RoundEnd, hands: Sequence[Hand], best: Sequence[int], 
 
 def expected_winners(game: Game) -> tuple[int, ...] | None:
     """Returns the winners of the game after the round that has just ended; None if it continues."""
-    ruleset, result = game.ruleset, game.results[-1]
+    ruleset, result = rules_of(game), game.results[-1]
     over = {
         MatchEnd.SINGLE_ROUND: True,
         MatchEnd.FIXED_ROUNDS: len(game.results) >= ruleset.match_rounds,

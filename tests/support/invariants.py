@@ -68,10 +68,11 @@ from engine.melding.events import (
     TurnPassed,
     TurnPenalised,
 )
-from engine.melding.game import round_of
+from engine.melding.game import round_of, rules_of
 from engine.melding.grid.cells import Cell, Grid, Placement
 from engine.melding.melds import Meld, MeldKind
 from engine.melding.round import Choosing, Drawn, Open, Step
+from engine.melding.round import MeldingRound as Round
 from engine.melding.ruleset import (
     Contract,
     InitialMeldComparison,
@@ -106,7 +107,6 @@ from engine.seats import HOST, BotLevel, Rack
 from engine.sight import see, see_event, sees_drafts
 from engine.tiles import JOKER, Tile
 from engine.turns import Applied, apply, create_rematch
-from engine.unions import Round
 from engine.violations import Refused
 from oracles.scores import expected_result, expected_winners, number_of
 from support.grid_invariants import check_grid, check_play_on_grid
@@ -172,18 +172,18 @@ class Invariants:
             check_drafts(game)
         if self.thorough or game.revision % HIDDEN_EVERY == 0 or isinstance(game.phase, RoundOver | Finished | Aborted):
             check_views(game, events)
-        round_ = game.round
-        if round_ is None:
+        if game.round is None:
             return
-        check_tiles(round_, game.ruleset)
-        check_table(round_.table, game.ruleset)
+        round_ = round_of(game)
+        check_tiles(round_, rules_of(game))
+        check_table(round_.table, rules_of(game))
         started = next((event for event in events if isinstance(event, RoundStarted)), None)
         if started:
             check_deal(before, game, started)
             self.last_turns = None
         elif before is not None and before.round is not None:
             check_change(before, game, events, action.draft if isinstance(action, TimeOut) else None)
-            check_turn(before, before.round, game, events)
+            check_turn(before, round_of(before), game, events)
         self.check_end_in_sight(game, round_, events)
         self.check_last_turns(before, game, events)
 
@@ -196,7 +196,7 @@ class Invariants:
         tiles = off_table + len(round_.pool) + len(round_.river), len(round_.pool)
         self.measure = (len(game.active_seats), *tiles, to_pass, len(round_.last_chance or ()))
         first = next(event for event in events if not isinstance(event, PlayerReturned))
-        if isinstance(events[-2], RoundStarted) or may_go_on_for_ever(game.ruleset, round_, first):
+        if isinstance(events[-2], RoundStarted) or may_go_on_for_ever(rules_of(game), round_, first):
             return
         assert self.measure < before, f"nothing has come nearer to an end: {before}, {self.measure}"
 
@@ -296,7 +296,7 @@ class Invariants:
                         del self.last_turns[0]
                     assert self.last_turns[:1] == [turn.seat], f"seat {turn.seat} has a turn beyond the last one"
                     del self.last_turns[0]
-                case RoundEnded(result) if game.ruleset.pool_empty_mode is PoolEmptyMode.ONE_LAST_CHANCE:
+                case RoundEnded(result) if rules_of(game).pool_empty_mode is PoolEmptyMode.ONE_LAST_CHANCE:
                     left = set(self.last_turns or ()) & set(game.active_seats)
                     over = self.last_turns is not None and not left
                     assert over or result.end is not RoundEnd.BLOCKED, f"no last turn for {left}"
@@ -311,7 +311,7 @@ def people(game: Game) -> set[int]:
 
 def sides(game: Game) -> set[int]:
     """Returns the sides that are left: pairs or seats."""
-    return {seat % 2 if game.ruleset.teams is Teams.PAIRS else seat for seat in game.active_seats}
+    return {seat % 2 if rules_of(game).teams is Teams.PAIRS else seat for seat in game.active_seats}
 
 
 def check_abandoned(game: Game, absent: Mapping[int, BotLevel]) -> None:
@@ -373,7 +373,7 @@ def check_end_of_game(before: Game | None, game: Game, events: tuple[Event, ...]
     assert [(player.seat, player.name, player.bot) for player in rematch.players] == bots, "other bots"
     assert [(one.seat, one.name) for one in rematch.reserved] == people, "other seats are reserved"
     assert rematch.host_seat is None, "the rematch has a host whom nobody has seen"
-    assert rematch.ruleset == game.ruleset, "the rematch has other rules"
+    assert rematch.ruleset == rules_of(game), "the rematch has other rules"
 
 
 def last_turns(before: Game, game: Game) -> tuple[int, ...]:
@@ -381,7 +381,7 @@ def last_turns(before: Game, game: Game) -> tuple[int, ...]:
     assert isinstance(before.phase, Playing), "no round is played"
     round_ = before.phase.round
     place = round_.order.index(round_.turn.seat)
-    if game.ruleset.pool_empty_last_chance_start is PoolEmptyLastChanceStart.NEXT_PLAYER_FIRST:
+    if rules_of(game).pool_empty_last_chance_start is PoolEmptyLastChanceStart.NEXT_PLAYER_FIRST:
         place += 1
     return tuple(seat for seat in round_.order[place:] + round_.order[:place] if seat in game.active_seats)
 
@@ -492,7 +492,7 @@ def check_deal(before: Game | None, game: Game, event: RoundStarted) -> None:
     """Checks that all players who have not resigned are dealt in, in turn order, with full racks (R5 to R10)."""
     assert before is not None, "a round of no game"
     assert isinstance(game.phase, Playing), "the round that was dealt is not played"
-    ruleset, round_, seats = game.ruleset, game.phase.round, before.active_seats
+    ruleset, round_, seats = rules_of(game), round_of(game), before.active_seats
     again = isinstance(before.phase, Playing)
     assert event.number == len(game.results) + 1 == (len(before.results) + 1), "the round has another number"
     assert tuple(rack.seat for rack in round_.racks) == seats, "others were dealt in"
@@ -510,7 +510,7 @@ def check_deal(before: Game | None, game: Game, event: RoundStarted) -> None:
     assert round_.turn.revision == game.revision, "the first turn has another revision than the change that started it"
     if again:
         assert isinstance(before.phase, Playing), "no round is played"
-        redealt = [s for s in seats if has_right_to_redeal(before.phase.round, s, ruleset)]
+        redealt = [s for s in seats if has_right_to_redeal(round_of(before), s, ruleset)]
         assert redealt, "a round was dealt anew and nobody had the right"
 
 
@@ -544,7 +544,7 @@ def check_change(before: Game, after: Game, events: tuple[Event, ...], draft: Pr
     """Checks that each event has exactly its effect on racks, pool, River and table."""
     assert before.round is not None, "no round has begun"
     assert after.round is not None, "the round is gone"
-    old, new = before.round, after.round
+    old, new = round_of(before), round_of(after)
     ledger = Ledger({rack.seat: rack for rack in old.racks}, old.pool, old.river, old.table, old.step)
     for event in events:
         check_actor(before, old, event)
@@ -581,7 +581,7 @@ def check_actor(before: Game, round_: Round, event: Event) -> None:
         case _:
             pass
     if getattr(event, "declined", False):
-        assert before.ruleset.score_never_melded is ScoreNeverMelded.FLAT_100_OR_200, f"{event}: nobody asks for that"
+        assert rules_of(before).score_never_melded is ScoreNeverMelded.FLAT_100_OR_200, f"{event}: nobody asks for that"
         assert not round_.rack(round_.turn.seat).has_melded, f"{event}: the player has melded"
 
 
@@ -589,7 +589,7 @@ def enter(  # noqa: C901 - one case an event
     ledger: Ledger, event: Event, before: Game, draft: ProposedTable | None
 ) -> None:
     """Applies an event to the tiles. `draft` is that of a time-out."""
-    old, ruleset, settings = round_of(before), before.ruleset, before.settings
+    old, ruleset, settings = round_of(before), rules_of(before), before.settings
     match event:
         case TilesPlayed(seat, tiles, table, _, pulled):
             check_play(old, ledger.racks[seat], event, ruleset)
@@ -776,9 +776,9 @@ def check_turn(before: Game, round_: Round, game: Game, events: tuple[Event, ...
         seat = next(seat for seat in following if seat in game.active_seats)
         assert turn.seat == seat, f"seat {turn.seat} has the turn instead of seat {seat}"
     if started:
-        assert game.phase.round.shown_play is None, "the turn before lives on"
+        assert round_of(game).shown_play is None, "the turn before lives on"
         assert turn.revision == game.revision, "the turn has another revision than the change that started it"
-    assert before.ruleset == game.ruleset, "the rules changed"
+    assert rules_of(before) == rules_of(game), "the rules changed"
 
 
 def check_results(game: Game, events: tuple[Event, ...]) -> None:
@@ -836,7 +836,7 @@ def check_open_racks(game: Game) -> None:
 def check_end(result: RoundResult, game: Game) -> None:
     """Checks the end of a round, and that its points sum to zero where the options imply it."""
     assert game.round is not None, "the round is gone"
-    if sums_to_zero(result, game.ruleset):
+    if sums_to_zero(result, rules_of(game)):
         assert sum(seat.points for seat in result.seats) == 0, f"the points do not sum to zero: {result}"
     empty = [seat.seat for seat in result.seats if seat.tile_count == 0]
     match result.end:
@@ -879,7 +879,7 @@ def with_other_hidden_tiles(game: Game, seat: int | None, rng: random.Random) ->
     The tiles of the pool and of other racks are exchanged, and the step of the player to move differs."""
     if isinstance(game.phase, Lobby) or game.phase.round is None:
         return game
-    round_ = game.phase.round
+    round_ = round_of(game)
     racks, pool = shuffle_hidden(round_.racks, round_.pool, seat, rng)
     if round_.turn.seat != seat:
         round_ = replace(round_, step=with_other_step(round_.step, rng))
@@ -900,7 +900,7 @@ def random_draft(game: Game, rng: random.Random) -> Draft | None:
     """Returns a draft of the turn in progress, or none."""
     if not isinstance(game.phase, Playing) or rng.random() < 0.5:
         return None
-    turn, table = game.phase.round.turn, with_tiles(proposal_of(game.phase.round.table), (rng.choice(faces(4)),))
+    turn, table = game.phase.round.turn, with_tiles(proposal_of(round_of(game).table), (rng.choice(faces(4)),))
     return Draft(turn.seat, turn.revision, table, rng.random() < 0.5, rng.randint(1, 9))
 
 
@@ -956,9 +956,7 @@ def check_refusals(game: Game) -> None:
         answer = apply(game, action, 0, ANALYSIS)
         if isinstance(answer, Applied):
             assert isinstance(action, PlayTiles), f"{action} was accepted"
-            assert answer.game.round is not None, "the round is gone"
-            assert game.round is not None, "the round is gone"
-            assert answer.game.round.table == game.round.table, f"{action} was played"
+            assert round_of(answer.game).table == round_of(game).table, f"{action} was played"
             assert not any(isinstance(event, TilesPlayed) for event in answer.events), f"{action} was played"
         assert isinstance(answer, Refused) or answer.violations, f"{action} was accepted"
         assert answer.violations, f"{action} was refused without a reason"
@@ -967,13 +965,13 @@ def check_refusals(game: Game) -> None:
 
 def illegal_actions(game: Game) -> Iterator[Action]:
     """Yields actions that are illegal in a running game or after its end, in any position."""
-    shuffle = random_shuffle(game.ruleset, random.Random(0), len(game.active_seats))
+    shuffle = random_shuffle(rules_of(game), random.Random(0), len(game.active_seats))
     if game.rematch_game_id:
         return
     if game.round is None:
         yield from illegal_actions_without_round(game, shuffle)
         return
-    round_ = game.round
+    round_ = round_of(game)
     table = proposal_of(round_.table)
     yield Join("Zoë")
     yield Leave(1)
@@ -999,7 +997,7 @@ def illegal_actions(game: Game) -> Iterator[Action]:
             yield from (DrawTile(player.seat), Pass(player.seat), PlayTiles(player.seat, table))
             yield LayOnRiver(player.seat, Tile(1))
         dealt_in = any(rack.seat == player.seat for rack in round_.racks)
-        if not dealt_in or player.resigned or not has_right_to_redeal(round_, player.seat, game.ruleset):
+        if not dealt_in or player.resigned or not has_right_to_redeal(round_, player.seat, rules_of(game)):
             yield RequestRedeal(player.seat, shuffle)
     yield from illegal_claims(game, round_)
     yield from illegal_turns(round_, table)
@@ -1012,7 +1010,7 @@ def illegal_actions_without_round(game: Game, shuffle: Shuffle) -> Iterator[Acti
     if isinstance(game.phase, Lobby):
         yield AnnounceRematch("0" * 32)
         yield from (KickPlayer(HOST, seat) for seat in set(range(1, 7)) - {player.seat for player in game.players})
-        if len(game.players) < game.ruleset.players_min:
+        if len(game.players) < rules_of(game).players_min:
             yield StartGame(HOST, shuffle)
     else:
         yield from (AbortGame(HOST), RenewSeatToken(HOST), Join("Zoë"))
@@ -1035,7 +1033,7 @@ def check_drafts(game: Game) -> None:
         for player in game.players:
             assert isinstance(arrange(game, player.seat, (), 0), Refused), "a draft without a turn"
         return
-    round_ = game.phase.round
+    round_ = round_of(game)
     seat, table = round_.turn.seat, proposal_of(round_.table, states_kinds=False)
     rack = round_.rack(seat).tiles
     for other in (other for other in game.active_seats if other != seat):
@@ -1048,7 +1046,7 @@ def check_drafts(game: Game) -> None:
             assert (arranged.seat, arranged.turn_revision) == (seat, round_.turn.revision), "a draft of another turn"
             played = apply(game, PlayTiles(seat, draft), 0, ANALYSIS)
             is_legal = isinstance(played, Applied) and not played.violations
-            must_call = game.ruleset.win_call is WinCall.REQUIRED
+            must_call = rules_of(game).win_call is WinCall.REQUIRED
             assert arranged.is_legal == is_legal or must_call, "a draft is not legal as the play of it"
     foreign = next((tile for tile in round_.pool if tile not in rack and tile not in round_.river), None)
     if foreign is not None:

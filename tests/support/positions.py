@@ -8,8 +8,10 @@ from engine.game import Game, Playing
 from engine.melding.actions import PlayTiles
 from engine.melding.analysis import Analysis
 from engine.melding.deal import turn_order
+from engine.melding.game import round_of
 from engine.melding.melds import Meld, read_meld
 from engine.melding.notation import format_position, parse_melds, parse_position, position_of
+from engine.melding.round import MeldingRound as Round
 from engine.melding.ruleset import SABRA
 from engine.melding.solver import EXACT
 from engine.melding.table import melds_of
@@ -17,7 +19,6 @@ from engine.notation import parse_tiles
 from engine.replay import advance
 from engine.seats import Player, Turn
 from engine.turns import Applied, apply, create
-from engine.unions import Round
 from engine.violations import Reason, Refused
 from support.rooms import Rules, parts
 
@@ -83,8 +84,7 @@ def only_reason(game: Game, action: Action, now_ms: int = NOW, analysis: Analysi
 
 def position(game: Game) -> str:
     """Returns the position of the round as text."""
-    assert game.round is not None
-    return format_position(position_of(game.round))
+    return format_position(position_of(round_of(game)))
 
 
 def play(seat: int, table: str) -> PlayTiles:

@@ -50,10 +50,11 @@ from engine.melding.analysis import (
     options_needing_analysis,
     situation_of,
 )
-from engine.melding.game import rules_of
+from engine.melding.game import round_of, rules_of
 from engine.melding.grid.cells import Cell, Grid, without_faces
 from engine.melding.melds import Meld
 from engine.melding.round import Choosing, Drawn
+from engine.melding.round import MeldingRound as Round
 from engine.melding.ruleset import (
     OPTIONS,
     SABRA,
@@ -81,7 +82,6 @@ from engine.seats import HOST, BotLevel
 from engine.tiles import JOKER, Tile, in_order, without
 from engine.timers import due_ms
 from engine.turns import Applied, apply, create
-from engine.unions import Round
 from engine.violations import Refused
 from oracles.brute_force import as_sent
 from oracles.plain_search import ALL_FACES, NEAR, Found, Table, Tiles, search_by_chance
@@ -141,11 +141,12 @@ class RandomPlayers:
         """
         rng = self.rng
         match game.phase:
-            case Playing(round_):
+            case Playing():
                 if rng.random() < 0.0015:
                     return Resign(rng.choice(game.active_seats))
                 if rng.random() < self.around:
                     return self._around_the_game(game)
+                round_ = round_of(game)
                 return self._of_absent(game, self._of_others(game, round_) or self._turn(game, round_))
             case RoundOver(_, next_round_ms):
                 seat = rng.choice(game.active_seats)
@@ -155,7 +156,7 @@ class RandomPlayers:
                     return self._around_the_game(game)
                 if game.player(seat).stand_in and rng.random() < 0.5:
                     return ReturnToSeat(seat)
-                shuffle = random_shuffle(game.ruleset, rng, len(game.active_seats))
+                shuffle = random_shuffle(rules_of(game), rng, len(game.active_seats))
                 is_timed = next_round_ms is not None and rng.random() < 0.5
                 return StartDueRound(shuffle) if is_timed else StartNextRound(seat, shuffle)
             case Lobby() | Finished() | Aborted():
@@ -181,9 +182,9 @@ class RandomPlayers:
 
     def _of_others(self, game: Game, round_: Round) -> Action | None:
         """Returns an action of a player whose turn it is not."""
-        may_redeal = tuple(seat for seat in game.active_seats if has_right_to_redeal(round_, seat, game.ruleset))
+        may_redeal = tuple(seat for seat in game.active_seats if has_right_to_redeal(round_, seat, rules_of(game)))
         if may_redeal and self.rng.random() < 0.3:
-            shuffle = random_shuffle(game.ruleset, self.rng, len(game.active_seats))
+            shuffle = random_shuffle(rules_of(game), self.rng, len(game.active_seats))
             return RequestRedeal(self.rng.choice(may_redeal), shuffle)
         shown = round_.shown_play
         if shown is None or shown.against is not None:
@@ -201,7 +202,7 @@ class RandomPlayers:
             return TimeOut(None if rng.random() < 0.5 else self._draft(game, round_))
         if isinstance(round_.step, Choosing):
             return LayOnRiver(seat, rng.choice(round_.step.tiles))
-        penalised = game.ruleset.turn_invalid_submission is not TurnInvalidSubmission.REJECT
+        penalised = rules_of(game).turn_invalid_submission is not TurnInvalidSubmission.REJECT
         if penalised and rng.random() < 0.03:
             return PlayTiles(seat, self._illegal_table(round_))
         found = self._found(game, round_) if rng.random() < 0.95 else None
@@ -214,13 +215,13 @@ class RandomPlayers:
         return DrawTile(seat)
 
     def _found(self, game: Game, round_: Round) -> Found | FoundOnGrid | None:
-        others_alone = game.ruleset.turn_play_after_draw is TurnPlayAfterDraw.OTHER_TILES
+        others_alone = rules_of(game).turn_play_after_draw is TurnPlayAfterDraw.OTHER_TILES
         drawn = round_.step.tile if isinstance(round_.step, Drawn) and others_alone else None
         return play_by_chance(situation_at(game, round_), self.rng, drawn)
 
     def _must_play(self, game: Game, round_: Round) -> bool:
         """Returns whether the player must play, or the round ends only when no player can."""
-        ruleset, rack = game.ruleset, round_.rack(round_.turn.seat)
+        ruleset, rack = rules_of(game), round_.rack(round_.turn.seat)
         if isinstance(round_.step, Drawn):
             return False
         if not round_.pool:
@@ -230,7 +231,7 @@ class RandomPlayers:
         return ruleset.turn_voluntary_draw is TurnVoluntaryDraw.ONLY_IF_NO_PLAY or not delays
 
     def _play(self, game: Game, round_: Round, found: Found | FoundOnGrid) -> PlayTiles:
-        must_call = game.ruleset.win_call is WinCall.REQUIRED and not found.left
+        must_call = rules_of(game).win_call is WinCall.REQUIRED and not found.left
         calls = must_call or self.rng.random() < 0.05
         return PlayTiles(round_.turn.seat, found.table, found.river_index, calls)
 
@@ -319,7 +320,7 @@ def solved(situation: Situation) -> Found | None:
 def situation_at(game: Game, round_: Round) -> AnySituation:
     """Returns the situation of the player to move."""
     rack = round_.rack(round_.turn.seat)
-    return situation_of(round_.table, rack.tiles, rack.has_melded, game.ruleset, round_.river)
+    return situation_of(round_.table, rack.tiles, rack.has_melded, rules_of(game), round_.river)
 
 
 def has_right_to_redeal(round_: Round, seat: int, ruleset: Ruleset) -> bool:

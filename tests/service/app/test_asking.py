@@ -17,6 +17,7 @@ from engine.game import Game, Playing
 from engine.melding import solver
 from engine.melding.analysis import Existence, Situation
 from engine.melding.events import TileDrawn, TilesDrawn, TilesOffered, TurnEnded, TurnPassed
+from engine.melding.game import round_of
 from engine.melding.ruleset import (
     SABRA,
     PoolEmptyPass,
@@ -92,7 +93,7 @@ def test_events_do_not_reveal_whether_a_player_declined_the_initial_meld(
 def test_encoded_games_do_not_reveal_who_declined_the_initial_meld(seat: int | None) -> None:
     game = game_at("[R4 R5 R6] / 1{R10 R11 R12} 2*{K1} 3{K2} / {O9} / 2", OLYMPIAD)
     assert isinstance(game.phase, Playing)
-    declined = replace(game, phase=Playing(replace(game.phase.round, declined=(1, 3))))
+    declined = replace(game, phase=Playing(replace(round_of(game), declined=(1, 3))))
     sent = [
         codec.encode_game(snapshot_view(Record("0" * 32, one, "e7a9", (), 1, 2), seat, 3)).SerializeToString()
         for one in (game, declined)

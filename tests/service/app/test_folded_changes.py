@@ -11,6 +11,7 @@ from engine.actions import Action, AnnounceRematch, Join, Leave, Resign, SetRead
 from engine.events import PlayerKicked, PlayerLeft
 from engine.game import Aborted, Finished, Game, Playing
 from engine.melding.actions import ClaimError, DrawTile, LayOnRiver, Pass, PlayTiles, RequestRedeal
+from engine.melding.game import round_of, rules_of
 from engine.melding.melds import ProposedMeld
 from engine.melding.presets import PRESETS
 from engine.melding.round import Choosing
@@ -113,10 +114,10 @@ def careless_action(game: Game, rng: random.Random) -> Action:
         return join
     anyone = rng.choice([player.seat for player in game.players])
     if not isinstance(game.phase, Playing):
-        shuffle = random_shuffle(game.ruleset, rng, len(game.active_seats))
+        shuffle = random_shuffle(rules_of(game), rng, len(game.active_seats))
         starts = (StartGame(HOST, shuffle), StartNextRound(anyone, shuffle))
         return rng.choice((Leave(anyone), join, SetReady(anyone, rng.random() < 0.5), *starts))
-    round_ = game.phase.round
+    round_ = round_of(game)
     seat = round_.turn.seat
     if round_.last_chance and rng.random() < 0.2:
         return Resign(anyone)
@@ -126,7 +127,7 @@ def careless_action(game: Game, rng: random.Random) -> Action:
         case 0 if rng.random() < 0.3:
             return Resign(anyone)
         case 2:
-            return RequestRedeal(anyone, random_shuffle(game.ruleset, rng, len(game.active_seats)))
+            return RequestRedeal(anyone, random_shuffle(rules_of(game), rng, len(game.active_seats)))
         case number if number < 12:
             return PlayTiles(seat, tuple(ProposedMeld((tile,)) for tile in round_.rack(seat).tiles[:1]))
         case number if number < 22 and round_.shown_play:

@@ -17,8 +17,9 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 
 from engine.actions import AbortGame, Action, Resign, TimeOut
-from engine.game import Aborted, Finished, Game, Playing, round_of
+from engine.game import Aborted, Finished, Game, Playing
 from engine.melding.analysis import options_needing_analysis
+from engine.melding.game import round_of
 from engine.melding.ruleset import (
     SABRA,
     MatchEnd,

@@ -12,6 +12,7 @@ from engine.game import Game, Playing
 from engine.melding.melds import Meld, ProposedMeld, read_meld
 from engine.melding.presets import PRESET_SETTINGS, PRESET_TEXTS, PRESETS
 from engine.melding.round import Choosing, Step
+from engine.melding.round import MeldingRound as Round
 from engine.melding.ruleset import (
     SABRA,
     PoolEmptyMode,
@@ -22,7 +23,6 @@ from engine.notation import parse_tiles
 from engine.room_settings import DEFAULT_SETTINGS
 from engine.seats import Player, Rack, Turn
 from engine.tiles import in_order, without
-from engine.unions import Round
 from rummikub.v1 import error_reason_pb2, game_pb2, meld_pb2, ruleset_pb2, tile_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts

@@ -39,6 +39,7 @@ from engine.game import (
 )
 from engine.melding.exchange import Exchange
 from engine.melding.round import Choosing, Drawn, Open, ShownPlay, Step
+from engine.melding.round import MeldingRound as Round
 from engine.melding.ruleset import (
     OPTIONS,
     SABRA,
@@ -54,7 +55,6 @@ from engine.room_settings import Hints, RacksShown, Spectators
 from engine.seats import Player, Rack, Turn
 from engine.tiles import JOKER, Tile, in_order, without
 from engine.turns.lobby import LOBBY_CHANGES_MAX
-from engine.unions import Round
 from engine.violations import Reason
 from rummikub.v1 import (
     analysis_service_pb2,

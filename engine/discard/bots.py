@@ -1,0 +1,164 @@
+"""Bots: choose an action for a seat that the service plays.
+
+A bot gets a view, so it knows only what its seat may see. The same view gives the same action. Every level finishes as
+soon as it can, and discards a tile that its hand can do without. EASY takes tiles of the pool, unless a discard
+finishes its hand. MEDIUM takes any discard that brings its hand nearer to its end. HARD also discards so that as many
+unseen tiles as possible help it.
+"""
+
+from collections import Counter
+from typing import Final
+
+from engine.discard.actions import BotAction, DiscardTile, FinishHand, ShowIndicator, TakeDiscard, TakeFromPool
+from engine.discard.game import rules_of, seen_round
+from engine.discard.hands import Standing, finished_hand, standing
+from engine.discard.melds import face_of
+from engine.discard.round import ToTake
+from engine.discard.turns import discard_for
+from engine.discard.views import DiscardView
+from engine.effort import Budget
+from engine.seats import BotLevel, from_seat
+from engine.tiles import FALSE_JOKER, NATURALS, Tile, color_of, in_order, value_of, without
+from engine.views import GameView
+
+BUDGET: Final = Budget()
+"""The default search budget. Only HARD compares discards, until it is over."""
+_COPIES: Final = 2
+_NEAR: Final = 2
+"""How far apart two values of one color are that are still of use together."""
+
+
+def choose_action(view: GameView, level: BotLevel, budget: Budget = BUDGET) -> BotAction:
+    """Returns the action of a bot that has the turn.
+
+    Args:
+        view: The view of its seat.
+        level: How well it plays.
+        budget: The budget of its search.
+
+    Raises:
+        ValueError: The seat has no action to choose (game.bots_to_act).
+    """
+    seat, sight = _seen(view)
+    if _may_show(view, seat, sight):
+        return ShowIndicator(seat)
+    if sight.step is ToTake:
+        return TakeDiscard(seat) if _wants_discard(view, seat, sight, level) else TakeFromPool(seat)
+    return _finish(view, seat, sight) or DiscardTile(seat, _discard(view, sight, level, budget))
+
+
+def action_without_search(_view: GameView) -> None:
+    """Returns None: each action may need a search."""
+
+
+def action_without_play(view: GameView) -> BotAction:
+    """Returns an action that needs no search: a tile of the pool, or a discard.
+
+    Raises:
+        ValueError: As `choose_action`.
+    """
+    seat, sight = _seen(view)
+    if sight.step is ToTake:
+        return TakeFromPool(seat)
+    return DiscardTile(seat, discard_for(view.rack, sight.taken, sight.okey))
+
+
+def _seen(view: GameView) -> tuple[int, DiscardView]:
+    """Returns the viewer's seat and the round."""
+    sight = seen_round(view)
+    if view.turn is None or view.seat != view.turn.seat or sight is None:
+        raise ValueError("it is not the turn of the view's seat")
+    return view.turn.seat, sight
+
+
+def _may_show(view: GameView, seat: int, sight: DiscardView) -> bool:
+    is_first_turn = rules_of(view).show_indicator and seat not in sight.discarded and sight.shown_by is None
+    return is_first_turn and sight.indicator in view.rack
+
+
+def _one_high(view: GameView) -> bool:
+    return rules_of(view).run_one_high
+
+
+# Taking
+
+
+def _wants_discard(view: GameView, seat: int, sight: DiscardView, level: BotLevel) -> bool:
+    """Returns whether a bot takes the newest discard of the player before it."""
+    newest = _newest_before(view, seat, sight)
+    if newest is None:
+        return False
+    tiles = in_order((*view.rack, newest))
+    missing = standing(tiles, sight.okey, one_high=_one_high(view)).missing
+    if level is BotLevel.EASY:
+        return missing == 0
+    return missing < standing(view.rack, sight.okey, one_high=_one_high(view)).missing
+
+
+def _newest_before(view: GameView, seat: int, sight: DiscardView) -> Tile | None:
+    resigned = {player.seat for player in view.players if player.resigned}
+    before = next(one for one in reversed(from_seat(view.order, seat)) if one not in resigned)
+    return next(pile.newest for pile in sight.piles if pile.seat == before)
+
+
+# Discarding
+
+
+def _finish(view: GameView, seat: int, sight: DiscardView) -> FinishHand | None:
+    """Returns the finish of a hand; of several the one that costs the others the most."""
+    found: dict[tuple[bool, bool], FinishHand] = {}
+    for t in dict.fromkeys(view.rack):
+        hand = finished_hand(without(view.rack, (t,)), sight.okey, one_high=_one_high(view))
+        if hand:
+            found[t == sight.okey, hand.is_pairs] = FinishHand(seat, t, hand.tiles)
+    return found[max(found)] if found else None
+
+
+def _discard(view: GameView, sight: DiscardView, level: BotLevel, budget: Budget) -> Tile:
+    """Returns the tile to discard, which is never an okey: a hand that can do without it is finished."""
+    best = standing(view.rack, sight.okey, one_high=_one_high(view))
+    if level is not BotLevel.HARD:
+        return min(dict.fromkeys(best.spare), key=lambda t: (_neighbors(t, view.rack, sight.okey), -t))
+    return _with_most_outs(view, sight, best, budget)
+
+
+def _neighbors(t: Tile, rack: tuple[Tile, ...], okey: Tile) -> int:
+    """Returns how many other tiles of a rack are of use together with a tile."""
+    faces = [face for other in without(rack, (t,)) if (face := face_of(other, okey)) is not None]
+    face = face_of(t, okey)
+    return sum(_is_near(face, other) for other in faces) if face else len(rack)
+
+
+def _is_near(face: Tile, other: Tile) -> bool:
+    if color_of(face) is color_of(other):
+        return abs(value_of(face) - value_of(other)) <= _NEAR
+    return value_of(face) == value_of(other)
+
+
+def _with_most_outs(view: GameView, sight: DiscardView, best: Standing, budget: Budget) -> Tile:
+    """Returns the discard after which the most unseen tiles bring the hand nearer to its end."""
+    unseen, one_high = _unseen(view, sight), _one_high(view)
+    found = (-1, 0, best.spare[0])
+    for t in dict.fromkeys((*best.spare, *view.rack)):
+        left = without(view.rack, (t,))
+        if t != sight.okey and standing(left, sight.okey, one_high=one_high).missing == best.missing:
+            outs = _outs(left, sight.okey, best.missing, unseen, one_high=one_high)
+            found = max(found, (outs, -_neighbors(t, view.rack, sight.okey), t))
+        if budget.is_over and budget.is_over():
+            break
+    return found[-1]
+
+
+def _outs(tiles: tuple[Tile, ...], okey: Tile, missing: int, unseen: Counter[Tile], *, one_high: bool) -> int:
+    """Returns how many unseen tiles bring a hand nearer to its end."""
+    return sum(
+        count
+        for t, count in unseen.items()
+        if standing(in_order((*tiles, t)), okey, one_high=one_high).missing < missing
+    )
+
+
+def _unseen(view: GameView, sight: DiscardView) -> Counter[Tile]:
+    """Returns the tiles that a bot does not see now: neither on its rack nor face up."""
+    face_up = [sight.indicator, *(pile.newest for pile in sight.piles if pile.newest is not None)]
+    return Counter(dict.fromkeys((*NATURALS, FALSE_JOKER), _COPIES)) - Counter([*view.rack, *face_up])

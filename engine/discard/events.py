@@ -1,0 +1,95 @@
+"""The events of a round of a draw-and-discard game: one frozen dataclass each, and the union `DiscardEvent`.
+
+No event has the name of another family's event: games are stored with these names.
+"""
+
+from dataclasses import dataclass
+
+from engine.discard.melds import Arrangement
+from engine.seats import Rack
+from engine.tiles import Tile
+
+
+@dataclass(frozen=True, slots=True)
+class HandsDealt:
+    """A round was dealt.
+
+    Attributes:
+        number: From 1.
+        order: The turn order. The first player has one tile more than the others.
+        indicator: The tile turned face up.
+        racks: The racks, by seat.
+        pool: The pool, in the order of drawing.
+    """
+
+    number: int
+    order: tuple[int, ...]
+    indicator: Tile
+    racks: tuple[Rack, ...]
+    pool: tuple[Tile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PoolTileTaken:
+    """A player took the next tile of the pool."""
+
+    seat: int
+    tile: Tile
+
+
+@dataclass(frozen=True, slots=True)
+class DiscardTaken:
+    """A player took the newest discard of another player."""
+
+    seat: int
+    tile: Tile
+    from_seat: int
+
+
+@dataclass(frozen=True, slots=True)
+class TileDiscarded:
+    """A player discarded a tile, which ends the turn."""
+
+    seat: int
+    tile: Tile
+
+
+@dataclass(frozen=True, slots=True)
+class DiscardForced:
+    """A tile of a player whose turn timed out was discarded."""
+
+    seat: int
+    tile: Tile
+
+
+@dataclass(frozen=True, slots=True)
+class IndicatorShown:
+    """A player showed the indicator's twin, for which all others lose a point at the end of the round."""
+
+    seat: int
+
+
+@dataclass(frozen=True, slots=True)
+class HandFinished:
+    """A player discarded a tile and showed a finished hand.
+
+    Attributes:
+        seat: The player's seat.
+        tile: The discard.
+        hand: The melds, or the seven pairs.
+        is_pairs: Whether they are pairs.
+    """
+
+    seat: int
+    tile: Tile
+    hand: Arrangement
+    is_pairs: bool
+
+
+TurnAct = PoolTileTaken | DiscardTaken | TileDiscarded | IndicatorShown | HandFinished
+"""Events of what a player did in a turn, who is then present."""
+
+OpenDiscardEvent = DiscardTaken | TileDiscarded | DiscardForced | IndicatorShown | HandFinished
+"""Events of which everyone may see all: they are their own views."""
+
+DiscardEvent = OpenDiscardEvent | PoolTileTaken | HandsDealt

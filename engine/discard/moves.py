@@ -1,0 +1,69 @@
+"""The moves of a draw-and-discard game in a record: made from events, and turned into actions again."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from engine.actions import TimeOut
+from engine.discard.actions import DiscardAction, DiscardTile, FinishHand, ShowIndicator, TakeDiscard, TakeFromPool
+from engine.discard.events import DiscardTaken, HandFinished, HandsDealt, IndicatorShown, PoolTileTaken, TileDiscarded
+from engine.events import Event, TurnTimedOut
+from engine.game import Game
+from engine.moves import OF_ALL_GAMES, Move, MoveKind
+
+BY_BOTS: Final = frozenset(
+    {MoveKind.DRAW, MoveKind.TAKE_DISCARD, MoveKind.DISCARD, MoveKind.SHOW_INDICATOR, MoveKind.FINISH}
+)
+"""The moves that a bot may make for an absent player."""
+_WITH_A_TILE: Final = frozenset({MoveKind.DRAW, MoveKind.TAKE_DISCARD, MoveKind.DISCARD, MoveKind.FINISH})
+
+
+def move_of(_game: Game, revision: int, time_ms: int, events: tuple[Event, ...]) -> Move | None:
+    """Returns the move that led to the events of a change; None for changes that are not part of a record."""
+    match events[0]:
+        case PoolTileTaken(seat, tile):
+            return Move(revision, time_ms, MoveKind.DRAW, seat, (tile,))
+        case DiscardTaken(seat, tile):
+            return Move(revision, time_ms, MoveKind.TAKE_DISCARD, seat, (tile,))
+        case TileDiscarded(seat, tile):
+            return Move(revision, time_ms, MoveKind.DISCARD, seat, (tile,))
+        case IndicatorShown(seat):
+            return Move(revision, time_ms, MoveKind.SHOW_INDICATOR, seat)
+        case HandFinished(seat, tile, hand):
+            return Move(revision, time_ms, MoveKind.FINISH, seat, (tile,), hand=hand)
+        case TurnTimedOut(seat, tiles):
+            return Move(revision, time_ms, MoveKind.TIME_OUT, seat, tiles)
+        case _:
+            return None
+
+
+def is_complete(move: Move) -> bool:
+    """Returns whether a move has the parts that its kind needs, and no other, but its seat and its player."""
+    kind = move.kind
+    return (
+        kind in BY_BOTS | OF_ALL_GAMES
+        and (kind is MoveKind.DEAL) == isinstance(move.dealt, HandsDealt)
+        and (kind is MoveKind.FINISH) == bool(move.hand)
+        and (kind in _WITH_A_TILE) == (len(move.tiles) == 1 and kind is not MoveKind.TIME_OUT)
+        and (move.table, move.river_index) == (None, None)
+    )
+
+
+def actions(_game: Game, move: Move) -> Iterator[DiscardAction | TimeOut]:
+    """Yields the action that was the move."""
+    yield _action(move)
+
+
+def _action(move: Move) -> DiscardAction | TimeOut:
+    match move.kind:
+        case MoveKind.DRAW:
+            return TakeFromPool(move.seat)
+        case MoveKind.TAKE_DISCARD:
+            return TakeDiscard(move.seat)
+        case MoveKind.DISCARD:
+            return DiscardTile(move.seat, move.tiles[0])
+        case MoveKind.FINISH:
+            return FinishHand(move.seat, move.tiles[0], move.hand)
+        case MoveKind.SHOW_INDICATOR:
+            return ShowIndicator(move.seat)
+        case _:
+            return TimeOut()

@@ -1,0 +1,101 @@
+"""Formats and parses the text notation of hands and positions, on that of tiles and racks.
+
+```
+hand      [R3 R4 R5] | [B6 K6 O6]   melds or pairs; a wild tile stands where the tile would that it stands for
+position  O4 / 1{R7 K1} 2{} / 1{R2 B5} 2{K1 F} / {R7 O8} / 1
+          indicator, discards by seat (the newest last), racks by seat, pool, seat with the turn
+```
+
+A player to move whose rack has a tile more than the others must discard, any other one must take a tile.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from engine.discard.melds import Arrangement
+from engine.discard.round import DiscardRound, Pile
+from engine.notation import (
+    EMPTY,
+    Naming,
+    Piece,
+    check_nothing,
+    format_rack,
+    format_racks,
+    format_tile,
+    format_tiles,
+    is_empty,
+    parse_pool,
+    parse_racks,
+    parse_seat,
+    seat_tiles,
+    tile_in,
+    tiles_in,
+)
+from engine.seats import Rack
+from engine.tiles import FALSE_JOKER, JOKER, Tile
+
+_PART: Final = re.compile(r"\[([^\[\]]*)\]")
+_FORM: Final = "indicator / discards / racks / pool / seat"
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """The position of a round, like FEN in chess."""
+
+    indicator: Tile
+    piles: tuple[Pile, ...]
+    racks: tuple[Rack, ...]
+    pool: tuple[Tile, ...]
+    turn_seat: int
+
+
+def position_of(round_: DiscardRound) -> Position:
+    """Returns the position of a round."""
+    return Position(round_.indicator, round_.piles, round_.racks, round_.pool, round_.turn.seat)
+
+
+def format_hand(hand: Arrangement) -> str:
+    """Returns `[R3 R4 R5] | [B6 K6 O6]`, or `.` for no melds."""
+    return " | ".join(f"[{format_tiles(part)}]" for part in hand) or EMPTY
+
+
+def parse_hand(text: str) -> Arrangement:
+    """Parses melds or pairs. Raises NotationError."""
+    piece = Piece(text).strip()
+    return () if not piece.text or is_empty(piece) else tuple(_part(part.strip()) for part in piece.split("|"))
+
+
+def _part(piece: Piece) -> tuple[Tile, ...]:
+    match = _PART.match(piece.text)
+    if not match:
+        raise piece.error("is not a meld or a pair: expected [tiles]")
+    check_nothing(piece.part(match.end(), len(piece.text)), "follows a meld: expected | between melds")
+    return tiles_in(piece.part(*match.span(1)), Naming.TILES)
+
+
+def parse_indicator(piece: Piece) -> Tile:
+    """Parses an indicator. Raises NotationError."""
+    indicator = tile_in(piece, Naming.TILES)
+    if indicator in {JOKER, FALSE_JOKER}:
+        raise piece.error("is not an indicator: expected a tile with a value")
+    return indicator
+
+
+def format_position(position: Position) -> str:
+    """Returns `indicator / discards / racks / pool / seat`."""
+    piles = " ".join(f"{pile.seat}{format_rack(pile.tiles)}" for pile in position.piles)
+    parts = (format_tile(position.indicator), piles, format_racks(position.racks), format_rack(position.pool))
+    return f"{' / '.join(parts)} / {position.turn_seat}"
+
+
+def parse_position(text: str) -> Position:
+    """Parses `indicator / discards / racks / pool / seat`. Raises NotationError."""
+    parts = Piece(text).parts("////", _FORM)
+    indicator = parse_indicator(next(parts))
+    piles = tuple(Pile(seat, tiles) for seat, _, tiles in seat_tiles(next(parts), Naming.TILES))
+    racks, pool, seat = parse_racks(next(parts)), parse_pool(next(parts)), next(parts)
+    position = Position(indicator, piles, racks, pool, parse_seat(seat))
+    if position.turn_seat not in {rack.seat for rack in racks}:
+        raise seat.error("is the seat to move, but has no rack")
+    return position

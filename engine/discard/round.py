@@ -1,0 +1,105 @@
+"""A round of a draw-and-discard game: the indicator, the racks, the pool, the discards, and the turn in progress."""
+
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Final
+
+from engine.discard.events import HandFinished
+from engine.discard.melds import okey_of
+from engine.seats import Rack, Turn
+from engine.tiles import Tile, in_order
+
+_SEAT: Final = attrgetter("seat")
+
+
+@dataclass(frozen=True, slots=True)
+class ToTake:
+    """The player must take a tile."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToDiscard:
+    """The player must discard a tile.
+
+    Attributes:
+        taken: The tile taken in the turn; None in the starter's first one, which takes none.
+        is_seen: Whether all have seen it: it was a discard.
+    """
+
+    taken: Tile | None = None
+    is_seen: bool = False
+
+
+Step = ToTake | ToDiscard
+
+
+@dataclass(frozen=True, slots=True)
+class Pile:
+    """The discards of a player that nobody has taken, the newest last. Only that one is visible."""
+
+    seat: int
+    tiles: tuple[Tile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DiscardRound:
+    """One deal, until a player finishes or the pool is empty.
+
+    Attributes:
+        number: From 1.
+        order: The seats dealt in, in turn order, the starter first.
+        indicator: The tile turned face up.
+        racks: The racks of the players dealt in, by seat.
+        pool: The undealt tiles, in the order of drawing.
+        piles: The discards of the players dealt in, by seat.
+        turn: The turn in progress, or the last one of a finished round.
+        step: What the player must do in it.
+        discarded: The seats that have discarded, ascending: their first turn is over.
+        shown_by: The seat that has shown the indicator's twin; None if none has.
+        finish: The end of a round that a player has finished.
+    """
+
+    number: int
+    order: tuple[int, ...]
+    indicator: Tile
+    racks: tuple[Rack, ...]
+    pool: tuple[Tile, ...]
+    piles: tuple[Pile, ...]
+    turn: Turn
+    step: Step
+    discarded: tuple[int, ...] = ()
+    shown_by: int | None = None
+    finish: HandFinished | None = None
+
+    @property
+    def okey(self) -> Tile:
+        """The okey, whose two tiles are wild."""
+        return okey_of(self.indicator)
+
+    def rack(self, seat: int) -> Rack:
+        """Returns the rack of a seat that was dealt in."""
+        return self.racks[list(map(_SEAT, self.racks)).index(seat)]
+
+    def pile(self, seat: int) -> Pile:
+        """Returns the discards of a seat that was dealt in."""
+        return self.piles[list(map(_SEAT, self.piles)).index(seat)]
+
+    @property
+    def tiles(self) -> tuple[Tile, ...]:
+        """Every tile of the round in ascending order: always the full tile set."""
+        on_racks = (t for rack in self.racks for t in rack.tiles)
+        discards = (t for pile in self.piles for t in pile.tiles)
+        finishing = (self.finish.tile,) if self.finish else ()
+        return in_order((self.indicator, *on_racks, *discards, *self.pool, *finishing))
+
+    @property
+    def names_its_seats(self) -> bool:
+        """Whether discards, the shown indicator and the finish are of seats dealt in."""
+        named = {*self.discarded, *(pile.seat for pile in self.piles)}
+        named.update(() if self.shown_by is None else (self.shown_by,), (self.finish.seat,) if self.finish else ())
+        return named.issubset(self.order)
+
+    @property
+    def to_act(self) -> tuple[int, ...]:
+        """The seats that may act: the turn's."""
+        return (self.turn.seat,)

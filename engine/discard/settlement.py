@@ -1,0 +1,48 @@
+"""Ends a turn: returns the end of the round or the game, or the next turn."""
+
+from engine.clocks import start_turn
+from engine.decisions import Context
+from engine.discard.game import round_of, rules_of
+from engine.discard.round import DiscardRound
+from engine.discard.scoring import are_one_side, game_winners, is_last_round, points_of, round_winners
+from engine.events import Event, PlayerAbsent, PlayerResigned, RoundEnded
+from engine.game import Game, Playing, RoundEnd, RoundResult, SeatResult, next_seat, with_result
+from engine.results import game_ended, paused, with_racks
+
+
+def settle(game: Game, event: Event, context: Context) -> tuple[Event, ...]:
+    """Returns what follows the last event of a turn, or a resignation between two rounds."""
+    if isinstance(game.phase, Playing):
+        return _consequences(game, round_of(game), event, context)
+    if are_one_side(game.active_seats, rules_of(game)):
+        return (game_ended(game, game.active_seats),)
+    if game.is_abandoned or game.is_left_to_bots:
+        return (game_ended(game, game_winners(game.players), abandoned=game.is_abandoned),)
+    return ()
+
+
+def _consequences(game: Game, round_: DiscardRound, event: Event, context: Context) -> tuple[Event, ...]:
+    if round_.finish:
+        return _end_round(game, round_, RoundEnd.WENT_OUT, context)
+    if are_one_side(game.active_seats, rules_of(game)):
+        return _end_round(game, round_, RoundEnd.RESIGNED, context)
+    if isinstance(event, PlayerAbsent | PlayerResigned) and game.is_abandoned:
+        return (game_ended(game, game_winners(game.players) if game.results else (), abandoned=True),)
+    if isinstance(event, PlayerResigned) and event.seat != round_.turn.seat:
+        return ()
+    if not round_.pool:
+        return _end_round(game, round_, RoundEnd.BLOCKED, context)
+    return (start_turn(game, next_seat(game, round_), context.now_ms),)
+
+
+def _end_round(game: Game, round_: DiscardRound, end: RoundEnd, context: Context) -> tuple[Event, ...]:
+    """Returns the score of the round, with the end of the game or the time of the next round (round_pause_seconds)."""
+    points = points_of(round_, rules_of(game))
+    seats = tuple(SeatResult(seat, 0, len(round_.rack(seat).tiles), points[seat]) for seat in points)
+    winners = round_winners(round_, game.active_seats, rules_of(game))
+    ended = RoundEnded(with_racks(game, RoundResult(round_.number, end, winners, seats), round_))
+    after = with_result(game, ended.result)
+    is_last = is_last_round(round_.number, after.players, rules_of(game))
+    if end is RoundEnd.RESIGNED or is_last or after.is_left_to_bots:
+        return (ended, game_ended(after, game_winners(after.players)))
+    return (paused(game, ended, context.now_ms),)

@@ -1,0 +1,101 @@
+"""Views of a round and of its events for one viewer: a seat, or none. They have no field for a hidden tile."""
+
+from dataclasses import dataclass
+
+from engine.discard.events import DiscardEvent, HandFinished, HandsDealt, OpenDiscardEvent, PoolTileTaken
+from engine.discard.round import DiscardRound, Pile, Step, ToDiscard
+from engine.tiles import Tile
+
+
+@dataclass(frozen=True, slots=True)
+class PileView:
+    """The discards of a player that nobody has taken: the newest one, and their number."""
+
+    seat: int
+    newest: Tile | None
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class DiscardView:
+    """A round, beyond what all rounds have.
+
+    Attributes:
+        indicator: The tile turned face up.
+        okey: The okey, whose two tiles are wild.
+        piles: The discards, by seat.
+        step: The type of what the player must do whose turn it is.
+        taken: The tile that this player has taken; None if there is none or the viewer has not seen it.
+        discarded: The seats that have discarded, whose first turn is over.
+        shown_by: The seat that has shown the indicator's twin; None if none has.
+        finish: The hand that ended the round.
+    """
+
+    indicator: Tile
+    okey: Tile
+    piles: tuple[PileView, ...]
+    step: type[Step]
+    taken: Tile | None
+    discarded: tuple[int, ...]
+    shown_by: int | None
+    finish: HandFinished | None
+
+
+@dataclass(frozen=True, slots=True)
+class HandsDealtView:
+    """A deal. The rack is the viewer's own; of the pool only the number of tiles is visible."""
+
+    number: int
+    order: tuple[int, ...]
+    indicator: Tile
+    rack: tuple[Tile, ...]
+    pool_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class PoolTileTakenView:
+    """A tile taken from the pool, which only its player sees."""
+
+    seat: int
+    tile: Tile | None
+
+
+DiscardEventView = OpenDiscardEvent | HandsDealtView | PoolTileTakenView
+
+
+def see(round_: DiscardRound, _active: tuple[int, ...], seat: int | None, _draft: object) -> DiscardView:
+    """Returns the view of a round."""
+    return DiscardView(
+        round_.indicator,
+        round_.okey,
+        tuple(map(_pile, round_.piles)),
+        type(round_.step),
+        _taken(round_, seat),
+        round_.discarded,
+        round_.shown_by,
+        round_.finish,
+    )
+
+
+def _pile(pile: Pile) -> PileView:
+    return PileView(pile.seat, pile.tiles[-1] if pile.tiles else None, len(pile.tiles))
+
+
+def _taken(round_: DiscardRound, seat: int | None) -> Tile | None:
+    match round_.step:
+        case ToDiscard(taken, is_seen) if is_seen or seat == round_.turn.seat:
+            return taken
+        case _:
+            return None
+
+
+def see_event(event: DiscardEvent, seat: int | None) -> DiscardEventView:
+    """Returns the view of an event."""
+    match event:
+        case HandsDealt(number, order, indicator, racks, pool):
+            viewer_rack = next((rack.tiles for rack in racks if rack.seat == seat), ())
+            return HandsDealtView(number, order, indicator, viewer_rack, len(pool))
+        case PoolTileTaken(taker, tile):
+            return PoolTileTakenView(taker, tile if taker == seat else None)
+        case _:
+            return event
