@@ -41,7 +41,7 @@ def is_complete(move: Move) -> bool:
     kind = move.kind
     return (
         kind in BY_BOTS | OF_ALL_GAMES
-        and (kind is MoveKind.DEAL) == isinstance(move.dealt, HandsDealt)
+        and (isinstance(move.dealt, HandsDealt) if kind is MoveKind.DEAL else move.dealt is None)
         and (kind is MoveKind.FINISH) == bool(move.hand)
         and (kind in _WITH_A_TILE) == (len(move.tiles) == 1 and kind is not MoveKind.TIME_OUT)
         and (move.table, move.river_index) == (None, None)

@@ -113,7 +113,7 @@ def is_complete(move: Move) -> bool:
     return (
         kind in BY_BOTS | OF_ALL_GAMES | {MoveKind.REDEAL}
         and not move.hand
-        and deals == isinstance(move.dealt, RoundStarted)
+        and (isinstance(move.dealt, RoundStarted) if deals else move.dealt is None)
         and (plays == (move.table is not None) or kind is MoveKind.TIME_OUT)
         and (move.river_index is None or kind is MoveKind.PLAY)
         and (len(move.tiles) == 1 or kind is not MoveKind.LAY_ON_RIVER)

@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from engine.discard import game as discard
 from engine.events import TurnStarted
 from engine.game import Playing
+from engine.melding import game as melding
 from engine.melding.events import (
     MeldingEvent,
     TileDrawn,
@@ -20,7 +22,9 @@ from engine.melding.round import MeldingRound, ShownPlay
 from engine.melding.ruleset import SABRA, TurnVoluntaryDraw
 from engine.notation import parse_tiles
 from engine.seats import Rack, Turn
+from engine.sight import see
 from engine.turns import Applied, create, may_search, outcome
+from support.okey_games import started
 
 ONE, TWO = parse_tiles("R7"), parse_tiles("R7 B8")
 TURN = TurnStarted(Turn(2, None))
@@ -43,6 +47,16 @@ def test_a_turn_tells_its_player_what_was_played_and_drawn(
 ) -> None:
     told = outcome(Applied(create(SABRA).game, (event, TURN)))
     assert (told.tiles_played, told.points, told.tiles_drawn) == (played, points, drawn)
+
+
+def test_a_game_of_another_family_is_refused() -> None:
+    okey, sabra = started(1), replace(create(SABRA).game, phase=Playing(ROUND))
+    for family, game in ((melding, okey), (discard, sabra)):
+        for read in (family.rules_of, family.round_of):
+            with pytest.raises(TypeError, match="another family"):
+                read(game)
+        with pytest.raises(TypeError, match="another family"):
+            family.seen_round(see(game, 1))
 
 
 def test_only_rules_that_ask_for_plays_may_search() -> None:

@@ -119,9 +119,13 @@ def nearly_finished(rng: random.Random, okey: Tile, size: int) -> list[Tile]:
     return tiles
 
 
-def test_finished_hands_are_those_found_by_force() -> None:
-    hands, met = random_hands(random.Random(1)), Counter[str]()
-    for number in range(2_000):
+@pytest.mark.slow
+@pytest.mark.unmeasured
+@pytest.mark.parametrize("chunk", few_of(range(30), 3))
+def test_finished_hands_are_those_found_by_force(chunk: int) -> None:
+    """`make soak` looks at more hands."""
+    hands, met = random_hands(random.Random(chunk)), Counter[str]()
+    for number in range(1_000):
         (tiles, okey), one_high = next(hands), number % 2 == 0
         found = finished_hand(tiles, okey, one_high=one_high)
         assert (found is not None) == is_finished(tiles, okey, one_high=one_high), (tiles, okey, one_high)
@@ -129,10 +133,11 @@ def test_finished_hands_are_those_found_by_force() -> None:
         if found:
             check_laid(found, tiles, okey, one_high=one_high)
         met["none" if found is None else "pairs" if found.is_pairs else f"melds, {tiles.count(okey)} wild"] += 1
-    assert min(met[kind] for kind in ("none", "melds, 0 wild", "melds, 1 wild", "melds, 2 wild")) > 10, met
+    assert min(met[kind] for kind in ("none", "melds, 0 wild", "melds, 1 wild", "melds, 2 wild")) > 5, met
 
 
 @pytest.mark.slow
+@pytest.mark.unmeasured
 @pytest.mark.parametrize("chunk", few_of(range(40), 4))
 def test_the_least_number_of_tiles_to_exchange_is_the_programs(chunk: int) -> None:
     """`make soak` asks about more hands."""

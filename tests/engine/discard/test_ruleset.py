@@ -1,0 +1,73 @@
+from dataclasses import replace
+
+import pytest
+
+from engine.discard.presets import GAME_OPTIONS, PRESET_TEXTS, PRESETS, chosen, preset_named, problems_of, stated
+from engine.discard.ruleset import OKEY, OPTIONS, Preset, Ruleset, Teams, problems, with_options
+from engine.family import DEFAULT_RULESET, presets_of, presets_with
+from engine.melding import presets as melding_presets
+from engine.melding.ruleset import Preset as MeldingPreset
+from engine.options import OptionProblem
+from engine.room_settings import DEFAULT_SETTINGS, SETTINGS, RoomSettings
+from engine.violations import Reason
+
+
+@pytest.mark.parametrize("preset", Preset)
+def test_a_preset_is_valid_and_has_its_texts(preset: Preset) -> None:
+    assert PRESETS[preset].preset is preset
+    assert problems_of(PRESETS[preset], DEFAULT_SETTINGS) == ()
+    text = PRESET_TEXTS[preset]
+    assert all((text.title, text.summary, text.source))
+    assert preset_named(preset.name) is preset
+    assert presets_with(preset.name) is presets_of(PRESETS[preset])
+
+
+def test_no_two_families_have_a_preset_of_one_name() -> None:
+    assert not set(Preset.__members__) & set(MeldingPreset.__members__)
+    assert preset_named("SABRA") is None
+    assert presets_with("SABRA") is melding_presets
+    assert DEFAULT_RULESET.preset is MeldingPreset.SABRA
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"match_rounds": 101}, [(Reason.OPTION_VALUE_INVALID, ("match_rounds",), "101")]),
+        ({"score_start": 4}, [(Reason.OPTION_VALUE_INVALID, ("score_start",), "4")]),
+        ({"score_start": 22}, [(Reason.OPTION_VALUE_INVALID, ("score_start",), "22")]),
+        ({"players_min": 4, "players_max": 3}, [(Reason.OPTIONS_CONFLICT, ("players_min", "players_max"), "4")]),
+        (
+            {"teams": Teams.PAIRS},
+            [(Reason.OPTIONS_CONFLICT, ("teams", "players_min"), "PAIRS")],
+        ),
+    ],
+)
+def test_options_out_of_range_or_in_conflict(options: dict[str, object], expected: list[tuple[object, ...]]) -> None:
+    assert list(problems(with_options(OKEY, options))) == [OptionProblem(*problem) for problem in expected]  # type: ignore[arg-type]
+
+
+def test_every_option_has_a_place_in_the_contract() -> None:
+    assert [row.path for row in OPTIONS.values()] == [
+        ("deal", "players_min"),
+        ("deal", "players_max"),
+        ("deal", "teams"),
+        ("melds", "run_one_high"),
+        ("turn", "show_indicator"),
+        ("scoring", "start"),
+        ("game_end", "match_rounds"),
+    ]
+    assert set(GAME_OPTIONS) == set(OPTIONS) | set(SETTINGS)
+
+
+def test_a_game_is_stated_by_what_differs_from_its_preset() -> None:
+    ruleset, settings = chosen(Preset.OKEY_PARTNERS, {"score_start": 9, "turn_time_limit_seconds": 20})
+    assert ruleset == replace(PRESETS[Preset.OKEY_PARTNERS], score_start=9)
+    assert settings == RoomSettings(turn_time_limit_seconds=20)
+    assert stated(ruleset, settings) == {"score_start": 9, "turn_time_limit_seconds": 20}
+    assert chosen(ruleset.preset, stated(ruleset, settings)) == (ruleset, settings)
+
+
+def test_the_tile_set_has_two_of_each_tile_and_two_false_jokers() -> None:
+    assert len(Ruleset().tiles(2)) == len(Ruleset().tiles(4)) == 106
+    assert Ruleset().points_at_start == 20
+    assert Ruleset(score_start=7).points_at_start == 7

@@ -1,0 +1,42 @@
+"""Games of all families are stored, and read as the same."""
+
+import json
+from collections import Counter
+from typing import get_args
+
+import orjson
+import pytest
+
+from engine.discard.presets import PRESETS as DISCARD_PRESETS
+from engine.events import Event
+from engine.game import Game
+from engine.melding.presets import PRESETS as MELDING_PRESETS
+from engine.unions import Round, Ruleset
+from service.storage.stored_form import form_of
+from service.storage.stored_values import read_ruleset, write_options
+from support.okey_games import random_changes
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_games_of_okey_and_their_events_are_read_as_they_were_stored(seed: int) -> None:
+    games, events = form_of(Game), form_of(tuple[Event, ...])
+    for change in random_changes(seed):
+        game, happened = change.applied.game, change.applied.events
+        assert games.read(json.loads(orjson.dumps(games.write(game)))) == game
+        assert events.read(json.loads(orjson.dumps(events.write(happened)))) == happened
+
+
+def test_types_of_different_families_are_stored_under_different_names() -> None:
+    for union in (Event, Round):
+        names = Counter(kind.__name__ for kind in get_args(union))
+        assert max(names.values()) == 1, names
+
+
+@pytest.mark.parametrize("ruleset", [*MELDING_PRESETS.values(), *DISCARD_PRESETS.values()])
+def test_rulesets_are_read_as_they_were_stored(ruleset: Ruleset) -> None:
+    assert read_ruleset(write_options(ruleset)) == ruleset
+
+
+def test_only_the_first_family_leaves_out_its_default_preset() -> None:
+    assert write_options(MELDING_PRESETS[next(iter(MELDING_PRESETS))]) == "{}"
+    assert write_options(DISCARD_PRESETS[next(iter(DISCARD_PRESETS))]) == '{"preset": "OKEY"}'
