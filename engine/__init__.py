@@ -5,7 +5,7 @@ arguments, and import-linter rejects the modules that would provide them. Rule n
 (initial_meld_threshold) in docstrings are those of docs/rules.md.
 
 What all games share is here; the rules of a family of games are in its package (`melding`, `discard`), which `family`
-names. In `melding`: an option goes to `melding.ruleset`; a rule of plays to `melding.rules`; an action to `melding.actions`
-and `melding.turns`; an event to `melding.events`, `melding.evolution` and `melding.views`; a reason to `violations` and
-`violation_texts`.
+names. In `melding`: an option goes to `melding.ruleset`; a rule of plays to `melding.rules`; an action to
+`melding.actions` and `melding.turns`; an event to `melding.events`, `melding.evolution` and `melding.views`; a reason to
+`violations` and `violation_texts`.
 """
