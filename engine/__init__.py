@@ -6,6 +6,6 @@ arguments, and import-linter rejects the modules that would provide them. Rule n
 
 What all games share is here; the rules of a family of games are in its package (`melding`, `discard`), which `family`
 names. In `melding`: an option goes to `melding.ruleset`; a rule of plays to `melding.rules`; an action to
-`melding.actions` and `melding.turns`; an event to `melding.events`, `melding.evolution` and `melding.views`; a reason to
-`violations` and `violation_texts`.
+`melding.actions` and `melding.turns`; an event to `melding.events`, `melding.evolution` and `melding.views`; a
+reason to `violations` and `violation_texts`.
 """

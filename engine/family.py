@@ -160,21 +160,28 @@ class MoveText(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Row(Generic[RulesetT_contra, StartT, RoundT, ActionT_contra, EventT_contra]):
-    """What a family implements, and its events."""
+    """What a family implements, its actions and its events."""
 
     family: Family[RulesetT_contra, StartT, RoundT, ActionT_contra, EventT_contra]
     bots: Bots
     moves: Moves
     presets: Presets
     move_text: Callable[[RulesetT_contra], MoveText]
+    actions: tuple[type[ActionT_contra], ...]
     events: tuple[type[EventT_contra], ...]
 
 
 _MELDING: Final[_Row[MeldingRuleset, RoundStarted, MeldingRound, MeldingAction, MeldingEvent]] = _Row(
-    melding, bots, moves, presets, record_text.MoveText, get_args(MeldingEvent)
+    melding, bots, moves, presets, record_text.MoveText, get_args(MeldingAction), get_args(MeldingEvent)
 )
 _DISCARD: Final[_Row[DiscardRuleset, HandsDealt, DiscardRound, DiscardAction, DiscardEvent]] = _Row(
-    discard, discard_bots, discard_moves, discard_presets, discard_record_text.MoveText, get_args(DiscardEvent)
+    discard,
+    discard_bots,
+    discard_moves,
+    discard_presets,
+    discard_record_text.MoveText,
+    get_args(DiscardAction),
+    get_args(DiscardEvent),
 )
 _FAMILIES: Final[Mapping[type[Ruleset], _Row[Any, Any, Any, Any, Any]]] = {
     MeldingRuleset: _MELDING,
@@ -191,6 +198,11 @@ EXACT: Final = solver.EXACT
 def family_of(game: Game) -> Family[Ruleset, RoundStart, Round, FamilyAction, FamilyEvent]:
     """Returns the family of a game. It takes only that game's rounds, actions and events."""
     return _FAMILIES[type(game.ruleset)].family
+
+
+def has_action(game: Game, action: FamilyAction) -> bool:
+    """Returns whether an action is one of a game's family."""
+    return type(action) in _FAMILIES[type(game.ruleset)].actions
 
 
 def family_of_event(event: FamilyEvent) -> Family[Ruleset, RoundStart, Round, FamilyAction, FamilyEvent]:

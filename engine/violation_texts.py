@@ -29,6 +29,7 @@ DESCRIPTIONS: Final = {
     Reason.TOO_MANY_CHANGES: "the lobby has had {changes} changes: start the game, or create another one",
     Reason.NOT_YOUR_TURN: "it is seat {seat}'s turn",
     Reason.TURN_TIMED_OUT: "the deadline of the turn has passed",
+    Reason.ACTION_NOT_IN_GAME: "the game has no such action: its rules are of another family",
     Reason.POOL_EMPTY: "the pool is empty: play or pass",
     Reason.PASS_NOT_ALLOWED_POOL_NOT_EMPTY: "the pool still has tiles: play or draw",
     Reason.TURN_PHASE_WRONG: "the action is not possible at this step of the turn",

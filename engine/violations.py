@@ -36,6 +36,7 @@ class Reason(Enum):
     # Turns
     NOT_YOUR_TURN = auto()
     TURN_TIMED_OUT = auto()
+    ACTION_NOT_IN_GAME = auto()
     POOL_EMPTY = auto()
     PASS_NOT_ALLOWED_POOL_NOT_EMPTY = auto()
     TURN_PHASE_WRONG = auto()

@@ -27,7 +27,7 @@ from engine.actions import (
 from engine.clocks import resigns_by_clock
 from engine.decisions import Context, Decision, IllegalPlay, TurnOutcome, TurnOver, not_playing
 from engine.events import Event, GameCreated, PlayerJoined, PlayerResigned, TurnTimedOut
-from engine.family import EXACT, family_of
+from engine.family import EXACT, family_of, has_action
 from engine.game import Aborted, Finished, Game, Lobby, Playing, RoundOver, is_expired, round_of
 from engine.replay import advance, evolve
 from engine.room_settings import DEFAULT_SETTINGS, RoomSettings
@@ -137,6 +137,8 @@ def _decide(game: Game, action: Action, context: Context) -> Decision:
             return _decide(game, for_absent, context) if is_absent else refused(Reason.PLAYER_NOT_ABSENT)
         case AbortGame() | RenewSeatToken() | AnnounceRematch():
             return decide_ending(game, action)
+        case _ if not has_action(game, action):
+            return refused(Reason.ACTION_NOT_IN_GAME)
         case _:
             return not_playing(game) or family_of(game).decide(game, round_of(game), action, context)
 

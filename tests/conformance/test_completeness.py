@@ -83,6 +83,7 @@ OUTCOMES = {
 _OKEY = "tests/engine/discard/test_turns.py::test_illegal_actions_are_refused"
 OF_OTHER_TESTS = {
     Reason.TOO_MANY_CHANGES: "tests/engine/test_lobby.py::test_a_lobby_has_a_last_change",
+    Reason.ACTION_NOT_IN_GAME: "tests/engine/test_families.py::test_a_game_has_the_actions_of_its_family_alone",
     Reason.NO_DISCARD_TO_TAKE: _OKEY,
     Reason.INDICATOR_NOT_SHOWABLE: _OKEY,
     Reason.INDICATOR_TWIN_NOT_HELD: _OKEY,

@@ -5,9 +5,11 @@ from dataclasses import replace
 import pytest
 
 from engine.discard import game as discard
+from engine.discard.actions import TakeFromPool
 from engine.events import TurnStarted
 from engine.game import Playing
 from engine.melding import game as melding
+from engine.melding.actions import DrawTile
 from engine.melding.events import (
     MeldingEvent,
     TileDrawn,
@@ -21,10 +23,12 @@ from engine.melding.game import round_of
 from engine.melding.round import MeldingRound, ShownPlay
 from engine.melding.ruleset import SABRA, TurnVoluntaryDraw
 from engine.notation import parse_tiles
-from engine.seats import Rack, Turn
+from engine.seats import Player, Rack, Turn
 from engine.sight import see
 from engine.turns import Applied, create, may_search, outcome
+from engine.violations import Reason
 from support.okey_games import started
+from support.positions import only_reason
 
 ONE, TWO = parse_tiles("R7"), parse_tiles("R7 B8")
 TURN = TurnStarted(Turn(2, None))
@@ -57,6 +61,16 @@ def test_a_game_of_another_family_is_refused() -> None:
                 read(game)
         with pytest.raises(TypeError, match="another family"):
             family.seen_round(see(game, 1))
+
+
+def test_a_game_has_the_actions_of_its_family_alone() -> None:
+    okey, sabra = (
+        started(1),
+        replace(create(SABRA).game, players=(Player(1, "Ada"), Player(2, "Ben")), phase=Playing(ROUND)),
+    )
+    seat = discard.round_of(okey).turn.seat
+    for game, action in ((okey, DrawTile(seat)), (sabra, TakeFromPool(2))):
+        assert only_reason(game, action) is Reason.ACTION_NOT_IN_GAME
 
 
 def test_only_rules_that_ask_for_plays_may_search() -> None:
