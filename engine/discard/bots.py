@@ -7,6 +7,7 @@ unseen tiles as possible help it.
 """
 
 from collections import Counter
+from operator import itemgetter
 from typing import Final
 
 from engine.discard.actions import BotAction, DiscardTile, FinishHand, ShowIndicator, TakeDiscard, TakeFromPool
@@ -26,6 +27,8 @@ BUDGET: Final = Budget()
 _COPIES: Final = 2
 _NEAR: Final = 2
 """How far apart two values of one color are that are still of use together."""
+_COMPARED: Final = 8
+"""How many discards HARD compares: those with the fewest neighbors."""
 
 
 def choose_action(view: GameView, level: BotLevel, budget: Budget = BUDGET) -> BotAction:
@@ -138,12 +141,13 @@ def _is_near(face: Tile, other: Tile) -> bool:
 def _with_most_outs(view: GameView, sight: DiscardView, best: Standing, budget: Budget) -> Tile:
     """Returns the discard after which the most unseen tiles bring the hand nearer to its end."""
     unseen, one_high = _unseen(view, sight), _one_high(view)
-    found = (-1, 0, best.spare[0])
-    for t in dict.fromkeys((*best.spare, *view.rack)):
+    loose = sorted(set(view.rack) - {sight.okey}, key=lambda t: (_neighbors(t, view.rack, sight.okey), -t))
+    found = (-1, best.spare[0])
+    for t in loose[:_COMPARED]:
         left = without(view.rack, (t,))
-        if t != sight.okey and standing(left, sight.okey, one_high=one_high).missing == best.missing:
+        if standing(left, sight.okey, one_high=one_high).missing == best.missing:
             outs = _outs(left, sight.okey, best.missing, unseen, one_high=one_high)
-            found = max(found, (outs, -_neighbors(t, view.rack, sight.okey), t))
+            found = max(found, (outs, t), key=itemgetter(0))
         if budget.is_over and budget.is_over():
             break
     return found[-1]
