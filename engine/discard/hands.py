@@ -2,8 +2,8 @@
 
 A finished hand of 14 tiles is all in melds, or in seven pairs. A run of six tiles or more is several shorter ones, so
 three or four melds of three to five tiles suffice. The search chooses the tiles that stay, meld by meld. Wild tiles,
-and those that come for exchanged ones, take the places that are left: each may be any tile. A tile that stays alone
-shares no meld with another one, so tiles in twos and more are all that it looks for.
+and those that come for exchanged ones, take the places that are left: each may be any tile. The search tries parts of
+two tiles or more; a tile that stays alone in its meld needs only three places that are left.
 """
 
 from collections import Counter

@@ -37,7 +37,7 @@ PRESET_TEXTS: Final = {
     Preset.OKEY: PresetText(
         "Okey",
         "Take a tile, discard one: the first with a hand of melds or of seven pairs wins the round.",
-        "Okey as most descriptions of the game agree on it; where they are silent, docs/rules.md says what was decided",
+        "Okey as most descriptions of the game agree on it; where all are silent, our own decisions",
     ),
     Preset.OKEY_PARTNERS: PresetText(
         "Okey with partners",
