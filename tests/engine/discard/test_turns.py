@@ -335,3 +335,18 @@ def test_no_decision_searches_for_seconds() -> None:
     done = do(game_at(four(OTHERS)), TakeFromPool(2))
     assert not may_search(done.game)
     assert not may_have_searched_all_racks(done)
+
+
+def test_a_round_names_its_seats() -> None:
+    round_ = round_of(game_at(four(OTHERS), discarded=(1, 4), shown_by=3))
+    finish = HandFinished(2, parse_tile("O9"), (), is_pairs=False)
+    assert round_.names_its_seats
+    assert round_.to_act == (2,)
+    assert replace(round_, finish=finish).names_its_seats
+    for other in (
+        replace(round_, discarded=(5,)),
+        replace(round_, shown_by=5),
+        replace(round_, piles=(Pile(5),)),
+        replace(round_, finish=replace(finish, seat=5)),
+    ):
+        assert not other.names_its_seats
