@@ -7,9 +7,11 @@ from itertools import islice
 import pytest
 
 from engine.actions import TimeOut
+from engine.effort import Budget
 from engine.events import TurnTimedOut
+from engine.family import bots_of
 from engine.game import Game, Playing
-from engine.melding.actions import PlayTiles
+from engine.melding.actions import DrawTile, PlayTiles
 from engine.melding.deal import may_demand_redeal
 from engine.melding.drafts import Draft
 from engine.melding.events import IllegalPlayShown, TilesPlayed
@@ -19,16 +21,17 @@ from engine.melding.grid.rules import judge_grid, read_grid
 from engine.melding.moves import move_of
 from engine.melding.notation import format_table, parse_melds, parse_table
 from engine.melding.round import MeldingRound
-from engine.melding.ruleset import DealThreePairsReshuffle, TurnInvalidSubmission
+from engine.melding.ruleset import DealThreePairsReshuffle, TurnInvalidSubmission, TurnVoluntaryDraw
 from engine.melding.table import melds_of
 from engine.melding.turns import arrange
-from engine.notation import Naming, NotationError, parse_tile, parse_tiles
-from engine.seats import Player, Rack, Turn
+from engine.notation import Naming, NotationError, format_tiles, parse_tile, parse_tiles
+from engine.seats import BotLevel, Player, Rack, Turn
+from engine.sight import see
 from engine.tiles import in_order
 from engine.violations import Reason, Refused
 from oracles import cross_judge, cross_plays
 from support.grids import CROSS, grid, play, play_of, table
-from support.positions import NOW, do, only_reason, refusal
+from support.positions import NOW, do, game_at, only_reason, refusal
 from support.rooms import room
 from support.soak import few_of
 
@@ -171,6 +174,26 @@ def test_melds_are_refused_where_the_table_is_a_grid(sent: str) -> None:
     refused = arrange(game, 1, parse_melds(sent), NOW)
     assert isinstance(refused, Refused)
     assert refused.reason is Reason.TABLE_LAYOUT_MISMATCH
+
+
+def test_a_grid_is_refused_where_the_table_has_melds() -> None:
+    game = game_at("[R3 R4 R5] / 1*{R6 O1} 2*{K13} / {B9 O9} / 1")
+    assert only_reason(game, PlayTiles(1, grid("0,0[R3 R4 R5 R6]"))) is Reason.TABLE_LAYOUT_MISMATCH
+
+
+def test_a_player_who_can_play_on_a_grid_may_have_to() -> None:
+    game = cross_game("R6 O1")
+    must = replace(game, ruleset=replace(CROSS, turn_voluntary_draw=TurnVoluntaryDraw.ONLY_IF_NO_PLAY))
+    assert only_reason(must, DrawTile(1)) is Reason.DRAW_NOT_ALLOWED_PLAY_EXISTS
+
+
+@pytest.mark.parametrize(("rack", "expected"), [("R6 O1", "R6"), ("O1 K13", None)])
+def test_a_bot_plays_on_a_grid_from_the_view_of_its_seat(rack: str, expected: str | None) -> None:
+    game = cross_game(rack)
+    view = see(game, 1)
+    action = bots_of(view).choose_action(view, BotLevel.HARD, Budget(nodes=5_000))
+    played = [one for one in do(game, action).events if isinstance(one, TilesPlayed)]
+    assert [format_tiles(one.tiles) for one in played] == ([expected] if expected else [])
 
 
 def test_an_empty_table_has_any_layout() -> None:
