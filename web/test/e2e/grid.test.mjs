@@ -249,7 +249,7 @@ test("the keyboard lays tiles in cells, and takes them back", async () => {
   await leave(page);
 });
 
-/** Starts a game of Ann with Ben, whose page is in German, in which Ann has the turn. */
+/** Starts a game of Ann with Ben, whose page is in German, in which Ann has the turn and a meld on her rack. */
 async function startWithBen(ann, ben, options) {
   await createGridGame(ann, { bots: 0, options: { ...QUICK, "deal.hand_size": 21, ...options } });
   const code = await ann.locator("output.code").textContent();
@@ -260,6 +260,10 @@ async function startWithBen(ann, ben, options) {
   await startGame(ann);
   await ben.locator(".rack [data-piece]").first().waitFor();
   if ((await ann.locator(".turn-title", { hasText: "Your turn" }).count()) === 0) await letBenDraw(ann, ben);
+  while (findMeld((await tilesOf(ann)).rack) === undefined) {
+    await act(ann, () => button(ann, "Draw").click());
+    await letBenDraw(ann, ben);
+  }
 }
 
 async function letBenDraw(ann, ben) {
