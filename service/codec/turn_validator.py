@@ -357,8 +357,9 @@ def _encode_verdict(verdict: Verdict | None) -> bytes:
 
 def _decode_turn(turn: RawTurn, default: bytes) -> _Turn:
     """Returns what the fast path needs. Raises _NeedsPlainPath if it cannot serve the turn."""
-    melds_before, melds_after = turn.table_before.melds, turn.table_after.melds
-    if turn.table_before.placements or turn.table_after.placements:
+    table_before, table_after = turn.table_before, turn.table_after
+    melds_before, melds_after = table_before.melds, table_after.melds
+    if table_before.placements or table_after.placements:
         raise _NeedsPlainPath
     if len(melds_before) > tiles.MELDS_MAX or len(melds_after) > tiles.MELDS_MAX:
         raise _NeedsPlainPath
