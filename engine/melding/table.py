@@ -23,10 +23,10 @@ ProposedMelds: TypeAlias = tuple[ProposedMeld, ...]
 """The melds that a player wants on the table."""
 
 Table: TypeAlias = Melds | Grid
-"""The tiles in play, as they lie."""
+"""The tiles in play, in melds or in cells."""
 
 ProposedTable: TypeAlias = ProposedMelds | Grid
-"""The tiles that a player wants on the table, as they shall lie."""
+"""The tiles that a player wants on the table, in melds or in cells."""
 
 MeldReadings: TypeAlias = tuple[Meld | NotAMeld, ...]
 """Proposed melds as the rules read them, in the same order."""
@@ -86,7 +86,7 @@ def joker_roles(melds: Iterable[Meld]) -> set[tuple[Tile, ...]]:
     return {faces for meld in melds for faces in meld.joker_faces}
 
 
-def lie_alike(one: Table | ProposedTable, other: Table | ProposedTable) -> bool:
+def is_same_table(one: Table | ProposedTable, other: Table | ProposedTable) -> bool:
     """Returns whether two tables have melds of the same tiles, whatever their order, or tiles in the same cells.
 
     Empty melds do not count.

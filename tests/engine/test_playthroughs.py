@@ -61,7 +61,7 @@ from engine.melding.ruleset import (
     ScoreBlockedWinner,
     TurnDirection,
 )
-from engine.melding.table import ProposedTable, lie_alike, melds_of
+from engine.melding.table import ProposedTable, is_same_table, melds_of
 from engine.notation import format_rack, format_tile, parse_tile, parse_tiles
 from engine.record import record_of
 from engine.record_text import format_record, parse_record
@@ -216,7 +216,7 @@ def format_state(game: Game) -> Iterator[str]:
         text = format_position(position_of(round_))
         read = parse_position(text)
         if isinstance(round_.table, Grid):
-            assert lie_alike(read.table, round_.table)
+            assert is_same_table(read.table, round_.table)
         else:
             assert tuple(read_meld(meld, rules_of(game)) for meld in melds_of(read.table)) == round_.table
         assert (read.racks, read.pool, read.turn_seat) == (round_.racks, round_.pool, round_.turn.seat)

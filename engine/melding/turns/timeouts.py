@@ -8,7 +8,7 @@ from engine.melding.events import TilesPlayed
 from engine.melding.game import rules_of
 from engine.melding.round import Choosing, Drawn, MeldingRound
 from engine.melding.ruleset import Ruleset, TurnTimeoutClean, TurnTimeoutDirty
-from engine.melding.table import ProposedTable, lie_alike
+from engine.melding.table import ProposedTable, is_same_table
 from engine.melding.turns.plays import judged
 from engine.melding.turns.settlement import default_river_choice
 
@@ -34,7 +34,7 @@ def _is_clean(round_: MeldingRound, draft: ProposedTable | None) -> bool:
     """Returns whether the table was left as it was: no draft differs from it, and no illegal play was shown."""
     if round_.shown_play is not None:
         return False
-    return draft is None or lie_alike(draft, round_.table)
+    return draft is None or is_same_table(draft, round_.table)
 
 
 def _timeout_tiles(round_: MeldingRound, draft: ProposedTable | None, ruleset: Ruleset) -> int:
