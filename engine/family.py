@@ -160,7 +160,7 @@ class MoveText(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Row(Generic[RulesetT_contra, StartT, RoundT, ActionT_contra, EventT_contra]):
-    """What a family implements, its actions and its events."""
+    """The functions, actions and events of a family."""
 
     family: Family[RulesetT_contra, StartT, RoundT, ActionT_contra, EventT_contra]
     bots: Bots

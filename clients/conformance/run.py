@@ -87,7 +87,7 @@ RULESETS = {
 }
 """The rulesets that the programs play a game of: the presets, and options that change what a turn is."""
 Built: TypeAlias = dict[tuple[str, Path], Future[tuple[float, str]]]
-"""What shell() returns for each build, of which languages share some."""
+"""The result of shell() by build. Languages share builds."""
 MARKS = {"PASS": "green", "FAIL": "bold red", "SKIP": "yellow"}
 
 

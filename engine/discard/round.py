@@ -35,7 +35,7 @@ Step = ToTake | ToDiscard
 
 @dataclass(frozen=True, slots=True)
 class Pile:
-    """The discards of a player that nobody has taken, the newest last. Only that one is visible."""
+    """The untaken discards of a player, the newest last. Only the newest is visible."""
 
     seat: int
     tiles: tuple[Tile, ...] = ()

@@ -9,7 +9,7 @@ from engine.tiles import Tile
 
 @dataclass(frozen=True, slots=True)
 class PileView:
-    """The discards of a player that nobody has taken: the newest one, and their number."""
+    """The untaken discards of a player: the newest tile, and their number."""
 
     seat: int
     newest: Tile | None

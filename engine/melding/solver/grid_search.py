@@ -4,7 +4,7 @@ Tiles of the table stay where they are, except jokers that a tile of the rack re
 not touch: tiles joined to the table, and melds that stand alone. Both are found by laying a tile and mending what it
 leaves undone, a tile at a time (grid_growth.py): the first from every cell beside the table, the second on an empty
 table. The searches visit every legal play, so answers are exact within the budget. Where tiles may move (manipulation
-FREE), a play that moves none is legal too, but that none is found proves nothing.
+FREE), a play that moves none is still legal, but a search that finds none proves nothing.
 """
 
 from collections import Counter
@@ -92,7 +92,7 @@ def has_grid_turn(situation: GridSituation, budget: Budget) -> Existence:
 
 
 class _Merit(NamedTuple):
-    """What tiles on the table are good for: their weight by the objective, their points, and the jokers among them."""
+    """The merit of tiles on the table: their weight by the objective, their points, and the number of jokers."""
 
     weight: int
     points: int
