@@ -8,6 +8,7 @@ from rummikub.calls import SERVICE_CONFIG as SERVICE_CONFIG, new_request_id as n
 from rummikub.client import Rummikub as Rummikub, Watch as Watch
 from rummikub.errors import error_info as error_info, explain as explain, refusal as refusal, violations as violations
 from rummikub.notation import (
+    board_text as board_text,
     melds as melds,
     melds_text as melds_text,
     table_text as table_text,
@@ -16,8 +17,20 @@ from rummikub.notation import (
     tiles as tiles,
     tiles_text as tiles_text,
 )
-from rummikub.turns import draw as draw, melds_of as melds_of, pass_turn as pass_turn, place as place, play as play
+from rummikub.turns import (
+    discard as discard,
+    draw as draw,
+    finish as finish,
+    melds_of as melds_of,
+    pass_turn as pass_turn,
+    place as place,
+    play as play,
+    show_indicator as show_indicator,
+    take_discard as take_discard,
+    take_from_pool as take_from_pool,
+)
 from rummikub.v1.analysis_service_pb2 import *
+from rummikub.v1.discard_pb2 import *
 from rummikub.v1.error_reason_pb2 import *
 from rummikub.v1.game_pb2 import *
 from rummikub.v1.game_service_pb2 import *

@@ -1,18 +1,20 @@
-"""Tiles and tables as text: `R7` is the red 7, `J` the joker, `[R7 R8 R9] | [B1 K1 J]` a table."""
+"""Tiles and tables as text: `R7` is the red 7, `J` the joker, `F` a false joker, `[R7 R8 R9] | [B1 K1 J]` a table."""
 
 import re
 from collections.abc import Iterable
 from typing import Final, Protocol
 
+from rummikub.v1.discard_pb2 import DiscardBoard, DiscardPile
 from rummikub.v1.meld_pb2 import Meld, Placement, Table
-from rummikub.v1.tile_pb2 import TILE_JOKER, TILE_UNSPECIFIED, Tile
+from rummikub.v1.tile_pb2 import TILE_FALSE_JOKER, TILE_JOKER, TILE_UNSPECIFIED, Tile
 
 _LETTERS: Final = {"RED": "R", "BLUE": "B", "BLACK": "K", "ORANGE": "O", "GREEN": "G", "PURPLE": "P"}
+_NO_NUMBER: Final = {TILE_JOKER: "J", TILE_FALSE_JOKER: "F"}
 
 
 def _name(number: Tile.ValueType) -> str:
-    if number == TILE_JOKER:
-        return "J"
+    if name := _NO_NUMBER.get(number):
+        return name
     _, color, value = Tile.Name(number).split("_")
     return _LETTERS[color] + value
 
@@ -22,17 +24,17 @@ _TILES: Final = {name: number for number, name in _NAMES.items()}
 
 
 class _Tiles(Protocol):
-    """A Meld or a MeldReading."""
+    """A Meld, a MeldReading or a HandPart."""
 
     @property
     def tiles(self) -> Iterable[Tile.ValueType]: ...
 
 
 def tile(name: str) -> Tile.ValueType:
-    """Returns the tile with a name such as `R7` (R, B, K, O, G, P and 1 to 13) or `J`, in capitals or not."""
+    """Returns the tile with a name such as `R7` (R, B, K, O, G, P and 1 to 13), `J` or `F`, in capitals or not."""
     number = _TILES.get(name.upper())
     if number is None:
-        raise ValueError(f"no tile is named {name!r}; names are like R7, B13, K1, O10, G5, P2 and J")
+        raise ValueError(f"no tile is named {name!r}; names are like R7, B13, K1, O10, G5, P2, J and F")
     return number
 
 
@@ -81,3 +83,18 @@ def table_text(table: Table) -> str:
         else:
             rows.append([placement])
     return " | ".join(f"{row[0].x},{row[0].y}[{tiles_text(placed.tile for placed in row)}]" for row in rows)
+
+
+def board_text(board: DiscardBoard) -> str:
+    """Returns the board of a game of discards as a text such as `O4 / O5 / 1{R7} 2{}`; `.` if there is none.
+
+    It has the indicator, the okey, and the newest discard of each player, after the seat.
+    """
+    if not board.indicator:
+        return "."
+    piles = " ".join(map(_pile_text, board.piles))
+    return f"{tile_name(board.indicator)} / {tile_name(board.okey)} / {piles}"
+
+
+def _pile_text(pile: DiscardPile) -> str:
+    return f"{pile.seat}{{{tile_name(pile.newest) if pile.newest else ''}}}"

@@ -2,10 +2,21 @@
 
 from collections.abc import Iterable
 
+from rummikub.v1.discard_pb2 import HandPart
 from rummikub.v1.game_pb2 import Game
 from rummikub.v1.meld_pb2 import JokerFaces, Meld, Placement, Table
 from rummikub.v1.tile_pb2 import Tile
-from rummikub.v1.turn_service_pb2 import DrawTile, Pass, PlayTiles, PlayTurnRequest
+from rummikub.v1.turn_service_pb2 import (
+    DiscardTile,
+    DrawTile,
+    FinishHand,
+    Pass,
+    PlayTiles,
+    PlayTurnRequest,
+    ShowIndicator,
+    TakeDiscard,
+    TakeFromPool,
+)
 
 
 def play(game: Game, table: Iterable[Meld]) -> PlayTurnRequest:
@@ -29,6 +40,31 @@ def draw(game: Game) -> PlayTurnRequest:
 def pass_turn(game: Game) -> PlayTurnRequest:
     """Returns the request to pass."""
     return _turn(game, PlayTurnRequest(pass_turn=Pass()))
+
+
+def take_from_pool(game: Game) -> PlayTurnRequest:
+    """Returns the request to take a tile of the pool, in a game of discards."""
+    return _turn(game, PlayTurnRequest(take_from_pool=TakeFromPool()))
+
+
+def take_discard(game: Game) -> PlayTurnRequest:
+    """Returns the request to take the newest discard of the player before."""
+    return _turn(game, PlayTurnRequest(take_discard=TakeDiscard()))
+
+
+def discard(game: Game, tile: Tile.ValueType) -> PlayTurnRequest:
+    """Returns the request to discard a tile, which ends the turn."""
+    return _turn(game, PlayTurnRequest(discard=DiscardTile(tile=tile)))
+
+
+def finish(game: Game, tile: Tile.ValueType, hand: Iterable[HandPart] = ()) -> PlayTurnRequest:
+    """Returns the request to discard a tile and finish; without a `hand`, the service finds its melds or pairs."""
+    return _turn(game, PlayTurnRequest(finish=FinishHand(tile=tile, hand=hand)))
+
+
+def show_indicator(game: Game) -> PlayTurnRequest:
+    """Returns the request to show the indicator's twin."""
+    return _turn(game, PlayTurnRequest(show_indicator=ShowIndicator()))
 
 
 def melds_of(table: Iterable[Meld]) -> list[Meld]:

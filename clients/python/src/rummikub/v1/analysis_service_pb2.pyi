@@ -261,6 +261,7 @@ class SuggestTurnResponse(_message.Message):
     SUGGESTION_FIELD_NUMBER: _builtins.int
     REVISION_FIELD_NUMBER: _builtins.int
     TURN_FIELD_NUMBER: _builtins.int
+    HAND_FIELD_NUMBER: _builtins.int
     revision: _builtins.int
     """The revision of the game that the suggestion is for. Unset for a position."""
     @_builtins.property
@@ -272,11 +273,16 @@ class SuggestTurnResponse(_message.Message):
         """The turn to send to PlayTurn as it is; by JSON without game_id, which is in the path. It has the etag of
         the game that was searched, and no request_id. It plays the suggestion. If no turn was found, it draws, or
         passes if the pool is empty or a tile was drawn; after TURN_DRAW_TWO_RIVER it lays the less useful tile on the River.
-        Set with HINT_TIER_TURN, for a game in which the caller has the turn.
+        Set with HINT_TIER_TURN, for a game in which the caller has the turn. In a game of discards it is the action that a
+        bot of BOT_LEVEL_HARD would take.
 
         If the search ended without a turn, although play_exists is not EXISTENCE_NO, the rules may require a play, and refuse
         the draw or the pass (DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS): ask again with more time.
         """
+
+    @_builtins.property
+    def hand(self) -> Global___HandStanding:
+        """What the hand lacks, in a game of discards, which has no suggestion."""
 
     def __init__(
         self,
@@ -284,16 +290,47 @@ class SuggestTurnResponse(_message.Message):
         suggestion: Global___Suggestion | None = ...,
         revision: _builtins.int | None = ...,
         turn: _turn_service_pb2.PlayTurnRequest | None = ...,
+        hand: Global___HandStanding | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_revision", b"_revision", "revision", b"revision", "suggestion", b"suggestion", "turn", b"turn"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_revision", b"_revision", "hand", b"hand", "revision", b"revision", "suggestion", b"suggestion", "turn", b"turn"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_revision", b"_revision", "revision", b"revision", "suggestion", b"suggestion", "turn", b"turn"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_revision", b"_revision", "hand", b"hand", "revision", b"revision", "suggestion", b"suggestion", "turn", b"turn"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__revision: _TypeAlias = _typing.Literal["revision"]  # noqa: Y015
     _WhichOneofArgType__revision: _TypeAlias = _typing.Literal["_revision", b"_revision"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__revision) -> _WhichOneofReturnType__revision | None: ...
 
 Global___SuggestTurnResponse: _TypeAlias = SuggestTurnResponse  # noqa: Y015
+
+@_typing.final
+class HandStanding(_message.Message):
+    """How near a hand of a game of discards is to a finished one."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MISSING_FIELD_NUMBER: _builtins.int
+    SPARE_FIELD_NUMBER: _builtins.int
+    missing: _builtins.int
+    """The least number of tiles to exchange until the hand is finished; with 15 tiles, after the best discard."""
+    @_builtins.property
+    def spare(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
+        """The tiles that are then exchanged, ascending; with 15 tiles, the one too many is among them. Set for HINT_TIER_TILES
+        and above.
+        """
+
+    def __init__(
+        self,
+        *,
+        missing: _builtins.int = ...,
+        spare: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["missing", b"missing", "spare", b"spare"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HandStanding: _TypeAlias = HandStanding  # noqa: Y015
 
 @_typing.final
 class Suggestion(_message.Message):

@@ -210,6 +210,16 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """FAILED_PRECONDITION. The table has melds although the game's table is a grid, or placements although it has melds
     (table_layout).
     """
+    ACTION_NOT_IN_GAME: _ErrorReason.ValueType  # 315
+    """FAILED_PRECONDITION. The game has no such action: its rules are of another family."""
+    NO_DISCARD_TO_TAKE: _ErrorReason.ValueType  # 316
+    """FAILED_PRECONDITION. The player before has no discard to take. Metadata: `seat`."""
+    INDICATOR_NOT_SHOWABLE: _ErrorReason.ValueType  # 317
+    """FAILED_PRECONDITION. The indicator cannot be shown: the rules do not allow it (show_indicator), it has been shown, or
+    the player has discarded before.
+    """
+    INDICATOR_TWIN_NOT_HELD: _ErrorReason.ValueType  # 318
+    """FAILED_PRECONDITION. The player does not have the indicator's twin."""
     STORE_UNAVAILABLE: _ErrorReason.ValueType  # 401
     """The server, 401 to 499: it could not answer. Send the same request again, later.
 
@@ -409,6 +419,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """
     INITIAL_MELD_TOUCHES_TABLE: _ErrorReason.ValueType  # 957
     """Violation. A tile of the initial meld lies beside a tile of the table (C7). Metadata: `x`, `y`."""
+    FINISH_INVALID: _ErrorReason.ValueType  # 958
+    """Violation. The tiles are not a finished hand: these are left over, or form no meld or pair."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """The reason why a request was refused or a turn is illegal.
@@ -621,6 +633,16 @@ TABLE_LAYOUT_MISMATCH: ErrorReason.ValueType  # 314
 """FAILED_PRECONDITION. The table has melds although the game's table is a grid, or placements although it has melds
 (table_layout).
 """
+ACTION_NOT_IN_GAME: ErrorReason.ValueType  # 315
+"""FAILED_PRECONDITION. The game has no such action: its rules are of another family."""
+NO_DISCARD_TO_TAKE: ErrorReason.ValueType  # 316
+"""FAILED_PRECONDITION. The player before has no discard to take. Metadata: `seat`."""
+INDICATOR_NOT_SHOWABLE: ErrorReason.ValueType  # 317
+"""FAILED_PRECONDITION. The indicator cannot be shown: the rules do not allow it (show_indicator), it has been shown, or
+the player has discarded before.
+"""
+INDICATOR_TWIN_NOT_HELD: ErrorReason.ValueType  # 318
+"""FAILED_PRECONDITION. The player does not have the indicator's twin."""
 STORE_UNAVAILABLE: ErrorReason.ValueType  # 401
 """The server, 401 to 499: it could not answer. Send the same request again, later.
 
@@ -820,4 +842,6 @@ the same one (C9). Metadata: `x`, `y`.
 """
 INITIAL_MELD_TOUCHES_TABLE: ErrorReason.ValueType  # 957
 """Violation. A tile of the initial meld lies beside a tile of the table (C7). Metadata: `x`, `y`."""
+FINISH_INVALID: ErrorReason.ValueType  # 958
+"""Violation. The tiles are not a finished hand: these are left over, or form no meld or pair."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -10,6 +10,7 @@ from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from rummikub.v1 import discard_pb2 as _discard_pb2
 from rummikub.v1 import error_reason_pb2 as _error_reason_pb2
 from rummikub.v1 import meld_pb2 as _meld_pb2
 from rummikub.v1 import room_settings_pb2 as _room_settings_pb2
@@ -124,13 +125,15 @@ class _TurnStepEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TurnStep.Val
     TURN_STEP_UNSPECIFIED: _TurnStep.ValueType  # 0
     """Unset."""
     TURN_STEP_OPEN: _TurnStep.ValueType  # 1
-    """Nothing has been done yet: the player may play, draw or pass."""
+    """Nothing has been done yet: the player may play, draw or pass; in a game of discards the player must take a tile."""
     TURN_STEP_CHOOSING: _TurnStep.ValueType  # 2
     """The player has drawn two tiles and must lay one of them on the River (TURN_DRAW_TWO_RIVER)."""
     TURN_STEP_DRAWN: _TurnStep.ValueType  # 3
     """The player has drawn a tile, or several with TURN_DRAW_UNTIL_PLAYABLE, and may play, or pass to end the turn
     (turn_play_after_draw).
     """
+    TURN_STEP_DISCARDING: _TurnStep.ValueType  # 4
+    """The player has a tile too many and must discard one, or finish (games of discards)."""
 
 class TurnStep(_TurnStep, metaclass=_TurnStepEnumTypeWrapper):
     """The progress of the turn in progress."""
@@ -138,13 +141,15 @@ class TurnStep(_TurnStep, metaclass=_TurnStepEnumTypeWrapper):
 TURN_STEP_UNSPECIFIED: TurnStep.ValueType  # 0
 """Unset."""
 TURN_STEP_OPEN: TurnStep.ValueType  # 1
-"""Nothing has been done yet: the player may play, draw or pass."""
+"""Nothing has been done yet: the player may play, draw or pass; in a game of discards the player must take a tile."""
 TURN_STEP_CHOOSING: TurnStep.ValueType  # 2
 """The player has drawn two tiles and must lay one of them on the River (TURN_DRAW_TWO_RIVER)."""
 TURN_STEP_DRAWN: TurnStep.ValueType  # 3
 """The player has drawn a tile, or several with TURN_DRAW_UNTIL_PLAYABLE, and may play, or pass to end the turn
 (turn_play_after_draw).
 """
+TURN_STEP_DISCARDING: TurnStep.ValueType  # 4
+"""The player has a tile too many and must discard one, or finish (games of discards)."""
 Global___TurnStep: _TypeAlias = TurnStep  # noqa: Y015
 
 class _ChangeCause:
@@ -215,7 +220,7 @@ class Player(_message.Message):
     has_melded: _builtins.bool
     """Whether the player has made the initial meld of this round."""
     total_points: _builtins.int
-    """The points of all finished rounds (R64). May be negative."""
+    """The points of all finished rounds (R64), and those of the start (score_start). May be negative."""
     resigned: _builtins.bool
     """Whether the player has resigned from the game."""
     bot_level: Global___BotLevel.ValueType
@@ -414,7 +419,7 @@ class Turn(_message.Message):
     @_builtins.property
     def tiles_drawn(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
         """The tiles drawn in this turn, for the viewer's own seat only: the two to choose from, which are not on the rack
-        yet, or the one drawn last, which is.
+        yet, or the one drawn last, which is. In a game of discards, the tile taken, which everyone sees if it was a discard.
         """
 
     @_builtins.property
@@ -548,6 +553,7 @@ class Game(_message.Message):
     ABANDONED_FIELD_NUMBER: _builtins.int
     RESERVED_SEATS_FIELD_NUMBER: _builtins.int
     SETTINGS_FIELD_NUMBER: _builtins.int
+    DISCARD_BOARD_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
     """The game's id: 32 hexadecimal digits."""
     revision: _builtins.int
@@ -594,7 +600,7 @@ class Game(_message.Message):
 
     @_builtins.property
     def table(self) -> _meld_pb2.Table:
-        """The melds on the table. After a round: the melds at its end."""
+        """The melds on the table. After a round: the melds at its end. Unset in a game of discards."""
 
     @_builtins.property
     def turn(self) -> Global___Turn:
@@ -666,6 +672,10 @@ class Game(_message.Message):
     def settings(self) -> _room_settings_pb2.RoomSettings:
         """The settings of the room, all of them set. They never change; set where the ruleset is."""
 
+    @_builtins.property
+    def discard_board(self) -> _discard_pb2.DiscardBoard:
+        """The indicator and the discards of a game of discards. Unset in other games, and in the lobby."""
+
     def __init__(
         self,
         *,
@@ -699,10 +709,11 @@ class Game(_message.Message):
         abandoned: _builtins.bool = ...,
         reserved_seats: _abc.Iterable[Global___ReservedSeat] | None = ...,
         settings: _room_settings_pb2.RoomSettings | None = ...,
+        discard_board: _discard_pb2.DiscardBoard | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_seat", b"_seat", "_starter_seat", b"_starter_seat", "create_time", b"create_time", "next_round_time", b"next_round_time", "ruleset", b"ruleset", "seat", b"seat", "server_time", b"server_time", "settings", b"settings", "starter_seat", b"starter_seat", "table", b"table", "turn", b"turn", "update_time", b"update_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_seat", b"_seat", "_starter_seat", b"_starter_seat", "create_time", b"create_time", "discard_board", b"discard_board", "next_round_time", b"next_round_time", "ruleset", b"ruleset", "seat", b"seat", "server_time", b"server_time", "settings", b"settings", "starter_seat", b"starter_seat", "table", b"table", "turn", b"turn", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seat", b"_seat", "_starter_seat", b"_starter_seat", "abandoned", b"abandoned", "create_time", b"create_time", "etag", b"etag", "game_id", b"game_id", "join_code", b"join_code", "labels", b"labels", "last_chance_seats", b"last_chance_seats", "next_round_time", b"next_round_time", "passed_seats", b"passed_seats", "players", b"players", "pool_count", b"pool_count", "rack", b"rack", "rematch_game_id", b"rematch_game_id", "reserved_seats", b"reserved_seats", "revision", b"revision", "river", b"river", "round", b"round", "rounds", b"rounds", "ruleset", b"ruleset", "seat", b"seat", "server_time", b"server_time", "settings", b"settings", "starter_seat", b"starter_seat", "state", b"state", "table", b"table", "turn", b"turn", "turn_order", b"turn_order", "update_time", b"update_time", "visibility", b"visibility", "winner_seats", b"winner_seats"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seat", b"_seat", "_starter_seat", b"_starter_seat", "abandoned", b"abandoned", "create_time", b"create_time", "discard_board", b"discard_board", "etag", b"etag", "game_id", b"game_id", "join_code", b"join_code", "labels", b"labels", "last_chance_seats", b"last_chance_seats", "next_round_time", b"next_round_time", "passed_seats", b"passed_seats", "players", b"players", "pool_count", b"pool_count", "rack", b"rack", "rematch_game_id", b"rematch_game_id", "reserved_seats", b"reserved_seats", "revision", b"revision", "river", b"river", "round", b"round", "rounds", b"rounds", "ruleset", b"ruleset", "seat", b"seat", "server_time", b"server_time", "settings", b"settings", "starter_seat", b"starter_seat", "state", b"state", "table", b"table", "turn", b"turn", "turn_order", b"turn_order", "update_time", b"update_time", "visibility", b"visibility", "winner_seats", b"winner_seats"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__seat: _TypeAlias = _typing.Literal["seat"]  # noqa: Y015
     _WhichOneofArgType__seat: _TypeAlias = _typing.Literal["_seat", b"_seat"]  # noqa: Y015
@@ -855,7 +866,9 @@ Global___GameSummary: _TypeAlias = GameSummary  # noqa: Y015
 
 @_typing.final
 class PlayerJoined(_message.Message):
-    """A player took a seat, and has no tiles and no points. The seat is no longer in reserved_seats."""
+    """A player took a seat, and has no tiles and no points; in a game of discards, the points of the start (score_start). The
+    seat is no longer in reserved_seats.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1159,7 +1172,7 @@ class TurnStarted(_message.Message):
     TURN_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def turn(self) -> Global___Turn:
-        """The turn."""
+        """The turn, at TURN_STEP_OPEN; after HandsDealt it is in TURN_STEP_DISCARDING."""
 
     def __init__(
         self,
@@ -1750,6 +1763,13 @@ class GameEvent(_message.Message):
     PLAYER_ABSENT_FIELD_NUMBER: _builtins.int
     PLAYER_RETURNED_FIELD_NUMBER: _builtins.int
     CLOCK_STOPPED_FIELD_NUMBER: _builtins.int
+    HANDS_DEALT_FIELD_NUMBER: _builtins.int
+    POOL_TILE_TAKEN_FIELD_NUMBER: _builtins.int
+    DISCARD_TAKEN_FIELD_NUMBER: _builtins.int
+    TILE_DISCARDED_FIELD_NUMBER: _builtins.int
+    DISCARD_FORCED_FIELD_NUMBER: _builtins.int
+    INDICATOR_SHOWN_FIELD_NUMBER: _builtins.int
+    HAND_FINISHED_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def game_created(self) -> Global___GameCreated:
         """The game was created."""
@@ -1862,6 +1882,34 @@ class GameEvent(_message.Message):
     def clock_stopped(self) -> Global___ClockStopped:
         """A player's clock stopped."""
 
+    @_builtins.property
+    def hands_dealt(self) -> _discard_pb2.HandsDealt:
+        """A round of a game of discards was dealt."""
+
+    @_builtins.property
+    def pool_tile_taken(self) -> _discard_pb2.PoolTileTaken:
+        """A player took a tile of the pool."""
+
+    @_builtins.property
+    def discard_taken(self) -> _discard_pb2.DiscardTaken:
+        """A player took a discard."""
+
+    @_builtins.property
+    def tile_discarded(self) -> _discard_pb2.TileDiscarded:
+        """A player discarded a tile."""
+
+    @_builtins.property
+    def discard_forced(self) -> _discard_pb2.DiscardForced:
+        """A tile of a player whose time ran out was discarded."""
+
+    @_builtins.property
+    def indicator_shown(self) -> _discard_pb2.IndicatorShown:
+        """A player showed the indicator's twin."""
+
+    @_builtins.property
+    def hand_finished(self) -> _discard_pb2.HandFinished:
+        """A player finished a hand."""
+
     def __init__(
         self,
         *,
@@ -1893,12 +1941,19 @@ class GameEvent(_message.Message):
         player_absent: Global___PlayerAbsent | None = ...,
         player_returned: Global___PlayerReturned | None = ...,
         clock_stopped: Global___ClockStopped | None = ...,
+        hands_dealt: _discard_pb2.HandsDealt | None = ...,
+        pool_tile_taken: _discard_pb2.PoolTileTaken | None = ...,
+        discard_taken: _discard_pb2.DiscardTaken | None = ...,
+        tile_discarded: _discard_pb2.TileDiscarded | None = ...,
+        discard_forced: _discard_pb2.DiscardForced | None = ...,
+        indicator_shown: _discard_pb2.IndicatorShown | None = ...,
+        hand_finished: _discard_pb2.HandFinished | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["abort_requested", b"abort_requested", "clock_stopped", b"clock_stopped", "error_claimed", b"error_claimed", "event", b"event", "game_aborted", b"game_aborted", "game_created", b"game_created", "game_ended", b"game_ended", "illegal_play_shown", b"illegal_play_shown", "last_chance_started", b"last_chance_started", "player_absent", b"player_absent", "player_joined", b"player_joined", "player_kicked", b"player_kicked", "player_left", b"player_left", "player_readied", b"player_readied", "player_resigned", b"player_resigned", "player_returned", b"player_returned", "redeal_demanded", b"redeal_demanded", "rematch_created", b"rematch_created", "river_tile_laid", b"river_tile_laid", "round_ended", b"round_ended", "round_started", b"round_started", "seat_token_renewed", b"seat_token_renewed", "tiles_drawn", b"tiles_drawn", "tiles_played", b"tiles_played", "turn_ended", b"turn_ended", "turn_passed", b"turn_passed", "turn_penalised", b"turn_penalised", "turn_started", b"turn_started", "turn_timed_out", b"turn_timed_out"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["abort_requested", b"abort_requested", "clock_stopped", b"clock_stopped", "discard_forced", b"discard_forced", "discard_taken", b"discard_taken", "error_claimed", b"error_claimed", "event", b"event", "game_aborted", b"game_aborted", "game_created", b"game_created", "game_ended", b"game_ended", "hand_finished", b"hand_finished", "hands_dealt", b"hands_dealt", "illegal_play_shown", b"illegal_play_shown", "indicator_shown", b"indicator_shown", "last_chance_started", b"last_chance_started", "player_absent", b"player_absent", "player_joined", b"player_joined", "player_kicked", b"player_kicked", "player_left", b"player_left", "player_readied", b"player_readied", "player_resigned", b"player_resigned", "player_returned", b"player_returned", "pool_tile_taken", b"pool_tile_taken", "redeal_demanded", b"redeal_demanded", "rematch_created", b"rematch_created", "river_tile_laid", b"river_tile_laid", "round_ended", b"round_ended", "round_started", b"round_started", "seat_token_renewed", b"seat_token_renewed", "tile_discarded", b"tile_discarded", "tiles_drawn", b"tiles_drawn", "tiles_played", b"tiles_played", "turn_ended", b"turn_ended", "turn_passed", b"turn_passed", "turn_penalised", b"turn_penalised", "turn_started", b"turn_started", "turn_timed_out", b"turn_timed_out"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort_requested", b"abort_requested", "clock_stopped", b"clock_stopped", "error_claimed", b"error_claimed", "event", b"event", "game_aborted", b"game_aborted", "game_created", b"game_created", "game_ended", b"game_ended", "illegal_play_shown", b"illegal_play_shown", "last_chance_started", b"last_chance_started", "player_absent", b"player_absent", "player_joined", b"player_joined", "player_kicked", b"player_kicked", "player_left", b"player_left", "player_readied", b"player_readied", "player_resigned", b"player_resigned", "player_returned", b"player_returned", "redeal_demanded", b"redeal_demanded", "rematch_created", b"rematch_created", "river_tile_laid", b"river_tile_laid", "round_ended", b"round_ended", "round_started", b"round_started", "seat_token_renewed", b"seat_token_renewed", "tiles_drawn", b"tiles_drawn", "tiles_played", b"tiles_played", "turn_ended", b"turn_ended", "turn_passed", b"turn_passed", "turn_penalised", b"turn_penalised", "turn_started", b"turn_started", "turn_timed_out", b"turn_timed_out"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort_requested", b"abort_requested", "clock_stopped", b"clock_stopped", "discard_forced", b"discard_forced", "discard_taken", b"discard_taken", "error_claimed", b"error_claimed", "event", b"event", "game_aborted", b"game_aborted", "game_created", b"game_created", "game_ended", b"game_ended", "hand_finished", b"hand_finished", "hands_dealt", b"hands_dealt", "illegal_play_shown", b"illegal_play_shown", "indicator_shown", b"indicator_shown", "last_chance_started", b"last_chance_started", "player_absent", b"player_absent", "player_joined", b"player_joined", "player_kicked", b"player_kicked", "player_left", b"player_left", "player_readied", b"player_readied", "player_resigned", b"player_resigned", "player_returned", b"player_returned", "pool_tile_taken", b"pool_tile_taken", "redeal_demanded", b"redeal_demanded", "rematch_created", b"rematch_created", "river_tile_laid", b"river_tile_laid", "round_ended", b"round_ended", "round_started", b"round_started", "seat_token_renewed", b"seat_token_renewed", "tile_discarded", b"tile_discarded", "tiles_drawn", b"tiles_drawn", "tiles_played", b"tiles_played", "turn_ended", b"turn_ended", "turn_passed", b"turn_passed", "turn_penalised", b"turn_penalised", "turn_started", b"turn_started", "turn_timed_out", b"turn_timed_out"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["game_created", "player_joined", "player_left", "round_started", "turn_started", "tiles_played", "tiles_drawn", "turn_passed", "turn_timed_out", "player_resigned", "round_ended", "game_ended", "river_tile_laid", "turn_ended", "illegal_play_shown", "error_claimed", "turn_penalised", "redeal_demanded", "last_chance_started", "player_readied", "player_kicked", "game_aborted", "rematch_created", "abort_requested", "seat_token_renewed", "player_absent", "player_returned", "clock_stopped"]  # noqa: Y015
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["game_created", "player_joined", "player_left", "round_started", "turn_started", "tiles_played", "tiles_drawn", "turn_passed", "turn_timed_out", "player_resigned", "round_ended", "game_ended", "river_tile_laid", "turn_ended", "illegal_play_shown", "error_claimed", "turn_penalised", "redeal_demanded", "last_chance_started", "player_readied", "player_kicked", "game_aborted", "rematch_created", "abort_requested", "seat_token_renewed", "player_absent", "player_returned", "clock_stopped", "hands_dealt", "pool_tile_taken", "discard_taken", "tile_discarded", "discard_forced", "indicator_shown", "hand_finished"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 

@@ -23,6 +23,7 @@ _sym_db = _symbol_database.Default()
 
 
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
+from rummikub.v1 import discard_pb2 as rummikub_dot_v1_dot_discard__pb2
 from rummikub.v1 import game_pb2 as rummikub_dot_v1_dot_game__pb2
 from rummikub.v1 import meld_pb2 as rummikub_dot_v1_dot_meld__pb2
 from rummikub.v1 import room_settings_pb2 as rummikub_dot_v1_dot_room__settings__pb2
@@ -31,7 +32,7 @@ from rummikub.v1 import score_pb2 as rummikub_dot_v1_dot_score__pb2
 from rummikub.v1 import tile_pb2 as rummikub_dot_v1_dot_tile__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18rummikub/v1/record.proto\x12\x0brummikub.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x1frummikub/v1/room_settings.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x17rummikub/v1/score.proto\x1a\x16rummikub/v1/tile.proto\"V\n\x0eRecordedPlayer\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x0c\n\x04name\x18\x02 \x01(\t\x12(\n\tbot_level\x18\x03 \x01(\x0e\x32\x15.rummikub.v1.BotLevel\">\n\x0cRecordedRack\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12 \n\x05tiles\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.Tile\"\x94\x01\n\x0cRecordedDeal\x12%\n\x05\x64raws\x18\x01 \x03(\x0b\x32\x16.rummikub.v1.StartDraw\x12\x12\n\nturn_order\x18\x02 \x03(\r\x12(\n\x05racks\x18\x03 \x03(\x0b\x32\x19.rummikub.v1.RecordedRack\x12\x1f\n\x04pool\x18\x04 \x03(\x0e\x32\x11.rummikub.v1.Tile\"\xb3\x02\n\x0cRecordedMove\x12\x10\n\x08revision\x18\x01 \x01(\r\x12(\n\x04time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12#\n\x04kind\x18\x03 \x01(\x0e\x32\x15.rummikub.v1.MoveKind\x12\x11\n\x04seat\x18\x04 \x01(\rH\x00\x88\x01\x01\x12 \n\x05tiles\x18\x05 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12!\n\x05table\x18\x06 \x01(\x0b\x32\x12.rummikub.v1.Table\x12\x18\n\x0briver_index\x18\x07 \x01(\rH\x01\x88\x01\x01\x12\'\n\x04\x64\x65\x61l\x18\x08 \x01(\x0b\x32\x19.rummikub.v1.RecordedDeal\x12\x0e\n\x06\x62y_bot\x18\t \x01(\x08\x42\x07\n\x05_seatB\x0e\n\x0c_river_index\".\n\x0eRecordedPoints\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x0e\n\x06points\x18\x02 \x01(\x11\"f\n\rRecordedScore\x12(\n\tround_end\x18\x01 \x01(\x0e\x32\x15.rummikub.v1.RoundEnd\x12+\n\x06points\x18\x02 \x03(\x0b\x32\x1b.rummikub.v1.RecordedPoints\"\xab\x02\n\nGameRecord\x12%\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.Ruleset\x12/\n\x0b\x63reate_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x07players\x18\x03 \x03(\x0b\x32\x1b.rummikub.v1.RecordedPlayer\x12(\n\x05moves\x18\x04 \x03(\x0b\x32\x19.rummikub.v1.RecordedMove\x12*\n\x06rounds\x18\x05 \x03(\x0b\x32\x1a.rummikub.v1.RecordedScore\x12\x14\n\x0cwinner_seats\x18\x06 \x03(\r\x12+\n\x08settings\x18\x07 \x01(\x0b\x32\x19.rummikub.v1.RoomSettings*\xe3\x02\n\x08MoveKind\x12\x19\n\x15MOVE_KIND_UNSPECIFIED\x10\x00\x12\x12\n\x0eMOVE_KIND_DEAL\x10\x01\x12\x14\n\x10MOVE_KIND_REDEAL\x10\x02\x12\x12\n\x0eMOVE_KIND_PLAY\x10\x03\x12\x12\n\x0eMOVE_KIND_DRAW\x10\x04\x12\x1a\n\x16MOVE_KIND_LAY_ON_RIVER\x10\x05\x12\x17\n\x13MOVE_KIND_PASS_TURN\x10\x06\x12\x12\n\x0eMOVE_KIND_SHOW\x10\x07\x12\x13\n\x0fMOVE_KIND_CLAIM\x10\x08\x12\x14\n\x10MOVE_KIND_OBJECT\x10\t\x12\x15\n\x11MOVE_KIND_PENALTY\x10\n\x12\x16\n\x12MOVE_KIND_TIME_OUT\x10\x0b\x12\x14\n\x10MOVE_KIND_RESIGN\x10\x0c\x12\x1c\n\x18MOVE_KIND_RETURN_TO_SEAT\x10\r\x12\x13\n\x0fMOVE_KIND_ABORT\x10\x0e\x42\x83\x01\n\x0brummikub.v1B\x0bRecordProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\x0bRummikub.V1\xba\x02\x08Rummikub\xca\x02\x0bRummikub\\V1\xea\x02\x0cRummikub::V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18rummikub/v1/record.proto\x12\x0brummikub.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x19rummikub/v1/discard.proto\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x1frummikub/v1/room_settings.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x17rummikub/v1/score.proto\x1a\x16rummikub/v1/tile.proto\"V\n\x0eRecordedPlayer\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x0c\n\x04name\x18\x02 \x01(\t\x12(\n\tbot_level\x18\x03 \x01(\x0e\x32\x15.rummikub.v1.BotLevel\">\n\x0cRecordedRack\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12 \n\x05tiles\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.Tile\"\xba\x01\n\x0cRecordedDeal\x12%\n\x05\x64raws\x18\x01 \x03(\x0b\x32\x16.rummikub.v1.StartDraw\x12\x12\n\nturn_order\x18\x02 \x03(\r\x12(\n\x05racks\x18\x03 \x03(\x0b\x32\x19.rummikub.v1.RecordedRack\x12\x1f\n\x04pool\x18\x04 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12$\n\tindicator\x18\x05 \x01(\x0e\x32\x11.rummikub.v1.Tile\"\xd8\x02\n\x0cRecordedMove\x12\x10\n\x08revision\x18\x01 \x01(\r\x12(\n\x04time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12#\n\x04kind\x18\x03 \x01(\x0e\x32\x15.rummikub.v1.MoveKind\x12\x11\n\x04seat\x18\x04 \x01(\rH\x00\x88\x01\x01\x12 \n\x05tiles\x18\x05 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12!\n\x05table\x18\x06 \x01(\x0b\x32\x12.rummikub.v1.Table\x12\x18\n\x0briver_index\x18\x07 \x01(\rH\x01\x88\x01\x01\x12\'\n\x04\x64\x65\x61l\x18\x08 \x01(\x0b\x32\x19.rummikub.v1.RecordedDeal\x12\x0e\n\x06\x62y_bot\x18\t \x01(\x08\x12#\n\x04hand\x18\n \x03(\x0b\x32\x15.rummikub.v1.HandPartB\x07\n\x05_seatB\x0e\n\x0c_river_index\".\n\x0eRecordedPoints\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x0e\n\x06points\x18\x02 \x01(\x11\"f\n\rRecordedScore\x12(\n\tround_end\x18\x01 \x01(\x0e\x32\x15.rummikub.v1.RoundEnd\x12+\n\x06points\x18\x02 \x03(\x0b\x32\x1b.rummikub.v1.RecordedPoints\"\xab\x02\n\nGameRecord\x12%\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.Ruleset\x12/\n\x0b\x63reate_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x07players\x18\x03 \x03(\x0b\x32\x1b.rummikub.v1.RecordedPlayer\x12(\n\x05moves\x18\x04 \x03(\x0b\x32\x19.rummikub.v1.RecordedMove\x12*\n\x06rounds\x18\x05 \x03(\x0b\x32\x1a.rummikub.v1.RecordedScore\x12\x14\n\x0cwinner_seats\x18\x06 \x03(\r\x12+\n\x08settings\x18\x07 \x01(\x0b\x32\x19.rummikub.v1.RoomSettings*\xca\x03\n\x08MoveKind\x12\x19\n\x15MOVE_KIND_UNSPECIFIED\x10\x00\x12\x12\n\x0eMOVE_KIND_DEAL\x10\x01\x12\x14\n\x10MOVE_KIND_REDEAL\x10\x02\x12\x12\n\x0eMOVE_KIND_PLAY\x10\x03\x12\x12\n\x0eMOVE_KIND_DRAW\x10\x04\x12\x1a\n\x16MOVE_KIND_LAY_ON_RIVER\x10\x05\x12\x17\n\x13MOVE_KIND_PASS_TURN\x10\x06\x12\x12\n\x0eMOVE_KIND_SHOW\x10\x07\x12\x13\n\x0fMOVE_KIND_CLAIM\x10\x08\x12\x14\n\x10MOVE_KIND_OBJECT\x10\t\x12\x15\n\x11MOVE_KIND_PENALTY\x10\n\x12\x16\n\x12MOVE_KIND_TIME_OUT\x10\x0b\x12\x14\n\x10MOVE_KIND_RESIGN\x10\x0c\x12\x1c\n\x18MOVE_KIND_RETURN_TO_SEAT\x10\r\x12\x13\n\x0fMOVE_KIND_ABORT\x10\x0e\x12\x1a\n\x16MOVE_KIND_TAKE_DISCARD\x10\x0f\x12\x15\n\x11MOVE_KIND_DISCARD\x10\x10\x12\x14\n\x10MOVE_KIND_FINISH\x10\x11\x12\x1c\n\x18MOVE_KIND_SHOW_INDICATOR\x10\x12\x42\x83\x01\n\x0brummikub.v1B\x0bRecordProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\x0bRummikub.V1\xba\x02\x08Rummikub\xca\x02\x0bRummikub\\V1\xea\x02\x0cRummikub::V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -39,20 +40,20 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'rummikub.v1.record_pb2', _g
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\013rummikub.v1B\013RecordProtoP\001Z)rummikub.example/go/rummikubv1;rummikubv1\242\002\003RMK\252\002\013Rummikub.V1\272\002\010Rummikub\312\002\013Rummikub\\V1\352\002\014Rummikub::V1'
-  _globals['_MOVEKIND']._serialized_start=1299
-  _globals['_MOVEKIND']._serialized_end=1654
-  _globals['_RECORDEDPLAYER']._serialized_start=231
-  _globals['_RECORDEDPLAYER']._serialized_end=317
-  _globals['_RECORDEDRACK']._serialized_start=319
-  _globals['_RECORDEDRACK']._serialized_end=381
-  _globals['_RECORDEDDEAL']._serialized_start=384
-  _globals['_RECORDEDDEAL']._serialized_end=532
-  _globals['_RECORDEDMOVE']._serialized_start=535
-  _globals['_RECORDEDMOVE']._serialized_end=842
-  _globals['_RECORDEDPOINTS']._serialized_start=844
-  _globals['_RECORDEDPOINTS']._serialized_end=890
-  _globals['_RECORDEDSCORE']._serialized_start=892
-  _globals['_RECORDEDSCORE']._serialized_end=994
-  _globals['_GAMERECORD']._serialized_start=997
-  _globals['_GAMERECORD']._serialized_end=1296
+  _globals['_MOVEKIND']._serialized_start=1401
+  _globals['_MOVEKIND']._serialized_end=1859
+  _globals['_RECORDEDPLAYER']._serialized_start=258
+  _globals['_RECORDEDPLAYER']._serialized_end=344
+  _globals['_RECORDEDRACK']._serialized_start=346
+  _globals['_RECORDEDRACK']._serialized_end=408
+  _globals['_RECORDEDDEAL']._serialized_start=411
+  _globals['_RECORDEDDEAL']._serialized_end=597
+  _globals['_RECORDEDMOVE']._serialized_start=600
+  _globals['_RECORDEDMOVE']._serialized_end=944
+  _globals['_RECORDEDPOINTS']._serialized_start=946
+  _globals['_RECORDEDPOINTS']._serialized_end=992
+  _globals['_RECORDEDSCORE']._serialized_start=994
+  _globals['_RECORDEDSCORE']._serialized_end=1096
+  _globals['_GAMERECORD']._serialized_start=1099
+  _globals['_GAMERECORD']._serialized_end=1398
 # @@protoc_insertion_point(module_scope)

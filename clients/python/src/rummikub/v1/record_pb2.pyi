@@ -9,6 +9,7 @@ from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from rummikub.v1 import discard_pb2 as _discard_pb2
 from rummikub.v1 import game_pb2 as _game_pb2
 from rummikub.v1 import meld_pb2 as _meld_pb2
 from rummikub.v1 import room_settings_pb2 as _room_settings_pb2
@@ -62,6 +63,14 @@ class _MoveKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MoveKind.Val
     """Returned to the seat after an absence, without another action."""
     MOVE_KIND_ABORT: _MoveKind.ValueType  # 14
     """The game was aborted, by the host, by all or by the operator."""
+    MOVE_KIND_TAKE_DISCARD: _MoveKind.ValueType  # 15
+    """Took the newest discard of the player before."""
+    MOVE_KIND_DISCARD: _MoveKind.ValueType  # 16
+    """Discarded a tile."""
+    MOVE_KIND_FINISH: _MoveKind.ValueType  # 17
+    """Finished a hand."""
+    MOVE_KIND_SHOW_INDICATOR: _MoveKind.ValueType  # 18
+    """Showed the indicator's twin."""
 
 class MoveKind(_MoveKind, metaclass=_MoveKindEnumTypeWrapper):
     """What a player did in a change of a game."""
@@ -96,6 +105,14 @@ MOVE_KIND_RETURN_TO_SEAT: MoveKind.ValueType  # 13
 """Returned to the seat after an absence, without another action."""
 MOVE_KIND_ABORT: MoveKind.ValueType  # 14
 """The game was aborted, by the host, by all or by the operator."""
+MOVE_KIND_TAKE_DISCARD: MoveKind.ValueType  # 15
+"""Took the newest discard of the player before."""
+MOVE_KIND_DISCARD: MoveKind.ValueType  # 16
+"""Discarded a tile."""
+MOVE_KIND_FINISH: MoveKind.ValueType  # 17
+"""Finished a hand."""
+MOVE_KIND_SHOW_INDICATOR: MoveKind.ValueType  # 18
+"""Showed the indicator's twin."""
 Global___MoveKind: _TypeAlias = MoveKind  # noqa: Y015
 
 @_typing.final
@@ -166,6 +183,9 @@ class RecordedDeal(_message.Message):
     TURN_ORDER_FIELD_NUMBER: _builtins.int
     RACKS_FIELD_NUMBER: _builtins.int
     POOL_FIELD_NUMBER: _builtins.int
+    INDICATOR_FIELD_NUMBER: _builtins.int
+    indicator: _tile_pb2.Tile.ValueType
+    """The indicator of a game of discards."""
     @_builtins.property
     def draws(self) -> _containers.RepeatedCompositeFieldContainer[_game_pb2.StartDraw]:
         """The start draw, in order."""
@@ -189,10 +209,11 @@ class RecordedDeal(_message.Message):
         turn_order: _abc.Iterable[_builtins.int] | None = ...,
         racks: _abc.Iterable[Global___RecordedRack] | None = ...,
         pool: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
+        indicator: _tile_pb2.Tile.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["draws", b"draws", "pool", b"pool", "racks", b"racks", "turn_order", b"turn_order"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["draws", b"draws", "indicator", b"indicator", "pool", b"pool", "racks", b"racks", "turn_order", b"turn_order"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -213,6 +234,7 @@ class RecordedMove(_message.Message):
     RIVER_INDEX_FIELD_NUMBER: _builtins.int
     DEAL_FIELD_NUMBER: _builtins.int
     BY_BOT_FIELD_NUMBER: _builtins.int
+    HAND_FIELD_NUMBER: _builtins.int
     revision: _builtins.int
     """The game's revision after the move, at most 999999999. Revisions rise; a game may have other changes between two
     moves.
@@ -231,7 +253,7 @@ class RecordedMove(_message.Message):
 
     @_builtins.property
     def tiles(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The tiles drawn or offered in their order, or the one laid on the River."""
+        """The tiles drawn or offered in their order, or the one laid on the River, taken or discarded."""
 
     @_builtins.property
     def table(self) -> _meld_pb2.Table:
@@ -243,6 +265,10 @@ class RecordedMove(_message.Message):
     @_builtins.property
     def deal(self) -> Global___RecordedDeal:
         """The deal of MOVE_KIND_DEAL and MOVE_KIND_REDEAL."""
+
+    @_builtins.property
+    def hand(self) -> _containers.RepeatedCompositeFieldContainer[_discard_pb2.HandPart]:
+        """The melds or pairs of MOVE_KIND_FINISH."""
 
     def __init__(
         self,
@@ -256,10 +282,11 @@ class RecordedMove(_message.Message):
         river_index: _builtins.int | None = ...,
         deal: Global___RecordedDeal | None = ...,
         by_bot: _builtins.bool = ...,
+        hand: _abc.Iterable[_discard_pb2.HandPart] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_river_index", b"_river_index", "_seat", b"_seat", "deal", b"deal", "river_index", b"river_index", "seat", b"seat", "table", b"table", "time", b"time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_river_index", b"_river_index", "_seat", b"_seat", "by_bot", b"by_bot", "deal", b"deal", "kind", b"kind", "revision", b"revision", "river_index", b"river_index", "seat", b"seat", "table", b"table", "tiles", b"tiles", "time", b"time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_river_index", b"_river_index", "_seat", b"_seat", "by_bot", b"by_bot", "deal", b"deal", "hand", b"hand", "kind", b"kind", "revision", b"revision", "river_index", b"river_index", "seat", b"seat", "table", b"table", "tiles", b"tiles", "time", b"time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__river_index: _TypeAlias = _typing.Literal["river_index"]  # noqa: Y015
     _WhichOneofArgType__river_index: _TypeAlias = _typing.Literal["_river_index", b"_river_index"]  # noqa: Y015

@@ -63,6 +63,10 @@ class _PresetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Preset.ValueTy
     """Five or six players with 160 tiles: three copies of each face and four jokers."""
     PRESET_CROSS: _Preset.ValueType  # 16
     """The cross layout, or "French" rules: tiles lie in a grid as in a crossword, and no tile of the table moves."""
+    PRESET_OKEY: _Preset.ValueType  # 40
+    """Okey: a game of discards. The first hand of melds, or of seven pairs, wins the round; the others lose points."""
+    PRESET_OKEY_PARTNERS: _Preset.ValueType  # 41
+    """Okey in which opposite seats share a score."""
 
 class Preset(_Preset, metaclass=_PresetEnumTypeWrapper):
     """A named set of option values."""
@@ -107,6 +111,10 @@ PRESET_SIX_PLAYERS: Preset.ValueType  # 15
 """Five or six players with 160 tiles: three copies of each face and four jokers."""
 PRESET_CROSS: Preset.ValueType  # 16
 """The cross layout, or "French" rules: tiles lie in a grid as in a crossword, and no tile of the table moves."""
+PRESET_OKEY: Preset.ValueType  # 40
+"""Okey: a game of discards. The first hand of melds, or of seven pairs, wins the round; the others lose points."""
+PRESET_OKEY_PARTNERS: Preset.ValueType  # 41
+"""Okey in which opposite seats share a score."""
 Global___Preset: _TypeAlias = Preset  # noqa: Y015
 
 class _StartDrawJoker:
@@ -2131,26 +2139,227 @@ class MeldingRuleset(_message.Message):
 Global___MeldingRuleset: _TypeAlias = MeldingRuleset  # noqa: Y015
 
 @_typing.final
+class DiscardDealOptions(_message.Message):
+    """Players and teams of a game of discards."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PLAYERS_MIN_FIELD_NUMBER: _builtins.int
+    PLAYERS_MAX_FIELD_NUMBER: _builtins.int
+    TEAMS_FIELD_NUMBER: _builtins.int
+    players_min: _builtins.int
+    """Minimum number of players (players_min): 2 to 4. Default 2. Evidence: most descriptions have 4, some allow 2 or 3."""
+    players_max: _builtins.int
+    """Maximum number of players (players_max): 2 to 4, at least players_min. Default 4."""
+    teams: Global___Teams.ValueType
+    """Whether players score alone or in teams, which requires 4 players (OPTIONS_CONFLICT). Default OFF. Evidence: some
+    descriptions of Okey with partners.
+    """
+    def __init__(
+        self,
+        *,
+        players_min: _builtins.int | None = ...,
+        players_max: _builtins.int | None = ...,
+        teams: Global___Teams.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_players_max", b"_players_max", "_players_min", b"_players_min", "players_max", b"players_max", "players_min", b"players_min"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_players_max", b"_players_max", "_players_min", b"_players_min", "players_max", b"players_max", "players_min", b"players_min", "teams", b"teams"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__players_max: _TypeAlias = _typing.Literal["players_max"]  # noqa: Y015
+    _WhichOneofArgType__players_max: _TypeAlias = _typing.Literal["_players_max", b"_players_max"]  # noqa: Y015
+    _WhichOneofReturnType__players_min: _TypeAlias = _typing.Literal["players_min"]  # noqa: Y015
+    _WhichOneofArgType__players_min: _TypeAlias = _typing.Literal["_players_min", b"_players_min"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__players_max) -> _WhichOneofReturnType__players_max | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__players_min) -> _WhichOneofReturnType__players_min | None: ...
+
+Global___DiscardDealOptions: _TypeAlias = DiscardDealOptions  # noqa: Y015
+
+@_typing.final
+class DiscardMeldOptions(_message.Message):
+    """What is a meld in a game of discards."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_ONE_HIGH_FIELD_NUMBER: _builtins.int
+    run_one_high: _builtins.bool
+    """Whether a 1 may follow a 13 (run_one_high): 12 13 1 is a run, 13 1 2 is none. Default true. Evidence: all sources of
+    Okey but one.
+    """
+    def __init__(
+        self,
+        *,
+        run_one_high: _builtins.bool | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_run_one_high", b"_run_one_high", "run_one_high", b"run_one_high"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_run_one_high", b"_run_one_high", "run_one_high", b"run_one_high"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__run_one_high: _TypeAlias = _typing.Literal["run_one_high"]  # noqa: Y015
+    _WhichOneofArgType__run_one_high: _TypeAlias = _typing.Literal["_run_one_high", b"_run_one_high"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__run_one_high) -> _WhichOneofReturnType__run_one_high | None: ...
+
+Global___DiscardMeldOptions: _TypeAlias = DiscardMeldOptions  # noqa: Y015
+
+@_typing.final
+class DiscardTurnOptions(_message.Message):
+    """What a player may do in a turn of a game of discards."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SHOW_INDICATOR_FIELD_NUMBER: _builtins.int
+    show_indicator: _builtins.bool
+    """Whether a player who holds the indicator's twin may show it in the first turn, for which all others lose a point
+    (show_indicator). Default true. Evidence: most descriptions of Okey.
+    """
+    def __init__(
+        self,
+        *,
+        show_indicator: _builtins.bool | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_show_indicator", b"_show_indicator", "show_indicator", b"show_indicator"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_show_indicator", b"_show_indicator", "show_indicator", b"show_indicator"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__show_indicator: _TypeAlias = _typing.Literal["show_indicator"]  # noqa: Y015
+    _WhichOneofArgType__show_indicator: _TypeAlias = _typing.Literal["_show_indicator", b"_show_indicator"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__show_indicator) -> _WhichOneofReturnType__show_indicator | None: ...
+
+Global___DiscardTurnOptions: _TypeAlias = DiscardTurnOptions  # noqa: Y015
+
+@_typing.final
+class DiscardScoringOptions(_message.Message):
+    """The points of a game of discards. The names of these options begin with `score_`, which the fields omit."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    START_FIELD_NUMBER: _builtins.int
+    start: _builtins.int
+    """The points of each player at the start (score_start): 5 to 21. Default 20. The game ends when someone has none left.
+    Evidence: 20 in most descriptions of Okey, 5 to 21 in one.
+    """
+    def __init__(
+        self,
+        *,
+        start: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_start", b"_start", "start", b"start"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_start", b"_start", "start", b"start"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__start: _TypeAlias = _typing.Literal["start"]  # noqa: Y015
+    _WhichOneofArgType__start: _TypeAlias = _typing.Literal["_start", b"_start"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__start) -> _WhichOneofReturnType__start | None: ...
+
+Global___DiscardScoringOptions: _TypeAlias = DiscardScoringOptions  # noqa: Y015
+
+@_typing.final
+class DiscardGameEndOptions(_message.Message):
+    """The end of a game of discards."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MATCH_ROUNDS_FIELD_NUMBER: _builtins.int
+    match_rounds: _builtins.int
+    """Most rounds of a game (match_rounds): 0 to 100; 0 for no limit. Default 0."""
+    def __init__(
+        self,
+        *,
+        match_rounds: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_match_rounds", b"_match_rounds", "match_rounds", b"match_rounds"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_match_rounds", b"_match_rounds", "match_rounds", b"match_rounds"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__match_rounds: _TypeAlias = _typing.Literal["match_rounds"]  # noqa: Y015
+    _WhichOneofArgType__match_rounds: _TypeAlias = _typing.Literal["_match_rounds", b"_match_rounds"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__match_rounds) -> _WhichOneofReturnType__match_rounds | None: ...
+
+Global___DiscardGameEndOptions: _TypeAlias = DiscardGameEndOptions  # noqa: Y015
+
+@_typing.final
+class DiscardRuleset(_message.Message):
+    """The rules of a game of discards, by stage of the game. As in MeldingRuleset, an unset field has the preset's value, a
+    number out of range is refused with OPTION_VALUE_INVALID, and a contradiction with OPTIONS_CONFLICT.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PRESET_FIELD_NUMBER: _builtins.int
+    DEAL_FIELD_NUMBER: _builtins.int
+    MELDS_FIELD_NUMBER: _builtins.int
+    TURN_FIELD_NUMBER: _builtins.int
+    SCORING_FIELD_NUMBER: _builtins.int
+    GAME_END_FIELD_NUMBER: _builtins.int
+    preset: Global___Preset.ValueType
+    """The preset that supplies the values of unset fields. Unset: PRESET_OKEY."""
+    @_builtins.property
+    def deal(self) -> Global___DiscardDealOptions:
+        """Players and teams."""
+
+    @_builtins.property
+    def melds(self) -> Global___DiscardMeldOptions:
+        """What is a meld."""
+
+    @_builtins.property
+    def turn(self) -> Global___DiscardTurnOptions:
+        """What a player may do in a turn."""
+
+    @_builtins.property
+    def scoring(self) -> Global___DiscardScoringOptions:
+        """The points of a round."""
+
+    @_builtins.property
+    def game_end(self) -> Global___DiscardGameEndOptions:
+        """The end of a game."""
+
+    def __init__(
+        self,
+        *,
+        preset: Global___Preset.ValueType = ...,
+        deal: Global___DiscardDealOptions | None = ...,
+        melds: Global___DiscardMeldOptions | None = ...,
+        turn: Global___DiscardTurnOptions | None = ...,
+        scoring: Global___DiscardScoringOptions | None = ...,
+        game_end: Global___DiscardGameEndOptions | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["deal", b"deal", "game_end", b"game_end", "melds", b"melds", "scoring", b"scoring", "turn", b"turn"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deal", b"deal", "game_end", b"game_end", "melds", b"melds", "preset", b"preset", "scoring", b"scoring", "turn", b"turn"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DiscardRuleset: _TypeAlias = DiscardRuleset  # noqa: Y015
+
+@_typing.final
 class Ruleset(_message.Message):
     """The rules of a game, which say which game is played."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     MELDING_FIELD_NUMBER: _builtins.int
+    DISCARD_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def melding(self) -> Global___MeldingRuleset:
         """Tiles are laid in melds on a table that all players share: Sabra, and its variants."""
+
+    @_builtins.property
+    def discard(self) -> Global___DiscardRuleset:
+        """Players take a tile and discard one, and keep their melds on the rack: Okey."""
 
     def __init__(
         self,
         *,
         melding: Global___MeldingRuleset | None = ...,
+        discard: Global___DiscardRuleset | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["game", b"game", "melding", b"melding"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["discard", b"discard", "game", b"game", "melding", b"melding"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["game", b"game", "melding", b"melding"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["discard", b"discard", "game", b"game", "melding", b"melding"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_game: _TypeAlias = _typing.Literal["melding"]  # noqa: Y015
+    _WhichOneofReturnType_game: _TypeAlias = _typing.Literal["melding", "discard"]  # noqa: Y015
     _WhichOneofArgType_game: _TypeAlias = _typing.Literal["game", b"game"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_game) -> _WhichOneofReturnType_game | None: ...
 

@@ -224,6 +224,8 @@ class _TileEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Tile.ValueType],
     """The purple 12, in games with six colors."""
     TILE_PURPLE_13: _Tile.ValueType  # 79
     """The purple 13, in games with six colors."""
+    TILE_FALSE_JOKER: _Tile.ValueType  # 80
+    """A false joker of Okey, sahte okey: it has the face of the okey and is not wild. Only games of discards have it."""
 
 class Tile(_Tile, metaclass=_TileEnumTypeWrapper):
     """A face of the tile set: a color and a value, or the joker.
@@ -395,4 +397,6 @@ TILE_PURPLE_12: Tile.ValueType  # 78
 """The purple 12, in games with six colors."""
 TILE_PURPLE_13: Tile.ValueType  # 79
 """The purple 13, in games with six colors."""
+TILE_FALSE_JOKER: Tile.ValueType  # 80
+"""A false joker of Okey, sahte okey: it has the face of the okey and is not wild. Only games of discards have it."""
 Global___Tile: _TypeAlias = Tile  # noqa: Y015

@@ -24,13 +24,14 @@ _sym_db = _symbol_database.Default()
 
 from google.api import annotations_pb2 as google_dot_api_dot_annotations__pb2
 from google.api import field_behavior_pb2 as google_dot_api_dot_field__behavior__pb2
+from rummikub.v1 import discard_pb2 as rummikub_dot_v1_dot_discard__pb2
 from rummikub.v1 import game_pb2 as rummikub_dot_v1_dot_game__pb2
 from rummikub.v1 import meld_pb2 as rummikub_dot_v1_dot_meld__pb2
 from rummikub.v1 import tile_pb2 as rummikub_dot_v1_dot_tile__pb2
 from rummikub.v1 import violation_pb2 as rummikub_dot_v1_dot_violation__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1erummikub/v1/turn_service.proto\x12\x0brummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1brummikub/v1/violation.proto\"\x82\x01\n\tPlayTiles\x12\'\n\x05table\x18\x01 \x01(\x0b\x32\x12.rummikub.v1.TableB\x04\xe2\x41\x01\x01\x12\x1e\n\x0briver_index\x18\x02 \x01(\rB\x04\xe2\x41\x01\x01H\x00\x88\x01\x01\x12\x1c\n\x0e\x63\x61lls_rummikub\x18\x03 \x01(\x08\x42\x04\xe2\x41\x01\x01\x42\x0e\n\x0c_river_index\"\n\n\x08\x44rawTile\"\x06\n\x04Pass\"3\n\nLayOnRiver\x12%\n\x04tile\x18\x01 \x01(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x02\"\xbd\x02\n\x0fPlayTurnRequest\x12\x15\n\x07game_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x12\n\x04\x65tag\x18\x02 \x01(\tB\x04\xe2\x41\x01\x02\x12\x18\n\nrequest_id\x18\x03 \x01(\tB\x04\xe2\x41\x01\x01\x12\x1b\n\rvalidate_only\x18\x04 \x01(\x08\x42\x04\xe2\x41\x01\x01\x12,\n\x04play\x18\x05 \x01(\x0b\x32\x16.rummikub.v1.PlayTilesB\x04\xe2\x41\x01\x01H\x00\x12+\n\x04\x64raw\x18\x06 \x01(\x0b\x32\x15.rummikub.v1.DrawTileB\x04\xe2\x41\x01\x01H\x00\x12,\n\tpass_turn\x18\x07 \x01(\x0b\x32\x11.rummikub.v1.PassB\x04\xe2\x41\x01\x01H\x00\x12\x35\n\x0clay_on_river\x18\x08 \x01(\x0b\x32\x17.rummikub.v1.LayOnRiverB\x04\xe2\x41\x01\x01H\x00\x42\x08\n\x06\x61\x63tion\"\xc0\x01\n\x10PlayTurnResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game\x12\'\n\x0ctiles_played\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x0e\n\x06points\x18\x03 \x01(\r\x12&\n\x0btiles_drawn\x18\x04 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12*\n\nviolations\x18\x05 \x03(\x0b\x32\x16.rummikub.v1.Violation\"f\n\x10SaveDraftRequest\x12\x15\n\x07game_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x12\n\x04\x65tag\x18\x02 \x01(\tB\x04\xe2\x41\x01\x02\x12\'\n\x05\x64raft\x18\x03 \x01(\x0b\x32\x12.rummikub.v1.DraftB\x04\xe2\x41\x01\x01\";\n\x11SaveDraftResponse\x12\x14\n\x0c\x64raft_number\x18\x01 \x01(\r\x12\x10\n\x08is_legal\x18\x02 \x01(\x08\"w\n\x11\x43laimErrorRequest\x12\x15\n\x07game_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x1b\n\rplay_revision\x18\x02 \x01(\rB\x04\xe2\x41\x01\x02\x12\x14\n\x06\x61grees\x18\x03 \x01(\x08\x42\x04\xe2\x41\x01\x01\x12\x18\n\nrequest_id\x18\x04 \x01(\tB\x04\xe2\x41\x01\x01\"5\n\x12\x43laimErrorResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game\"D\n\x11ResignGameRequest\x12\x15\n\x07game_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x18\n\nrequest_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"5\n\x12ResignGameResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game\"H\n\x15StartNextRoundRequest\x12\x15\n\x07game_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x18\n\nrequest_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"9\n\x16StartNextRoundResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game\"G\n\x14RequestRedealRequest\x12\x15\n\x07game_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x18\n\nrequest_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"8\n\x15RequestRedealResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game\"F\n\x13ReturnToSeatRequest\x12\x15\n\x07game_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x18\n\nrequest_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"7\n\x14ReturnToSeatResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game2\xfa\x06\n\x0bTurnService\x12p\n\x08PlayTurn\x12\x1c.rummikub.v1.PlayTurnRequest\x1a\x1d.rummikub.v1.PlayTurnResponse\"\'\x82\xd3\xe4\x93\x02!\"\x1c/v1/games/{game_id}:playTurn:\x01*\x12t\n\tSaveDraft\x12\x1d.rummikub.v1.SaveDraftRequest\x1a\x1e.rummikub.v1.SaveDraftResponse\"(\x82\xd3\xe4\x93\x02\"\"\x1d/v1/games/{game_id}:saveDraft:\x01*\x12x\n\nClaimError\x12\x1e.rummikub.v1.ClaimErrorRequest\x1a\x1f.rummikub.v1.ClaimErrorResponse\")\x82\xd3\xe4\x93\x02#\"\x1e/v1/games/{game_id}:claimError:\x01*\x12t\n\nResignGame\x12\x1e.rummikub.v1.ResignGameRequest\x1a\x1f.rummikub.v1.ResignGameResponse\"%\x82\xd3\xe4\x93\x02\x1f\"\x1a/v1/games/{game_id}:resign:\x01*\x12\x88\x01\n\x0eStartNextRound\x12\".rummikub.v1.StartNextRoundRequest\x1a#.rummikub.v1.StartNextRoundResponse\"-\x82\xd3\xe4\x93\x02\'\"\"/v1/games/{game_id}:startNextRound:\x01*\x12\x84\x01\n\rRequestRedeal\x12!.rummikub.v1.RequestRedealRequest\x1a\".rummikub.v1.RequestRedealResponse\",\x82\xd3\xe4\x93\x02&\"!/v1/games/{game_id}:requestRedeal:\x01*\x12\x80\x01\n\x0cReturnToSeat\x12 .rummikub.v1.ReturnToSeatRequest\x1a!.rummikub.v1.ReturnToSeatResponse\"+\x82\xd3\xe4\x93\x02%\" /v1/games/{game_id}:returnToSeat:\x01*B\x88\x01\n\x0brummikub.v1B\x10TurnServiceProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\x0bRummikub.V1\xba\x02\x08Rummikub\xca\x02\x0bRummikub\\V1\xea\x02\x0cRummikub::V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1erummikub/v1/turn_service.proto\x12\x0brummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19rummikub/v1/discard.proto\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1brummikub/v1/violation.proto\"\x82\x01\n\tPlayTiles\x12\'\n\x05table\x18\x01 \x01(\x0b\x32\x12.rummikub.v1.TableB\x04\xe2\x41\x01\x01\x12\x1e\n\x0briver_index\x18\x02 \x01(\rB\x04\xe2\x41\x01\x01H\x00\x88\x01\x01\x12\x1c\n\x0e\x63\x61lls_rummikub\x18\x03 \x01(\x08\x42\x04\xe2\x41\x01\x01\x42\x0e\n\x0c_river_index\"\n\n\x08\x44rawTile\"\x06\n\x04Pass\"3\n\nLayOnRiver\x12%\n\x04tile\x18\x01 \x01(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x02\"\x0e\n\x0cTakeFromPool\"\r\n\x0bTakeDiscard\"4\n\x0b\x44iscardTile\x12%\n\x04tile\x18\x01 \x01(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x02\"^\n\nFinishHand\x12%\n\x04tile\x18\x01 \x01(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x02\x12)\n\x04hand\x18\x02 \x03(\x0b\x32\x15.rummikub.v1.HandPartB\x04\xe2\x41\x01\x01\"\x0f\n\rShowIndicator\"\xd0\x04\n\x0fPlayTurnRequest\x12\x15\n\x07game_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x12\n\x04\x65tag\x18\x02 \x01(\tB\x04\xe2\x41\x01\x02\x12\x18\n\nrequest_id\x18\x03 \x01(\tB\x04\xe2\x41\x01\x01\x12\x1b\n\rvalidate_only\x18\x04 \x01(\x08\x42\x04\xe2\x41\x01\x01\x12,\n\x04play\x18\x05 \x01(\x0b\x32\x16.rummikub.v1.PlayTilesB\x04\xe2\x41\x01\x01H\x00\x12+\n\x04\x64raw\x18\x06 \x01(\x0b\x32\x15.rummikub.v1.DrawTileB\x04\xe2\x41\x01\x01H\x00\x12,\n\tpass_turn\x18\x07 \x01(\x0b\x32\x11.rummikub.v1.PassB\x04\xe2\x41\x01\x01H\x00\x12\x35\n\x0clay_on_river\x18\x08 \x01(\x0b\x32\x17.rummikub.v1.LayOnRiverB\x04\xe2\x41\x01\x01H\x00\x12\x39\n\x0etake_from_pool\x18\t \x01(\x0b\x32\x19.rummikub.v1.TakeFromPoolB\x04\xe2\x41\x01\x01H\x00\x12\x36\n\x0ctake_discard\x18\n \x01(\x0b\x32\x18.rummikub.v1.TakeDiscardB\x04\xe2\x41\x01\x01H\x00\x12\x31\n\x07\x64iscard\x18\x0b \x01(\x0b\x32\x18.rummikub.v1.DiscardTileB\x04\xe2\x41\x01\x01H\x00\x12/\n\x06\x66inish\x18\x0c \x01(\x0b\x32\x17.rummikub.v1.FinishHandB\x04\xe2\x41\x01\x01H\x00\x12:\n\x0eshow_indicator\x18\x0e \x01(\x0b\x32\x1a.rummikub.v1.ShowIndicatorB\x04\xe2\x41\x01\x01H\x00\x42\x08\n\x06\x61\x63tion\"\xc0\x01\n\x10PlayTurnResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game\x12\'\n\x0ctiles_played\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x0e\n\x06points\x18\x03 \x01(\r\x12&\n\x0btiles_drawn\x18\x04 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12*\n\nviolations\x18\x05 \x03(\x0b\x32\x16.rummikub.v1.Violation\"f\n\x10SaveDraftRequest\x12\x15\n\x07game_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x12\n\x04\x65tag\x18\x02 \x01(\tB\x04\xe2\x41\x01\x02\x12\'\n\x05\x64raft\x18\x03 \x01(\x0b\x32\x12.rummikub.v1.DraftB\x04\xe2\x41\x01\x01\";\n\x11SaveDraftResponse\x12\x14\n\x0c\x64raft_number\x18\x01 \x01(\r\x12\x10\n\x08is_legal\x18\x02 \x01(\x08\"w\n\x11\x43laimErrorRequest\x12\x15\n\x07game_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x1b\n\rplay_revision\x18\x02 \x01(\rB\x04\xe2\x41\x01\x02\x12\x14\n\x06\x61grees\x18\x03 \x01(\x08\x42\x04\xe2\x41\x01\x01\x12\x18\n\nrequest_id\x18\x04 \x01(\tB\x04\xe2\x41\x01\x01\"5\n\x12\x43laimErrorResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game\"D\n\x11ResignGameRequest\x12\x15\n\x07game_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x18\n\nrequest_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"5\n\x12ResignGameResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game\"H\n\x15StartNextRoundRequest\x12\x15\n\x07game_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x18\n\nrequest_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"9\n\x16StartNextRoundResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game\"G\n\x14RequestRedealRequest\x12\x15\n\x07game_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x18\n\nrequest_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"8\n\x15RequestRedealResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game\"F\n\x13ReturnToSeatRequest\x12\x15\n\x07game_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x18\n\nrequest_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"7\n\x14ReturnToSeatResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game2\xfa\x06\n\x0bTurnService\x12p\n\x08PlayTurn\x12\x1c.rummikub.v1.PlayTurnRequest\x1a\x1d.rummikub.v1.PlayTurnResponse\"\'\x82\xd3\xe4\x93\x02!\"\x1c/v1/games/{game_id}:playTurn:\x01*\x12t\n\tSaveDraft\x12\x1d.rummikub.v1.SaveDraftRequest\x1a\x1e.rummikub.v1.SaveDraftResponse\"(\x82\xd3\xe4\x93\x02\"\"\x1d/v1/games/{game_id}:saveDraft:\x01*\x12x\n\nClaimError\x12\x1e.rummikub.v1.ClaimErrorRequest\x1a\x1f.rummikub.v1.ClaimErrorResponse\")\x82\xd3\xe4\x93\x02#\"\x1e/v1/games/{game_id}:claimError:\x01*\x12t\n\nResignGame\x12\x1e.rummikub.v1.ResignGameRequest\x1a\x1f.rummikub.v1.ResignGameResponse\"%\x82\xd3\xe4\x93\x02\x1f\"\x1a/v1/games/{game_id}:resign:\x01*\x12\x88\x01\n\x0eStartNextRound\x12\".rummikub.v1.StartNextRoundRequest\x1a#.rummikub.v1.StartNextRoundResponse\"-\x82\xd3\xe4\x93\x02\'\"\"/v1/games/{game_id}:startNextRound:\x01*\x12\x84\x01\n\rRequestRedeal\x12!.rummikub.v1.RequestRedealRequest\x1a\".rummikub.v1.RequestRedealResponse\",\x82\xd3\xe4\x93\x02&\"!/v1/games/{game_id}:requestRedeal:\x01*\x12\x80\x01\n\x0cReturnToSeat\x12 .rummikub.v1.ReturnToSeatRequest\x1a!.rummikub.v1.ReturnToSeatResponse\"+\x82\xd3\xe4\x93\x02%\" /v1/games/{game_id}:returnToSeat:\x01*B\x88\x01\n\x0brummikub.v1B\x10TurnServiceProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\x0bRummikub.V1\xba\x02\x08Rummikub\xca\x02\x0bRummikub\\V1\xea\x02\x0cRummikub::V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -46,6 +47,12 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PLAYTILES'].fields_by_name['calls_rummikub']._serialized_options = b'\342A\001\001'
   _globals['_LAYONRIVER'].fields_by_name['tile']._loaded_options = None
   _globals['_LAYONRIVER'].fields_by_name['tile']._serialized_options = b'\342A\001\002'
+  _globals['_DISCARDTILE'].fields_by_name['tile']._loaded_options = None
+  _globals['_DISCARDTILE'].fields_by_name['tile']._serialized_options = b'\342A\001\002'
+  _globals['_FINISHHAND'].fields_by_name['tile']._loaded_options = None
+  _globals['_FINISHHAND'].fields_by_name['tile']._serialized_options = b'\342A\001\002'
+  _globals['_FINISHHAND'].fields_by_name['hand']._loaded_options = None
+  _globals['_FINISHHAND'].fields_by_name['hand']._serialized_options = b'\342A\001\001'
   _globals['_PLAYTURNREQUEST'].fields_by_name['game_id']._loaded_options = None
   _globals['_PLAYTURNREQUEST'].fields_by_name['game_id']._serialized_options = b'\342A\001\002'
   _globals['_PLAYTURNREQUEST'].fields_by_name['etag']._loaded_options = None
@@ -62,6 +69,16 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PLAYTURNREQUEST'].fields_by_name['pass_turn']._serialized_options = b'\342A\001\001'
   _globals['_PLAYTURNREQUEST'].fields_by_name['lay_on_river']._loaded_options = None
   _globals['_PLAYTURNREQUEST'].fields_by_name['lay_on_river']._serialized_options = b'\342A\001\001'
+  _globals['_PLAYTURNREQUEST'].fields_by_name['take_from_pool']._loaded_options = None
+  _globals['_PLAYTURNREQUEST'].fields_by_name['take_from_pool']._serialized_options = b'\342A\001\001'
+  _globals['_PLAYTURNREQUEST'].fields_by_name['take_discard']._loaded_options = None
+  _globals['_PLAYTURNREQUEST'].fields_by_name['take_discard']._serialized_options = b'\342A\001\001'
+  _globals['_PLAYTURNREQUEST'].fields_by_name['discard']._loaded_options = None
+  _globals['_PLAYTURNREQUEST'].fields_by_name['discard']._serialized_options = b'\342A\001\001'
+  _globals['_PLAYTURNREQUEST'].fields_by_name['finish']._loaded_options = None
+  _globals['_PLAYTURNREQUEST'].fields_by_name['finish']._serialized_options = b'\342A\001\001'
+  _globals['_PLAYTURNREQUEST'].fields_by_name['show_indicator']._loaded_options = None
+  _globals['_PLAYTURNREQUEST'].fields_by_name['show_indicator']._serialized_options = b'\342A\001\001'
   _globals['_SAVEDRAFTREQUEST'].fields_by_name['game_id']._loaded_options = None
   _globals['_SAVEDRAFTREQUEST'].fields_by_name['game_id']._serialized_options = b'\342A\001\002'
   _globals['_SAVEDRAFTREQUEST'].fields_by_name['etag']._loaded_options = None
@@ -106,42 +123,52 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TURNSERVICE'].methods_by_name['RequestRedeal']._serialized_options = b'\202\323\344\223\002&\"!/v1/games/{game_id}:requestRedeal:\001*'
   _globals['_TURNSERVICE'].methods_by_name['ReturnToSeat']._loaded_options = None
   _globals['_TURNSERVICE'].methods_by_name['ReturnToSeat']._serialized_options = b'\202\323\344\223\002%\" /v1/games/{game_id}:returnToSeat:\001*'
-  _globals['_PLAYTILES']._serialized_start=212
-  _globals['_PLAYTILES']._serialized_end=342
-  _globals['_DRAWTILE']._serialized_start=344
-  _globals['_DRAWTILE']._serialized_end=354
-  _globals['_PASS']._serialized_start=356
-  _globals['_PASS']._serialized_end=362
-  _globals['_LAYONRIVER']._serialized_start=364
-  _globals['_LAYONRIVER']._serialized_end=415
-  _globals['_PLAYTURNREQUEST']._serialized_start=418
-  _globals['_PLAYTURNREQUEST']._serialized_end=735
-  _globals['_PLAYTURNRESPONSE']._serialized_start=738
-  _globals['_PLAYTURNRESPONSE']._serialized_end=930
-  _globals['_SAVEDRAFTREQUEST']._serialized_start=932
-  _globals['_SAVEDRAFTREQUEST']._serialized_end=1034
-  _globals['_SAVEDRAFTRESPONSE']._serialized_start=1036
-  _globals['_SAVEDRAFTRESPONSE']._serialized_end=1095
-  _globals['_CLAIMERRORREQUEST']._serialized_start=1097
-  _globals['_CLAIMERRORREQUEST']._serialized_end=1216
-  _globals['_CLAIMERRORRESPONSE']._serialized_start=1218
-  _globals['_CLAIMERRORRESPONSE']._serialized_end=1271
-  _globals['_RESIGNGAMEREQUEST']._serialized_start=1273
-  _globals['_RESIGNGAMEREQUEST']._serialized_end=1341
-  _globals['_RESIGNGAMERESPONSE']._serialized_start=1343
-  _globals['_RESIGNGAMERESPONSE']._serialized_end=1396
-  _globals['_STARTNEXTROUNDREQUEST']._serialized_start=1398
-  _globals['_STARTNEXTROUNDREQUEST']._serialized_end=1470
-  _globals['_STARTNEXTROUNDRESPONSE']._serialized_start=1472
-  _globals['_STARTNEXTROUNDRESPONSE']._serialized_end=1529
-  _globals['_REQUESTREDEALREQUEST']._serialized_start=1531
-  _globals['_REQUESTREDEALREQUEST']._serialized_end=1602
-  _globals['_REQUESTREDEALRESPONSE']._serialized_start=1604
-  _globals['_REQUESTREDEALRESPONSE']._serialized_end=1660
-  _globals['_RETURNTOSEATREQUEST']._serialized_start=1662
-  _globals['_RETURNTOSEATREQUEST']._serialized_end=1732
-  _globals['_RETURNTOSEATRESPONSE']._serialized_start=1734
-  _globals['_RETURNTOSEATRESPONSE']._serialized_end=1789
-  _globals['_TURNSERVICE']._serialized_start=1792
-  _globals['_TURNSERVICE']._serialized_end=2682
+  _globals['_PLAYTILES']._serialized_start=239
+  _globals['_PLAYTILES']._serialized_end=369
+  _globals['_DRAWTILE']._serialized_start=371
+  _globals['_DRAWTILE']._serialized_end=381
+  _globals['_PASS']._serialized_start=383
+  _globals['_PASS']._serialized_end=389
+  _globals['_LAYONRIVER']._serialized_start=391
+  _globals['_LAYONRIVER']._serialized_end=442
+  _globals['_TAKEFROMPOOL']._serialized_start=444
+  _globals['_TAKEFROMPOOL']._serialized_end=458
+  _globals['_TAKEDISCARD']._serialized_start=460
+  _globals['_TAKEDISCARD']._serialized_end=473
+  _globals['_DISCARDTILE']._serialized_start=475
+  _globals['_DISCARDTILE']._serialized_end=527
+  _globals['_FINISHHAND']._serialized_start=529
+  _globals['_FINISHHAND']._serialized_end=623
+  _globals['_SHOWINDICATOR']._serialized_start=625
+  _globals['_SHOWINDICATOR']._serialized_end=640
+  _globals['_PLAYTURNREQUEST']._serialized_start=643
+  _globals['_PLAYTURNREQUEST']._serialized_end=1235
+  _globals['_PLAYTURNRESPONSE']._serialized_start=1238
+  _globals['_PLAYTURNRESPONSE']._serialized_end=1430
+  _globals['_SAVEDRAFTREQUEST']._serialized_start=1432
+  _globals['_SAVEDRAFTREQUEST']._serialized_end=1534
+  _globals['_SAVEDRAFTRESPONSE']._serialized_start=1536
+  _globals['_SAVEDRAFTRESPONSE']._serialized_end=1595
+  _globals['_CLAIMERRORREQUEST']._serialized_start=1597
+  _globals['_CLAIMERRORREQUEST']._serialized_end=1716
+  _globals['_CLAIMERRORRESPONSE']._serialized_start=1718
+  _globals['_CLAIMERRORRESPONSE']._serialized_end=1771
+  _globals['_RESIGNGAMEREQUEST']._serialized_start=1773
+  _globals['_RESIGNGAMEREQUEST']._serialized_end=1841
+  _globals['_RESIGNGAMERESPONSE']._serialized_start=1843
+  _globals['_RESIGNGAMERESPONSE']._serialized_end=1896
+  _globals['_STARTNEXTROUNDREQUEST']._serialized_start=1898
+  _globals['_STARTNEXTROUNDREQUEST']._serialized_end=1970
+  _globals['_STARTNEXTROUNDRESPONSE']._serialized_start=1972
+  _globals['_STARTNEXTROUNDRESPONSE']._serialized_end=2029
+  _globals['_REQUESTREDEALREQUEST']._serialized_start=2031
+  _globals['_REQUESTREDEALREQUEST']._serialized_end=2102
+  _globals['_REQUESTREDEALRESPONSE']._serialized_start=2104
+  _globals['_REQUESTREDEALRESPONSE']._serialized_end=2160
+  _globals['_RETURNTOSEATREQUEST']._serialized_start=2162
+  _globals['_RETURNTOSEATREQUEST']._serialized_end=2232
+  _globals['_RETURNTOSEATRESPONSE']._serialized_start=2234
+  _globals['_RETURNTOSEATRESPONSE']._serialized_end=2289
+  _globals['_TURNSERVICE']._serialized_start=2292
+  _globals['_TURNSERVICE']._serialized_end=3182
 # @@protoc_insertion_point(module_scope)

@@ -7,6 +7,7 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
+from rummikub.v1 import discard_pb2 as _discard_pb2
 from rummikub.v1 import game_pb2 as _game_pb2
 from rummikub.v1 import meld_pb2 as _meld_pb2
 from rummikub.v1 import tile_pb2 as _tile_pb2
@@ -115,6 +116,111 @@ class LayOnRiver(_message.Message):
 Global___LayOnRiver: _TypeAlias = LayOnRiver  # noqa: Y015
 
 @_typing.final
+class TakeFromPool(_message.Message):
+    """Takes the next tile of the pool, in a game of discards."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TakeFromPool: _TypeAlias = TakeFromPool  # noqa: Y015
+
+@_typing.final
+class TakeDiscard(_message.Message):
+    """Takes the newest discard of the player whose turn comes before, in a game of discards."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TakeDiscard: _TypeAlias = TakeDiscard  # noqa: Y015
+
+@_typing.final
+class DiscardTile(_message.Message):
+    """Discards a tile, which ends the turn."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TILE_FIELD_NUMBER: _builtins.int
+    tile: _tile_pb2.Tile.ValueType
+    """The tile."""
+    def __init__(
+        self,
+        *,
+        tile: _tile_pb2.Tile.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["tile", b"tile"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DiscardTile: _TypeAlias = DiscardTile  # noqa: Y015
+
+@_typing.final
+class FinishHand(_message.Message):
+    """Discards a tile and shows that the other 14 tiles are all in melds, or in seven pairs, which wins the round. A false
+    declaration is refused (FINISH_INVALID, with the tiles left over).
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TILE_FIELD_NUMBER: _builtins.int
+    HAND_FIELD_NUMBER: _builtins.int
+    tile: _tile_pb2.Tile.ValueType
+    """The tile to discard."""
+    @_builtins.property
+    def hand(self) -> _containers.RepeatedCompositeFieldContainer[_discard_pb2.HandPart]:
+        """The hand as the player lays it. Empty: as the server finds it; as pairs, which score more, if it is both. At most 7
+        parts.
+        """
+
+    def __init__(
+        self,
+        *,
+        tile: _tile_pb2.Tile.ValueType = ...,
+        hand: _abc.Iterable[_discard_pb2.HandPart] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["hand", b"hand", "tile", b"tile"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FinishHand: _TypeAlias = FinishHand  # noqa: Y015
+
+@_typing.final
+class ShowIndicator(_message.Message):
+    """Shows the indicator's twin, in one's first turn before the discard (show_indicator). The turn goes on."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ShowIndicator: _TypeAlias = ShowIndicator  # noqa: Y015
+
+@_typing.final
 class PlayTurnRequest(_message.Message):
     """A request to take a turn."""
 
@@ -128,6 +234,11 @@ class PlayTurnRequest(_message.Message):
     DRAW_FIELD_NUMBER: _builtins.int
     PASS_TURN_FIELD_NUMBER: _builtins.int
     LAY_ON_RIVER_FIELD_NUMBER: _builtins.int
+    TAKE_FROM_POOL_FIELD_NUMBER: _builtins.int
+    TAKE_DISCARD_FIELD_NUMBER: _builtins.int
+    DISCARD_FIELD_NUMBER: _builtins.int
+    FINISH_FIELD_NUMBER: _builtins.int
+    SHOW_INDICATOR_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
     """The id of the game."""
     etag: _builtins.str
@@ -156,6 +267,26 @@ class PlayTurnRequest(_message.Message):
     def lay_on_river(self) -> Global___LayOnRiver:
         """Lays a drawn tile on the River."""
 
+    @_builtins.property
+    def take_from_pool(self) -> Global___TakeFromPool:
+        """Takes a tile of the pool."""
+
+    @_builtins.property
+    def take_discard(self) -> Global___TakeDiscard:
+        """Takes a discard."""
+
+    @_builtins.property
+    def discard(self) -> Global___DiscardTile:
+        """Discards a tile."""
+
+    @_builtins.property
+    def finish(self) -> Global___FinishHand:
+        """Finishes the hand."""
+
+    @_builtins.property
+    def show_indicator(self) -> Global___ShowIndicator:
+        """Shows the indicator's twin."""
+
     def __init__(
         self,
         *,
@@ -167,12 +298,17 @@ class PlayTurnRequest(_message.Message):
         draw: Global___DrawTile | None = ...,
         pass_turn: Global___Pass | None = ...,
         lay_on_river: Global___LayOnRiver | None = ...,
+        take_from_pool: Global___TakeFromPool | None = ...,
+        take_discard: Global___TakeDiscard | None = ...,
+        discard: Global___DiscardTile | None = ...,
+        finish: Global___FinishHand | None = ...,
+        show_indicator: Global___ShowIndicator | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "draw", b"draw", "lay_on_river", b"lay_on_river", "pass_turn", b"pass_turn", "play", b"play"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "discard", b"discard", "draw", b"draw", "finish", b"finish", "lay_on_river", b"lay_on_river", "pass_turn", b"pass_turn", "play", b"play", "show_indicator", b"show_indicator", "take_discard", b"take_discard", "take_from_pool", b"take_from_pool"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "draw", b"draw", "etag", b"etag", "game_id", b"game_id", "lay_on_river", b"lay_on_river", "pass_turn", b"pass_turn", "play", b"play", "request_id", b"request_id", "validate_only", b"validate_only"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "discard", b"discard", "draw", b"draw", "etag", b"etag", "finish", b"finish", "game_id", b"game_id", "lay_on_river", b"lay_on_river", "pass_turn", b"pass_turn", "play", b"play", "request_id", b"request_id", "show_indicator", b"show_indicator", "take_discard", b"take_discard", "take_from_pool", b"take_from_pool", "validate_only", b"validate_only"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_action: _TypeAlias = _typing.Literal["play", "draw", "pass_turn", "lay_on_river"]  # noqa: Y015
+    _WhichOneofReturnType_action: _TypeAlias = _typing.Literal["play", "draw", "pass_turn", "lay_on_river", "take_from_pool", "take_discard", "discard", "finish", "show_indicator"]  # noqa: Y015
     _WhichOneofArgType_action: _TypeAlias = _typing.Literal["action", b"action"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_action) -> _WhichOneofReturnType_action | None: ...
 
@@ -201,7 +337,7 @@ class PlayTurnResponse(_message.Message):
 
     @_builtins.property
     def tiles_drawn(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The tiles drawn, if any: the two to choose from, or the penalty. Never set with validate_only."""
+        """The tiles drawn or taken, if any: the two to choose from, or the penalty. Never set with validate_only."""
 
     @_builtins.property
     def violations(self) -> _containers.RepeatedCompositeFieldContainer[_violation_pb2.Violation]:

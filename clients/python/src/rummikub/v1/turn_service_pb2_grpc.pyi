@@ -34,7 +34,7 @@ class TurnServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> TurnServiceAsyncStub: ...
     PlayTurn: _grpc.UnaryUnaryMultiCallable[_turn_service_pb2.PlayTurnRequest, _turn_service_pb2.PlayTurnResponse]
-    """Takes the caller's turn: plays tiles, draws, or passes.
+    """Takes the caller's turn: plays tiles, draws, or passes; in a game of discards, takes a tile, discards one, finishes.
 
     The server checks, in this order: the form of the request; request_id; the token; the deadline of the turn that the
     etag refers to; the etag; the state of the game; whose turn it is; the rules. If the turn is past its deadline, the
@@ -48,8 +48,9 @@ class TurnServiceStub:
     (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
     PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, TURN_PHASE_WRONG,
     RIVER_CHOICE_PENDING, RIVER_DISCARD_NOT_DRAWN, DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS,
-    TABLE_LAYOUT_MISMATCH, and every violation, with the subject `play.table` or, for a single meld or placement,
-    `play.table[i]`).
+    TABLE_LAYOUT_MISMATCH, ACTION_NOT_IN_GAME, NO_DISCARD_TO_TAKE, INDICATOR_NOT_SHOWABLE, INDICATOR_TWIN_NOT_HELD, and
+    every violation, with the subject `play.table` or, for a single meld or placement, `play.table[i]`; `tile`, `hand` or
+    `hand[i]` in a game of discards).
     """
     SaveDraft: _grpc.UnaryUnaryMultiCallable[_turn_service_pb2.SaveDraftRequest, _turn_service_pb2.SaveDraftResponse]
     """Saves the table as the caller, whose turn it is, has arranged it. A draft changes no game: it has no revision and
@@ -62,15 +63,15 @@ class TurnServiceStub:
     newest draft again after the delay in RetryInfo.
     Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_MELD, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
     (STALE_STATE), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED,
-    NOT_YOUR_TURN, TURN_TIMED_OUT, RIVER_CHOICE_PENDING, TABLE_LAYOUT_MISMATCH; and with the subject `draft.table` the violations
-    TILE_UNKNOWN, TILE_DUPLICATED, TILE_NOT_IN_RACK).
+    NOT_YOUR_TURN, TURN_TIMED_OUT, RIVER_CHOICE_PENDING, TABLE_LAYOUT_MISMATCH, ACTION_NOT_IN_GAME; and with the subject
+    `draft.table` the violations TILE_UNKNOWN, TILE_DUPLICATED, TILE_NOT_IN_RACK).
     """
     ClaimError: _grpc.UnaryUnaryMultiCallable[_turn_service_pb2.ClaimErrorRequest, _turn_service_pb2.ClaimErrorResponse]
     """Votes on an illegal play that is shown (TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM). When all other
     players who have not resigned have claimed the error, the player draws penalty_tiles and the turn ends. One vote
     against it ends the claim. The claim lapses with the turn, or with the next illegal play.
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), ABORTED (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION
-    (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, NOTHING_TO_CLAIM, CLAIM_OWN_PLAY, CLAIM_NOT_UNANIMOUS,
+    (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, ACTION_NOT_IN_GAME, NOTHING_TO_CLAIM, CLAIM_OWN_PLAY, CLAIM_NOT_UNANIMOUS,
     CLAIM_ALREADY_VOTED).
     """
     ResignGame: _grpc.UnaryUnaryMultiCallable[_turn_service_pb2.ResignGameRequest, _turn_service_pb2.ResignGameResponse]
@@ -90,7 +91,7 @@ class TurnServiceStub:
     """Deals the round again. A player whose first tiles hold three pairs of identical tiles may call it until that player
     has drawn, passed or shown an illegal play, or anyone has played (deal_three_pairs_reshuffle).
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
-    PLAYER_RESIGNED, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
+    PLAYER_RESIGNED, ACTION_NOT_IN_GAME, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
     """
     ReturnToSeat: _grpc.UnaryUnaryMultiCallable[_turn_service_pb2.ReturnToSeatRequest, _turn_service_pb2.ReturnToSeatResponse]
     """Ends the caller's absence (Player.is_absent): from now on the caller plays again instead of the bot, also the rest
@@ -106,7 +107,7 @@ class TurnServiceAsyncStub(TurnServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     PlayTurn: _aio.UnaryUnaryMultiCallable[_turn_service_pb2.PlayTurnRequest, _turn_service_pb2.PlayTurnResponse]  # type: ignore[assignment]
-    """Takes the caller's turn: plays tiles, draws, or passes.
+    """Takes the caller's turn: plays tiles, draws, or passes; in a game of discards, takes a tile, discards one, finishes.
 
     The server checks, in this order: the form of the request; request_id; the token; the deadline of the turn that the
     etag refers to; the etag; the state of the game; whose turn it is; the rules. If the turn is past its deadline, the
@@ -120,8 +121,9 @@ class TurnServiceAsyncStub(TurnServiceStub):
     (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
     PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, TURN_PHASE_WRONG,
     RIVER_CHOICE_PENDING, RIVER_DISCARD_NOT_DRAWN, DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS,
-    TABLE_LAYOUT_MISMATCH, and every violation, with the subject `play.table` or, for a single meld or placement,
-    `play.table[i]`).
+    TABLE_LAYOUT_MISMATCH, ACTION_NOT_IN_GAME, NO_DISCARD_TO_TAKE, INDICATOR_NOT_SHOWABLE, INDICATOR_TWIN_NOT_HELD, and
+    every violation, with the subject `play.table` or, for a single meld or placement, `play.table[i]`; `tile`, `hand` or
+    `hand[i]` in a game of discards).
     """
     SaveDraft: _aio.UnaryUnaryMultiCallable[_turn_service_pb2.SaveDraftRequest, _turn_service_pb2.SaveDraftResponse]  # type: ignore[assignment]
     """Saves the table as the caller, whose turn it is, has arranged it. A draft changes no game: it has no revision and
@@ -134,15 +136,15 @@ class TurnServiceAsyncStub(TurnServiceStub):
     newest draft again after the delay in RetryInfo.
     Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_MELD, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
     (STALE_STATE), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED,
-    NOT_YOUR_TURN, TURN_TIMED_OUT, RIVER_CHOICE_PENDING, TABLE_LAYOUT_MISMATCH; and with the subject `draft.table` the violations
-    TILE_UNKNOWN, TILE_DUPLICATED, TILE_NOT_IN_RACK).
+    NOT_YOUR_TURN, TURN_TIMED_OUT, RIVER_CHOICE_PENDING, TABLE_LAYOUT_MISMATCH, ACTION_NOT_IN_GAME; and with the subject
+    `draft.table` the violations TILE_UNKNOWN, TILE_DUPLICATED, TILE_NOT_IN_RACK).
     """
     ClaimError: _aio.UnaryUnaryMultiCallable[_turn_service_pb2.ClaimErrorRequest, _turn_service_pb2.ClaimErrorResponse]  # type: ignore[assignment]
     """Votes on an illegal play that is shown (TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM). When all other
     players who have not resigned have claimed the error, the player draws penalty_tiles and the turn ends. One vote
     against it ends the claim. The claim lapses with the turn, or with the next illegal play.
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), ABORTED (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION
-    (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, NOTHING_TO_CLAIM, CLAIM_OWN_PLAY, CLAIM_NOT_UNANIMOUS,
+    (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, ACTION_NOT_IN_GAME, NOTHING_TO_CLAIM, CLAIM_OWN_PLAY, CLAIM_NOT_UNANIMOUS,
     CLAIM_ALREADY_VOTED).
     """
     ResignGame: _aio.UnaryUnaryMultiCallable[_turn_service_pb2.ResignGameRequest, _turn_service_pb2.ResignGameResponse]  # type: ignore[assignment]
@@ -162,7 +164,7 @@ class TurnServiceAsyncStub(TurnServiceStub):
     """Deals the round again. A player whose first tiles hold three pairs of identical tiles may call it until that player
     has drawn, passed or shown an illegal play, or anyone has played (deal_three_pairs_reshuffle).
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
-    PLAYER_RESIGNED, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
+    PLAYER_RESIGNED, ACTION_NOT_IN_GAME, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
     """
     ReturnToSeat: _aio.UnaryUnaryMultiCallable[_turn_service_pb2.ReturnToSeatRequest, _turn_service_pb2.ReturnToSeatResponse]  # type: ignore[assignment]
     """Ends the caller's absence (Player.is_absent): from now on the caller plays again instead of the bot, also the rest
@@ -181,7 +183,7 @@ class TurnServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _turn_service_pb2.PlayTurnRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_turn_service_pb2.PlayTurnResponse, _abc.Awaitable[_turn_service_pb2.PlayTurnResponse]]:
-        """Takes the caller's turn: plays tiles, draws, or passes.
+        """Takes the caller's turn: plays tiles, draws, or passes; in a game of discards, takes a tile, discards one, finishes.
 
         The server checks, in this order: the form of the request; request_id; the token; the deadline of the turn that the
         etag refers to; the etag; the state of the game; whose turn it is; the rules. If the turn is past its deadline, the
@@ -195,8 +197,9 @@ class TurnServiceServicer(metaclass=_abc_1.ABCMeta):
         (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
         PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, TURN_PHASE_WRONG,
         RIVER_CHOICE_PENDING, RIVER_DISCARD_NOT_DRAWN, DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS,
-        TABLE_LAYOUT_MISMATCH, and every violation, with the subject `play.table` or, for a single meld or placement,
-        `play.table[i]`).
+        TABLE_LAYOUT_MISMATCH, ACTION_NOT_IN_GAME, NO_DISCARD_TO_TAKE, INDICATOR_NOT_SHOWABLE, INDICATOR_TWIN_NOT_HELD, and
+        every violation, with the subject `play.table` or, for a single meld or placement, `play.table[i]`; `tile`, `hand` or
+        `hand[i]` in a game of discards).
         """
 
     @_abc_1.abstractmethod
@@ -215,8 +218,8 @@ class TurnServiceServicer(metaclass=_abc_1.ABCMeta):
         newest draft again after the delay in RetryInfo.
         Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_MELD, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
         (STALE_STATE), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED,
-        NOT_YOUR_TURN, TURN_TIMED_OUT, RIVER_CHOICE_PENDING, TABLE_LAYOUT_MISMATCH; and with the subject `draft.table` the violations
-        TILE_UNKNOWN, TILE_DUPLICATED, TILE_NOT_IN_RACK).
+        NOT_YOUR_TURN, TURN_TIMED_OUT, RIVER_CHOICE_PENDING, TABLE_LAYOUT_MISMATCH, ACTION_NOT_IN_GAME; and with the subject
+        `draft.table` the violations TILE_UNKNOWN, TILE_DUPLICATED, TILE_NOT_IN_RACK).
         """
 
     @_abc_1.abstractmethod
@@ -229,7 +232,7 @@ class TurnServiceServicer(metaclass=_abc_1.ABCMeta):
         players who have not resigned have claimed the error, the player draws penalty_tiles and the turn ends. One vote
         against it ends the claim. The claim lapses with the turn, or with the next illegal play.
         Errors: PERMISSION_DENIED (NOT_A_PLAYER), ABORTED (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION
-        (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, NOTHING_TO_CLAIM, CLAIM_OWN_PLAY, CLAIM_NOT_UNANIMOUS,
+        (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, ACTION_NOT_IN_GAME, NOTHING_TO_CLAIM, CLAIM_OWN_PLAY, CLAIM_NOT_UNANIMOUS,
         CLAIM_ALREADY_VOTED).
         """
 
@@ -267,7 +270,7 @@ class TurnServiceServicer(metaclass=_abc_1.ABCMeta):
         """Deals the round again. A player whose first tiles hold three pairs of identical tiles may call it until that player
         has drawn, passed or shown an illegal play, or anyone has played (deal_three_pairs_reshuffle).
         Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
-        PLAYER_RESIGNED, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
+        PLAYER_RESIGNED, ACTION_NOT_IN_GAME, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
         """
 
     @_abc_1.abstractmethod

@@ -24,6 +24,7 @@ _sym_db = _symbol_database.Default()
 
 from google.api import annotations_pb2 as google_dot_api_dot_annotations__pb2
 from google.api import field_behavior_pb2 as google_dot_api_dot_field__behavior__pb2
+from rummikub.v1 import discard_pb2 as rummikub_dot_v1_dot_discard__pb2
 from rummikub.v1 import error_reason_pb2 as rummikub_dot_v1_dot_error__reason__pb2
 from rummikub.v1 import meld_pb2 as rummikub_dot_v1_dot_meld__pb2
 from rummikub.v1 import room_settings_pb2 as rummikub_dot_v1_dot_room__settings__pb2
@@ -33,7 +34,7 @@ from rummikub.v1 import tile_pb2 as rummikub_dot_v1_dot_tile__pb2
 from rummikub.v1 import violation_pb2 as rummikub_dot_v1_dot_violation__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$rummikub/v1/validation_service.proto\x12\x0brummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1erummikub/v1/error_reason.proto\x1a\x16rummikub/v1/meld.proto\x1a\x1frummikub/v1/room_settings.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x17rummikub/v1/score.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1brummikub/v1/violation.proto\"r\n\x14ValidateMeldsRequest\x12\x32\n\x07ruleset\x18\x01 \x01(\x0b\x32\x1b.rummikub.v1.MeldingRulesetB\x04\xe2\x41\x01\x01\x12&\n\x05melds\x18\x02 \x03(\x0b\x32\x11.rummikub.v1.MeldB\x04\xe2\x41\x01\x01\"@\n\x15ValidateMeldsResponse\x12\'\n\x05melds\x18\x01 \x03(\x0b\x32\x18.rummikub.v1.MeldReading\"\xa0\x03\n\x13ValidateTurnRequest\x12\x32\n\x07ruleset\x18\x01 \x01(\x0b\x32\x1b.rummikub.v1.MeldingRulesetB\x04\xe2\x41\x01\x01\x12.\n\x0ctable_before\x18\x02 \x01(\x0b\x32\x12.rummikub.v1.TableB\x04\xe2\x41\x01\x01\x12-\n\x0btable_after\x18\x03 \x01(\x0b\x32\x12.rummikub.v1.TableB\x04\xe2\x41\x01\x01\x12%\n\x04rack\x18\x04 \x03(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x01\x12\x1d\n\nhas_melded\x18\x05 \x01(\x08\x42\x04\xe2\x41\x01\x02H\x00\x88\x01\x01\x12&\n\x05river\x18\x06 \x03(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x01\x12\x1e\n\x0briver_index\x18\x07 \x01(\rB\x04\xe2\x41\x01\x01H\x01\x88\x01\x01\x12+\n\ntile_drawn\x18\x08 \x01(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x01\x12\x1c\n\x0e\x63\x61lls_rummikub\x18\t \x01(\x08\x42\x04\xe2\x41\x01\x01\x42\r\n\x0b_has_meldedB\x0e\n\x0c_river_index\"\xb3\x01\n\x14ValidateTurnResponse\x12*\n\nviolations\x18\x01 \x03(\x0b\x32\x16.rummikub.v1.Violation\x12\'\n\x0ctiles_played\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x0e\n\x06points\x18\x03 \x01(\r\x12$\n\track_left\x18\x04 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x10\n\x08goes_out\x18\x05 \x01(\x08\"\xcd\x02\n\x18ValidatePlacementRequest\x12\x32\n\x07ruleset\x18\x01 \x01(\x0b\x32\x1b.rummikub.v1.MeldingRulesetB\x04\xe2\x41\x01\x01\x12.\n\x0ctable_before\x18\x02 \x01(\x0b\x32\x12.rummikub.v1.TableB\x04\xe2\x41\x01\x01\x12-\n\x0btable_after\x18\x03 \x01(\x0b\x32\x12.rummikub.v1.TableB\x04\xe2\x41\x01\x01\x12%\n\x04rack\x18\x04 \x03(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x01\x12\x1d\n\nhas_melded\x18\x05 \x01(\x08\x42\x04\xe2\x41\x01\x02H\x00\x88\x01\x01\x12+\n\ntile_drawn\x18\x06 \x01(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x01\x12\x1c\n\x0e\x63\x61lls_rummikub\x18\x07 \x01(\x08\x42\x04\xe2\x41\x01\x01\x42\r\n\x0b_has_melded\"\xdb\x01\n\x19ValidatePlacementResponse\x12*\n\nviolations\x18\x01 \x03(\x0b\x32\x16.rummikub.v1.Violation\x12\'\n\x0ctiles_played\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x0e\n\x06points\x18\x03 \x01(\r\x12$\n\track_left\x18\x04 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x10\n\x08goes_out\x18\x05 \x01(\x08\x12!\n\x05table\x18\x06 \x01(\x0b\x32\x12.rummikub.v1.Table\"\x86\x01\n\x19\x42\x61tchValidateTurnsRequest\x12\x32\n\x07ruleset\x18\x01 \x01(\x0b\x32\x1b.rummikub.v1.MeldingRulesetB\x04\xe2\x41\x01\x01\x12\x35\n\x05turns\x18\x02 \x03(\x0b\x32 .rummikub.v1.ValidateTurnRequestB\x04\xe2\x41\x01\x01\"N\n\x1a\x42\x61tchValidateTurnsResponse\x12\x30\n\x05turns\x18\x01 \x03(\x0b\x32!.rummikub.v1.ValidateTurnResponse\"p\n\x1aStreamValidateTurnsRequest\x12\x34\n\x04turn\x18\x01 \x01(\x0b\x32 .rummikub.v1.ValidateTurnRequestB\x04\xe2\x41\x01\x02\x12\x1c\n\x0e\x63orrelation_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"f\n\x1bStreamValidateTurnsResponse\x12/\n\x04turn\x18\x01 \x01(\x0b\x32!.rummikub.v1.ValidateTurnResponse\x12\x16\n\x0e\x63orrelation_id\x18\x02 \x01(\t\"\x84\x01\n\x0bRackToScore\x12\x12\n\x04seat\x18\x01 \x01(\rB\x04\xe2\x41\x01\x02\x12%\n\x04rack\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x01\x12\x1a\n\x0cnever_melded\x18\x03 \x01(\x08\x42\x04\xe2\x41\x01\x01\x12\x1e\n\x10\x64\x65\x63lined_to_meld\x18\x04 \x01(\x08\x42\x04\xe2\x41\x01\x01\"v\n\x11ScoreRoundRequest\x12\x32\n\x07ruleset\x18\x01 \x01(\x0b\x32\x1b.rummikub.v1.MeldingRulesetB\x04\xe2\x41\x01\x01\x12-\n\x05racks\x18\x02 \x03(\x0b\x32\x18.rummikub.v1.RackToScoreB\x04\xe2\x41\x01\x02\"|\n\x12ScoreRoundResponse\x12(\n\tround_end\x18\x01 \x01(\x0e\x32\x15.rummikub.v1.RoundEnd\x12\x14\n\x0cwinner_seats\x18\x02 \x03(\r\x12&\n\x05seats\x18\x03 \x03(\x0b\x32\x17.rummikub.v1.SeatResult\"H\n\x13ListRulesetsRequest\x12\x17\n\tpage_size\x18\x01 \x01(\rB\x04\xe2\x41\x01\x01\x12\x18\n\npage_token\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"\xa0\x01\n\x0cNamedRuleset\x12%\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.Ruleset\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\r\n\x05title\x18\x03 \x01(\t\x12\x0f\n\x07summary\x18\x04 \x01(\t\x12\x0e\n\x06source\x18\x05 \x01(\t\x12+\n\x08settings\x18\x06 \x01(\x0b\x32\x19.rummikub.v1.RoomSettings\"\\\n\x14ListRulesetsResponse\x12+\n\x08rulesets\x18\x01 \x03(\x0b\x32\x19.rummikub.v1.NamedRuleset\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"A\n\x13ListMessagesRequest\x12\x16\n\x08language\x18\x01 \x01(\tB\x04\xe2\x41\x01\x01\x12\x12\n\x04\x65tag\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"D\n\nReasonText\x12(\n\x06reason\x18\x01 \x01(\x0e\x32\x18.rummikub.v1.ErrorReason\x12\x0c\n\x04text\x18\x02 \x01(\t\"P\n\tColorText\x12%\n\x05\x63olor\x18\x01 \x01(\x0e\x32\x16.rummikub.v1.TileColor\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0e\n\x06symbol\x18\x03 \x01(\t\"\xc5\x01\n\x14ListMessagesResponse\x12\x10\n\x08language\x18\x01 \x01(\t\x12\x0c\n\x04\x65tag\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12-\n\tdirection\x18\x04 \x01(\x0e\x32\x1a.rummikub.v1.TextDirection\x12(\n\x07reasons\x18\x05 \x03(\x0b\x32\x17.rummikub.v1.ReasonText\x12&\n\x06\x63olors\x18\x06 \x03(\x0b\x32\x16.rummikub.v1.ColorText*s\n\rTextDirection\x12\x1e\n\x1aTEXT_DIRECTION_UNSPECIFIED\x10\x00\x12 \n\x1cTEXT_DIRECTION_LEFT_TO_RIGHT\x10\x01\x12 \n\x1cTEXT_DIRECTION_RIGHT_TO_LEFT\x10\x02\x32\xc3\x07\n\x11ValidationService\x12u\n\rValidateMelds\x12!.rummikub.v1.ValidateMeldsRequest\x1a\".rummikub.v1.ValidateMeldsResponse\"\x1d\x82\xd3\xe4\x93\x02\x17\"\x12/v1/melds:validate:\x01*\x12r\n\x0cValidateTurn\x12 .rummikub.v1.ValidateTurnRequest\x1a!.rummikub.v1.ValidateTurnResponse\"\x1d\x82\xd3\xe4\x93\x02\x17\"\x12/v1/turns:validate:\x01*\x12\x86\x01\n\x11ValidatePlacement\x12%.rummikub.v1.ValidatePlacementRequest\x1a&.rummikub.v1.ValidatePlacementResponse\"\"\x82\xd3\xe4\x93\x02\x1c\"\x17/v1/placements:validate:\x01*\x12\x89\x01\n\x12\x42\x61tchValidateTurns\x12&.rummikub.v1.BatchValidateTurnsRequest\x1a\'.rummikub.v1.BatchValidateTurnsResponse\"\"\x82\xd3\xe4\x93\x02\x1c\"\x17/v1/turns:batchValidate:\x01*\x12l\n\x13StreamValidateTurns\x12\'.rummikub.v1.StreamValidateTurnsRequest\x1a(.rummikub.v1.StreamValidateTurnsResponse(\x01\x30\x01\x12j\n\nScoreRound\x12\x1e.rummikub.v1.ScoreRoundRequest\x1a\x1f.rummikub.v1.ScoreRoundResponse\"\x1b\x82\xd3\xe4\x93\x02\x15\"\x10/v1/rounds:score:\x01*\x12i\n\x0cListRulesets\x12 .rummikub.v1.ListRulesetsRequest\x1a!.rummikub.v1.ListRulesetsResponse\"\x14\x82\xd3\xe4\x93\x02\x0e\x12\x0c/v1/rulesets\x12i\n\x0cListMessages\x12 .rummikub.v1.ListMessagesRequest\x1a!.rummikub.v1.ListMessagesResponse\"\x14\x82\xd3\xe4\x93\x02\x0e\x12\x0c/v1/messagesB\x8e\x01\n\x0brummikub.v1B\x16ValidationServiceProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\x0bRummikub.V1\xba\x02\x08Rummikub\xca\x02\x0bRummikub\\V1\xea\x02\x0cRummikub::V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$rummikub/v1/validation_service.proto\x12\x0brummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19rummikub/v1/discard.proto\x1a\x1erummikub/v1/error_reason.proto\x1a\x16rummikub/v1/meld.proto\x1a\x1frummikub/v1/room_settings.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x17rummikub/v1/score.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1brummikub/v1/violation.proto\"r\n\x14ValidateMeldsRequest\x12\x32\n\x07ruleset\x18\x01 \x01(\x0b\x32\x1b.rummikub.v1.MeldingRulesetB\x04\xe2\x41\x01\x01\x12&\n\x05melds\x18\x02 \x03(\x0b\x32\x11.rummikub.v1.MeldB\x04\xe2\x41\x01\x01\"@\n\x15ValidateMeldsResponse\x12\'\n\x05melds\x18\x01 \x03(\x0b\x32\x18.rummikub.v1.MeldReading\"\xa0\x03\n\x13ValidateTurnRequest\x12\x32\n\x07ruleset\x18\x01 \x01(\x0b\x32\x1b.rummikub.v1.MeldingRulesetB\x04\xe2\x41\x01\x01\x12.\n\x0ctable_before\x18\x02 \x01(\x0b\x32\x12.rummikub.v1.TableB\x04\xe2\x41\x01\x01\x12-\n\x0btable_after\x18\x03 \x01(\x0b\x32\x12.rummikub.v1.TableB\x04\xe2\x41\x01\x01\x12%\n\x04rack\x18\x04 \x03(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x01\x12\x1d\n\nhas_melded\x18\x05 \x01(\x08\x42\x04\xe2\x41\x01\x02H\x00\x88\x01\x01\x12&\n\x05river\x18\x06 \x03(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x01\x12\x1e\n\x0briver_index\x18\x07 \x01(\rB\x04\xe2\x41\x01\x01H\x01\x88\x01\x01\x12+\n\ntile_drawn\x18\x08 \x01(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x01\x12\x1c\n\x0e\x63\x61lls_rummikub\x18\t \x01(\x08\x42\x04\xe2\x41\x01\x01\x42\r\n\x0b_has_meldedB\x0e\n\x0c_river_index\"\xb3\x01\n\x14ValidateTurnResponse\x12*\n\nviolations\x18\x01 \x03(\x0b\x32\x16.rummikub.v1.Violation\x12\'\n\x0ctiles_played\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x0e\n\x06points\x18\x03 \x01(\r\x12$\n\track_left\x18\x04 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x10\n\x08goes_out\x18\x05 \x01(\x08\"\xcd\x02\n\x18ValidatePlacementRequest\x12\x32\n\x07ruleset\x18\x01 \x01(\x0b\x32\x1b.rummikub.v1.MeldingRulesetB\x04\xe2\x41\x01\x01\x12.\n\x0ctable_before\x18\x02 \x01(\x0b\x32\x12.rummikub.v1.TableB\x04\xe2\x41\x01\x01\x12-\n\x0btable_after\x18\x03 \x01(\x0b\x32\x12.rummikub.v1.TableB\x04\xe2\x41\x01\x01\x12%\n\x04rack\x18\x04 \x03(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x01\x12\x1d\n\nhas_melded\x18\x05 \x01(\x08\x42\x04\xe2\x41\x01\x02H\x00\x88\x01\x01\x12+\n\ntile_drawn\x18\x06 \x01(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x01\x12\x1c\n\x0e\x63\x61lls_rummikub\x18\x07 \x01(\x08\x42\x04\xe2\x41\x01\x01\x42\r\n\x0b_has_melded\"\xdb\x01\n\x19ValidatePlacementResponse\x12*\n\nviolations\x18\x01 \x03(\x0b\x32\x16.rummikub.v1.Violation\x12\'\n\x0ctiles_played\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x0e\n\x06points\x18\x03 \x01(\r\x12$\n\track_left\x18\x04 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x10\n\x08goes_out\x18\x05 \x01(\x08\x12!\n\x05table\x18\x06 \x01(\x0b\x32\x12.rummikub.v1.Table\"\xf2\x01\n\x13ValidateHandRequest\x12\x32\n\x07ruleset\x18\x01 \x01(\x0b\x32\x1b.rummikub.v1.DiscardRulesetB\x04\xe2\x41\x01\x01\x12*\n\tindicator\x18\x02 \x01(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x02\x12&\n\x05tiles\x18\x03 \x03(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x02\x12(\n\x07\x64iscard\x18\x04 \x01(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x01\x12)\n\x04hand\x18\x05 \x03(\x0b\x32\x15.rummikub.v1.HandPartB\x04\xe2\x41\x01\x01\"\xde\x01\n\x14ValidateHandResponse\x12*\n\nviolations\x18\x01 \x03(\x0b\x32\x16.rummikub.v1.Violation\x12#\n\x04hand\x18\x02 \x03(\x0b\x32\x15.rummikub.v1.HandPart\x12\x10\n\x08is_pairs\x18\x03 \x01(\x08\x12\"\n\x07\x64iscard\x18\x07 \x01(\x0e\x32\x11.rummikub.v1.Tile\x12\x0c\n\x04\x63ost\x18\x04 \x01(\r\x12\x0f\n\x07missing\x18\x05 \x01(\r\x12 \n\x05spare\x18\x06 \x03(\x0e\x32\x11.rummikub.v1.Tile\"\x86\x01\n\x19\x42\x61tchValidateTurnsRequest\x12\x32\n\x07ruleset\x18\x01 \x01(\x0b\x32\x1b.rummikub.v1.MeldingRulesetB\x04\xe2\x41\x01\x01\x12\x35\n\x05turns\x18\x02 \x03(\x0b\x32 .rummikub.v1.ValidateTurnRequestB\x04\xe2\x41\x01\x01\"N\n\x1a\x42\x61tchValidateTurnsResponse\x12\x30\n\x05turns\x18\x01 \x03(\x0b\x32!.rummikub.v1.ValidateTurnResponse\"p\n\x1aStreamValidateTurnsRequest\x12\x34\n\x04turn\x18\x01 \x01(\x0b\x32 .rummikub.v1.ValidateTurnRequestB\x04\xe2\x41\x01\x02\x12\x1c\n\x0e\x63orrelation_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"f\n\x1bStreamValidateTurnsResponse\x12/\n\x04turn\x18\x01 \x01(\x0b\x32!.rummikub.v1.ValidateTurnResponse\x12\x16\n\x0e\x63orrelation_id\x18\x02 \x01(\t\"\x84\x01\n\x0bRackToScore\x12\x12\n\x04seat\x18\x01 \x01(\rB\x04\xe2\x41\x01\x02\x12%\n\x04rack\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x01\x12\x1a\n\x0cnever_melded\x18\x03 \x01(\x08\x42\x04\xe2\x41\x01\x01\x12\x1e\n\x10\x64\x65\x63lined_to_meld\x18\x04 \x01(\x08\x42\x04\xe2\x41\x01\x01\"v\n\x11ScoreRoundRequest\x12\x32\n\x07ruleset\x18\x01 \x01(\x0b\x32\x1b.rummikub.v1.MeldingRulesetB\x04\xe2\x41\x01\x01\x12-\n\x05racks\x18\x02 \x03(\x0b\x32\x18.rummikub.v1.RackToScoreB\x04\xe2\x41\x01\x02\"|\n\x12ScoreRoundResponse\x12(\n\tround_end\x18\x01 \x01(\x0e\x32\x15.rummikub.v1.RoundEnd\x12\x14\n\x0cwinner_seats\x18\x02 \x03(\r\x12&\n\x05seats\x18\x03 \x03(\x0b\x32\x17.rummikub.v1.SeatResult\"H\n\x13ListRulesetsRequest\x12\x17\n\tpage_size\x18\x01 \x01(\rB\x04\xe2\x41\x01\x01\x12\x18\n\npage_token\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"\xa0\x01\n\x0cNamedRuleset\x12%\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.Ruleset\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\r\n\x05title\x18\x03 \x01(\t\x12\x0f\n\x07summary\x18\x04 \x01(\t\x12\x0e\n\x06source\x18\x05 \x01(\t\x12+\n\x08settings\x18\x06 \x01(\x0b\x32\x19.rummikub.v1.RoomSettings\"\\\n\x14ListRulesetsResponse\x12+\n\x08rulesets\x18\x01 \x03(\x0b\x32\x19.rummikub.v1.NamedRuleset\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"A\n\x13ListMessagesRequest\x12\x16\n\x08language\x18\x01 \x01(\tB\x04\xe2\x41\x01\x01\x12\x12\n\x04\x65tag\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"D\n\nReasonText\x12(\n\x06reason\x18\x01 \x01(\x0e\x32\x18.rummikub.v1.ErrorReason\x12\x0c\n\x04text\x18\x02 \x01(\t\"P\n\tColorText\x12%\n\x05\x63olor\x18\x01 \x01(\x0e\x32\x16.rummikub.v1.TileColor\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0e\n\x06symbol\x18\x03 \x01(\t\"\xc5\x01\n\x14ListMessagesResponse\x12\x10\n\x08language\x18\x01 \x01(\t\x12\x0c\n\x04\x65tag\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12-\n\tdirection\x18\x04 \x01(\x0e\x32\x1a.rummikub.v1.TextDirection\x12(\n\x07reasons\x18\x05 \x03(\x0b\x32\x17.rummikub.v1.ReasonText\x12&\n\x06\x63olors\x18\x06 \x03(\x0b\x32\x16.rummikub.v1.ColorText*s\n\rTextDirection\x12\x1e\n\x1aTEXT_DIRECTION_UNSPECIFIED\x10\x00\x12 \n\x1cTEXT_DIRECTION_LEFT_TO_RIGHT\x10\x01\x12 \n\x1cTEXT_DIRECTION_RIGHT_TO_LEFT\x10\x02\x32\xb7\x08\n\x11ValidationService\x12u\n\rValidateMelds\x12!.rummikub.v1.ValidateMeldsRequest\x1a\".rummikub.v1.ValidateMeldsResponse\"\x1d\x82\xd3\xe4\x93\x02\x17\"\x12/v1/melds:validate:\x01*\x12r\n\x0cValidateTurn\x12 .rummikub.v1.ValidateTurnRequest\x1a!.rummikub.v1.ValidateTurnResponse\"\x1d\x82\xd3\xe4\x93\x02\x17\"\x12/v1/turns:validate:\x01*\x12\x86\x01\n\x11ValidatePlacement\x12%.rummikub.v1.ValidatePlacementRequest\x1a&.rummikub.v1.ValidatePlacementResponse\"\"\x82\xd3\xe4\x93\x02\x1c\"\x17/v1/placements:validate:\x01*\x12r\n\x0cValidateHand\x12 .rummikub.v1.ValidateHandRequest\x1a!.rummikub.v1.ValidateHandResponse\"\x1d\x82\xd3\xe4\x93\x02\x17\"\x12/v1/hands:validate:\x01*\x12\x89\x01\n\x12\x42\x61tchValidateTurns\x12&.rummikub.v1.BatchValidateTurnsRequest\x1a\'.rummikub.v1.BatchValidateTurnsResponse\"\"\x82\xd3\xe4\x93\x02\x1c\"\x17/v1/turns:batchValidate:\x01*\x12l\n\x13StreamValidateTurns\x12\'.rummikub.v1.StreamValidateTurnsRequest\x1a(.rummikub.v1.StreamValidateTurnsResponse(\x01\x30\x01\x12j\n\nScoreRound\x12\x1e.rummikub.v1.ScoreRoundRequest\x1a\x1f.rummikub.v1.ScoreRoundResponse\"\x1b\x82\xd3\xe4\x93\x02\x15\"\x10/v1/rounds:score:\x01*\x12i\n\x0cListRulesets\x12 .rummikub.v1.ListRulesetsRequest\x1a!.rummikub.v1.ListRulesetsResponse\"\x14\x82\xd3\xe4\x93\x02\x0e\x12\x0c/v1/rulesets\x12i\n\x0cListMessages\x12 .rummikub.v1.ListMessagesRequest\x1a!.rummikub.v1.ListMessagesResponse\"\x14\x82\xd3\xe4\x93\x02\x0e\x12\x0c/v1/messagesB\x8e\x01\n\x0brummikub.v1B\x16ValidationServiceProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\x0bRummikub.V1\xba\x02\x08Rummikub\xca\x02\x0bRummikub\\V1\xea\x02\x0cRummikub::V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -77,6 +78,16 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_VALIDATEPLACEMENTREQUEST'].fields_by_name['tile_drawn']._serialized_options = b'\342A\001\001'
   _globals['_VALIDATEPLACEMENTREQUEST'].fields_by_name['calls_rummikub']._loaded_options = None
   _globals['_VALIDATEPLACEMENTREQUEST'].fields_by_name['calls_rummikub']._serialized_options = b'\342A\001\001'
+  _globals['_VALIDATEHANDREQUEST'].fields_by_name['ruleset']._loaded_options = None
+  _globals['_VALIDATEHANDREQUEST'].fields_by_name['ruleset']._serialized_options = b'\342A\001\001'
+  _globals['_VALIDATEHANDREQUEST'].fields_by_name['indicator']._loaded_options = None
+  _globals['_VALIDATEHANDREQUEST'].fields_by_name['indicator']._serialized_options = b'\342A\001\002'
+  _globals['_VALIDATEHANDREQUEST'].fields_by_name['tiles']._loaded_options = None
+  _globals['_VALIDATEHANDREQUEST'].fields_by_name['tiles']._serialized_options = b'\342A\001\002'
+  _globals['_VALIDATEHANDREQUEST'].fields_by_name['discard']._loaded_options = None
+  _globals['_VALIDATEHANDREQUEST'].fields_by_name['discard']._serialized_options = b'\342A\001\001'
+  _globals['_VALIDATEHANDREQUEST'].fields_by_name['hand']._loaded_options = None
+  _globals['_VALIDATEHANDREQUEST'].fields_by_name['hand']._serialized_options = b'\342A\001\001'
   _globals['_BATCHVALIDATETURNSREQUEST'].fields_by_name['ruleset']._loaded_options = None
   _globals['_BATCHVALIDATETURNSREQUEST'].fields_by_name['ruleset']._serialized_options = b'\342A\001\001'
   _globals['_BATCHVALIDATETURNSREQUEST'].fields_by_name['turns']._loaded_options = None
@@ -111,6 +122,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_VALIDATIONSERVICE'].methods_by_name['ValidateTurn']._serialized_options = b'\202\323\344\223\002\027\"\022/v1/turns:validate:\001*'
   _globals['_VALIDATIONSERVICE'].methods_by_name['ValidatePlacement']._loaded_options = None
   _globals['_VALIDATIONSERVICE'].methods_by_name['ValidatePlacement']._serialized_options = b'\202\323\344\223\002\034\"\027/v1/placements:validate:\001*'
+  _globals['_VALIDATIONSERVICE'].methods_by_name['ValidateHand']._loaded_options = None
+  _globals['_VALIDATIONSERVICE'].methods_by_name['ValidateHand']._serialized_options = b'\202\323\344\223\002\027\"\022/v1/hands:validate:\001*'
   _globals['_VALIDATIONSERVICE'].methods_by_name['BatchValidateTurns']._loaded_options = None
   _globals['_VALIDATIONSERVICE'].methods_by_name['BatchValidateTurns']._serialized_options = b'\202\323\344\223\002\034\"\027/v1/turns:batchValidate:\001*'
   _globals['_VALIDATIONSERVICE'].methods_by_name['ScoreRound']._loaded_options = None
@@ -119,48 +132,52 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_VALIDATIONSERVICE'].methods_by_name['ListRulesets']._serialized_options = b'\202\323\344\223\002\016\022\014/v1/rulesets'
   _globals['_VALIDATIONSERVICE'].methods_by_name['ListMessages']._loaded_options = None
   _globals['_VALIDATIONSERVICE'].methods_by_name['ListMessages']._serialized_options = b'\202\323\344\223\002\016\022\014/v1/messages'
-  _globals['_TEXTDIRECTION']._serialized_start=3217
-  _globals['_TEXTDIRECTION']._serialized_end=3332
-  _globals['_VALIDATEMELDSREQUEST']._serialized_start=310
-  _globals['_VALIDATEMELDSREQUEST']._serialized_end=424
-  _globals['_VALIDATEMELDSRESPONSE']._serialized_start=426
-  _globals['_VALIDATEMELDSRESPONSE']._serialized_end=490
-  _globals['_VALIDATETURNREQUEST']._serialized_start=493
-  _globals['_VALIDATETURNREQUEST']._serialized_end=909
-  _globals['_VALIDATETURNRESPONSE']._serialized_start=912
-  _globals['_VALIDATETURNRESPONSE']._serialized_end=1091
-  _globals['_VALIDATEPLACEMENTREQUEST']._serialized_start=1094
-  _globals['_VALIDATEPLACEMENTREQUEST']._serialized_end=1427
-  _globals['_VALIDATEPLACEMENTRESPONSE']._serialized_start=1430
-  _globals['_VALIDATEPLACEMENTRESPONSE']._serialized_end=1649
-  _globals['_BATCHVALIDATETURNSREQUEST']._serialized_start=1652
-  _globals['_BATCHVALIDATETURNSREQUEST']._serialized_end=1786
-  _globals['_BATCHVALIDATETURNSRESPONSE']._serialized_start=1788
-  _globals['_BATCHVALIDATETURNSRESPONSE']._serialized_end=1866
-  _globals['_STREAMVALIDATETURNSREQUEST']._serialized_start=1868
-  _globals['_STREAMVALIDATETURNSREQUEST']._serialized_end=1980
-  _globals['_STREAMVALIDATETURNSRESPONSE']._serialized_start=1982
-  _globals['_STREAMVALIDATETURNSRESPONSE']._serialized_end=2084
-  _globals['_RACKTOSCORE']._serialized_start=2087
-  _globals['_RACKTOSCORE']._serialized_end=2219
-  _globals['_SCOREROUNDREQUEST']._serialized_start=2221
-  _globals['_SCOREROUNDREQUEST']._serialized_end=2339
-  _globals['_SCOREROUNDRESPONSE']._serialized_start=2341
-  _globals['_SCOREROUNDRESPONSE']._serialized_end=2465
-  _globals['_LISTRULESETSREQUEST']._serialized_start=2467
-  _globals['_LISTRULESETSREQUEST']._serialized_end=2539
-  _globals['_NAMEDRULESET']._serialized_start=2542
-  _globals['_NAMEDRULESET']._serialized_end=2702
-  _globals['_LISTRULESETSRESPONSE']._serialized_start=2704
-  _globals['_LISTRULESETSRESPONSE']._serialized_end=2796
-  _globals['_LISTMESSAGESREQUEST']._serialized_start=2798
-  _globals['_LISTMESSAGESREQUEST']._serialized_end=2863
-  _globals['_REASONTEXT']._serialized_start=2865
-  _globals['_REASONTEXT']._serialized_end=2933
-  _globals['_COLORTEXT']._serialized_start=2935
-  _globals['_COLORTEXT']._serialized_end=3015
-  _globals['_LISTMESSAGESRESPONSE']._serialized_start=3018
-  _globals['_LISTMESSAGESRESPONSE']._serialized_end=3215
-  _globals['_VALIDATIONSERVICE']._serialized_start=3335
-  _globals['_VALIDATIONSERVICE']._serialized_end=4298
+  _globals['_TEXTDIRECTION']._serialized_start=3714
+  _globals['_TEXTDIRECTION']._serialized_end=3829
+  _globals['_VALIDATEMELDSREQUEST']._serialized_start=337
+  _globals['_VALIDATEMELDSREQUEST']._serialized_end=451
+  _globals['_VALIDATEMELDSRESPONSE']._serialized_start=453
+  _globals['_VALIDATEMELDSRESPONSE']._serialized_end=517
+  _globals['_VALIDATETURNREQUEST']._serialized_start=520
+  _globals['_VALIDATETURNREQUEST']._serialized_end=936
+  _globals['_VALIDATETURNRESPONSE']._serialized_start=939
+  _globals['_VALIDATETURNRESPONSE']._serialized_end=1118
+  _globals['_VALIDATEPLACEMENTREQUEST']._serialized_start=1121
+  _globals['_VALIDATEPLACEMENTREQUEST']._serialized_end=1454
+  _globals['_VALIDATEPLACEMENTRESPONSE']._serialized_start=1457
+  _globals['_VALIDATEPLACEMENTRESPONSE']._serialized_end=1676
+  _globals['_VALIDATEHANDREQUEST']._serialized_start=1679
+  _globals['_VALIDATEHANDREQUEST']._serialized_end=1921
+  _globals['_VALIDATEHANDRESPONSE']._serialized_start=1924
+  _globals['_VALIDATEHANDRESPONSE']._serialized_end=2146
+  _globals['_BATCHVALIDATETURNSREQUEST']._serialized_start=2149
+  _globals['_BATCHVALIDATETURNSREQUEST']._serialized_end=2283
+  _globals['_BATCHVALIDATETURNSRESPONSE']._serialized_start=2285
+  _globals['_BATCHVALIDATETURNSRESPONSE']._serialized_end=2363
+  _globals['_STREAMVALIDATETURNSREQUEST']._serialized_start=2365
+  _globals['_STREAMVALIDATETURNSREQUEST']._serialized_end=2477
+  _globals['_STREAMVALIDATETURNSRESPONSE']._serialized_start=2479
+  _globals['_STREAMVALIDATETURNSRESPONSE']._serialized_end=2581
+  _globals['_RACKTOSCORE']._serialized_start=2584
+  _globals['_RACKTOSCORE']._serialized_end=2716
+  _globals['_SCOREROUNDREQUEST']._serialized_start=2718
+  _globals['_SCOREROUNDREQUEST']._serialized_end=2836
+  _globals['_SCOREROUNDRESPONSE']._serialized_start=2838
+  _globals['_SCOREROUNDRESPONSE']._serialized_end=2962
+  _globals['_LISTRULESETSREQUEST']._serialized_start=2964
+  _globals['_LISTRULESETSREQUEST']._serialized_end=3036
+  _globals['_NAMEDRULESET']._serialized_start=3039
+  _globals['_NAMEDRULESET']._serialized_end=3199
+  _globals['_LISTRULESETSRESPONSE']._serialized_start=3201
+  _globals['_LISTRULESETSRESPONSE']._serialized_end=3293
+  _globals['_LISTMESSAGESREQUEST']._serialized_start=3295
+  _globals['_LISTMESSAGESREQUEST']._serialized_end=3360
+  _globals['_REASONTEXT']._serialized_start=3362
+  _globals['_REASONTEXT']._serialized_end=3430
+  _globals['_COLORTEXT']._serialized_start=3432
+  _globals['_COLORTEXT']._serialized_end=3512
+  _globals['_LISTMESSAGESRESPONSE']._serialized_start=3515
+  _globals['_LISTMESSAGESRESPONSE']._serialized_end=3712
+  _globals['_VALIDATIONSERVICE']._serialized_start=3832
+  _globals['_VALIDATIONSERVICE']._serialized_end=4911
 # @@protoc_insertion_point(module_scope)

@@ -8,6 +8,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from rummikub.v1 import discard_pb2 as _discard_pb2
 from rummikub.v1 import error_reason_pb2 as _error_reason_pb2
 from rummikub.v1 import meld_pb2 as _meld_pb2
 from rummikub.v1 import room_settings_pb2 as _room_settings_pb2
@@ -340,6 +341,110 @@ class ValidatePlacementResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ValidatePlacementResponse: _TypeAlias = ValidatePlacementResponse  # noqa: Y015
+
+@_typing.final
+class ValidateHandRequest(_message.Message):
+    """A request to judge a hand."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RULESET_FIELD_NUMBER: _builtins.int
+    INDICATOR_FIELD_NUMBER: _builtins.int
+    TILES_FIELD_NUMBER: _builtins.int
+    DISCARD_FIELD_NUMBER: _builtins.int
+    HAND_FIELD_NUMBER: _builtins.int
+    indicator: _tile_pb2.Tile.ValueType
+    """The tile turned face up, which determines the okey. A numbered tile of the four colors."""
+    discard: _tile_pb2.Tile.ValueType
+    """The tile to discard, one of the 15. Unset with 15: the server chooses, for the finish that costs the others most."""
+    @_builtins.property
+    def ruleset(self) -> _ruleset_pb2.DiscardRuleset:
+        """The rules. Unset: the preset OKEY."""
+
+    @_builtins.property
+    def tiles(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
+        """The tiles in any order: the 14 of a hand, or 15 before the discard."""
+
+    @_builtins.property
+    def hand(self) -> _containers.RepeatedCompositeFieldContainer[_discard_pb2.HandPart]:
+        """The hand as the player lays it, without the discard. Empty: as the server finds it. At most 7 parts."""
+
+    def __init__(
+        self,
+        *,
+        ruleset: _ruleset_pb2.DiscardRuleset | None = ...,
+        indicator: _tile_pb2.Tile.ValueType = ...,
+        tiles: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
+        discard: _tile_pb2.Tile.ValueType = ...,
+        hand: _abc.Iterable[_discard_pb2.HandPart] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ruleset", b"ruleset"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["discard", b"discard", "hand", b"hand", "indicator", b"indicator", "ruleset", b"ruleset", "tiles", b"tiles"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ValidateHandRequest: _TypeAlias = ValidateHandRequest  # noqa: Y015
+
+@_typing.final
+class ValidateHandResponse(_message.Message):
+    """The response to ValidateHand."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VIOLATIONS_FIELD_NUMBER: _builtins.int
+    HAND_FIELD_NUMBER: _builtins.int
+    IS_PAIRS_FIELD_NUMBER: _builtins.int
+    DISCARD_FIELD_NUMBER: _builtins.int
+    COST_FIELD_NUMBER: _builtins.int
+    MISSING_FIELD_NUMBER: _builtins.int
+    SPARE_FIELD_NUMBER: _builtins.int
+    is_pairs: _builtins.bool
+    """Whether a finished hand is one of pairs."""
+    discard: _tile_pb2.Tile.ValueType
+    """The discard: that of the request, or the one that the server chose. Unset without one."""
+    cost: _builtins.int
+    """The points that each other player loses to a finished hand: 2 for melds, 4 for pairs, twice as much if the discard is
+    an okey. 0 if the hand is not finished.
+    """
+    missing: _builtins.int
+    """The least number of tiles to exchange until the tiles are a finished hand, however they are laid; with 15 tiles and
+    no discard, after the best one.
+    """
+    @_builtins.property
+    def violations(self) -> _containers.RepeatedCompositeFieldContainer[_violation_pb2.Violation]:
+        """Every violation: FINISH_INVALID with the tiles that are left over, or with those of a part that is no meld or pair;
+        TILE_NOT_IN_RACK. Empty when the hand is finished.
+        """
+
+    @_builtins.property
+    def hand(self) -> _containers.RepeatedCompositeFieldContainer[_discard_pb2.HandPart]:
+        """The melds or pairs of a finished hand, as the player lays it or as the server finds it. As pairs, which score more,
+        if it is both.
+        """
+
+    @_builtins.property
+    def spare(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
+        """The tiles that are then exchanged, ascending; with 15 tiles and no discard, the one too many is among them."""
+
+    def __init__(
+        self,
+        *,
+        violations: _abc.Iterable[_violation_pb2.Violation] | None = ...,
+        hand: _abc.Iterable[_discard_pb2.HandPart] | None = ...,
+        is_pairs: _builtins.bool = ...,
+        discard: _tile_pb2.Tile.ValueType = ...,
+        cost: _builtins.int = ...,
+        missing: _builtins.int = ...,
+        spare: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cost", b"cost", "discard", b"discard", "hand", b"hand", "is_pairs", b"is_pairs", "missing", b"missing", "spare", b"spare", "violations", b"violations"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ValidateHandResponse: _TypeAlias = ValidateHandResponse  # noqa: Y015
 
 @_typing.final
 class BatchValidateTurnsRequest(_message.Message):

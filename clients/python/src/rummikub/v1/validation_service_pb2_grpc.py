@@ -57,6 +57,11 @@ class ValidationServiceStub(object):
                 request_serializer=rummikub_dot_v1_dot_validation__service__pb2.ValidatePlacementRequest.SerializeToString,
                 response_deserializer=rummikub_dot_v1_dot_validation__service__pb2.ValidatePlacementResponse.FromString,
                 _registered_method=True)
+        self.ValidateHand = channel.unary_unary(
+                '/rummikub.v1.ValidationService/ValidateHand',
+                request_serializer=rummikub_dot_v1_dot_validation__service__pb2.ValidateHandRequest.SerializeToString,
+                response_deserializer=rummikub_dot_v1_dot_validation__service__pb2.ValidateHandResponse.FromString,
+                _registered_method=True)
         self.BatchValidateTurns = channel.unary_unary(
                 '/rummikub.v1.ValidationService/BatchValidateTurns',
                 request_serializer=rummikub_dot_v1_dot_validation__service__pb2.BatchValidateTurnsRequest.SerializeToString,
@@ -119,6 +124,14 @@ class ValidationServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ValidateHand(self, request, context):
+        """Judges a hand of a game of discards: whether it is finished, and otherwise what it lacks.
+        Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def BatchValidateTurns(self, request, context):
         """Judges many turns in one message. One malformed turn refuses the whole batch; the error names the turn.
         Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
@@ -176,6 +189,11 @@ def add_ValidationServiceServicer_to_server(servicer, server):
                     servicer.ValidatePlacement,
                     request_deserializer=rummikub_dot_v1_dot_validation__service__pb2.ValidatePlacementRequest.FromString,
                     response_serializer=rummikub_dot_v1_dot_validation__service__pb2.ValidatePlacementResponse.SerializeToString,
+            ),
+            'ValidateHand': grpc.unary_unary_rpc_method_handler(
+                    servicer.ValidateHand,
+                    request_deserializer=rummikub_dot_v1_dot_validation__service__pb2.ValidateHandRequest.FromString,
+                    response_serializer=rummikub_dot_v1_dot_validation__service__pb2.ValidateHandResponse.SerializeToString,
             ),
             'BatchValidateTurns': grpc.unary_unary_rpc_method_handler(
                     servicer.BatchValidateTurns,
@@ -292,6 +310,33 @@ class ValidationService(object):
             '/rummikub.v1.ValidationService/ValidatePlacement',
             rummikub_dot_v1_dot_validation__service__pb2.ValidatePlacementRequest.SerializeToString,
             rummikub_dot_v1_dot_validation__service__pb2.ValidatePlacementResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ValidateHand(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/rummikub.v1.ValidationService/ValidateHand',
+            rummikub_dot_v1_dot_validation__service__pb2.ValidateHandRequest.SerializeToString,
+            rummikub_dot_v1_dot_validation__service__pb2.ValidateHandResponse.FromString,
             options,
             channel_credentials,
             insecure,

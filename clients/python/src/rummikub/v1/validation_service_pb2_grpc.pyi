@@ -53,6 +53,10 @@ class ValidationServiceStub:
     """Judges a turn of the cross layout (TABLE_LAYOUT_GRID).
     Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
     """
+    ValidateHand: _grpc.UnaryUnaryMultiCallable[_validation_service_pb2.ValidateHandRequest, _validation_service_pb2.ValidateHandResponse]
+    """Judges a hand of a game of discards: whether it is finished, and otherwise what it lacks.
+    Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+    """
     BatchValidateTurns: _grpc.UnaryUnaryMultiCallable[_validation_service_pb2.BatchValidateTurnsRequest, _validation_service_pb2.BatchValidateTurnsResponse]
     """Judges many turns in one message. One malformed turn refuses the whole batch; the error names the turn.
     Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
@@ -98,6 +102,10 @@ class ValidationServiceAsyncStub(ValidationServiceStub):
     ValidatePlacement: _aio.UnaryUnaryMultiCallable[_validation_service_pb2.ValidatePlacementRequest, _validation_service_pb2.ValidatePlacementResponse]  # type: ignore[assignment]
     """Judges a turn of the cross layout (TABLE_LAYOUT_GRID).
     Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+    """
+    ValidateHand: _aio.UnaryUnaryMultiCallable[_validation_service_pb2.ValidateHandRequest, _validation_service_pb2.ValidateHandResponse]  # type: ignore[assignment]
+    """Judges a hand of a game of discards: whether it is finished, and otherwise what it lacks.
+    Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
     """
     BatchValidateTurns: _aio.UnaryUnaryMultiCallable[_validation_service_pb2.BatchValidateTurnsRequest, _validation_service_pb2.BatchValidateTurnsResponse]  # type: ignore[assignment]
     """Judges many turns in one message. One malformed turn refuses the whole batch; the error names the turn.
@@ -159,6 +167,16 @@ class ValidationServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_validation_service_pb2.ValidatePlacementResponse, _abc.Awaitable[_validation_service_pb2.ValidatePlacementResponse]]:
         """Judges a turn of the cross layout (TABLE_LAYOUT_GRID).
         Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+        """
+
+    @_abc_1.abstractmethod
+    def ValidateHand(
+        self,
+        request: _validation_service_pb2.ValidateHandRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_validation_service_pb2.ValidateHandResponse, _abc.Awaitable[_validation_service_pb2.ValidateHandResponse]]:
+        """Judges a hand of a game of discards: whether it is finished, and otherwise what it lacks.
+        Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
         """
 
     @_abc_1.abstractmethod
