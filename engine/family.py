@@ -33,7 +33,7 @@ from engine.melding.round import MeldingRound
 from engine.melding.ruleset import Ruleset as MeldingRuleset
 from engine.moves import Move, MoveKind
 from engine.notation import Piece
-from engine.options import Option, OptionProblem
+from engine.options import Option, OptionProblem, PresetText
 from engine.room_settings import RoomSettings
 from engine.seats import BotLevel
 from engine.unions import (
@@ -132,6 +132,14 @@ class Presets(Protocol):
     """The named rulesets of a family, and what can be chosen beside them. No two families have presets of one name."""
 
     @property
+    def PRESETS(self) -> Mapping[Any, Ruleset]:  # noqa: N802 - a constant of the module
+        """The rulesets, by preset."""
+
+    @property
+    def PRESET_TEXTS(self) -> Mapping[Any, PresetText]:  # noqa: N802 - a constant of the module
+        """Their texts."""
+
+    @property
     def GAME_OPTIONS(self) -> Mapping[str, Option]:  # noqa: N802 - a constant of the module
         """The options of the rules and the settings of the room, by name."""
 
@@ -228,6 +236,24 @@ def move_text_of(ruleset: Ruleset) -> MoveText:
 def presets_of(ruleset: Ruleset) -> Presets:
     """Returns the presets of a ruleset's family."""
     return _FAMILIES[type(ruleset)].presets
+
+
+@dataclass(frozen=True, slots=True)
+class NamedRuleset:
+    """The ruleset of a preset, its settings of a room and its texts."""
+
+    ruleset: Ruleset
+    settings: RoomSettings
+    text: PresetText
+
+
+def named_rulesets() -> tuple[NamedRuleset, ...]:
+    """Returns the presets of all families."""
+    return tuple(
+        NamedRuleset(ruleset, presets.chosen(preset, {})[1], presets.PRESET_TEXTS[preset])
+        for presets in (row.presets for row in _FAMILIES.values())
+        for preset, ruleset in presets.PRESETS.items()
+    )
 
 
 def presets_with(name: str) -> Presets | None:

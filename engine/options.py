@@ -117,6 +117,15 @@ def options_of(kind: type[Any]) -> Mapping[str, Option]:
 
 
 @dataclass(frozen=True, slots=True)
+class PresetText:
+    """The texts of a preset: a title and one line for menus, and the source of its rules."""
+
+    title: str
+    summary: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class OptionProblem:
     """A reason why a game cannot be played with its options.
 

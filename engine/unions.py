@@ -12,6 +12,7 @@ from engine.discard.actions import TurnAction as DiscardTurnAction
 from engine.discard.events import DiscardEvent, HandsDealt, OpenDiscardEvent
 from engine.discard.events import TurnAct as DiscardTurnAct
 from engine.discard.round import DiscardRound
+from engine.discard.ruleset import Preset as DiscardPreset
 from engine.discard.ruleset import Ruleset as DiscardRuleset
 from engine.discard.views import DiscardEventView, DiscardView
 from engine.melding.actions import BotAction as MeldingBotAction
@@ -23,6 +24,7 @@ from engine.melding.events import FreeEvent as MeldingFreeEvent
 from engine.melding.events import MeldingEvent, OpenMeldingEvent, RoundStarted
 from engine.melding.events import TurnAct as MeldingTurnAct
 from engine.melding.round import MeldingRound
+from engine.melding.ruleset import Preset as MeldingPreset
 from engine.melding.ruleset import Ruleset as MeldingRuleset
 from engine.melding.table import ProposedTable as ProposedMelds
 from engine.melding.views import MeldingEventView, MeldingView
@@ -30,6 +32,9 @@ from engine.melding.views import MeldingEventView, MeldingView
 Ruleset: TypeAlias = MeldingRuleset | DiscardRuleset
 """The rules of a game. Every ruleset has `preset`, `players_min`, `players_max`, `points_at_start` and
 `tiles`."""
+
+Preset: TypeAlias = MeldingPreset | DiscardPreset
+"""The names of presets. No two families have one of the same name."""
 
 Round: TypeAlias = MeldingRound | DiscardRound
 """A round. Every one has `number`, `order`, `racks`, `pool`, `turn`, `to_act` and `names_its_seats` (MeldingRound)."""

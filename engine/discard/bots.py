@@ -11,8 +11,9 @@ from operator import itemgetter
 from typing import Final
 
 from engine.discard.actions import BotAction, DiscardTile, FinishHand, ShowIndicator, TakeDiscard, TakeFromPool
+from engine.discard.finishing import best_finish
 from engine.discard.game import rules_of, seen_round
-from engine.discard.hands import Standing, finished_hand, standing
+from engine.discard.hands import Standing, standing
 from engine.discard.melds import face_of
 from engine.discard.round import ToTake
 from engine.discard.turns import discard_for
@@ -108,13 +109,9 @@ def _newest_before(view: GameView, seat: int, sight: DiscardView) -> Tile | None
 
 
 def _finish(view: GameView, seat: int, sight: DiscardView) -> FinishHand | None:
-    """Returns the finish of a hand; of several the one that costs the others the most."""
-    found: dict[tuple[bool, bool], FinishHand] = {}
-    for t in dict.fromkeys(view.rack):
-        hand = finished_hand(without(view.rack, (t,)), sight.okey, one_high=_one_high(view))
-        if hand:
-            found[t == sight.okey, hand.is_pairs] = FinishHand(seat, t, hand.tiles)
-    return found[max(found)] if found else None
+    """Returns the finish of a hand, if it is finished."""
+    best = best_finish(view.rack, sight.okey, one_high=_one_high(view))
+    return best and FinishHand(seat, best[0], best[1].tiles)
 
 
 def _discard(view: GameView, sight: DiscardView, level: BotLevel, budget: Budget) -> Tile:

@@ -39,11 +39,19 @@ class PoolTileTaken:
 
 @dataclass(frozen=True, slots=True)
 class DiscardTaken:
-    """A player took the newest discard of another player."""
+    """A player took the newest discard of another player.
+
+    Attributes:
+        seat: The player's seat.
+        tile: The discard.
+        from_seat: Who had discarded it.
+        uncovered: The discard under it, which is now the newest; None if there is none.
+    """
 
     seat: int
     tile: Tile
     from_seat: int
+    uncovered: Tile | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,11 @@
 """The named rulesets and their texts."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from engine.discard.ruleset import OKEY, OPTIONS, PAIRS_PLAYERS, Preset, Ruleset, Teams, problems, with_options
-from engine.options import Option, OptionProblem, option_problems
+from engine.options import Option, OptionProblem, PresetText, option_problems
 from engine.room_settings import DEFAULT_SETTINGS, SETTINGS, RoomSettings
 
 PRESETS: Final = {
@@ -22,15 +22,6 @@ PRESETS: Final = {
 
 GAME_OPTIONS: Final[Mapping[str, Option]] = {**OPTIONS, **SETTINGS}
 """The options of a game's rules and the settings of its room, by name."""
-
-
-@dataclass(frozen=True, slots=True)
-class PresetText:
-    """The texts of a preset: a title and one line for menus, and the source of its rules."""
-
-    title: str
-    summary: str
-    source: str
 
 
 PRESET_TEXTS: Final = {

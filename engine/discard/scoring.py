@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from engine.discard.events import HandFinished
+from engine.discard.hands import FinishedHand
 from engine.discard.round import DiscardRound
 from engine.discard.ruleset import Ruleset, Teams
 from engine.seats import Player
@@ -21,17 +22,17 @@ def points_of(round_: DiscardRound, ruleset: Ruleset) -> dict[int, int]:
     """Returns the points of a round by seat: what a finish costs the others, and a shown indicator."""
     costs = [] if round_.shown_by is None else [(round_.shown_by, INDICATOR_COST)]
     if round_.finish:
-        costs.append((round_.finish.seat, cost_of(round_.finish, round_.okey)))
+        costs.append((round_.finish.seat, cost_of(round_.finish.tile, round_.finish, round_.okey)))
     return {
         seat: -sum(cost for winner, cost in costs if not are_one_side((seat, winner), ruleset))
         for seat in sorted(round_.order)
     }
 
 
-def cost_of(finish: HandFinished, okey: Tile) -> int:
-    """Returns what a finish costs each loser."""
-    cost = PAIRS_COST if finish.is_pairs else MELDS_COST
-    return cost * OKEY_FACTOR if finish.tile == okey else cost
+def cost_of(discard: Tile | None, hand: FinishedHand | HandFinished, okey: Tile) -> int:
+    """Returns what a finish with a discard costs each loser."""
+    cost = PAIRS_COST if hand.is_pairs else MELDS_COST
+    return cost * OKEY_FACTOR if discard == okey else cost
 
 
 def round_winners(round_: DiscardRound, seats: Iterable[int], ruleset: Ruleset) -> tuple[int, ...]:

@@ -1,9 +1,5 @@
 """Decides on the actions of a round of a draw-and-discard game, and on a turn whose deadline has passed."""
 
-from collections import Counter
-from collections.abc import Iterator
-from itertools import chain
-
 from engine.decisions import Context, Decision, TurnOutcome, TurnOver
 from engine.discard.actions import DiscardAction, DiscardTile, FinishHand, ShowIndicator, TakeDiscard, TakeFromPool
 from engine.discard.events import (
@@ -14,9 +10,9 @@ from engine.discard.events import (
     PoolTileTaken,
     TileDiscarded,
 )
+from engine.discard.finishing import judge_finish
 from engine.discard.game import rules_of
-from engine.discard.hands import finished_hand, standing
-from engine.discard.melds import Arrangement, is_pair, meld_kind
+from engine.discard.hands import FinishedHand
 from engine.discard.round import DiscardRound, ToDiscard, ToTake
 from engine.discard.ruleset import Ruleset
 from engine.events import Event, TurnTimedOut
@@ -62,8 +58,13 @@ def _act(game: Game, round_: DiscardRound, action: DiscardAction) -> Decision:
 def _take_discard(game: Game, round_: DiscardRound, seat: int) -> Decision:
     """Decides on `TakeDiscard`: the newest discard of the player whose turn comes before, of those still playing."""
     before = next(one for one in reversed(from_seat(round_.order, seat)) if one in game.active_seats)
-    tiles = round_.pile(before).tiles
-    return (DiscardTaken(seat, tiles[-1], before),) if tiles else refused(Reason.NO_DISCARD_TO_TAKE, seat=before)
+    match round_.pile(before).tiles:
+        case (*_, uncovered, taken):
+            return (DiscardTaken(seat, taken, before, uncovered),)
+        case (taken,):
+            return (DiscardTaken(seat, taken, before, None),)
+        case _:
+            return refused(Reason.NO_DISCARD_TO_TAKE, seat=before)
 
 
 def _not_held(round_: DiscardRound, seat: int, tile: Tile) -> Refused | None:
@@ -82,45 +83,13 @@ def _show_indicator(round_: DiscardRound, seat: int, ruleset: Ruleset) -> Decisi
     return (IndicatorShown(seat),)
 
 
-# Finishing
-
-
 def _finish(round_: DiscardRound, action: FinishHand, ruleset: Ruleset) -> Decision:
-    """Decides on `FinishHand`: as the player lays the hand, otherwise as the search finds it."""
+    """Decides on `FinishHand`."""
     tiles = without(round_.rack(action.seat).tiles, (action.tile,))
-    one_high = ruleset.run_one_high
-    if action.hand:
-        violations = tuple(_violations(tiles, action.hand, round_.okey, one_high=one_high))
-        if violations:
-            return Refused(violations)
-        return _finished(action, action.hand, is_pairs=_is_meant_as_pairs(action.hand))
-    found = finished_hand(tiles, round_.okey, one_high=one_high)
-    if found is None:
-        lacks = standing(tiles, round_.okey, one_high=one_high)
-        return Refused((Violation(Reason.FINISH_INVALID, tiles=lacks.spare),))
-    return _finished(action, found.tiles, is_pairs=found.is_pairs)
-
-
-def _finished(action: FinishHand, hand: Arrangement, *, is_pairs: bool) -> TurnOver:
-    return TurnOver((HandFinished(action.seat, action.tile, hand, is_pairs),))
-
-
-def _is_meant_as_pairs(hand: Arrangement) -> bool:
-    return all(len(part) == 2 for part in hand)
-
-
-def _violations(tiles: tuple[Tile, ...], hand: Arrangement, okey: Tile, *, one_high: bool) -> Iterator[Violation]:
-    """Yields what is wrong with a hand as a player lays it: other tiles, tiles left over, parts that are no melds."""
-    laid, held = Counter(chain.from_iterable(hand)), Counter(tiles)
-    foreign, left = in_order((laid - held).elements()), in_order((held - laid).elements())
-    if foreign:
-        yield Violation(Reason.TILE_NOT_IN_RACK, "hand", foreign)
-    if left:
-        yield Violation(Reason.FINISH_INVALID, "hand", left)
-    as_pairs = _is_meant_as_pairs(hand)
-    for place, part in enumerate(hand):
-        if not (is_pair(part, okey) if as_pairs else meld_kind(part, okey, one_high=one_high)):
-            yield Violation(Reason.FINISH_INVALID, f"hand[{place}]", part)
+    finish = judge_finish(tiles, action.hand, round_.okey, one_high=ruleset.run_one_high)
+    if isinstance(finish, FinishedHand):
+        return TurnOver((HandFinished(action.seat, action.tile, finish.tiles, finish.is_pairs),))
+    return Refused(finish)
 
 
 # Time-outs

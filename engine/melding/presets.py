@@ -1,7 +1,7 @@
 """The named rulesets and their texts (listed in docs/options.md)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from engine.melding.ruleset import (
@@ -36,7 +36,7 @@ from engine.melding.ruleset import (
     problems,
     with_options,
 )
-from engine.options import Option, OptionProblem, option_problems
+from engine.options import Option, OptionProblem, PresetText, option_problems
 from engine.room_settings import DEFAULT_SETTINGS, SETTINGS, RoomSettings
 
 
@@ -165,15 +165,6 @@ PRESET_SETTINGS: Final = dict.fromkeys(Preset, DEFAULT_SETTINGS) | {
 
 GAME_OPTIONS: Final[Mapping[str, Option]] = {**OPTIONS, **SETTINGS}
 """The options of a game's rules and the settings of its room, by name."""
-
-
-@dataclass(frozen=True, slots=True)
-class PresetText:
-    """The texts of a preset: a title and one line for menus, and the source of its rules."""
-
-    title: str
-    summary: str
-    source: str
 
 
 PRESET_TEXTS: Final = {

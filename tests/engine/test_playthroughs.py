@@ -6,6 +6,7 @@ review the diff before you commit it.
 """
 
 import argparse
+import random
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -18,9 +19,8 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 from engine.melding.game import round_of, rules_of
-from engine.melding.ruleset import OPTIONS
 from engine.options import text_of
-from engine.room_settings import DEFAULT_SETTINGS, SETTINGS, RoomSettings
+from engine.room_settings import DEFAULT_SETTINGS, RoomSettings
 
 if __name__ == "__main__":
     ROOT = Path(__file__).resolve().parents[2]
@@ -33,6 +33,13 @@ from engine.actions import (
     TimeOut,
 )
 from engine.deal import Shuffle
+from engine.discard import notation as discard_notation
+from engine.discard.events import HandsDealt
+from engine.discard.melds import Arrangement
+from engine.discard.presets import PRESETS as DISCARD_PRESETS
+from engine.discard.round import DiscardRound, ToDiscard
+from engine.discard.ruleset import Preset as DiscardPreset
+from engine.discard.ruleset import Ruleset as DiscardRuleset
 from engine.events import (
     Event,
     GameCreated,
@@ -41,7 +48,7 @@ from engine.events import (
     TurnStarted,
 )
 from engine.game import Game
-from engine.melding.actions import ClaimError, PlayTiles, TurnAction
+from engine.melding.actions import PlayTiles
 from engine.melding.events import (
     IllegalPlayShown,
     RoundStarted,
@@ -56,7 +63,6 @@ from engine.melding.ruleset import (
     SABRA,
     MatchEnd,
     Preset,
-    Ruleset,
     ScoreBlockedPoints,
     ScoreBlockedWinner,
     TurnDirection,
@@ -67,14 +73,17 @@ from engine.record import record_of
 from engine.record_text import format_record, parse_record
 from engine.tiles import JOKER, Tile
 from engine.turns import Applied, apply, create
-from engine.unions import RoundStart
+from engine.unions import BotAction, RoundStart
+from engine.unions import Ruleset as AnyRuleset
 from support.rooms import Rules, parts, room, room_of
 
 GOLDEN = Path(__file__).parent / "golden"
 
 WIDTH = 118
 
-SCENARIOS: Mapping[str, tuple[int, int, Rules]] = {
+AnyRules = Rules | DiscardRuleset
+
+SCENARIOS: Mapping[str, tuple[int, int, AnyRules]] = {
     "two_players": (33, 2, SABRA),
     "three_players": (5, 3, replace(SABRA, turn_direction=TurnDirection.COUNTERCLOCKWISE)),
     "four_players": (44, 4, SABRA),
@@ -108,10 +117,12 @@ SCENARIOS: Mapping[str, tuple[int, int, Rules]] = {
     "presets/CROSS": (17, 2, room_of(Preset.CROSS)),
     "presets/CARDS": (3, 2, room_of(Preset.CARDS)),
     "presets/SIX_PLAYERS": (3, 5, room_of(Preset.SIX_PLAYERS)),
+    "presets/OKEY": (9, 3, replace(DISCARD_PRESETS[DiscardPreset.OKEY], players_max=3, match_rounds=2)),
+    "presets/OKEY_PARTNERS": (0, 4, replace(DISCARD_PRESETS[DiscardPreset.OKEY_PARTNERS], match_rounds=1)),
 }
 """Seed, players and ruleset of each game, by file name."""
 
-PRESETS_SHOW: Mapping[Preset, tuple[str, ...]] = {
+PRESETS_SHOW: Mapping[Preset | DiscardPreset, tuple[str, ...]] = {
     Preset.INTL_OFFICIAL: ("turn passed",),
     Preset.JUMBO_DE: ("last chance started: ",),
     Preset.GUIDE_A: ("J=",),
@@ -122,6 +133,8 @@ PRESETS_SHOW: Mapping[Preset, tuple[str, ...]] = {
     Preset.MACHIAVELLI: (r"13 [RBKO]1\]",),
     Preset.CROSS: (r"play 1 (call )?-?\d+,-?\d+\[",),
     Preset.SIX_PLAYERS: ("player joined: seat 5",),
+    DiscardPreset.OKEY: ("indicator shown", "discard taken", "discard forced", "finish-hand"),
+    DiscardPreset.OKEY_PARTNERS: ("hand finished", r"won by \([13], [24]\)|won by \((1, 3|2, 4)\)"),
 }
 """Patterns that must occur in a preset's game."""
 
@@ -136,7 +149,7 @@ def test_golden_games_replay_to_their_text(name: str) -> None:
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_the_record_of_a_golden_game_is_read_from_its_text_as_the_same_record(name: str) -> None:
     golden = (GOLDEN / f"{name}.txt").read_text(encoding="utf-8")
-    applied = create(*parts(SCENARIOS[name][2]))
+    applied = create(*chosen(SCENARIOS[name][2]))
     changes = [(applied.game.revision, 0, applied.events)]
     for now_ms, action in actions_of(golden):
         outcome = apply(applied.game, action, now_ms)
@@ -163,15 +176,21 @@ def test_the_golden_games_match_their_names() -> None:
 
 
 def test_the_golden_games_of_the_presets_show_their_differences() -> None:
-    texts = {preset: (GOLDEN / f"presets/{preset.name}.txt").read_text(encoding="utf-8") for preset in Preset}
+    presets: tuple[Preset | DiscardPreset, ...] = (*Preset, *DiscardPreset)
+    texts = {preset: (GOLDEN / f"presets/{preset.name}.txt").read_text(encoding="utf-8") for preset in presets}
     for preset, patterns in PRESETS_SHOW.items():
         assert [pattern for pattern in patterns if not re.search(pattern, texts[preset])] == [], preset
     assert all("game ended" in text for text in texts.values())
 
 
-def playthrough(name: str, rules: Rules, actions: Iterator[tuple[int, Action]]) -> Iterator[str]:
+def chosen(rules: AnyRules) -> tuple[AnyRuleset, RoomSettings]:
+    """Returns the ruleset and the settings of a scenario."""
+    return (rules, DEFAULT_SETTINGS) if isinstance(rules, DiscardRuleset) else parts(rules)
+
+
+def playthrough(name: str, rules: AnyRules, actions: Iterator[tuple[int, Action]]) -> Iterator[str]:
     """Yields the lines of a file."""
-    ruleset, settings = parts(rules)
+    ruleset, settings = chosen(rules)
     title = f"Preset {ruleset.preset.name}" if "/" in name else name.replace("_", " ").capitalize()
     yield f"# {title}. Options besides the defaults: {format_options(ruleset, settings)}."
     yield from format_change(create(ruleset, settings))
@@ -185,12 +204,15 @@ def playthrough(name: str, rules: Rules, actions: Iterator[tuple[int, Action]]) 
         yield from format_change(applied)
 
 
-def format_options(ruleset: Ruleset, settings: RoomSettings) -> str:
-    values = {option: getattr(ruleset, option) for option in OPTIONS}
-    other = {option: value for option, value in values.items() if value != getattr(SABRA, option)}
-    chosen = {name: getattr(settings, name) for name in SETTINGS}
-    other |= {name: value for name, value in chosen.items() if value != getattr(DEFAULT_SETTINGS, name)}
+def format_options(ruleset: AnyRuleset, settings: RoomSettings) -> str:
+    usual = {**vars_of(type(ruleset)()), **vars_of(DEFAULT_SETTINGS)}
+    values = {**vars_of(ruleset), **vars_of(settings)}
+    other = {name: value for name, value in values.items() if name != "preset" and value != usual[name]}
     return ", ".join(f"{option}={text_of(value)}" for option, value in other.items()) or "none"
+
+
+def vars_of(options: AnyRuleset | RoomSettings) -> dict[str, object]:
+    return {field.name: getattr(options, field.name) for field in fields(options)}
 
 
 def format_change(applied: Applied) -> Iterator[str]:
@@ -211,7 +233,9 @@ def format_state(game: Game) -> Iterator[str]:
         for p in game.players
     )
     yield f"revision {game.revision}, {type(game.phase).__name__}, {totals or 'no players'}"
-    if game.round is not None:
+    if isinstance(game.round, DiscardRound):
+        yield from format_discards(game.round)
+    elif game.round is not None:
         round_ = round_of(game)
         text = format_position(position_of(round_))
         read = parse_position(text)
@@ -222,6 +246,17 @@ def format_state(game: Game) -> Iterator[str]:
         assert (read.racks, read.pool, read.turn_seat) == (round_.racks, round_.pool, round_.turn.seat)
         yield from text.replace(" / ", " /\n").splitlines()
         yield from format_more(round_)
+
+
+def format_discards(round_: DiscardRound) -> Iterator[str]:
+    """Yields the position of a round of a game of discards, which must parse as the same, and the rest of it."""
+    position = discard_notation.position_of(round_)
+    text = discard_notation.format_position(position)
+    assert discard_notation.parse_position(text) == position
+    yield from text.replace(" / ", " /\n").splitlines()
+    yield f"discarded {round_.discarded}" + (f", shown by {round_.shown_by}" if round_.shown_by else "")
+    if isinstance(round_.step, ToDiscard) and round_.step.taken:
+        yield f"taken {format_tile(round_.step.taken)}{', seen' * round_.step.is_seen}"
 
 
 def format_more(round_: Round) -> Iterator[str]:
@@ -252,6 +287,9 @@ def format_event(event: Event) -> str:
         case RoundStarted(number, draws, order, _, pool):
             drawn = " ".join(f"{draw.seat}:{format_tile(draw.tile)}" for draw in draws)
             return f"round {number} dealt, {len(pool)} tiles in the pool; drawn for the start {drawn}: seat {order[0]}"
+        case HandsDealt(number, order, indicator, _, pool):
+            dealt = f"round {number} dealt, {len(pool)} tiles in the pool"
+            return f"{dealt}; indicator {format_tile(indicator)}; order {order}"
         case TurnStarted(turn):
             return f"seat {turn.seat} has the turn until {turn.deadline_ms}"
         case TilesPlayed(seat, tiles, points=points, pulled=pulled):
@@ -282,6 +320,8 @@ def format_field(event: Event, field: Field[object]) -> str:
             return f"{name} {format_tile(value)}"
         case hint if hint == tuple[Tile, ...]:
             return f"{name} {format_rack(value)}"
+        case hint if hint == Arrangement:
+            return f"{name} {discard_notation.format_hand(value)}"
         case hint if hint is bool:
             return name if value else f"not {name}"
         case _:
@@ -344,7 +384,7 @@ def parse_action(text: str) -> Action:
         return TimeOut(parse_table(rest) if rest else None)
     if verb == "bot":
         action = parse_action(rest)
-        assert isinstance(action, TurnAction | ClaimError)
+        assert isinstance(action, BotAction)
         return StandIn(action)
     if verb == "play":
         seat_text, _, rest = rest.partition(" ")
@@ -369,6 +409,7 @@ WRITERS: Mapping[object, Callable[[Any], str]] = {
     str: str,
     bool: lambda value: "yes" if value else "no",
     Tile: format_tile,
+    Arrangement: discard_notation.format_hand,
     Shuffle | RoundStart: format_shuffle,
     Shuffle | RoundStarted: format_shuffle,
 }
@@ -377,6 +418,7 @@ READERS: Mapping[object, Callable[[str], object]] = {
     str: str,
     bool: lambda text: text == "yes",
     Tile: parse_tile,
+    Arrangement: discard_notation.parse_hand,
     Shuffle | RoundStart: parse_shuffle,
     Shuffle | RoundStarted: parse_shuffle,
 }
@@ -396,13 +438,18 @@ def parse_play_tiles(seat: int, text: str) -> PlayTiles:
 
 def write(*, seeds: bool) -> None:
     """Rewrites the files, from their actions, or as new games from their seeds."""
-    from support.random_play import random_changes  # noqa: PLC0415 - the test itself plays no random games
+    from support import okey_games, random_play  # noqa: PLC0415 - the test itself plays no random games
+
+    def new_game(seed: int, players: int, rules: AnyRules) -> Iterator[random_play.Change]:
+        if isinstance(rules, DiscardRuleset):
+            return okey_games.changes_under(rules, DEFAULT_SETTINGS, random.Random(seed))
+        return random_play.random_changes(seed, players, rules)
 
     for name, (seed, players, ruleset) in SCENARIOS.items():
         path = GOLDEN / f"{name}.txt"
         actions = actions_of(path.read_text(encoding="utf-8")) if path.exists() else iter(())
         if seeds or not path.exists():
-            changes = random_changes(seed, players, ruleset)
+            changes = new_game(seed, players, ruleset)
             actions = ((change.now_ms, change.action) for change in changes if change.action)
         path.parent.mkdir(exist_ok=True)
         path.write_text("\n".join(playthrough(name, ruleset, actions)) + "\n", encoding="utf-8")

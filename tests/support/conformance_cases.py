@@ -6,7 +6,7 @@ and reasons stay text, and a runner converts them. Unknown keys raise an error, 
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -19,7 +19,7 @@ Faces = tuple[str, ...]
 Options = Mapping[str, str | int]
 
 COLOR_NAMES: Final = {"R": "RED", "B": "BLUE", "K": "BLACK", "O": "ORANGE", "G": "GREEN", "P": "PURPLE"}
-FACES: Final = (*(f"{color}{value}" for color in COLOR_NAMES for value in range(1, 14)), "J")
+FACES: Final = (*(f"{color}{value}" for color in COLOR_NAMES for value in range(1, 14)), "J", "F")
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,18 @@ class TurnExpected:
     points: int = 0
     rack_left: Faces = ()
     goes_out: bool = False
+
+
+@dataclass(frozen=True)
+class HandExpected:
+    """The verdict on a hand of a game of discards. Only finished ones have a cost, and may be pairs."""
+
+    violations: tuple[Breach, ...] = ()
+    is_pairs: bool = False
+    cost: int = 0
+    missing: int = 0
+    discard: str | None = None
+    malformed: str | None = None
 
 
 @dataclass(frozen=True)
@@ -169,6 +181,16 @@ class PlacementQuestion:
 
 
 @dataclass(frozen=True, kw_only=True)
+class HandQuestion:
+    """A hand of a game of discards to judge."""
+
+    indicator: str
+    tiles: Faces
+    discard: str | None = None
+    hand: tuple[Faces, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Case:
     """The common part of all cases. `ruleset` holds the options that differ from the default."""
 
@@ -199,6 +221,13 @@ class PlacementCase(Case, PlacementQuestion):
     """A turn of the cross layout to validate."""
 
     expect: TurnExpected
+
+
+@dataclass(frozen=True, kw_only=True)
+class HandCase(Case, HandQuestion):
+    """A hand of a game of discards to judge."""
+
+    expect: HandExpected
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,6 +284,17 @@ class PositionText:
 
 
 @dataclass(frozen=True)
+class DiscardPositionText:
+    """The state of a round of a game of discards; the newest discard of a seat is the last one."""
+
+    indicator: str
+    discards: tuple[SeatRack, ...]
+    racks: tuple[SeatRack, ...]
+    pool: Faces
+    turn_seat: int
+
+
+@dataclass(frozen=True)
 class Act:
     """An action in a game. With `attempt` it may be refused, and the game goes on."""
 
@@ -266,6 +306,7 @@ class Act:
     river_index: int | None = None
     calls_rummikub: bool = False
     tile: str = ""
+    hand: tuple[Faces, ...] = ()
     agrees: bool = True
     is_ready: bool = True
     kicked: int = 0
@@ -277,13 +318,14 @@ class LittleGame:
     """A short game from a position, or from the lobby with a number of players, with the actions in order.
 
     Each entry of `shuffles` is the beginning of a shuffle; the other tiles follow in ascending order. Each deal takes
-    two shuffles: for the start draw and for the deal.
+    two shuffles: for the start draw and for the deal. `discarded` are the seats that have discarded before.
     """
 
     actions: tuple[Act, ...]
     players: int = 2
-    position: PositionText | None = None
+    position: PositionText | DiscardPositionText | None = None
     river: Faces = ()
+    discarded: tuple[int, ...] = ()
     shuffles: tuple[Faces, ...] = ()
 
 
@@ -327,9 +369,9 @@ class Creation:
     """A game creation."""
 
 
-Question = MeldText | TurnQuestion | PlacementQuestion | RoundQuestion | Creation | LittleGame
+Question = MeldText | TurnQuestion | PlacementQuestion | HandQuestion | RoundQuestion | Creation | LittleGame
 Answer = Faces | Outcome
-"""The reasons of a meld, a turn or a creation (none if legal); the outcome of a round or a game."""
+"""The reasons of a meld, a turn, a hand or a creation (none if legal); the outcome of a round or a game."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -362,6 +404,7 @@ class Suite:
     melds: tuple[MeldCase, ...]
     turns: tuple[TurnCase, ...]
     placements: tuple[PlacementCase, ...]
+    hands: tuple[HandCase, ...]
     round_scores: tuple[RoundScoreCase, ...]
     time_outs: tuple[TimeOutCase, ...]
     start_draws: tuple[StartDrawCase, ...]
@@ -376,13 +419,14 @@ class Suite:
             *self.melds,
             *self.turns,
             *self.placements,
+            *self.hands,
             *self.round_scores,
             *self.creations,
         )
         return (*judged, *self.time_outs, *self.start_draws, *self.games)
 
 
-CASE_KINDS: Final = {"meld", "turn", "placement", "round_score", "time_out", "start_draw", "create", "game"}
+CASE_KINDS: Final = {"meld", "turn", "placement", "hand", "round_score", "time_out", "start_draw", "create", "game"}
 
 
 @cache
@@ -398,6 +442,7 @@ def load() -> Suite:
         melds=tuple(_meld_case(row) for row in rows if row["kind"] == "meld"),
         turns=tuple(_turn_case(row) for row in rows if row["kind"] == "turn"),
         placements=tuple(_placement_case(row) for row in rows if row["kind"] == "placement"),
+        hands=tuple(_hand_case(row) for row in rows if row["kind"] == "hand"),
         round_scores=tuple(_round_score_case(row) for row in rows if row["kind"] == "round_score"),
         time_outs=tuple(_time_out_case(row) for row in rows if row["kind"] == "time_out"),
         start_draws=tuple(_start_draw_case(row) for row in rows if row["kind"] == "start_draw"),
@@ -409,8 +454,9 @@ def load() -> Suite:
 
 
 def tile_name(face: str) -> str:
-    """Returns the contract's name of a face: `R7` is `TILE_RED_7`, `J` is `TILE_JOKER`."""
-    return "TILE_JOKER" if face == "J" else f"TILE_{COLOR_NAMES[face[0]]}_{face[1:]}"
+    """Returns the contract's name of a face: `R7` is `TILE_RED_7`, `J` is `TILE_JOKER`, `F` is `TILE_FALSE_JOKER`."""
+    jokers = {"J": "TILE_JOKER", "F": "TILE_FALSE_JOKER"}
+    return jokers.get(face) or f"TILE_{COLOR_NAMES[face[0]]}_{face[1:]}"
 
 
 def option_value_name(option: str, value: str) -> str:
@@ -489,12 +535,27 @@ def parse_table(text: str) -> tuple[MeldText, ...] | GridText:
     return parse_grid(text) if re.match(r"-?\d", text) else parse_melds(text)
 
 
-def parse_position(text: str) -> PositionText:
-    """Parses a position: `table / 1*{rack} 2{rack} / {pool} / seat`. Raises ValueError."""
-    table, racks, pool, seat = (part.strip() for part in text.split("/"))
-    held = re.findall(r"([1-9])(\*?)\{([^{}]*)\}", racks)
-    seats = tuple(SeatRack(int(number), parse_faces(rack), bool(melded)) for number, melded, rack in held)
-    return PositionText(parse_melds(table), seats, parse_faces(pool[1:-1]), int(seat))
+def parse_hand(text: str) -> tuple[Faces, ...]:
+    """Parses melds or pairs of a hand: `[R3 R4 R5] | [F R7 R8]`. Raises ValueError."""
+    return tuple(part.tiles for part in parse_melds(text))
+
+
+def parse_position(text: str) -> PositionText | DiscardPositionText:
+    """Parses a position: `table / 1*{rack} 2{rack} / {pool} / seat`, or that of a game of discards. Raises ValueError.
+
+    That has the indicator and the discards instead of the table: `O4 / 1{} 2{R7} / 1{rack} 2{rack} / {pool} / seat`.
+    """
+    first, *discards, racks, pool, seat = (part.strip() for part in text.split("/"))
+    if not discards:
+        return PositionText(parse_melds(first), _seat_racks(racks), parse_faces(pool[1:-1]), int(seat))
+    [piles] = map(_seat_racks, discards)
+    [indicator] = parse_faces(first)
+    return DiscardPositionText(indicator, piles, _seat_racks(racks), parse_faces(pool[1:-1]), int(seat))
+
+
+def _seat_racks(text: str) -> tuple[SeatRack, ...]:
+    held = re.findall(r"([1-9])(\*?)\{([^{}]*)\}", text)
+    return tuple(SeatRack(int(number), parse_faces(rack), bool(melded)) for number, melded, rack in held)
 
 
 def _read(name: str) -> dict[str, Any]:
@@ -551,6 +612,21 @@ def _placement_case(row: Mapping[str, Any]) -> PlacementCase:
     )
 
 
+def _hand_case(row: Mapping[str, Any]) -> HandCase:
+    own = {key: row[key] for key in HAND_KEYS & row.keys()}
+    expect = dict(row["expect"])
+    expected = HandExpected(violations=_breaches(expect.pop("violations", ())), **expect)
+    return HandCase(**_common(row, "expect", *own), **_hand_texts(own), expect=expected)
+
+
+HAND_KEYS: Final = {"indicator", "tiles", "discard", "hand"}
+
+
+def _hand_texts(row: Mapping[str, Any]) -> dict[str, Any]:
+    texts = {**row, "tiles": parse_faces(row["tiles"])}
+    return {**texts, "hand": parse_hand(row["hand"])} if "hand" in row else texts
+
+
 def _create_case(row: Mapping[str, Any]) -> CreateCase:
     return CreateCase(**_common(row, "expect"), expect=tuple(row["expect"]))
 
@@ -562,7 +638,7 @@ def _game_case(row: Mapping[str, Any]) -> GameCase:
     )
 
 
-GAME_KEYS: Final = {"players", "position", "river", "shuffles", "actions"}
+GAME_KEYS: Final = {"players", "position", "river", "discarded", "shuffles", "actions"}
 
 
 def _little_game(row: Mapping[str, Any]) -> LittleGame:
@@ -571,13 +647,15 @@ def _little_game(row: Mapping[str, Any]) -> LittleGame:
         texts["river"] = parse_faces(texts["river"])
     if "position" in texts:
         texts["position"] = parse_position(texts["position"])
+    texts["discarded"] = tuple(texts.get("discarded", ()))
     texts["shuffles"] = tuple(map(parse_faces, texts.get("shuffles", ())))
     texts["actions"] = tuple(map(_act, texts["actions"]))
     return LittleGame(**texts)
 
 
 def _act(row: Mapping[str, Any]) -> Act:
-    texts: dict[str, Any] = {key: parse_table(value) if key == "table" else value for key, value in row.items()}
+    parsers: dict[str, Callable[[str], Any]] = {"table": parse_table, "hand": parse_hand}
+    texts: dict[str, Any] = {key: parsers[key](value) if key in parsers else value for key, value in row.items()}
     return Act(**texts)
 
 
@@ -611,6 +689,8 @@ def _question(kind: str, row: Mapping[str, Any]) -> Question:
             return parse_meld(text)
         case "turn":
             return _turn_question(row)
+        case "hand":
+            return HandQuestion(**_hand_texts(row))
         case "round_score":
             racks = tuple(map(parse_faces, row["racks"]))
             return RoundQuestion(racks=racks, **{key: tuple(value) for key, value in row.items() if key != "racks"})
@@ -677,7 +757,7 @@ def _racks(racks: list[Mapping[str, Any]]) -> tuple[SeatRack, ...]:
     return tuple(SeatRack(**{**rack, "rack": tuple(rack["rack"])}) for rack in racks)
 
 
-def _breaches(violations: list[Mapping[str, Any]]) -> tuple[Breach, ...]:
+def _breaches(violations: Iterable[Mapping[str, Any]]) -> tuple[Breach, ...]:
     return tuple(map(_breach, violations))
 
 

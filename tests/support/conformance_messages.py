@@ -3,9 +3,12 @@
 from collections.abc import Iterable
 from typing import Any
 
-from engine.melding.ruleset import OPTIONS, Ruleset
+from engine.discard.ruleset import OPTIONS as DISCARD_OPTIONS
+from engine.melding.ruleset import OPTIONS
+from engine.melding.ruleset import Ruleset as MeldingRuleset
 from engine.room_settings import SETTINGS, RoomSettings
-from rummikub.v1 import meld_pb2, room_settings_pb2, ruleset_pb2, tile_pb2
+from engine.unions import Ruleset
+from rummikub.v1 import discard_pb2, meld_pb2, room_settings_pb2, ruleset_pb2, tile_pb2
 from service.codec import rulesets
 from support.conformance_cases import Faces, GridText, MeldText, Options, option_value_name, tile_name
 from tools.games import creation
@@ -18,8 +21,9 @@ KINDS: dict[str | None, meld_pb2.MeldKind.ValueType] = {
 
 
 OPTION_OF_FIELD = {
-    ".".join(("ruleset.melding" if row.stage else "settings", *row.path)): option
-    for option, row in {**OPTIONS, **SETTINGS}.items()
+    ".".join((part, *row.path)): option
+    for part, rows in (("ruleset.melding", OPTIONS), ("ruleset.discard", DISCARD_OPTIONS), ("settings", SETTINGS))
+    for option, row in rows.items()
 }
 """The options by the fields of a request to create a game."""
 
@@ -30,10 +34,29 @@ def decoded(options: Options) -> tuple[Ruleset, RoomSettings]:
     return rulesets.game_options(created["ruleset"], created["settings"])
 
 
+def melding_rules_of(options: Options) -> MeldingRuleset:
+    """Returns the engine's ruleset of a melding game."""
+    ruleset, _ = decoded(options)
+    assert isinstance(ruleset, MeldingRuleset)
+    return ruleset
+
+
+def is_discard(options: Options) -> bool:
+    """Returns whether options are those of a game of discards."""
+    ruleset: ruleset_pb2.Ruleset = creation_of(options)["ruleset"]
+    return ruleset.WhichOneof("game") == "discard"
+
+
 def ruleset_of(options: Options) -> ruleset_pb2.MeldingRuleset:
     """Returns the ruleset of options. Validation needs no settings, and has none."""
     ruleset: ruleset_pb2.Ruleset = creation_of(options)["ruleset"]
     return ruleset.melding
+
+
+def discard_ruleset_of(options: Options) -> ruleset_pb2.DiscardRuleset:
+    """Returns the ruleset of a game of discards."""
+    ruleset: ruleset_pb2.Ruleset = creation_of({"preset": "OKEY", **options})["ruleset"]
+    return ruleset.discard
 
 
 def creation_of(options: Options) -> dict[str, Any]:
@@ -69,3 +92,8 @@ def any_table_of(table: Iterable[MeldText] | GridText) -> meld_pb2.Table:
         placements = (meld_pb2.Placement(tile=tile_of(face), x=x, y=y) for face, x, y in table.placements)
         return meld_pb2.Table(placements=placements)
     return meld_pb2.Table(melds=table_of(table))
+
+
+def hand_of(hand: Iterable[Faces]) -> list[discard_pb2.HandPart]:
+    """Returns melds or pairs of a hand."""
+    return [discard_pb2.HandPart(tiles=tiles_of(part)) for part in hand]

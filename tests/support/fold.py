@@ -7,9 +7,12 @@ date. A field that an event does not mention stays as it was.
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from rummikub.v1 import game_pb2, ruleset_pb2
+from rummikub.v1 import discard_pb2, game_pb2, ruleset_pb2
 from rummikub.v1.game_pb2 import Game, GameChange, Player
 from rummikub.v1.tile_pb2 import Tile
+
+HAND_SIZE: Final = 14
+"""The tiles of a hand of Okey; the first player has one more."""
 
 
 def fold(before: Game, change: GameChange) -> Game:
@@ -79,6 +82,7 @@ def _game_created(game: Game, event: game_pb2.GameCreated, change: GameChange) -
 def _player_joined(game: Game, event: game_pb2.PlayerJoined, _: GameChange) -> None:
     is_bot = event.bot_level != game_pb2.BOT_LEVEL_UNSPECIFIED
     joined = Player(seat=event.seat, name=event.name, bot_level=event.bot_level, is_ready=is_bot, is_host=event.is_host)
+    joined.total_points = game.ruleset.discard.scoring.start
     players = sorted([*game.players, joined], key=lambda player: player.seat)
     del game.players[:]
     game.players.extend(players)
@@ -130,8 +134,10 @@ def _round_started(game: Game, event: game_pb2.RoundStarted, _: GameChange) -> N
         player.has_melded = False
 
 
-def _turn_started(game: Game, event: game_pb2.TurnStarted, _: GameChange) -> None:
+def _turn_started(game: Game, event: game_pb2.TurnStarted, change: GameChange) -> None:
     game.turn.CopyFrom(event.turn)
+    if any(other.HasField("hands_dealt") for other in change.events):
+        _must_discard(game)
     last = list(game.last_chance_seats)
     if last:
         game.last_chance_seats[:] = last[last.index(event.turn.seat) :]
@@ -290,6 +296,77 @@ def _last_chance_started(game: Game, event: game_pb2.LastChanceStarted, _: GameC
     game.last_chance_seats[:] = event.seats
 
 
+# Games of discards
+
+
+def _hands_dealt(game: Game, event: discard_pb2.HandsDealt, _: GameChange) -> None:
+    game.state = game_pb2.GAME_STATE_PLAYING
+    game.round = event.round
+    game.starter_seat = event.turn_order[0]
+    game.turn_order[:] = event.turn_order
+    game.pool_count = event.pool_count
+    game.rack[:] = event.rack
+    piles = [discard_pb2.DiscardPile(seat=seat) for seat in sorted(event.turn_order)]
+    game.discard_board.CopyFrom(discard_pb2.DiscardBoard(indicator=event.indicator, okey=event.okey, piles=piles))
+    for name in ("join_code", "next_round_time"):
+        game.ClearField(name)
+    for player in game.players:
+        if game.settings.clock_total.seconds:
+            player.time_left.CopyFrom(game.settings.clock_total)
+        player.tile_count = 0
+        if player.seat in event.turn_order:
+            player.tile_count = HAND_SIZE + (player.seat == game.starter_seat)
+
+
+def _pile(game: Game, seat: int) -> discard_pb2.DiscardPile:
+    return next(pile for pile in game.discard_board.piles if pile.seat == seat)
+
+
+def _must_discard(game: Game, *taken: Tile.ValueType) -> None:
+    game.turn.step = game_pb2.TURN_STEP_DISCARDING
+    game.turn.tiles_drawn[:] = taken
+
+
+def _pool_tile_taken(game: Game, event: discard_pb2.PoolTileTaken, _: GameChange) -> None:
+    seen = [event.tile] if event.tile else []
+    _draw(game, event.seat, 1, seen)
+    _must_discard(game, *seen)
+
+
+def _discard_taken(game: Game, event: discard_pb2.DiscardTaken, _: GameChange) -> None:
+    pile = _pile(game, event.from_seat)
+    pile.tile_count -= 1
+    pile.newest = event.uncovered
+    _take(game, event.seat, 1, [event.tile])
+    _must_discard(game, event.tile)
+
+
+def _leave_rack(game: Game, seat: int, tile: Tile.ValueType) -> None:
+    _player(game, seat).tile_count -= 1
+    if seat == game.seat:
+        rack = list(game.rack)
+        rack.remove(tile)
+        game.rack[:] = rack
+
+
+def _tile_discarded(game: Game, event: discard_pb2.TileDiscarded | discard_pb2.DiscardForced, _: GameChange) -> None:
+    _leave_rack(game, event.seat, event.tile)
+    pile = _pile(game, event.seat)
+    pile.tile_count += 1
+    pile.newest = event.tile
+    board = game.discard_board
+    board.discarded_seats[:] = sorted({*board.discarded_seats, event.seat})
+
+
+def _indicator_shown(game: Game, event: discard_pb2.IndicatorShown, _: GameChange) -> None:
+    game.discard_board.shown_by_seat = event.seat
+
+
+def _hand_finished(game: Game, event: discard_pb2.HandFinished, _: GameChange) -> None:
+    _leave_rack(game, event.seat, event.tile)
+    game.discard_board.finish.CopyFrom(event)
+
+
 def _nothing(_: Game, __: object, ___: GameChange) -> None:
     """Changes no field: other events of the same change do, or nothing that a view shows."""
 
@@ -299,6 +376,7 @@ FOLDS: Final[Mapping[str, Callable[[Game, Any, GameChange], None]]] = {
     "player_joined": _player_joined,
     "player_left": _player_left,
     "round_started": _round_started,
+    "hands_dealt": _hands_dealt,
     "turn_started": _turn_started,
     "tiles_played": _tiles_played,
     "tiles_drawn": _tiles_drawn,
@@ -323,10 +401,28 @@ FOLDS: Final[Mapping[str, Callable[[Game, Any, GameChange], None]]] = {
     "abort_requested": _abort_requested,
     "rematch_created": _rematch_created,
     "seat_token_renewed": _nothing,
+    "pool_tile_taken": _pool_tile_taken,
+    "discard_taken": _discard_taken,
+    "tile_discarded": _tile_discarded,
+    "discard_forced": _tile_discarded,
+    "indicator_shown": _indicator_shown,
+    "hand_finished": _hand_finished,
 }
 """What each event of the contract changes."""
 
 ACTIONS: Final = frozenset(
-    {"tiles_played", "tiles_drawn", "turn_ended", "turn_passed", "turn_penalised", "illegal_play_shown"}
+    {
+        "tiles_played",
+        "tiles_drawn",
+        "turn_ended",
+        "turn_passed",
+        "turn_penalised",
+        "illegal_play_shown",
+        "pool_tile_taken",
+        "discard_taken",
+        "tile_discarded",
+        "indicator_shown",
+        "hand_finished",
+    }
 )
 """Events that show that a player is there: timeouts_in_a_row begins anew."""

@@ -9,6 +9,7 @@ from typing import TypeVar
 import grpc
 import grpc.aio
 
+from engine.discard.hands import standing
 from engine.melding.analysis import Situation, options_needing_analysis
 from engine.melding.melds import Meld, MeldKind, ProposedMeld, read_meld
 from engine.melding.ruleset import Ruleset, TurnInvalidSubmission
@@ -49,8 +50,11 @@ def meld_message(meld: ProposedMeld) -> meld_pb2.Meld:
 
 def random_turn(game: game_pb2.Game, rng: random.Random) -> ts.PlayTurnRequest:
     """Returns a legal turn of the seat that sees this game; sometimes an illegal play, if the rules allow penalties."""
-    rules = ruleset(game.ruleset.melding)
     request = ts.PlayTurnRequest(game_id=game.game_id, etag=game.etag, request_id=new_id())
+    if game.ruleset.HasField("discard"):
+        request.MergeFrom(_turn_of_discards(game, rng))
+        return request
+    rules = ruleset(game.ruleset.melding)
     if game.turn.step == game_pb2.TURN_STEP_CHOOSING:
         request.lay_on_river.tile = rng.choice(game.turn.tiles_drawn)
         return request
@@ -66,6 +70,22 @@ def random_turn(game: game_pb2.Game, rng: random.Random) -> ts.PlayTurnRequest:
     else:
         request.pass_turn.SetInParent()
     return request
+
+
+def _turn_of_discards(game: game_pb2.Game, rng: random.Random) -> ts.PlayTurnRequest:
+    """Returns a turn of the seat that sees a game of discards: it finishes as soon as it can."""
+    if game.turn.step == game_pb2.TURN_STEP_OPEN:
+        order = list(game.turn_order)
+        before = order[order.index(game.seat) - 1]
+        newest = next(pile.newest for pile in game.discard_board.piles if pile.seat == before)
+        if newest and rng.random() < 0.3:
+            return ts.PlayTurnRequest(take_discard=ts.TakeDiscard())
+        return ts.PlayTurnRequest(take_from_pool=ts.TakeFromPool())
+    lacks = standing(tuple(map(Tile, game.rack)), Tile(game.discard_board.okey), one_high=True)
+    [tile] = as_tiles([rng.choice(lacks.spare)])
+    if lacks.missing == 0:
+        return ts.PlayTurnRequest(finish=ts.FinishHand(tile=tile))
+    return ts.PlayTurnRequest(discard=ts.DiscardTile(tile=tile))
 
 
 def _random_play(game: game_pb2.Game, rules: Ruleset, rng: random.Random) -> tuple[ProposedMeld, ...] | None:
@@ -151,7 +171,8 @@ async def _meanwhile(fleet: Fleet, game: GameAtHand, state: game_pb2.Game, rng: 
     """Saves a draft now and then, and votes on an illegal play; returns the game."""
     if state.turn.HasField("shown_play") and not state.turn.shown_play.HasField("against_seat"):
         return await _vote(fleet, game, state, agrees=rng.random() > OFTEN)
-    if state.turn.step == game_pb2.TURN_STEP_CHOOSING or rng.random() > OFTEN:
+    has_drafts = state.ruleset.HasField("melding") and state.turn.step != game_pb2.TURN_STEP_CHOOSING
+    if not has_drafts or rng.random() > OFTEN:
         return state
     drafted = game_pb2.Draft(
         table=meld_pb2.Table(melds=[meld_pb2.Meld(tiles=meld.tiles[:2]) for meld in state.table.melds])

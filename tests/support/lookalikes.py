@@ -5,7 +5,17 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 
+from engine.discard.events import (
+    DiscardForced,
+    DiscardTaken,
+    HandFinished,
+    HandsDealt,
+    IndicatorShown,
+    PoolTileTaken,
+    TileDiscarded,
+)
 from engine.events import Event, GameEnded, PlayerResigned, RoundEnded, TurnTimedOut
 from engine.melding.events import (
     IllegalPlayShown,
@@ -40,7 +50,7 @@ def lookalike(history: History, viewer: int | None, rng: random.Random, kept: in
     for events in history:
         rewritten: list[Callable[[], Event]] = []
         for event in events:
-            if isinstance(event, RoundStarted):
+            if isinstance(event, RoundStarted | HandsDealt):
                 deals.append(_Deal(event, viewer))
             if isinstance(event, GameEnded) and event.opened:
                 for deal in deals:
@@ -55,8 +65,10 @@ def lookalike(history: History, viewer: int | None, rng: random.Random, kept: in
 class _Deal:
     """The tiles of a deal, each with an identity, and the set of tiles that the viewer has seen."""
 
-    def __init__(self, event: RoundStarted, viewer: int | None) -> None:
+    def __init__(self, event: RoundStarted | HandsDealt, viewer: int | None) -> None:
         self._viewer = viewer
+        self._indicator = event.indicator if isinstance(event, HandsDealt) else None
+        self._piles: dict[int, list[int]] = defaultdict(list)
         self._faces: list[Tile] = []
         self._racks = {rack.seat: self._new(rack.tiles) for rack in event.racks}
         self._pool = self._new(event.pool)
@@ -81,9 +93,9 @@ class _Deal:
     def follow(self, event: Event) -> Callable[[], Event]:
         """Moves the tiles as an event does; returns a function that rebuilds the event after a shuffle."""
         match event:
-            case RoundStarted():
+            case RoundStarted() | HandsDealt():
                 return self._started(event)
-            case TileDrawn(seat):
+            case TileDrawn(seat) | PoolTileTaken(seat):
                 [tile] = self._drawn(seat, 1)
                 return lambda: replace(event, tile=self._faces[tile])
             case TilesDrawn(seat, tiles) | TurnTimedOut(seat, tiles) | TurnPenalised(seat, tiles):
@@ -110,10 +122,25 @@ class _Deal:
             case RoundEnded():
                 return self._ended(event)
             case _:
-                pass
+                self._follow_discards(event)
         return partial(_same, event)
 
-    def _started(self, event: RoundStarted) -> Callable[[], Event]:
+    def _follow_discards(self, event: Event) -> None:
+        """Moves the tiles as an event of a game of discards does, in which all see them."""
+        match event:
+            case TileDiscarded(seat, tile) | DiscardForced(seat, tile):
+                self._piles[seat] += self._revealed([tile], self._racks[seat])
+            case DiscardTaken(seat, _, from_seat):
+                self._racks[seat].append(self._piles[from_seat].pop())
+            case IndicatorShown(seat):
+                self._racks[seat] += self._revealed([self._indicator or JOKER], self._racks[seat])
+            case HandFinished(seat, tile, hand):
+                self._revealed([tile], self._racks[seat])
+                self._racks[seat] += self._revealed(chain.from_iterable(hand), self._racks[seat])
+            case _:
+                pass
+
+    def _started(self, event: RoundStarted | HandsDealt) -> Callable[[], Event]:
         dealt, pool = {seat: tuple(tiles) for seat, tiles in self._racks.items()}, tuple(self._pool)
 
         def write() -> Event:
@@ -173,7 +200,8 @@ class _Deal:
         by_value = defaultdict(list)
         for tile in hidden:
             face = self._faces[tile]
-            by_value[0 if face == JOKER else number_of(face)].append(tile)
+            is_valued = self._indicator is None and face != JOKER
+            by_value[number_of(face) if is_valued else 0].append(tile)
         for alike in by_value.values():
             self._exchange(alike, rng)
         self._exchange([tile for tile in hidden if tile in self._pool], rng)

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from engine.actions import Action, Join, Resign, ReturnToSeat, StandIn, StartGame, StartNextRound, TimeOut
 from engine.deal import Shuffle
@@ -19,6 +19,7 @@ from engine.tiles import FALSE_JOKER, NATURALS
 from engine.timers import due_ms
 from engine.turns import Applied, apply, create
 from support.positions import NAMES, NOW, do
+from support.random_play import Change
 
 TILES = (*NATURALS, *NATURALS, FALSE_JOKER, FALSE_JOKER)
 
@@ -72,15 +73,6 @@ def started(
 # Random games
 
 
-@dataclass(frozen=True)
-class Change:
-    """A change of a random game: its action (None for the creation), time, and result."""
-
-    action: Action | None
-    now_ms: int
-    applied: Applied
-
-
 def random_ruleset(rng: random.Random) -> Ruleset:
     """Returns a ruleset without problems, whose games take few rounds."""
     chosen = {name: rng.choice(row.usual) for name, row in OPTIONS.items() if rng.random() < 0.4}
@@ -91,17 +83,28 @@ def random_ruleset(rng: random.Random) -> Ruleset:
     return ruleset if not problems(ruleset) else replace(ruleset, players_min=2)
 
 
-def random_changes(seed: int) -> Iterator[Change]:
-    """Yields the changes of a random game, in which some players are slow, resign, or are bots."""
+def random_changes(
+    seed: int, settings: RoomSettings = DEFAULT_SETTINGS, ruleset: Ruleset | None = None
+) -> Iterator[Change]:
+    """Returns the changes of a random game, in which some players are slow, resign, or are bots.
+
+    The seed determines the ruleset unless it is given.
+    """
     rng = random.Random(seed)
-    ruleset = random_ruleset(rng)
-    settings = RoomSettings(
+    ruleset = ruleset or random_ruleset(rng)
+    settings = replace(
+        settings,
         turn_time_limit_seconds=rng.choice((0, 30)),
         clock_total_seconds=rng.choice((0, 0, 0, 60)),
         absent_after_timeouts=rng.choice((1, 2, 3)),
         absent_action=rng.choice(tuple(AbsentAction)),
         racks_shown=rng.choice(tuple(RacksShown)),
     )
+    return changes_under(ruleset, settings, rng)
+
+
+def changes_under(ruleset: Ruleset, settings: RoomSettings, rng: random.Random) -> Iterator[Change]:
+    """Yields the changes of a random game under some rules and settings."""
     applied, now_ms = create(ruleset, settings), NOW
     yield Change(None, now_ms, applied)
     actions = iter(_lobby(rng, ruleset))

@@ -12,7 +12,7 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 
 from rummikub.v1 import analysis_service_pb2 as an
-from rummikub.v1 import game_pb2, meld_pb2, record_pb2
+from rummikub.v1 import game_pb2, meld_pb2, record_pb2, tile_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
@@ -50,6 +50,7 @@ USUAL: Final[dict[str, dict[str, Any]]] = {
     "ValidateMelds": {"melds": [meld_pb2.Meld()]},
     "ValidateTurn": {"has_melded": True},
     "ValidatePlacement": {"has_melded": True},
+    "ValidateHand": {"indicator": tile_pb2.TILE_RED_1, "tiles": as_tiles(range(1, 15))},
     "BatchValidateTurns": {"turns": [A_TURN]},
     "StreamValidateTurns": {"turn": A_TURN, "correlation_id": "1"},
     "ScoreRound": {"racks": [vs.RackToScore(seat=1), vs.RackToScore(seat=2, rack=as_tiles([1]))]},

@@ -15,6 +15,7 @@ from engine.melding.actions import (
 from engine.melding.drafts import Draft
 from engine.melding.game import round_of, rules_of
 from engine.melding.round import Choosing, MeldingRound
+from engine.melding.ruleset import Ruleset
 from engine.melding.table import ProposedTable
 from engine.melding.turns.drafts import check_draft
 from engine.melding.turns.draws import draw, lay_on_river, pass_turn
@@ -43,6 +44,8 @@ def arrange(game: Game, seat: int, table: ProposedTable, now_ms: int) -> Draft |
         table: The table as the player has arranged it.
         now_ms: The time, milliseconds since 1970.
     """
+    if not isinstance(game.ruleset, Ruleset):
+        return refused(Reason.ACTION_NOT_IN_GAME)
     refusal = not_playing(game)
     if refusal:
         return refusal

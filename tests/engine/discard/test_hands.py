@@ -121,11 +121,22 @@ def nearly_finished(rng: random.Random, okey: Tile, size: int) -> list[Tile]:
 
 @pytest.mark.slow
 @pytest.mark.unmeasured
-@pytest.mark.parametrize("chunk", few_of(range(30), 3))
+@pytest.mark.parametrize("chunk", few_of(range(100), 3))
 def test_finished_hands_are_those_found_by_force(chunk: int) -> None:
     """`make soak` looks at more hands."""
-    hands, met = random_hands(random.Random(chunk)), Counter[str]()
-    for number in range(1_000):
+    met = check_by_force(random.Random(chunk), 1_000)
+    assert min(met[kind] for kind in ("none", "melds, 0 wild", "melds, 1 wild", "melds, 2 wild")) > 5, met
+
+
+def test_some_finished_hands_are_those_found_by_force() -> None:
+    """A change of the rules fails at once (`make mutants`)."""
+    check_by_force(random.Random(0), 100)
+
+
+def check_by_force(rng: random.Random, count: int) -> Counter[str]:
+    """Compares hands with those found by force. Returns how many there were of each kind."""
+    hands, met = random_hands(rng), Counter[str]()
+    for number in range(count):
         (tiles, okey), one_high = next(hands), number % 2 == 0
         found = finished_hand(tiles, okey, one_high=one_high)
         assert (found is not None) == is_finished(tiles, okey, one_high=one_high), (tiles, okey, one_high)
@@ -133,7 +144,7 @@ def test_finished_hands_are_those_found_by_force(chunk: int) -> None:
         if found:
             check_laid(found, tiles, okey, one_high=one_high)
         met["none" if found is None else "pairs" if found.is_pairs else f"melds, {tiles.count(okey)} wild"] += 1
-    assert min(met[kind] for kind in ("none", "melds, 0 wild", "melds, 1 wild", "melds, 2 wild")) > 5, met
+    return met
 
 
 @pytest.mark.slow
@@ -141,10 +152,19 @@ def test_finished_hands_are_those_found_by_force(chunk: int) -> None:
 @pytest.mark.parametrize("chunk", few_of(range(40), 4))
 def test_the_least_number_of_tiles_to_exchange_is_the_programs(chunk: int) -> None:
     """`make soak` asks about more hands."""
-    rng = random.Random(chunk)
-    one_high = chunk % 2 == 0
-    program, hands = Program(one_high=one_high), random_hands(rng, 14 + chunk // 2 % 2)
-    for _ in range(60):
+    check_by_program(random.Random(chunk), 60, size=14 + chunk // 2 % 2, one_high=chunk % 2 == 0)
+
+
+def test_some_numbers_of_tiles_to_exchange_are_the_programs() -> None:
+    """A change of the rules fails at once (`make mutants`)."""
+    for size, one_high in ((14, True), (15, False)):
+        check_by_program(random.Random(0), 6, size=size, one_high=one_high)
+
+
+def check_by_program(rng: random.Random, count: int, *, size: int, one_high: bool) -> None:
+    """Compares hands with the answers of an integer program."""
+    program, hands = Program(one_high=one_high), random_hands(rng, size)
+    for _ in range(count):
         tiles, okey = next(hands)
         found = standing(tiles, okey, one_high=one_high)
         assert found.missing == program.missing(tiles, okey), (tiles, okey)

@@ -83,7 +83,7 @@ def test_a_player_takes_the_next_tile_of_the_pool_and_goes_on() -> None:
 def test_a_player_takes_the_newest_discard_of_the_player_before() -> None:
     game = game_at(four(OTHERS, piles="1{R9} 2{B9} 3{K2 K7} 4{}"))
     done = do(game, TakeDiscard(2))
-    assert done.events == (DiscardTaken(2, parse_tile("K7"), 3),)
+    assert done.events == (DiscardTaken(2, parse_tile("K7"), 3, parse_tile("K2")),)
     assert outcome(done).tiles_drawn == parse_tiles("K7")
     assert round_of(done.game).pile(3).tiles == parse_tiles("K2")
     assert round_of(done.game).step == ToDiscard(parse_tile("K7"), is_seen=True)
@@ -91,7 +91,7 @@ def test_a_player_takes_the_newest_discard_of_the_player_before() -> None:
 
 def test_a_player_who_has_resigned_is_not_the_one_before() -> None:
     game = do(game_at(four(OTHERS, piles="1{} 2{} 3{K2} 4{O4}")), Resign(3)).game
-    assert do(game, TakeDiscard(2)).events == (DiscardTaken(2, parse_tile("O4"), 4),)
+    assert do(game, TakeDiscard(2)).events == (DiscardTaken(2, parse_tile("O4"), 4, None),)
 
 
 INVALID = "[K3 K4 K5 K6] | [R7 B7 O7] | [B9 B10 B11 B12]"
@@ -112,8 +112,8 @@ NO_TWIN = four(OTHERS)
         (NO_TWIN, ShowIndicator(2), [(Reason.INDICATOR_TWIN_NOT_HELD, "", "K7")]),
         (TURN_15, DiscardTile(2, parse_tile("O1")), [(Reason.TILE_NOT_IN_RACK, "tile", "O1")]),
         (TURN_15, FinishHand(2, parse_tile("O1")), [(Reason.TILE_NOT_IN_RACK, "tile", "O1")]),
-        (four(f"{ELEVEN} R12 R13 R2 O9"), FinishHand(2, parse_tile("O9")), [(Reason.FINISH_INVALID, "", "R2")]),
-        (TURN_15, FinishHand(2, parse_tile("K3")), [(Reason.FINISH_INVALID, "", "O9")]),
+        (four(f"{ELEVEN} R12 R13 R2 O9"), FinishHand(2, parse_tile("O9")), [(Reason.FINISH_INVALID, "hand", "R2")]),
+        (TURN_15, FinishHand(2, parse_tile("K3")), [(Reason.FINISH_INVALID, "hand", "O9")]),
         (
             TURN_15,
             FinishHand(2, parse_tile("O9"), parse_hand(INVALID)),
@@ -158,6 +158,12 @@ def test_late_and_resigned_players_are_refused() -> None:
     game = game_at(four(OTHERS))
     assert only_reason(game, TakeFromPool(2), NOW + 120_001) is Reason.TURN_TIMED_OUT
     assert only_reason(do(game, Resign(3)).game, TakeFromPool(3)) is Reason.PLAYER_RESIGNED
+
+
+def test_refusals_name_the_seat_that_they_concern() -> None:
+    game = game_at(four(OTHERS))
+    assert refusal(game, TakeFromPool(3)).violations == (Violation(Reason.NOT_YOUR_TURN, metadata=(("seat", 2),)),)
+    assert refusal(game, TakeDiscard(2)).violations == (Violation(Reason.NO_DISCARD_TO_TAKE, metadata=(("seat", 3),)),)
 
 
 # The indicator
@@ -206,7 +212,9 @@ def test_what_a_finish_costs_the_others(name: str, position: str, discard: str, 
     assert end is RoundEnd.WENT_OUT, name
     assert {player.seat: player.total_points for player in after.players} == totals, name
     assert is_a(after.phase, RoundOver).round.tiles == round_of(game).tiles
-    assert after.results[0].winners == (round_of(game).turn.seat,)
+    [result] = after.results
+    assert (result.number, result.winners) == (1, (round_of(game).turn.seat,))
+    assert [(seat.rack_value, seat.tile_count) for seat in result.seats] == [(0, 14)] * 4
 
 
 def test_partners_share_the_points_of_a_finish() -> None:
@@ -287,6 +295,13 @@ def test_games_end_that_people_have_left_to_bots() -> None:
     assert isinstance(ended(all_bots, FinishHand(2, parse_tile("O9")))[2].phase, Finished)
 
 
+def test_a_game_is_abandoned_if_who_is_left_between_two_rounds_is_absent() -> None:
+    over = ended(game_at(four(f"{FINISHED} O9")), FinishHand(2, parse_tile("O9")))[2]
+    absent = tuple(replace(p, stand_in=None if p.seat == 1 else BotLevel.EASY) for p in over.players)
+    done = do(replace(over, players=absent), Resign(1))
+    assert done.events == (PlayerResigned(1), GameEnded((2,), abandoned=True))
+
+
 @pytest.mark.parametrize("rounds", [0, 1])
 def test_a_game_without_people_is_abandoned(rounds: int) -> None:
     game = game_at(four(OTHERS))
@@ -306,6 +321,7 @@ def test_a_game_without_people_is_abandoned(rounds: int) -> None:
     ("position", "drawn", "discarded"),
     [
         (four(OTHERS), "O9", "O9"),
+        (four(OTHERS, pool="{B2 O9}"), "B2", "B2"),
         (four(OTHERS, pool="{K8 O9}"), "K8", "O5"),
         (four(f"{OTHERS} F"), "", "O5"),
     ],
@@ -322,10 +338,11 @@ def test_a_time_out_takes_a_tile_and_discards_it_or_another(position: str, drawn
     assert round_of(done.game).tiles == round_of(game).tiles
 
 
-def test_a_time_out_after_taking_discards_the_tile_taken() -> None:
-    game = do(game_at(four(OTHERS)), TakeFromPool(2)).game
+@pytest.mark.parametrize(("taken", "discarded"), [("B2", "B2"), ("K8", "O5")])
+def test_a_time_out_after_taking_discards_the_tile_taken_unless_it_is_an_okey(taken: str, discarded: str) -> None:
+    game = do(game_at(four(OTHERS, pool=f"{{{taken} O10}}")), TakeFromPool(2)).game
     done = do(game, TimeOut(), NOW + 120_001)
-    assert done.events[:2] == (TurnTimedOut(2, ()), DiscardForced(2, parse_tile("O9")))
+    assert done.events[:2] == (TurnTimedOut(2, ()), DiscardForced(2, parse_tile(discarded)))
 
 
 # What the service asks

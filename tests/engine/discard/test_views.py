@@ -49,7 +49,7 @@ def test_all_see_a_tile_taken_from_the_discards() -> None:
     done = do(GAME, TakeDiscard(2))
     assert {seen(done.game, seat).taken for seat in (None, 1, 2)} == {parse_tile("K3")}
     assert seen(done.game, None).piles[2] == PileView(3, parse_tile("K2"), 1)
-    assert see_event(done.events[0], None) == DiscardTaken(2, parse_tile("K3"), 3)
+    assert see_event(done.events[0], None) == DiscardTaken(2, parse_tile("K3"), 3, parse_tile("K2"))
 
 
 def test_all_see_who_has_shown_the_indicator_and_a_finished_hand() -> None:

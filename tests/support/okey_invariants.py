@@ -1,0 +1,224 @@
+"""The invariants of games of Okey, in every state of random ones. Expected values do not come from the engine."""
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from engine.actions import Resign
+from engine.discard.actions import DiscardTile, FinishHand, ShowIndicator, TakeDiscard, TakeFromPool
+from engine.discard.events import HandFinished, HandsDealt, PoolTileTaken
+from engine.discard.game import round_of, rules_of
+from engine.discard.round import DiscardRound, Pile, ToDiscard, ToTake
+from engine.discard.ruleset import Ruleset, Teams
+from engine.events import Event, RoundEnded, TurnStarted, TurnTimedOut
+from engine.game import Aborted, Finished, Game, Lobby, Playing, RoundEnd, RoundResult
+from engine.record import record_of, replayed
+from engine.record_text import format_record, parse_record
+from engine.replay import replay
+from engine.sight import see, see_event
+from engine.tiles import Tile
+from engine.turns import apply
+from engine.violations import Refused
+from oracles.okey_hands import is_finished
+from support.invariants import RECORD_EVERY
+from support.okey_games import TILES, random_changes
+from support.random_play import Change
+
+VIEWS_EVERY = 7
+"""The interval, in changes, of comparing views with those of a game with other hidden tiles."""
+
+
+def play_checked_game(seed: int, ruleset: Ruleset | None = None) -> tuple[tuple[Event, ...], ...]:
+    """Plays a random game, and checks each change of it and its replay, and for one game in ten its record.
+
+    Returns its events, by change. The seed determines the ruleset unless it is given.
+    """
+    try:
+        return tuple(change.applied.events for change in _check_game(seed, ruleset))
+    except Exception as error:
+        error.add_note(f"in the random game of seed {seed}")
+        raise
+
+
+def _check_game(seed: int, ruleset: Ruleset | None) -> Sequence[Change]:
+    rng = random.Random(seed)
+    changes: list[Change] = []
+    before: Game | None = None
+    for change in random_changes(seed, ruleset=ruleset):
+        changes.append(change)
+        game = change.applied.game
+        assert game.revision == len(changes)
+        if game.round is not None:
+            check_round(game)
+            if before is not None and before.round is not None:
+                check_change(before, game, change.applied.events)
+            if game.revision % VIEWS_EVERY == 0 or not isinstance(game.phase, Playing):
+                check_views(game, change.applied.events, rng)
+                check_refusals(game)
+        before = game
+    assert replay(change.applied.events for change in changes) == changes[-1].applied.game
+    if seed % RECORD_EVERY == 0:
+        check_record(changes)
+    return changes
+
+
+def check_round(game: Game) -> None:
+    """Checks that no tile is lost or made, and the numbers of tiles."""
+    round_ = round_of(game)
+    held = [t for rack in round_.racks for t in rack.tiles] + [t for pile in round_.piles for t in pile.tiles]
+    finishing = [round_.finish.tile] if round_.finish else []
+    assert Counter([round_.indicator, *held, *round_.pool, *finishing]) == Counter(TILES)
+    assert sorted(round_.tiles) == sorted(TILES)
+    assert round_.names_its_seats
+    assert round_.to_act == (round_.turn.seat,)
+    if isinstance(game.phase, Playing):
+        for rack in round_.racks:
+            must_discard = rack.seat == round_.turn.seat and isinstance(round_.step, ToDiscard)
+            assert game.player(rack.seat).resigned or len(rack.tiles) == 14 + must_discard
+        assert round_.pool or isinstance(round_.step, ToDiscard)
+    start = rules_of(game).score_start
+    for player in game.players:
+        points = [seat.points for result in game.results for seat in result.seats if seat.seat == player.seat]
+        assert player.total_points == start + sum(points)
+
+
+def check_change(before: Game, game: Game, events: tuple[Event, ...]) -> None:
+    """Checks whose turn follows, finished hands, and the points of rounds."""
+    old = round_of(before)
+    for event in events:
+        match event:
+            case TurnStarted(turn) if not any(isinstance(one, HandsDealt) for one in events):
+                place = old.order.index(old.turn.seat)
+                following = old.order[place + 1 :] + old.order[:place]
+                assert turn.seat == next(seat for seat in following if seat in game.active_seats)
+            case HandFinished(seat, tile):
+                left = list(old.rack(seat).tiles)
+                left.remove(tile)
+                assert is_finished(tuple(left), old.okey, one_high=rules_of(game).run_one_high)
+            case RoundEnded(result):
+                check_result(game, round_of(game), result)
+            case _:
+                pass
+
+
+def check_result(game: Game, round_: DiscardRound, result: RoundResult) -> None:
+    side = {seat: seat % 2 if rules_of(game).teams is Teams.PAIRS else seat for seat in round_.order}
+    cost = Counter[int]()
+    if round_.finish:
+        cost[side[round_.finish.seat]] += (
+            2 * (1 + round_.finish.is_pairs) * (2 if round_.finish.tile == round_.okey else 1)
+        )
+    if round_.shown_by:
+        cost[side[round_.shown_by]] += 1
+    for seat in result.seats:
+        assert seat.points == -sum(points for winner, points in cost.items() if winner != side[seat.seat])
+    assert (result.end is RoundEnd.WENT_OUT) == (round_.finish is not None)
+    is_over = result.end is RoundEnd.RESIGNED or any(player.total_points <= 0 for player in game.players)
+    is_over |= len(game.results) == rules_of(game).match_rounds
+    only_bots = all(player.bot or player.resigned for player in game.players)
+    assert isinstance(game.phase, Finished) == (is_over or only_bots)
+    if isinstance(game.phase, Finished):
+        most = max(player.total_points for player in game.players if not player.resigned)
+        best = tuple(p.seat for p in game.players if p.total_points == most and not p.resigned)
+        assert game.phase.winners == best
+
+
+# Views
+
+
+def check_views(game: Game, events: tuple[Event, ...], rng: random.Random) -> None:
+    """Checks that a view does not change with tiles that its seat may not see."""
+    for seat in (None, *(player.seat for player in game.players)):
+        other = with_other_hidden_tiles(game, seat, rng)
+        assert see(other, seat) == see(game, seat), f"seat {seat} sees hidden tiles"
+        for event in events:
+            assert see_event(with_other_tiles(event, seat, rng), seat) == see_event(event, seat)
+
+
+def with_other_hidden_tiles(game: Game, seat: int | None, rng: random.Random) -> Game:
+    """Returns a game that looks the same to a seat."""
+    assert not isinstance(game.phase, Lobby | Aborted)
+    round_ = round_of(game)
+    covered = [t for pile in round_.piles for t in pile.tiles[:-1]]
+    hidden = [*round_.pool, *covered, *(t for rack in round_.racks if rack.seat != seat for t in rack.tiles)]
+    rng.shuffle(hidden)
+    deck = iter(hidden)
+    racks = tuple(
+        rack if rack.seat == seat else replace(rack, tiles=tuple(sorted(next(deck) for _ in rack.tiles)))
+        for rack in round_.racks
+    )
+    piles = tuple(Pile(pile.seat, (*(next(deck) for _ in pile.tiles[:-1]), *pile.tiles[-1:])) for pile in round_.piles)
+    step = round_.step
+    if isinstance(step, ToDiscard) and step.taken and not step.is_seen and round_.turn.seat != seat:
+        step = ToDiscard(rng.choice(TILES))
+    made = replace(round_, racks=racks, piles=piles, pool=tuple(deck), step=step)
+    results = tuple(
+        result if result.is_open else replace(result, racks=result.racks[::-1], pool=result.pool[::-1])
+        for result in game.results
+    )
+    return replace(game, phase=replace(game.phase, round=made), results=results)
+
+
+def with_other_tiles(event: Event, seat: int | None, rng: random.Random) -> Event:
+    """Returns an event that looks the same to a seat."""
+    match event:
+        case HandsDealt(racks=racks, pool=pool):
+            hidden = [*pool, *(t for rack in racks if rack.seat != seat for t in rack.tiles)]
+            rng.shuffle(hidden)
+            deck = iter(hidden)
+            dealt = tuple(
+                rack if rack.seat == seat else replace(rack, tiles=tuple(sorted(next(deck) for _ in rack.tiles)))
+                for rack in racks
+            )
+            return replace(event, racks=dealt, pool=tuple(deck))
+        case PoolTileTaken(taker) if taker != seat:
+            return replace(event, tile=rng.choice(TILES))
+        case TurnTimedOut(taker, tiles) if taker != seat:
+            return replace(event, tiles=tuple(rng.choice(TILES) for _ in tiles))
+        case RoundEnded(result) if not result.is_open:
+            return replace(event, result=replace(result, racks=result.racks[::-1], pool=result.pool[::-1]))
+        case _:
+            return event
+
+
+# Refusals
+
+
+def check_refusals(game: Game) -> None:
+    """Checks that actions of others, at the wrong step, and with other tiles are refused and change nothing."""
+    round_ = round_of(game)
+    was = hash((game.players, game.phase, game.results))
+    absent = next(t for t in TILES if t not in round_.rack(round_.turn.seat).tiles)
+    for player in game.players:
+        seat = player.seat
+        mine = isinstance(game.phase, Playing) and seat == round_.turn.seat
+        takes = mine and isinstance(round_.step, ToTake)
+        if not takes:
+            assert isinstance(apply(game, TakeFromPool(seat), 0), Refused)
+            assert isinstance(apply(game, TakeDiscard(seat), 0), Refused)
+        if not mine or takes:
+            tile: Tile = next((t for rack in round_.racks if rack.seat == seat for t in rack.tiles), Tile(1))
+            assert isinstance(apply(game, DiscardTile(seat, tile), 0), Refused)
+            assert isinstance(apply(game, FinishHand(seat, tile), 0), Refused)
+        if not mine or seat in round_.discarded:
+            assert isinstance(apply(game, ShowIndicator(seat), 0), Refused)
+        if player.resigned:
+            assert isinstance(apply(game, Resign(seat), 0), Refused)
+    assert isinstance(apply(game, DiscardTile(round_.turn.seat, absent), 0), Refused)
+    assert isinstance(apply(game, FinishHand(round_.turn.seat, absent), 0), Refused)
+    assert hash((game.players, game.phase, game.results)) == was
+
+
+# Records
+
+
+def check_record(changes: Sequence[Change]) -> None:
+    """Checks that the record of a game is read from its text as the same, and plays the same game."""
+    record = record_of((change.applied.game.revision, change.now_ms, change.applied.events) for change in changes)
+    assert parse_record(format_record(record)) == record
+    games = {change.applied.game.revision: change.applied.game for change in changes}
+    for step in replayed(record):
+        told = games[step.move.revision]
+        assert (step.after.round, step.after.results) == (told.round, told.results)
+        assert [p.total_points for p in step.after.players] == [p.total_points for p in told.players]
