@@ -205,10 +205,10 @@ def own_turn_query(view: GameView, tier: HintTier, objective: Objective) -> Best
     None while the seat must lay a tile on the River: then it can play nothing (turn_draw TWO_RIVER). Raises
     HintNotAllowed, and ActionRefused if no round is running or the player resigned.
     """
-    reason, round_ = _refusal(view), seen_round(view)
-    if reason or round_ is None:
-        raise ActionRefused(refused(reason or Reason.GAME_NOT_STARTED))
-    _check_tier(tier, view)
+    round_ = seen_round(view)
+    if round_ is None:
+        raise ActionRefused(refused(Reason.GAME_NOT_STARTED))
+    check_hint(view, tier)
     turn = _own_turn(view)
     if turn and turn.step is Choosing:
         return None
@@ -228,8 +228,11 @@ def turn_action(view: GameView, suggestion: Suggestion) -> TurnAction | None:
     return PlayTiles(view.seat, played.table, played.turn.river_index, calls_rummikub=played.goes_out)
 
 
-def _check_tier(tier: HintTier, view: GameView) -> None:
-    """Raises HintNotAllowed if the seat of a view may not request a tier (hints)."""
+def check_hint(view: GameView, tier: HintTier) -> None:
+    """Raises ActionRefused if the seat of a view can play nothing, HintNotAllowed if it may not ask a tier (hints)."""
+    reason = _refusal(view)
+    if reason:
+        raise ActionRefused(refused(reason))
     option = view.settings.hints
     allowed = option
     if option is Hints.AGAINST_BOTS:

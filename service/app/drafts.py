@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 
 from engine.game import Game
 from engine.melding.drafts import Draft
-from engine.melding.game import round_of
 from engine.melding.grid.cells import Grid, without_faces
 from engine.melding.melds import ProposedMeld
+from engine.melding.round import MeldingRound
 from engine.melding.table import ProposedTable
 from engine.melding.turns import arrange
 from engine.violations import Refused
@@ -99,7 +99,7 @@ async def _checked(request: DraftRequest, caller: Caller, basis: Basis, runner: 
 
 def _table_to_send(game: Game) -> ProposedTable:
     """Returns the table at the turn's start in the form that a player sends."""
-    table = round_of(game).table if game.round else ()
+    table = game.round.table if isinstance(game.round, MeldingRound) else ()
     return (
         without_faces(table) if isinstance(table, Grid) else tuple(ProposedMeld(one.tiles, one.kind) for one in table)
     )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from engine.melding.ruleset import Preset
+from engine.unions import Preset
 from service.model.record import GameState, Record
 from service.storage.lists import list_member, seats_free
 from service.storage.store import Store

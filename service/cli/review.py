@@ -7,6 +7,7 @@ from typing import Final
 
 from engine.effort import Budget
 from engine.melding.review import MoveToReview, to_review
+from engine.melding.ruleset import Ruleset
 from engine.melding.solver import BestTurn, Objective, best_turn
 from engine.melding.solver.grid_search import BestGridTurn
 from engine.notation import Naming, format_tiles
@@ -37,6 +38,8 @@ def review_file(
         raise RecordFileError(f"{name}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
     except RecordTextError as error:
         raise RecordFileError(f"{name}: {error}") from None
+    if not isinstance(record.ruleset, Ruleset):
+        raise RecordFileError(f"{name}: only records of melding games are reviewed")
     yield from _review(name, record, objective, budget, naming)
 
 

@@ -6,8 +6,7 @@ from typing import Final
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from engine.game import Game, Playing
-from engine.melding.game import round_of
-from engine.melding.round import Choosing
+from engine.melding.round import Choosing, MeldingRound
 from engine.seats import HOST
 from engine.tiles import Tile, in_order
 from rummikub.admin.v1 import admin_service_pb2 as pb
@@ -100,7 +99,7 @@ def encode_full(view: FullView) -> pb.FullGame:
         pool=tile_numbers(round_.pool) if round_ else (),
         operator_labels=dict(record.operator_data.labels),
         draft=None if view.draft is None else encode_draft(view.draft),
-        declined_seats=round_of(record.game).declined if round_ else (),
+        declined_seats=round_.declined if isinstance(round_, MeldingRound) else (),
         key_name=record.listing.key,
     )
 
@@ -124,7 +123,7 @@ def _seat(player: pb.GamePlayer, game: Game) -> pb.FullSeat:
 def _offered(game: Game, seat: int) -> tuple[Tile, ...]:
     if not isinstance(game.phase, Playing):
         return ()
-    step, turn = round_of(game).step, game.phase.round.turn
+    step, turn = game.phase.round.step, game.phase.round.turn
     return step.tiles if isinstance(step, Choosing) and turn.seat == seat else ()
 
 

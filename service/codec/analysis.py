@@ -6,6 +6,7 @@ from typing import Final, Literal, Protocol
 
 from google.protobuf.duration_pb2 import Duration
 
+from engine.discard.hands import Standing
 from engine.melding.analysis import AnySituation, situation_of
 from engine.melding.melds import ProposedMeld
 from engine.melding.ruleset import Ruleset
@@ -135,6 +136,12 @@ def encode_arrangement(arrangement: Arrangement) -> analysis_service_pb2.Arrange
     return analysis_service_pb2.ArrangeTilesResponse(
         exists=encode_existence(arrangement.exists), melds=map(encode_meld, arrangement.melds)
     )
+
+
+def encode_standing(lacks: Standing, tier: HintTier) -> analysis_service_pb2.HandStanding:
+    """Returns what a hand lacks, as far as the tier shows it."""
+    spare = tile_numbers(lacks.spare) if tier >= HintTier.TILES else ()
+    return analysis_service_pb2.HandStanding(missing=lacks.missing, spare=spare)
 
 
 def encode_suggestion(suggestion: Suggestion, shown: HintTier) -> analysis_service_pb2.Suggestion:

@@ -8,15 +8,21 @@ and only melding games have any.
 from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
+from engine.discard.ruleset import Ruleset as DiscardRuleset
 from engine.melding.ruleset import Ruleset as MeldingRuleset
 from engine.moves import MoveKind
+from engine.tiles import Tile
 from engine.unions import ProposedTable, RoundStart, RoundView, Ruleset, TurnAction
 from rummikub.v1 import game_pb2, record_pb2, turn_service_pb2
-from service.codec import melding
+from service.codec import discard, melding
 
 
 class FamilyCodec(Protocol):
-    """The functions of a family's module."""
+    """The functions of a family's module, and its tiles."""
+
+    @property
+    def TILES(self) -> frozenset[Tile]:  # noqa: N802 - a constant of the module
+        """The tiles that its games may have."""
 
     def round_bytes(self, view: RoundView) -> bytes:
         """Returns the encoded fields of a game that show its round and seldom change in a turn."""
@@ -40,12 +46,12 @@ class FamilyCodec(Protocol):
         """Sets the table of a move."""
 
 
-_FAMILIES: Final[Mapping[type[Ruleset], Any]] = {MeldingRuleset: melding}
-ACTIONS: Final = {**melding.ACTIONS}
+_FAMILIES: Final[Mapping[type[Ruleset], Any]] = {MeldingRuleset: melding, DiscardRuleset: discard}
+ACTIONS: Final = {**melding.ACTIONS, **discard.ACTIONS}
 """Decoders of a turn's action, by the member's name. Each takes the request and its bytes."""
-EVENT_FIELDS: Final = {**melding.EVENT_FIELDS}
+EVENT_FIELDS: Final = {**melding.EVENT_FIELDS, **discard.EVENT_FIELDS}
 """Fields of events that have another name or form in the contract."""
-WHOLE_EVENTS: Final = {**melding.WHOLE_EVENTS}
+WHOLE_EVENTS: Final = {**melding.WHOLE_EVENTS, **discard.WHOLE_EVENTS}
 """Views of events whose message has other fields, and what encodes them."""
 
 

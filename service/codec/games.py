@@ -25,7 +25,7 @@ from service.app.watch_updates import Content
 from service.codec.families import EVENT_FIELDS, WHOLE_EVENTS, codec_of
 from service.codec.fields import encode_etag, invalid, seat_token
 from service.codec.fields import game_id as game_id_of
-from service.codec.rulesets import encode_difference, encode_game_ruleset, encode_settings
+from service.codec.rulesets import encode_difference, encode_ruleset, encode_settings
 from service.codec.tiles import tile_numbers
 from service.model.change import CauseKind
 from service.model.record import STATE_OF_PHASE, GameState, Record, Visibility
@@ -157,7 +157,7 @@ def _lasting_bytes(sight: GameSnapshotView) -> bytes:
 @identity_cache(maxsize=1_024)
 def _ruleset_bytes(rules: Ruleset) -> bytes:
     """Returns the field `ruleset` of a game."""
-    return game_pb2.Game(ruleset=encode_game_ruleset(rules)).SerializeToString()
+    return game_pb2.Game(ruleset=encode_ruleset(rules)).SerializeToString()
 
 
 @identity_cache(maxsize=1_024)
@@ -370,7 +370,7 @@ _MESSAGES: Final = {
 """The messages of events by member of GameEvent; a family's may be in a file of its own."""
 _EVENT_VIEWS: Final = frozenset(get_args(EventView))
 _EVENT_FIELDS: Final[dict[str, tuple[str, _Encoder]]] = {
-    "ruleset": ("ruleset", encode_game_ruleset),
+    "ruleset": ("ruleset", encode_ruleset),
     "settings": ("settings", encode_settings),
     "reserved": (
         "reserved_seats",

@@ -19,13 +19,14 @@ from engine.melding.round import Choosing, Drawn, Open, ShownPlay, Step
 from engine.melding.table import ProposedTable, Table
 from engine.melding.views import MeldingView, RoundStartedView
 from engine.moves import MoveKind
-from engine.seats import Rack
-from engine.tiles import JOKER, in_order
+from engine.tiles import JOKER
 from rummikub.v1 import game_pb2, meld_pb2, record_pb2, turn_service_pb2
 from service.codec import raw_messages
-from service.codec.fields import SEATS_MAX, invalid, river_index, seat_of, seats_of
+from service.codec.deals import encode_racks, pool_of, racks_of
+from service.codec.fields import invalid, river_index, seat_of, seats_of
 from service.codec.tiles import (
     MELD_BYTES_MAX,
+    MELDING_TILES,
     MELDS_MAX,
     POOL_MAX,
     encode_meld,
@@ -37,10 +38,11 @@ from service.codec.tiles import (
     tile_number,
     tile_numbers,
     tile_of,
-    tiles_of,
 )
 from service.codec.tiles import table as table_of
 from service.errors import InvalidRequest
+
+TILES: Final = MELDING_TILES
 
 _STEPS: Final[dict[type[Step], game_pb2.TurnStep.ValueType]] = {
     Open: game_pb2.TURN_STEP_OPEN,
@@ -189,8 +191,8 @@ def set_action(message: turn_service_pb2.PlayTurnRequest, action: TurnAction) ->
 
 def deal(message: record_pb2.RecordedDeal, field: str, number: int) -> RoundStarted:
     """Returns the deal of a round. Raises InvalidRequest."""
-    if len(message.racks) > SEATS_MAX:
-        raise invalid(f"{field}.racks", f"expected at most {SEATS_MAX} racks")
+    if message.indicator:
+        raise invalid(f"{field}.indicator", "melding games have no indicator")
     if len(message.draws) > POOL_MAX:
         raise invalid(f"{field}.draws", f"expected at most {POOL_MAX} draws")
     return RoundStarted(
@@ -202,14 +204,8 @@ def deal(message: record_pb2.RecordedDeal, field: str, number: int) -> RoundStar
             for place, draw in enumerate(message.draws)
         ),
         order=seats_of(message.turn_order, f"{field}.turn_order"),
-        racks=tuple(
-            Rack(
-                seat_of(rack.seat, f"{field}.racks[{place}].seat"),
-                in_order(tiles_of(rack.tiles, f"{field}.racks[{place}].tiles", POOL_MAX, "FIELD_INVALID")),
-            )
-            for place, rack in enumerate(message.racks)
-        ),
-        pool=tiles_of(message.pool, f"{field}.pool", POOL_MAX, "FIELD_INVALID"),
+        racks=racks_of(message, field, TILES),
+        pool=pool_of(message, field, TILES),
     )
 
 
@@ -218,7 +214,7 @@ def encode_deal(dealt: RoundStarted) -> record_pb2.RecordedDeal:
     return record_pb2.RecordedDeal(
         draws=(game_pb2.StartDraw(seat=draw.seat, tile=tile_number(draw.tile)) for draw in dealt.draws),
         turn_order=dealt.order,
-        racks=(record_pb2.RecordedRack(seat=rack.seat, tiles=tile_numbers(rack.tiles)) for rack in dealt.racks),
+        racks=encode_racks(dealt.racks),
         pool=tile_numbers(dealt.pool),
     )
 

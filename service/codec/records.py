@@ -12,9 +12,10 @@ from engine.record import GameRecord, RecordedPlayer, RoundScore
 from engine.record_text import RecordTextError, parse_in_steps
 from engine.seats import BotLevel
 from rummikub.v1 import game_pb2, record_pb2, score_pb2
+from service.codec.discard import encode_hand, hand_of
 from service.codec.families import FamilyCodec, codec_of
 from service.codec.fields import SEATS_MAX, invalid, player_name, river_index, seat_of, seats_of
-from service.codec.rulesets import encode_game_ruleset, encode_settings, game_options
+from service.codec.rulesets import encode_ruleset, encode_settings, game_options
 from service.codec.tiles import POOL_MAX, tile_numbers, tiles_of
 from service.errors import FieldFault, InvalidRequest
 
@@ -128,9 +129,10 @@ def _move(message: record_pb2.RecordedMove, field: str, created_ms: int, round_n
         time_ms=time_ms,
         kind=kind,
         seat=seat_of(message.seat, f"{field}.seat") if message.HasField("seat") else 0,
-        tiles=tiles_of(message.tiles, f"{field}.tiles", POOL_MAX, "FIELD_INVALID"),
+        tiles=tiles_of(message.tiles, f"{field}.tiles", POOL_MAX, "FIELD_INVALID", codec.TILES),
         table=codec.table_of_move(message, kind, field),
         river_index=river_index(message, f"{field}.river_index"),
+        hand=hand_of(message.hand, f"{field}.hand"),
         dealt=codec.deal(message.deal, f"{field}.deal", round_number) if message.HasField("deal") else None,
         by_bot=message.by_bot,
     )
@@ -145,7 +147,7 @@ def _revision(number: int, field: str) -> int:
 def encode_record(record: GameRecord) -> record_pb2.GameRecord:
     """Returns a record as a message."""
     return record_pb2.GameRecord(
-        ruleset=encode_game_ruleset(record.ruleset),
+        ruleset=encode_ruleset(record.ruleset),
         settings=encode_settings(record.settings),
         create_time=_encode_time(record.created_ms),
         players=(
@@ -190,6 +192,7 @@ def _encode_move(move: Move, codec: FamilyCodec) -> record_pb2.RecordedMove:
         seat=move.seat or None,
         tiles=tile_numbers(move.tiles),
         river_index=move.river_index,
+        hand=encode_hand(move.hand),
         deal=codec.encode_deal(move.dealt) if move.dealt else None,
         by_bot=move.by_bot,
     )

@@ -1,19 +1,25 @@
-"""Rulesets and settings of rooms: the rows of options say where each is in the contract."""
+"""Rulesets and settings of rooms: the rows of options say where each is in the contract.
+
+A family of games has a member of the contract's Ruleset, and a row in _FAMILIES.
+"""
 
 import re
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache, reduce
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from engine.melding.presets import GAME_OPTIONS, chosen, chosen_options, chosen_settings, problems_of
-from engine.melding.ruleset import OPTIONS, Preset, Ruleset
+from engine.discard.ruleset import Preset as DiscardPreset
+from engine.discard.ruleset import Ruleset as DiscardRuleset
+from engine.family import Presets, presets_of, presets_with
+from engine.melding.ruleset import Preset, Ruleset
 from engine.options import Option, OptionProblem
 from engine.room_settings import SETTINGS, RoomSettings
+from engine.unions import Preset as AnyPreset
 from engine.unions import Ruleset as AnyRuleset
 from engine.violations import Reason
 from rummikub.v1 import room_settings_pb2, ruleset_pb2
@@ -24,6 +30,35 @@ _STRANGERS: Final = room_settings_pb2.RoomSettings(
     start_by=room_settings_pb2.START_BY_FULL_OR_READY, abort_by=room_settings_pb2.ABORT_BY_ALL
 )
 """The defaults of a game of strangers: no host decides alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Family:
+    """How the contract has the rulesets of a family.
+
+    Attributes:
+        member: The member of the contract's Ruleset.
+        message: Its message.
+        preset: The preset of a ruleset that names none.
+    """
+
+    member: str
+    message: type[ruleset_pb2.MeldingRuleset | ruleset_pb2.DiscardRuleset]
+    preset: AnyPreset
+
+    @property
+    def presets(self) -> Presets:
+        """The presets of the family."""
+        presets = presets_with(self.preset.name)
+        assert presets is not None, "a family has its presets"  # noqa: S101 - for the type
+        return presets
+
+
+_FAMILIES: Final[dict[type[AnyRuleset], _Family]] = {
+    Ruleset: _Family("melding", ruleset_pb2.MeldingRuleset, Preset.SABRA),
+    DiscardRuleset: _Family("discard", ruleset_pb2.DiscardRuleset, DiscardPreset.OKEY),
+}
+_MEMBERS: Final = {family.member: kind for kind, family in _FAMILIES.items()}
 _CHOICES: Final = {
     enum.name: enum for file in (ruleset_pb2, room_settings_pb2) for enum in file.DESCRIPTOR.enum_types_by_name.values()
 }
@@ -37,20 +72,27 @@ def ruleset(message: ruleset_pb2.MeldingRuleset, prefix: str = "") -> Ruleset:
         message: The ruleset.
         prefix: The path of the message that has the field `ruleset`, with a dot at the end, or "".
     """
-    return _chosen(message, room_settings_pb2.RoomSettings(), "ruleset", prefix)[0]
+    return cast("Ruleset", _chosen(Ruleset, message, room_settings_pb2.RoomSettings(), "ruleset", prefix)[0])
+
+
+def discard_ruleset(message: ruleset_pb2.DiscardRuleset) -> DiscardRuleset:
+    """Returns the ruleset of a request about a game of discards, like `ruleset`."""
+    chosen = _chosen(DiscardRuleset, message, room_settings_pb2.RoomSettings(), "ruleset", "")
+    return cast("DiscardRuleset", chosen[0])
 
 
 def game_options(
     message: ruleset_pb2.Ruleset, settings: room_settings_pb2.RoomSettings, prefix: str = ""
-) -> tuple[Ruleset, RoomSettings]:
+) -> tuple[AnyRuleset, RoomSettings]:
     """Returns the ruleset of a game and the settings of its room. Unset ones have the values of its preset."""
     _check_known(message, f"{prefix}ruleset")
-    return _chosen(message.melding, settings, "ruleset.melding", prefix)
+    member = message.WhichOneof("game") or "melding"
+    return _chosen(_MEMBERS[member], getattr(message, member), settings, f"ruleset.{member}", prefix)
 
 
 def quick_play_options(
     message: ruleset_pb2.Ruleset, settings: room_settings_pb2.RoomSettings
-) -> tuple[Ruleset, RoomSettings]:
+) -> tuple[AnyRuleset, RoomSettings]:
     """Returns ruleset and settings of a game of strangers: unless it says otherwise, no host decides alone."""
     among_strangers = room_settings_pb2.RoomSettings()
     among_strangers.MergeFrom(_STRANGERS)
@@ -59,30 +101,31 @@ def quick_play_options(
 
 
 def _chosen(
-    message: ruleset_pb2.MeldingRuleset, settings: room_settings_pb2.RoomSettings, field: str, prefix: str
-) -> tuple[Ruleset, RoomSettings]:
+    kind: type[AnyRuleset], message: Message, settings: room_settings_pb2.RoomSettings, field: str, prefix: str
+) -> tuple[AnyRuleset, RoomSettings]:
     data, room = (sent.SerializeToString(deterministic=True) for sent in (message, settings))
     try:
-        return _options(data, room, field)
+        return _options(_FAMILIES[kind].member, data, room, field)
     except InvalidRequest as error:
         raise InvalidRequest(*(replace(fault, field=prefix + fault.field) for fault in error.fields)) from None
 
 
 @lru_cache(maxsize=256)
-def _options(data: bytes, room: bytes, field: str) -> tuple[Ruleset, RoomSettings]:
-    message, settings = ruleset_pb2.MeldingRuleset.FromString(data), room_settings_pb2.RoomSettings.FromString(room)
+def _options(member: str, data: bytes, room: bytes, field: str) -> tuple[AnyRuleset, RoomSettings]:
+    family = _FAMILIES[_MEMBERS[member]]
+    message, settings = family.message.FromString(data), room_settings_pb2.RoomSettings.FromString(room)
     _check_known(message, field)
     for stage, options in message.ListFields():
         if stage.message_type:
             _check_known(options, f"{field}.{stage.name}")
     _check_known(settings, "settings")
-    preset = Preset.SABRA
+    preset, rows = family.preset, family.presets.GAME_OPTIONS
     if message.preset != ruleset_pb2.PRESET_UNSPECIFIED:
-        preset = _option_value(Preset, f"{field}.preset", message.preset)
-    sent = ((row, _value(row, message if row.stage else settings, _place(row, field))) for row in GAME_OPTIONS.values())
-    rules, room_settings = chosen(preset, {row.name: value for row, value in sent if value is not None})
-    _check_problems(problems_of(rules, room_settings), field)
-    return rules, room_settings
+        preset = _option_value(type(preset), f"{field}.preset", message.preset)
+    sent = ((row, _value(row, message if row.stage else settings, _place(row, field))) for row in rows.values())
+    chosen = family.presets.chosen(preset, {row.name: value for row, value in sent if value is not None})
+    _check_problems(family.presets.problems_of(*chosen), rows, field)
+    return chosen
 
 
 def _check_known(sent: Message, field: str) -> None:
@@ -125,9 +168,10 @@ _E = TypeVar("_E", bound=Enum)
 def _option_value(enum: type[_E], field: str, number: int) -> _E:
     """Returns the engine's enum member of the same name."""
     value = _CHOICES[enum.__name__].values_by_number.get(number)
-    if value is None:
-        raise invalid(field, f"this server has no value {number} of {enum.__name__}", "OPTION_UNKNOWN")
-    return enum[value.name.removeprefix(_prefix(enum))]
+    name = value.name.removeprefix(_prefix(enum)) if value else ""
+    if name not in enum.__members__:
+        raise invalid(field, f"there is no value {number} of {enum.__name__} here", "OPTION_UNKNOWN")
+    return enum[name]
 
 
 @lru_cache(maxsize=64)
@@ -136,10 +180,10 @@ def _prefix(enum: type[Enum]) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", enum.__name__).upper() + "_"
 
 
-def _check_problems(found: Iterable[OptionProblem], field: str) -> None:
+def _check_problems(found: Iterable[OptionProblem], rows: Mapping[str, Option], field: str) -> None:
     """Raises InvalidRequest with a field violation for each option of each problem."""
     faults = [
-        FieldFault(_place(GAME_OPTIONS[option], field), _problem_text(problem), problem.reason.name)
+        FieldFault(_place(rows[option], field), _problem_text(problem, rows), problem.reason.name)
         for problem in found
         for option in problem.options
     ]
@@ -147,43 +191,36 @@ def _check_problems(found: Iterable[OptionProblem], field: str) -> None:
         raise InvalidRequest(*faults)
 
 
-def _problem_text(problem: OptionProblem) -> str:
+def _problem_text(problem: OptionProblem, rows: Mapping[str, Option]) -> str:
     match problem.reason:
         case Reason.OPTIONS_CONFLICT:
             return f"{problem.options[0]} {problem.value} contradicts {problem.options[1]}"
         case Reason.INSUFFICIENT_TILES:
             return f"{problem.value} tiles for each player leave none for the pool"
         case _:
-            return _range_text(problem)
+            return _range_text(problem, rows[problem.options[0]].values)
 
 
-def _range_text(problem: OptionProblem) -> str:
-    numbers = GAME_OPTIONS[problem.options[0]].values
+def _range_text(problem: OptionProblem, numbers: Sequence[Any]) -> str:
     expected = f"{numbers[0]} to {numbers[-1]}" if isinstance(numbers, range) else " or ".join(map(str, numbers))
     return f"{problem.value} is out of range: expected {expected}"
 
 
-def preset_filter(number: int) -> Preset | None:
+def preset_filter(number: int) -> AnyPreset | None:
     """Returns the preset of games to list; None if unset."""
     if number == ruleset_pb2.PRESET_UNSPECIFIED:
         return None
     value = ruleset_pb2.DESCRIPTOR.enum_types_by_name["Preset"].values_by_number.get(number)
     if value is None:
         raise invalid("preset", f"{number} is not a preset of this server")
-    return Preset[value.name.removeprefix(_prefix(Preset))]
+    name = value.name.removeprefix(_prefix(Preset))
+    return next(type(family.preset)[name] for family in _FAMILIES.values() if family.presets.preset_named(name))
 
 
 @lru_cache(maxsize=256)
-def encode_ruleset(rules: Ruleset) -> ruleset_pb2.MeldingRuleset:
+def encode_ruleset(rules: AnyRuleset) -> ruleset_pb2.Ruleset:
     """Returns a ruleset with every option set."""
-    return _encoded_ruleset(rules, OPTIONS)
-
-
-def encode_game_ruleset(rules: AnyRuleset) -> ruleset_pb2.Ruleset:
-    """Returns the ruleset of a game with every option set. Raises TypeError for a family that the contract lacks."""
-    if not isinstance(rules, Ruleset):
-        raise TypeError(f"the contract has no ruleset like {type(rules)}")
-    return ruleset_pb2.Ruleset(melding=encode_ruleset(rules))
+    return _encoded_ruleset(rules, presets_of(rules).GAME_OPTIONS)
 
 
 @lru_cache(maxsize=256)
@@ -194,27 +231,29 @@ def encode_settings(settings: RoomSettings) -> room_settings_pb2.RoomSettings:
 
 @lru_cache(maxsize=256)
 def encode_difference(
-    rules: Ruleset, settings: RoomSettings
+    rules: AnyRuleset, settings: RoomSettings
 ) -> tuple[ruleset_pb2.Ruleset, room_settings_pb2.RoomSettings]:
     """Returns ruleset and settings with the preset and the options that differ from those that follow from it."""
-    melding = _encoded_ruleset(rules, chosen_options(rules))
-    return ruleset_pb2.Ruleset(melding=melding), _encoded_settings(settings, chosen_settings(rules.preset, settings))
+    stated = presets_of(rules).stated(rules, settings)
+    return _encoded_ruleset(rules, stated), _encoded_settings(settings, stated)
 
 
-def _encoded_ruleset(rules: Ruleset, names: Iterable[str]) -> ruleset_pb2.MeldingRuleset:
-    message = ruleset_pb2.MeldingRuleset(preset=ruleset_pb2.Preset.Value(_prefix(Preset) + rules.preset.name))
-    _set_options(message, rules, names)
-    return message
+def _encoded_ruleset(rules: AnyRuleset, names: Iterable[str]) -> ruleset_pb2.Ruleset:
+    """Returns the preset of a ruleset and those of some options that are options of rules."""
+    family, rows = _FAMILIES[type(rules)], presets_of(rules).GAME_OPTIONS
+    message = family.message(preset=ruleset_pb2.Preset.Value(_prefix(Preset) + rules.preset.name))
+    _set_options(message, rules, (rows[name] for name in names if rows[name].stage))
+    return ruleset_pb2.Ruleset(**{family.member: message})  # type: ignore[arg-type]
 
 
 def _encoded_settings(settings: RoomSettings, names: Iterable[str]) -> room_settings_pb2.RoomSettings:
     message = room_settings_pb2.RoomSettings()
-    _set_options(message, settings, names)
+    _set_options(message, settings, (SETTINGS[name] for name in names if name in SETTINGS))
     return message
 
 
-def _set_options(message: Message, options: Ruleset | RoomSettings, names: Iterable[str]) -> None:
-    for row in map(GAME_OPTIONS.__getitem__, names):
+def _set_options(message: Message, options: AnyRuleset | RoomSettings, rows: Iterable[Option]) -> None:
+    for row in rows:
         part, name, value = _part(row, message), row.path[-1], getattr(options, row.name)
         if row.is_duration:
             getattr(part, name).FromSeconds(value)

@@ -8,7 +8,7 @@ from engine.melding.grid.cells import Cell, Grid, Placement
 from engine.melding.melds import Meld, MeldKind, NotAMeld, ProposedMeld
 from engine.melding.rules import meld_violations
 from engine.melding.table import ProposedMelds, ProposedTable, Table
-from engine.tiles import COLORS, JOKER, Tile, naturals
+from engine.tiles import COLORS, FALSE_JOKER, JOKER, NATURALS, Tile, naturals
 from engine.violation_texts import describe_violation
 from engine.violations import Violation
 from rummikub.v1 import error_reason_pb2, meld_pb2, tile_pb2, violation_pb2
@@ -25,12 +25,17 @@ MELD_TILES_MAX: Final = 32
 """Most tiles of a meld in a request."""
 RACK_TILES_MAX: Final = 128
 """Most tiles of a rack, or of the River, in a request."""
-_TILES: Final = frozenset({*naturals(len(COLORS)), JOKER})
-LAST_TILE: Final = max(_TILES)
-"""The tile with the highest number in the contract."""
+MELDING_TILES: Final = frozenset({*naturals(len(COLORS)), JOKER})
+"""The tiles of melding games."""
+DISCARD_TILES: Final = frozenset({*NATURALS, FALSE_JOKER})
+"""The tiles of games of discards."""
+LAST_TILE: Final = max(MELDING_TILES)
+"""The tile of melding games with the highest number in the contract."""
 
 
-def tiles_of(numbers: Sequence[int], field: str, most: int, reason: str) -> tuple[Tile, ...]:
+def tiles_of(
+    numbers: Sequence[int], field: str, most: int, reason: str, known: frozenset[Tile] = MELDING_TILES
+) -> tuple[Tile, ...]:
     """Returns tiles in the order sent.
 
     Args:
@@ -38,19 +43,20 @@ def tiles_of(numbers: Sequence[int], field: str, most: int, reason: str) -> tupl
         field: The path of the field.
         most: Most tiles.
         reason: The error reason for too many tiles.
+        known: The tiles that there may be.
     """
     if len(numbers) > most:
         raise invalid(field, f"expected at most {most} tiles", reason)
     tiles = tuple(map(Tile, numbers))
-    if not _TILES.issuperset(tiles):
-        place = next(place for place, tile in enumerate(tiles) if tile not in _TILES)
+    if not known.issuperset(tiles):
+        place = next(place for place, tile in enumerate(tiles) if tile not in known)
         raise _not_a_tile(tiles[place], f"{field}[{place}]")
     return tiles
 
 
-def tile_of(number: int, field: str) -> Tile:
+def tile_of(number: int, field: str, known: frozenset[Tile] = MELDING_TILES) -> Tile:
     """Returns a tile. The rules decide whether the game has it."""
-    if number not in _TILES:
+    if number not in known:
         raise _not_a_tile(number, field)
     return Tile(number)
 

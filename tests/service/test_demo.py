@@ -40,6 +40,7 @@ async def printed_by(example: str, *arguments: str, typed: str = "", **environme
     [
         ("SABRA", r" points\)\n      \[\w+( \w+)+\]"),
         ("CROSS", r" points\)\n(      (\.|\w+)(  *(\.|\w+))*\n)+ +[0-9]+  "),
+        ("OKEY", r" indicator \w+, okey \w+; \w+ starts, [0-9]+ tiles in the pool\n(.*\n)*.* discards \w+\n"),
     ],
 )
 async def test_the_demo_plays_against_a_running_server(preset: str, table: str) -> None:
@@ -65,13 +66,14 @@ async def test_the_demo_starts_its_own_server_if_the_running_one_uses_tls(tmp_pa
 
 
 @pytest.mark.timeout(2 * LONG_SECONDS)
-async def test_the_walkthrough_does_all_that_a_front_end_does() -> None:
+@pytest.mark.parametrize(("preset", "shown"), [("SABRA", "Bob sees Ann try"), ("OKEY", "The indicator is")])
+async def test_the_walkthrough_does_all_that_a_front_end_does(preset: str, shown: str) -> None:
     async with server_process({"RUMMIKUB_REDIS_URL": "memory://"}) as process:
-        printed = await printed_by("walkthrough", RUMMIKUB_LISTEN=process.target)
+        printed = await printed_by("walkthrough", "--preset", preset, RUMMIKUB_LISTEN=process.target)
     told = (
         "Ann kicks Mallory",
         "chooses seat 2; ready: Bob",
-        "Bob sees Ann try",
+        shown,
         "touches nothing until his time is up, and draws 1 tile",
         "BOT_LEVEL_EASY plays for him",
         "Bob returns to his seat",

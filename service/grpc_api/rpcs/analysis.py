@@ -3,9 +3,11 @@
 from collections.abc import Generator
 from typing import Final
 
+from engine.discard.ruleset import Ruleset as DiscardRuleset
 from engine.melding.analysis import Existence
 from engine.melding.ruleset import Ruleset
 from rummikub.v1 import analysis_service_pb2 as pb
+from service.analysis.hands import own_hand_query
 from service.analysis.pool import AnalysisPool
 from service.analysis.queries import (
     ArrangementQuery,
@@ -40,6 +42,8 @@ async def suggest_turn(backend: Backend, read: Read, _sender: Caller, context: C
         found = await _found(backend.pool, turn_query(situation, tier, objective), seconds, context)
         return pb.SuggestTurnResponse(suggestion=analysis.encode_suggestion(found, tier)).SerializeToString()
     seen = await _own_view(backend, request, caller(context))
+    if isinstance(seen.view.ruleset, DiscardRuleset):
+        return await _suggest_for_hand(backend.pool, seen, tier, seconds, context)
     query = own_turn_query(seen.view, tier, objective)
     found = await _found(backend.pool, query, seconds, context) if query else Suggestion(Existence.NO)
     action = turn_action(seen.view, found) if tier is HintTier.TURN else None
@@ -47,6 +51,19 @@ async def suggest_turn(backend: Backend, read: Read, _sender: Caller, context: C
         suggestion=analysis.encode_suggestion(found, tier),
         revision=seen.view.revision,
         turn=turns.encode_turn_request(seen, action) if action else None,
+    ).SerializeToString()
+
+
+async def _suggest_for_hand(
+    pool: AnalysisPool, seen: GameSnapshotView, tier: HintTier, seconds: float, context: Context
+) -> bytes:
+    query = own_hand_query(seen.view, tier)
+    with pool.admit(current_origin()) as admitted:
+        hint = await admitted.ask(query, seconds, until_deadline(context))
+    return pb.SuggestTurnResponse(
+        hand=analysis.encode_standing(hint.lacks, tier),
+        revision=seen.view.revision,
+        turn=turns.encode_turn_request(seen, hint.action) if hint.action else None,
     ).SerializeToString()
 
 

@@ -4,15 +4,17 @@ import asyncio
 from collections.abc import Generator
 from typing import Final
 
+from engine.melding.ruleset import Ruleset as MeldingRuleset
 from engine.record import GameRecord
 from engine.record_text import format_record
+from engine.violations import Reason, refused
 from rummikub.v1 import record_service_pb2 as pb
 from service.analysis.queries import BestTurnQuery
 from service.analysis.records import CheckedRecord, RecordQuery
 from service.app.identity import Caller
 from service.codec import analysis, fields, reviews
 from service.codec.records import MOVES_MAX, encode_record, record_in_steps
-from service.errors import FieldFault, InvalidRequest
+from service.errors import ActionRefused, FieldFault, InvalidRequest
 from service.grpc_api.call_origin import check_right, current_origin
 from service.grpc_api.callers import caller
 from service.grpc_api.deadlines import left_until, until_deadline
@@ -62,6 +64,8 @@ async def review_game(backend: Backend, read: Read, _sender: Caller, context: Co
     else:
         runner = SlowRunner(backend.reader, RECORD_BYTES, context, "ReviewGame")
         record = await backend.app.games.export_game(fields.game_id(request.game_id), caller(context), runner)
+    if not isinstance(record.ruleset, MeldingRuleset):
+        raise ActionRefused(refused(Reason.ACTION_NOT_IN_GAME))
     found = []
     with backend.pool.admit(current_origin()) as admitted:
         checked, spent = await admitted.ask_timed(RecordQuery(record, is_review=True), seconds, until)

@@ -15,12 +15,14 @@ from typing import Final
 import grpc
 from google.protobuf.message import Message
 
+from engine.discard.finishing import judge_hand
+from engine.family import named_rulesets
 from engine.melding.grid.rules import judge_grid
-from engine.melding.presets import PRESET_SETTINGS, PRESET_TEXTS, PRESETS
+from engine.melding.presets import PRESETS
 from engine.melding.ruleset import Preset
 from engine.melding.scoring import score_round
 from rummikub.v1 import validation_service_pb2 as pb
-from service.codec import fields, messages, rulesets
+from service.codec import discard, fields, messages, rulesets
 from service.codec import validation as codec
 from service.codec.tiles import bounds_of_tables
 from service.codec.turn_validator import AT_ONCE_BYTES_MAX, StreamValidator, Validator
@@ -168,6 +170,12 @@ def _validate_placement(data: bytes) -> bytes:
     return codec.encode_grid_judgement(judge_grid(codec.placement(request, ruleset))).SerializeToString()
 
 
+def _validate_hand(data: bytes) -> bytes:
+    request = fields.decode(pb.ValidateHandRequest, data)
+    hand = discard.hand_to_judge(request, rulesets.discard_ruleset(request.ruleset))
+    return discard.encode_judged_hand(judge_hand(hand)).SerializeToString()
+
+
 def _score_round(data: bytes) -> bytes:
     request = fields.decode(pb.ScoreRoundRequest, data)
     ruleset = rulesets.ruleset(request.ruleset)
@@ -179,16 +187,17 @@ def _list_rulesets(data: bytes) -> bytes:
     request = fields.decode(pb.ListRulesetsRequest, data)
     size = fields.page_size(request.page_size, default=50, most=50)
     first = int(fields.page_cursor(request.page_token, _PRESETS_CURSOR) or 0)
+    presets = named_rulesets()
     named = (
         pb.NamedRuleset(
-            ruleset=rulesets.encode_game_ruleset(ruleset),
-            settings=rulesets.encode_settings(PRESET_SETTINGS[preset]),
-            name=preset.name,
-            **asdict(PRESET_TEXTS[preset]),
+            ruleset=rulesets.encode_ruleset(one.ruleset),
+            settings=rulesets.encode_settings(one.settings),
+            name=one.ruleset.preset.name,
+            **asdict(one.text),
         )
-        for preset, ruleset in tuple(PRESETS.items())[first : first + size]
+        for one in presets[first : first + size]
     )
-    token = fields.page_token(str(first + size) if first + size < len(PRESETS) else "")
+    token = fields.page_token(str(first + size) if first + size < len(presets) else "")
     return pb.ListRulesetsResponse(rulesets=named, next_page_token=token).SerializeToString()
 
 
@@ -206,6 +215,7 @@ RPCS: Final[tuple[ValidationRpc, ...]] = (
     ValidationRpc(pb.BatchValidateTurnsRequest, attrgetter("batch")),
     ValidationRpc(pb.StreamValidateTurnsRequest, lambda _: _no_steps, stream=Validator.stream),
     _short(pb.ValidatePlacementRequest, _validate_placement),
+    _short(pb.ValidateHandRequest, _validate_hand),
     _short(pb.ScoreRoundRequest, _score_round),
     _short(pb.ListRulesetsRequest, _list_rulesets),
     _short(pb.ListMessagesRequest, _list_messages),

@@ -17,6 +17,7 @@ import pytest
 import pytest_asyncio
 from google.protobuf.duration_pb2 import Duration
 
+from engine.discard.ruleset import HAND_SIZE, OKEY
 from engine.effort import Budget
 from engine.game import Game, Playing
 from engine.melding.analysis import Situation
@@ -465,7 +466,7 @@ async def test_a_suggested_turn_can_be_played_as_received(served: tuple[Client, 
     """The conformance programs of the clients do the same with every preset."""
     client, _ = served
     settings = rulesets.encode_settings(RoomSettings(hints=Hints.TURN, turn_time_limit_seconds=0))
-    game = await client.new_game(ruleset=rulesets.encode_game_ruleset(rules), settings=settings)
+    game = await client.new_game(ruleset=rulesets.encode_ruleset(rules), settings=settings)
     plays = 0
     while (seen := await game.see()).state == game_pb2.GAME_STATE_PLAYING:
         seat = seen.turn.seat
@@ -478,6 +479,39 @@ async def test_a_suggested_turn_can_be_played_as_received(served: tuple[Client, 
         assert set(found.tiles_played) <= set(played.tiles_played)
         plays += answer.turn.HasField("play")
     assert (seen.state, plays > 5) == (game_pb2.GAME_STATE_FINISHED, True)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_round_of_okey_is_played_by_suggested_turns(served: tuple[Client, MemoryStore]) -> None:
+    client, _ = served
+    settings = rulesets.encode_settings(RoomSettings(hints=Hints.TURN, turn_time_limit_seconds=0))
+    game = await client.new_game(ruleset=rulesets.encode_ruleset(OKEY), settings=settings)
+    while (seen := await game.see()).state == game_pb2.GAME_STATE_PLAYING:
+        seat = seen.turn.seat
+        rack = (await game.see(seat)).rack
+        answer = await hint(game, seat)
+        assert answer.turn.etag == seen.etag
+        assert len(answer.hand.spare) == answer.hand.missing + len(rack) - HAND_SIZE
+        assert answer.turn.HasField("finish") is (answer.hand.missing == 0 and len(rack) > HAND_SIZE)
+        assert not answer.HasField("suggestion")
+        assert not (await hint(game, seat % len(seen.players) + 1)).HasField("turn")
+        await client.turns.PlayTurn(answer.turn, metadata=game.as_seat(seat))
+    assert seen.state == game_pb2.GAME_STATE_ROUND_OVER
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_tier_shows_no_more_of_a_hand_than_asked(served: tuple[Client, MemoryStore]) -> None:
+    client, _ = served
+    settings = rulesets.encode_settings(RoomSettings(hints=Hints.TILES, turn_time_limit_seconds=0))
+    game = await client.new_game(ruleset=rulesets.encode_ruleset(OKEY), settings=settings)
+    seat = (await game.see()).turn.seat
+    first, second = await hint(game, seat, pb.HINT_TIER_PLAY_EXISTS), await hint(game, seat, pb.HINT_TIER_TILES)
+    assert first.hand.missing == second.hand.missing == len(second.hand.spare) - 1
+    assert not first.hand.spare
+    assert not second.HasField("turn")
+    with pytest.raises(grpc.aio.AioRpcError) as refusal:
+        await hint(game, seat, pb.HINT_TIER_TURN)
+    assert error_info(refusal.value).reason == "HINT_NOT_ALLOWED"
 
 
 @pytest.mark.asyncio(loop_scope="module")
@@ -574,7 +608,7 @@ async def test_a_game_limits_the_hints_that_its_seats_may_request(
         assert refusal.value.code() is grpc.StatusCode.FAILED_PRECONDITION
         info = error_info(refusal.value)
         assert (info.reason, dict(info.metadata)) == ("HINT_NOT_ALLOWED", {"hints": allowed.name})
-    asked = position("R7 K1", "R4 R5 R6", ruleset=rulesets.encode_ruleset(SABRA))
+    asked = position("R7 K1", "R4 R5 R6", ruleset=rulesets.encode_ruleset(SABRA).melding)
     assert (await suggested(game.client, asked)).table.melds, (
         "a position without a game is not limited by the game's hints"
     )

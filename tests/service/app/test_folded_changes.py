@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from engine.actions import Action, AnnounceRematch, Join, Leave, Resign, SetReady, StartGame, StartNextRound, TimeOut
+from engine.discard.ruleset import PLAYERS_MOST
 from engine.events import PlayerKicked, PlayerLeft
 from engine.game import Aborted, Finished, Game, Playing
 from engine.melding.actions import ClaimError, DrawTile, LayOnRiver, Pass, PlayTiles, RequestRedeal
@@ -34,6 +35,7 @@ from service.codec.games import encode_change, encode_game
 from service.model.change import Entry
 from service.model.record import Listing, Record, Visibility
 from support.fold import FOLDS, fold
+from support.okey_games import random_changes as discard_changes
 from support.random_play import ANALYSIS, players_of, random_changes, random_room, random_shuffle, time_of
 from support.rooms import Rules, parts, room
 
@@ -166,6 +168,14 @@ def rulesets() -> Iterator[Rules]:
         yield room(LAST_TURNS, clock_total_seconds=60)
 
 
+def folded_game_of_discards(seed: int) -> Counter[str]:
+    """Plays a random game of discards, as folded_game does."""
+    views = Views(PLAYERS_MOST)
+    for change in discard_changes(seed):
+        views.follow(change.applied, change.now_ms)
+    return views.met
+
+
 @pytest.mark.parametrize("preset", Preset)
 def test_every_change_of_a_preset_folds_into_the_view(preset: Preset) -> None:
     folded_game(1, PRESETS[preset])
@@ -175,6 +185,8 @@ def test_every_event_folds_into_the_view() -> None:
     met = Counter[str]()
     for seed, ruleset in enumerate(rulesets()):
         met += folded_game(seed, ruleset)
+    for seed in range(12):
+        met += folded_game_of_discards(seed)
     events = {field.name for field in game_pb2.GameEvent.DESCRIPTOR.fields}
     assert set(FOLDS) == events
     assert events - set(met) == set(), "events that did not happen"

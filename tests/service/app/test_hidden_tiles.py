@@ -5,7 +5,7 @@ Such games give byte-identical responses.
 """
 
 import random
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -17,24 +17,25 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 
 from engine.actions import AbortGame, Action, Resign, TimeOut
-from engine.game import Aborted, Finished, Game, Playing
+from engine.game import Aborted, Finished, Game, Playing, round_of
 from engine.melding.analysis import options_needing_analysis
-from engine.melding.game import round_of
+from engine.melding.game import round_of as melding_round_of
 from engine.melding.ruleset import (
     SABRA,
     MatchEnd,
     Preset,
+    Ruleset,
     TurnDraw,
     TurnPlayAfterDraw,
 )
 from engine.melding.table import melds_of
 from engine.replay import replay
-from engine.room_settings import Hints, RacksShown
+from engine.room_settings import Hints, RacksShown, RoomSettings
 from engine.seats import HOST
 from engine.timers import due_ms
 from engine.turns import Applied, apply
 from rummikub.v1 import analysis_service_pb2 as an
-from rummikub.v1 import game_pb2, meld_pb2
+from rummikub.v1 import discard_pb2, game_pb2, meld_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import record_service_pb2 as rs
 from rummikub.v1 import turn_service_pb2 as ts
@@ -47,8 +48,9 @@ from service.storage.stored_events import encode_change
 from support.delegating_store import DelegatingStore
 from support.harness import HISTORY, Client, FakeClock, as_tiles, bearer, running_server, server_settings
 from support.lookalikes import History, lookalike
-from support.random_play import players_of, random_changes, random_room
-from support.rooms import Rules, parts, room, room_of
+from support.okey_games import random_changes as discard_changes
+from support.random_play import Change, players_of, random_changes, random_room
+from support.rooms import Rules, room, room_of
 from support.rpcs import METHODS, MUTATING, usual_request
 from support.soak import few_of
 
@@ -67,7 +69,8 @@ RARE: dict[str, Rules] = {
     "play after a draw": replace(SABRA, turn_play_after_draw=TurnPlayAfterDraw.OTHER_TILES),
 }
 RULESETS = COMMON | RARE
-NAMES = [*few_of(COMMON, 5), *RARE]
+OKEY = "OKEY"
+NAMES = [*few_of(COMMON, 5), *RARE, OKEY]
 MOST_CHANGES = 30
 """The maximum number of changes of a random game before its responses are compared."""
 PAGE = 200
@@ -159,9 +162,20 @@ async def scene() -> AsyncIterator[Scene]:
         yield Scene(client, store)
 
 
-def random_course(ruleset: Rules, seed: int) -> tuple[Course, list[Game]]:
-    """Returns a whole random game, and the game after each change."""
-    changes = list(random_changes(seed, players_of(ruleset, seed), ruleset))
+def random_course(name: str, seed: int) -> tuple[Course, list[Game]]:
+    """Returns a whole random game of some rules, and the game after each change."""
+    if name == OKEY:
+        return course_of(discard_changes(seed, RoomSettings(hints=Hints.TURN)))
+    return course_under(RULESETS[name], seed)
+
+
+def course_under(ruleset: Rules, seed: int) -> tuple[Course, list[Game]]:
+    """Returns a whole random melding game, and the game after each change."""
+    return course_of(random_changes(seed, players_of(ruleset, seed), ruleset))
+
+
+def course_of(played: Iterable[Change]) -> tuple[Course, list[Game]]:
+    changes = list(played)
     course = Course([change.applied.events for change in changes], [change.now_ms for change in changes])
     return course, [change.applied.game for change in changes]
 
@@ -213,6 +227,7 @@ def questions(seen: game_pb2.Game, rng: random.Random) -> Iterator[tuple[str, Me
 def turns(seen: game_pb2.Game, rng: random.Random) -> Iterator[ts.PlayTurnRequest]:
     """Yields turns of every kind, with tiles of the seat and with other tiles."""
     yield ts.PlayTurnRequest(draw=ts.DrawTile())
+    yield from discard_turns(seen, rng)
     passing = ts.PlayTurnRequest()
     passing.pass_turn.SetInParent()
     yield passing
@@ -229,14 +244,29 @@ def turns(seen: game_pb2.Game, rng: random.Random) -> Iterator[ts.PlayTurnReques
         yield ts.PlayTurnRequest(play=played)
 
 
+def discard_turns(seen: game_pb2.Game, rng: random.Random) -> Iterator[ts.PlayTurnRequest]:
+    """Yields turns of games of discards of every kind."""
+    for member in ("take_from_pool", "take_discard", "show_indicator"):
+        turn = ts.PlayTurnRequest()
+        getattr(turn, member).SetInParent()
+        yield turn
+    for tile in (1, 53, 80, *rng.sample(range(1, 53), 2), *list(seen.rack)[:2]):
+        [sent] = as_tiles([tile])
+        yield ts.PlayTurnRequest(discard=ts.DiscardTile(tile=sent))
+        yield ts.PlayTurnRequest(finish=ts.FinishHand(tile=sent))
+        part = discard_pb2.HandPart(tiles=[*list(seen.rack)[:2], sent])
+        yield ts.PlayTurnRequest(finish=ts.FinishHand(tile=sent, hand=[part]))
+
+
 def happenings(seen: game_pb2.Game, viewer: int) -> Iterator[tuple[str, Message]]:
     """Yields the next moves of the seat to play: an illegal play if that seat is the viewer, and a draw."""
     if seen.seat == viewer:
         illegal = ts.PlayTurnRequest(game_id=GAME, etag=seen.etag)
         illegal.play.table.melds.add(tiles=seen.rack[:2])
         yield "TurnService/PlayTurn", illegal
-    draw = ts.DrawTile()
-    yield "TurnService/PlayTurn", ts.PlayTurnRequest(game_id=GAME, etag=seen.etag, draw=draw)
+    draw = ts.PlayTurnRequest(game_id=GAME, etag=seen.etag)
+    (draw.take_from_pool if seen.HasField("discard_board") else draw.draw).SetInParent()
+    yield "TurnService/PlayTurn", draw
 
 
 async def answer(scene: Scene, method: str, request: Message, viewer: int) -> bytes:
@@ -295,7 +325,7 @@ async def test_no_state_of_a_game_and_no_history_reveals_hidden_tiles(
 ) -> None:
     """Compares states of a whole game, for seats and spectators, with a game that always had other hidden tiles."""
     rng = random.Random(name)
-    course, games = random_course(RULESETS[name], rng.randrange(1000))
+    course, games = random_course(name, rng.randrange(1000))
     revisions = [revision for revision, game in enumerate(games, 1) if game.round]
     if states is not None:
         revisions = [*rng.sample(revisions[:-1], min(states, len(revisions)) - 1), revisions[-1]]
@@ -347,10 +377,10 @@ def unnamed(told: bytes, names: Sequence[str]) -> bytes:
     return told
 
 
-def game_in_play(ruleset: Rules, rng: random.Random) -> tuple[Course, Game]:
-    """Returns a random game, and the game at one of its first turns."""
+def game_in_play(name: str, rng: random.Random) -> tuple[Course, Game]:
+    """Returns a random game of some rules, and the game at one of its first turns."""
     while True:  # some games are aborted in the lobby
-        course, games = random_course(ruleset, rng.randrange(1000))
+        course, games = random_course(name, rng.randrange(1000))
         in_play = [game for game in games[:MOST_CHANGES] if isinstance(game.phase, Playing)]
         if in_play:
             return course, rng.choice(in_play)
@@ -359,16 +389,19 @@ def game_in_play(ruleset: Rules, rng: random.Random) -> tuple[Course, Game]:
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_no_refusal_or_validation_depends_on_hidden_tiles(scene: Scene, name: str) -> None:
-    rng, (ruleset, _) = random.Random(name), parts(RULESETS[name])
-    course, game = game_in_play(RULESETS[name], rng)
-    so_far, round_ = course.until(game.revision), round_of(game)
+    rng = random.Random(name)
+    course, game = game_in_play(name, rng)
+    so_far, round_, ruleset = course.until(game.revision), round_of(game), game.ruleset
+    penalty, asks = 0, False
+    if isinstance(ruleset, Ruleset):
+        penalty, asks = ruleset.penalty_tiles, bool(options_needing_analysis(ruleset))
     is_among_people = not any(player.played_by for player in game.players)  # a bot's move depends on its own rack
-    is_deep = len(round_.pool) > 2 * ruleset.penalty_tiles
-    goes_on = is_deep and is_among_people and not options_needing_analysis(ruleset)
+    is_deep = len(round_.pool) > 2 * penalty
+    goes_on = is_deep and is_among_people and not asks
     others = [0, *(player.seat for player in game.players if player.seat != round_.turn.seat)]
     for viewer in (round_.turn.seat, rng.choice(others), HOST_VIEWER):
         told = await all_told(scene, so_far, viewer, goes_on=goes_on)
-        draws = ruleset.penalty_tiles + 1 if goes_on and viewer == round_.turn.seat else 0
+        draws = penalty + 1 if goes_on and viewer == round_.turn.seat else 0
         same = so_far.lookalike(viewer, rng, draws)
         assert await all_told(scene, same, viewer, goes_on=goes_on) == told
         if draws:
@@ -399,12 +432,12 @@ def resigned(game: Game) -> Action:
 def in_a_round(ruleset: Rules, rounds: int) -> tuple[Course, Game]:
     """Returns a game with all its players in the middle of a round, after some rounds were played."""
     for seed in range(100):
-        course, games = random_course(ruleset, seed)
+        course, games = course_under(ruleset, seed)
         for game in games:
             is_there = (
                 isinstance(game.phase, Playing)
                 and len(game.results) == rounds
-                and len(melds_of(round_of(game).table)) > 2
+                and len(melds_of(melding_round_of(game).table)) > 2
             )
             if is_there and not any(player.resigned or player.stand_in for player in game.players):
                 return course.until(game.revision), game

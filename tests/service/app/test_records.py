@@ -2,7 +2,8 @@
 
 import contextlib
 import random
-from collections.abc import AsyncIterator, Awaitable, Generator
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Sequence
 from typing import cast
 
 import grpc
@@ -16,7 +17,7 @@ from google.rpc import error_details_pb2
 from engine.melding.ruleset import SABRA, MatchEnd
 from engine.record import GameRecord, record_of
 from engine.record_text import format_record
-from engine.room_settings import RacksShown
+from engine.room_settings import RacksShown, RoomSettings
 from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import game_pb2, meld_pb2, record_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
@@ -45,7 +46,8 @@ from support.harness import (
     status_details,
     without_presence,
 )
-from support.random_play import players_of, random_changes, random_room
+from support.okey_games import random_changes as discard_changes
+from support.random_play import Change, players_of, random_changes, random_room
 from support.records import recorded
 from support.rooms import Rules, room
 from support.soak import few_of
@@ -56,6 +58,11 @@ pytestmark = pytest.mark.slow
 TWO_ROUNDS = room(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2, turn_time_limit_seconds=0)
 SEED = 40
 """A random game of people who are present to its end, which has no rematch."""
+COURSES: dict[str, Callable[[], Iterator[Change]]] = {
+    "Sabra": lambda: random_changes(SEED, 3, TWO_ROUNDS),
+    "Okey": lambda: discard_changes(SEED, RoomSettings(racks_shown=RacksShown.AFTER_GAME)),
+}
+"""A whole game of each family."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -73,8 +80,12 @@ async def put_history(
     store: MemoryStore, client: Client, ruleset: Rules = TWO_ROUNDS, seed: int = SEED, until: int | None = None
 ) -> GameAtHand:
     """Stores a random game, or its changes up to one, and returns it."""
-    changes = list(random_changes(seed, 3, ruleset))[:until]
-    game, etag = GameAtHand(client, random.Random(f"{seed} {ruleset} {until}").randbytes(16).hex()), NO_ETAG
+    return await put_changes(store, client, list(random_changes(seed, 3, ruleset))[:until])
+
+
+async def put_changes(store: MemoryStore, client: Client, changes: Sequence[Change]) -> GameAtHand:
+    """Stores a game and returns it."""
+    game, etag = GameAtHand(client, uuid.uuid4().hex), NO_ETAG
     for number, change in enumerate(changes):
         state = change.applied.game
         game.tokens |= {player.seat: f"{player.seat}" * 43 for player in state.players}
@@ -193,10 +204,11 @@ async def test_a_game_at_a_revision_has_its_visibility_and_labels_and_nothing_of
 # Export
 
 
+@pytest.mark.parametrize("family", COURSES)
 @pytest.mark.asyncio(loop_scope="module")
-async def test_an_exported_game_is_the_game_in_both_forms(store: MemoryStore, client: Client) -> None:
-    game = await put_history(store, client)
-    changes = list(random_changes(SEED, 3, TWO_ROUNDS))
+async def test_an_exported_game_is_the_game_in_both_forms(store: MemoryStore, client: Client, family: str) -> None:
+    changes = list(COURSES[family]())
+    game = await put_changes(store, client, changes)
     expected = record_of(
         (change.applied.game.revision, START_MS + number * 1000, change.applied.events)
         for number, change in enumerate(changes)
@@ -219,10 +231,18 @@ async def test_an_exported_game_is_the_game_in_both_forms(store: MemoryStore, cl
             assert checked.record == message
 
 
-@pytest.mark.parametrize("seed", few_of(range(20), 6))
-def test_the_text_and_the_message_of_a_random_game_are_read_as_the_same_record(seed: int) -> None:
+def random_course(seed: int, family: str) -> list[Change]:
+    """Returns the changes of a random game of a family."""
+    if family == "Okey":
+        return list(discard_changes(seed))
     ruleset = random_room(random.Random(seed))
-    record = recorded(list(random_changes(seed, players_of(ruleset, seed), ruleset)))
+    return list(random_changes(seed, players_of(ruleset, seed), ruleset))
+
+
+@pytest.mark.parametrize("family", COURSES)
+@pytest.mark.parametrize("seed", few_of(range(20), 6))
+def test_the_text_and_the_message_of_a_random_game_are_read_as_the_same_record(seed: int, family: str) -> None:
+    record = recorded(random_course(seed, family))
     message = encode_record(record)
     data = message.SerializeToString(deterministic=True)
     for request in (rs.ImportRecordRequest(record=message), rs.ImportRecordRequest(text=format_record(record))):

@@ -8,9 +8,9 @@ import grpc
 import grpc.aio
 import pytest
 
+from engine.family import named_rulesets
 from engine.game import Game, Playing
 from engine.melding.melds import Meld, ProposedMeld, read_meld
-from engine.melding.presets import PRESET_SETTINGS, PRESET_TEXTS, PRESETS
 from engine.melding.round import Choosing, Step
 from engine.melding.round import MeldingRound as Round
 from engine.melding.ruleset import (
@@ -524,12 +524,14 @@ async def test_a_meld_is_returned_in_its_canonical_order(client: Client) -> None
 
 async def test_every_preset_is_listed_and_its_games_are_created(client: Client) -> None:
     listed = (await client.validation.ListRulesets(vs.ListRulesetsRequest())).rulesets
-    assert [named.name for named in listed] == [preset.name for preset in PRESETS]
-    for named, (preset, rules) in zip(listed, PRESETS.items(), strict=True):
-        assert rulesets.ruleset(named.ruleset.melding) == rules
-        assert rulesets.game_options(named.ruleset, named.settings) == (rules, PRESET_SETTINGS[preset])
-        assert (named.title, named.summary, named.source) == astuple(PRESET_TEXTS[preset])
-        for sent in (named.ruleset, game_rules(preset=named.ruleset.melding.preset)):
+    for named, known in zip(listed, named_rulesets(), strict=True):
+        assert named.name == known.ruleset.preset.name
+        assert rulesets.game_options(named.ruleset, named.settings) == (known.ruleset, known.settings)
+        assert (named.title, named.summary, named.source) == astuple(known.text)
+        family = named.ruleset.WhichOneof("game") or "none"
+        only_preset = ruleset_pb2.Ruleset()
+        getattr(only_preset, family).preset = getattr(named.ruleset, family).preset
+        for sent in (named.ruleset, only_preset):
             created = await client.games.CreateGame(gs.CreateGameRequest(ruleset=sent))
             assert (created.game.ruleset, created.game.settings) == (named.ruleset, named.settings)
 

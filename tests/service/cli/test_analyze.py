@@ -22,9 +22,12 @@ from engine.melding.analysis import AnySituation, Situation
 from engine.melding.ruleset import SABRA
 from engine.melding.solver import BestTurn, Objective, best_turn
 from engine.melding.table import melds_of
+from engine.record_text import format_record
 from engine.tiles import in_order
 from service.cli.analyze import read_situation
 from service.cli.puzzles import PUZZLES
+from support.okey_games import random_changes
+from support.records import recorded
 
 pytestmark = pytest.mark.slow
 
@@ -440,3 +443,11 @@ def test_an_invalid_record_is_refused_with_its_place(tmp_path: Path, old: str, n
 
 def test_a_record_that_cannot_be_read_is_named() -> None:
     assert analyze("--record", "/nowhere").error.endswith("/nowhere: cannot be read: No such file or directory\n")
+
+
+def test_a_record_of_another_family_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "okey.txt"
+    file.write_text(format_record(recorded(list(random_changes(1)))))
+    ran = analyze("--record", str(file))
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.error.endswith(f"{file}: only records of melding games are reviewed\n")

@@ -38,6 +38,7 @@ VALUES: dict[str, Callable[[GameAtHand], Any]] = {
     "seat_token": lambda game: game.tokens[1],
     "racks": lambda _: USUAL["ScoreRound"]["racks"],
     "tile": lambda _: tile_pb2.TILE_RED_1,
+    "tiles": lambda _: USUAL["ValidateHand"]["tiles"],
 }
 """A valid value of each required field, and of a member of each oneof, by the field's name."""
 
@@ -183,5 +184,5 @@ async def test_a_request_without_a_required_field_is_refused(client: Client, rpc
     assert refusal.value.code() is grpc.StatusCode.INVALID_ARGUMENT
     [named] = field_violations(refusal.value)
     assert named == text(path) or named.startswith(text(path) + "."), "the field, or one that is required in it"
-    is_tile = isinstance(path[-1], FieldDescriptor) and path[-1].enum_type is tile_pb2.Tile.DESCRIPTOR
+    is_tile = getattr(path[-1], "enum_type", None) is tile_pb2.Tile.DESCRIPTOR and not is_list(path[-1])
     assert error_info(refusal.value).reason == ("TILE_UNKNOWN" if is_tile else "FIELD_INVALID")

@@ -489,7 +489,7 @@ def test_the_largest_game_is_the_largest() -> None:
 def largest_batch(turns: int) -> vs.BatchValidateTurnsRequest:
     before, after = tables_of_the_largest_game()
     turn = vs.ValidateTurnRequest(
-        ruleset=encode_ruleset(LARGEST_GAME),
+        ruleset=encode_ruleset(LARGEST_GAME).melding,
         table_before=meld_pb2.Table(melds=before),
         table_after=meld_pb2.Table(melds=after),
         rack=[one for meld in after[-2:] for one in meld.tiles],
@@ -516,7 +516,9 @@ async def test_as_many_turns_as_documented_can_be_sent(listener: str) -> None:
 
 async def test_as_many_positions_as_documented_can_be_sent(client: Client) -> None:
     table, _ = tables_of_the_largest_game()
-    position = an.Position(ruleset=encode_ruleset(LARGEST_GAME), table=meld_pb2.Table(melds=table), has_melded=True)
+    position = an.Position(
+        ruleset=encode_ruleset(LARGEST_GAME).melding, table=meld_pb2.Table(melds=table), has_melded=True
+    )
     request = an.BatchSuggestTurnsRequest(positions=[position] * POSITIONS_MAX, time_limit=Duration(nanos=1_000_000))
     assert len((await client.analysis.BatchSuggestTurns(request)).suggestions) == POSITIONS_MAX
 
