@@ -30,12 +30,16 @@ from rummikub import (
     GAME_STATE_FINISHED,
     JOKERS_DECLARATION_ALWAYS_EXPLICIT,
     MATCH_END_FIXED_ROUNDS,
+    PRESET_OKEY,
+    PRESET_OKEY_PARTNERS,
     TURN_DRAW_TWO_RIVER,
     TURN_PLAY_AFTER_DRAW_ALLOWED,
     TURN_PLAY_AFTER_DRAW_OTHER_TILES,
     WIN_CALL_REQUIRED,
     AddBotRequest,
     CreateGameRequest,
+    DiscardGameEndOptions,
+    DiscardRuleset,
     GameEndOptions,
     GetGameRequest,
     JoinGameRequest,
@@ -68,11 +72,15 @@ CHECKS = (
 )
 SHELL_SECONDS = 900
 RUN_SECONDS = 600
-PRESETS = {name: number for name, number in Preset.items() if number}
+DISCARDS = {"PRESET_OKEY": PRESET_OKEY, "PRESET_OKEY_PARTNERS": PRESET_OKEY_PARTNERS}
+"""The presets of games of discards, which the first games of the READMEs do not play."""
+PRESETS = {name: number for name, number in Preset.items() if number and name not in DISCARDS}
+TWO_ROUNDS = DiscardGameEndOptions(match_rounds=2)
 RULESETS = {
-    **{name: MeldingRuleset(preset=number) for name, number in PRESETS.items()},
+    **{name: Ruleset(melding=MeldingRuleset(preset=number)) for name, number in PRESETS.items()},
+    **{name: Ruleset(discard=DiscardRuleset(preset=number, game_end=TWO_ROUNDS)) for name, number in DISCARDS.items()},
     **{
-        name: MeldingRuleset(turn=turn)
+        name: Ruleset(melding=MeldingRuleset(turn=turn))
         for name, turn in {
             "WIN_CALL_REQUIRED": TurnOptions(win_call=WIN_CALL_REQUIRED),
             "TURN_PLAY_AFTER_DRAW_ALLOWED": TurnOptions(play_after_draw=TURN_PLAY_AFTER_DRAW_ALLOWED),
@@ -80,10 +88,14 @@ RULESETS = {
             "TURN_DRAW_TWO_RIVER": TurnOptions(draw=TURN_DRAW_TWO_RIVER),
         }.items()
     },
-    "JOKERS_DECLARATION_ALWAYS_EXPLICIT": MeldingRuleset(
-        tiles=TileOptions(jokers=4), melds=MeldOptions(jokers_declaration=JOKERS_DECLARATION_ALWAYS_EXPLICIT)
+    "JOKERS_DECLARATION_ALWAYS_EXPLICIT": Ruleset(
+        melding=MeldingRuleset(
+            tiles=TileOptions(jokers=4), melds=MeldOptions(jokers_declaration=JOKERS_DECLARATION_ALWAYS_EXPLICIT)
+        )
     ),
-    "MATCH_END_FIXED_ROUNDS": MeldingRuleset(game_end=GameEndOptions(match_end=MATCH_END_FIXED_ROUNDS, match_rounds=3)),
+    "MATCH_END_FIXED_ROUNDS": Ruleset(
+        melding=MeldingRuleset(game_end=GameEndOptions(match_end=MATCH_END_FIXED_ROUNDS, match_rounds=3))
+    ),
 }
 """The rulesets that the programs play a game of: the presets, and options that change what a turn is."""
 Built: TypeAlias = dict[tuple[str, Path], Future[tuple[float, str]]]
@@ -235,13 +247,15 @@ def server() -> Iterator[tuple[str, str]]:
                 process.terminate()
 
 
-def started_game(lobby: Rummikub, ruleset: MeldingRuleset) -> tuple[str, str]:
+def started_game(lobby: Rummikub, ruleset: Ruleset) -> tuple[str, str]:
     """Starts a game of Ann against bots, without a time limit and pauses; returns its id and her token."""
     unhurried = RoomSettings(turn_time_limit=Duration(), round_pause=Duration())
-    created = lobby.games.CreateGame(CreateGameRequest(ruleset=Ruleset(melding=ruleset), settings=unhurried))
+    created = lobby.games.CreateGame(CreateGameRequest(ruleset=ruleset, settings=unhurried))
     game_id, host = created.game.game_id, lobby.seated(created.host_token)
     token = host.games.JoinGame(JoinGameRequest(game_id=game_id, name="Ann")).seat_token
-    for _ in range(1, created.game.ruleset.melding.deal.players_min):
+    rules = created.game.ruleset
+    deal = rules.discard.deal if rules.HasField("discard") else rules.melding.deal
+    for _ in range(1, deal.players_min):
         host.games.AddBot(AddBotRequest(game_id=game_id, level=BOT_LEVEL_EASY))
     host.games.StartGame(StartGameRequest(game_id=game_id))
     return game_id, token

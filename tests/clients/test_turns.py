@@ -5,6 +5,7 @@ import pytest
 import rummikub
 
 GAME = rummikub.Game(game_id="g", revision=7, etag="e7")
+OKEY, HAND = rummikub.TILE_BLUE_1, [rummikub.HandPart(tiles=rummikub.tiles("R7 R7"))]
 PLACED = [rummikub.Placement(tile=rummikub.TILE_RED_7, x=-1)]
 
 
@@ -21,8 +22,25 @@ PLACED = [rummikub.Placement(tile=rummikub.TILE_RED_7, x=-1)]
         ),
         (rummikub.draw(GAME), {"draw": rummikub.DrawTile()}),
         (rummikub.pass_turn(GAME), {"pass_turn": rummikub.Pass()}),
+        (rummikub.take_from_pool(GAME), {"take_from_pool": rummikub.TakeFromPool()}),
+        (rummikub.take_discard(GAME), {"take_discard": rummikub.TakeDiscard()}),
+        (rummikub.discard(GAME, OKEY), {"discard": rummikub.DiscardTile(tile=OKEY)}),
+        (rummikub.finish(GAME, OKEY), {"finish": rummikub.FinishHand(tile=OKEY)}),
+        (rummikub.finish(GAME, OKEY, HAND), {"finish": rummikub.FinishHand(tile=OKEY, hand=HAND)}),
+        (rummikub.show_indicator(GAME), {"show_indicator": rummikub.ShowIndicator()}),
     ],
-    ids=["play", "place", "draw", "pass"],
+    ids=[
+        "play",
+        "place",
+        "draw",
+        "pass",
+        "take from the pool",
+        "take a discard",
+        "discard",
+        "finish",
+        "finish with the hand laid",
+        "show the indicator",
+    ],
 )
 def test_a_turn_has_the_state_that_its_player_has_seen(
     turn: rummikub.PlayTurnRequest, action: dict[str, object]

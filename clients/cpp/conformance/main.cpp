@@ -118,6 +118,8 @@ class Checks {
       } else if (name == "ValidatePlacement") {
         row.replay<v1::ValidatePlacementRequest, v1::ValidatePlacementResponse>(
             [&](const auto& sent) { return validation_.ValidatePlacement(sent); });
+      } else if (name == "ValidateHand") {
+        row.replay<v1::ValidateHandRequest, v1::ValidateHandResponse>([&](const auto& sent) { return validation_.ValidateHand(sent); });
       } else if (name == "ScoreRound") {
         row.replay<v1::ScoreRoundRequest, v1::ScoreRoundResponse>([&](const auto& sent) { return validation_.ScoreRound(sent); });
       } else {

@@ -22,7 +22,7 @@ constexpr Color colors[] = {{'R', v1::TILE_RED_1},    {'B', v1::TILE_BLUE_1},  {
 
 const std::map<std::string, v1::Tile>& tiles_by_name() {
   static const auto made = [] {
-    std::map<std::string, v1::Tile> found{{"J", v1::TILE_JOKER}};
+    std::map<std::string, v1::Tile> found{{"J", v1::TILE_JOKER}, {"F", v1::TILE_FALSE_JOKER}};
     for (const auto& color : colors) {
       for (int value = 1; value <= values; ++value) {
         found[color.letter + std::to_string(value)] = static_cast<v1::Tile>(color.first + value - 1);
@@ -37,6 +37,7 @@ const std::map<std::string, v1::Tile>& tiles_by_name() {
 
 std::string tile_name(v1::Tile tile) {
   if (tile == v1::TILE_JOKER) return "J";
+  if (tile == v1::TILE_FALSE_JOKER) return "F";
   for (const auto& color : colors) {
     if (color.first <= tile && tile < color.first + values) {
       return color.letter + std::to_string(tile - color.first + 1);
@@ -50,7 +51,7 @@ v1::Tile tile(const std::string& name) {
   for (auto& letter : capitals) letter = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
   const auto found = tiles_by_name().find(capitals);
   if (found == tiles_by_name().end()) {
-    throw std::invalid_argument("rummikub: no tile is named '" + name + "'; names are like R7, B13, K1, O10, G5, P2 and J");
+    throw std::invalid_argument("rummikub: no tile is named '" + name + "'; names are like R7, B13, K1, O10, G5, P2, J and F");
   }
   return found->second;
 }
@@ -98,6 +99,16 @@ std::string table_text(const v1::Table& table) {
     next = {y, x + 1};
   }
   return text + "]";
+}
+
+std::string board_text(const v1::DiscardBoard& board) {
+  if (board.indicator() == v1::TILE_UNSPECIFIED) return ".";
+  auto text = tile_name(board.indicator()) + " / " + tile_name(board.okey()) + " /";
+  for (const auto& pile : board.piles()) {
+    const auto newest = pile.newest() == v1::TILE_UNSPECIFIED ? "" : tile_name(pile.newest());
+    text += " " + std::to_string(pile.seat()) + "{" + newest + "}";
+  }
+  return text;
 }
 
 }  // namespace rummikub

@@ -41,6 +41,38 @@ v1::PlayTurnRequest pass(const v1::Game& game) {
   return request;
 }
 
+v1::PlayTurnRequest take_from_pool(const v1::Game& game) {
+  auto request = turn(game);
+  request.mutable_take_from_pool();
+  return request;
+}
+
+v1::PlayTurnRequest take_discard(const v1::Game& game) {
+  auto request = turn(game);
+  request.mutable_take_discard();
+  return request;
+}
+
+v1::PlayTurnRequest discard(const v1::Game& game, v1::Tile tile) {
+  auto request = turn(game);
+  request.mutable_discard()->set_tile(tile);
+  return request;
+}
+
+v1::PlayTurnRequest finish(const v1::Game& game, v1::Tile tile, const std::vector<v1::HandPart>& hand) {
+  auto request = turn(game);
+  auto& finished = *request.mutable_finish();
+  finished.set_tile(tile);
+  for (const auto& part : hand) *finished.add_hand() = part;
+  return request;
+}
+
+v1::PlayTurnRequest show_indicator(const v1::Game& game) {
+  auto request = turn(game);
+  request.mutable_show_indicator();
+  return request;
+}
+
 std::vector<v1::Meld> melds_of(const google::protobuf::RepeatedPtrField<v1::Meld>& table) {
   std::vector<v1::Meld> melds;
   for (const auto& meld : table) {

@@ -13,9 +13,10 @@ TEST(tiles_have_names) {
     CHECK_EQUAL(tile(tile_name(number)), number);
     ++named;
   }
-  CHECK_EQUAL(named, 6 * 13 + 1);
+  CHECK_EQUAL(named, 6 * 13 + 2);
   CHECK_EQUAL(tile("K13"), v1::TILE_BLACK_13);
   CHECK_EQUAL(tile("r7"), v1::TILE_RED_7);
+  CHECK_EQUAL(tile("F"), v1::TILE_FALSE_JOKER);
   CHECK_EQUAL(tile_name(static_cast<v1::Tile>(99)), "?99");
   for (const auto* name : {"", "R", "R0", "R07", "R14", "X1", "J1", "R1 ", "R-1"}) {
     CHECK_CONTAINS(thrown<std::invalid_argument>([name] { tile(name); }).what(), "no tile is named");
@@ -54,6 +55,18 @@ TEST(a_table_of_the_cross_layout_is_the_text_of_its_rows) {
   CHECK_EQUAL(table_text(with_melds), "[R7 R8 R9]");
 }
 
+TEST(a_board_is_the_text_of_its_indicator_okey_and_newest_discards) {
+  v1::DiscardBoard board;
+  CHECK_EQUAL(board_text(board), ".");
+  board.set_indicator(v1::TILE_ORANGE_4);
+  board.set_okey(v1::TILE_ORANGE_5);
+  auto* pile = board.add_piles();
+  pile->set_seat(1);
+  pile->set_newest(v1::TILE_FALSE_JOKER);
+  board.add_piles()->set_seat(3);
+  CHECK_EQUAL(board_text(board), "O4 / O5 / 1{F} 3{}");
+}
+
 TEST(turns_have_the_etag) {
   v1::Game game;
   game.set_game_id("id");
@@ -63,6 +76,15 @@ TEST(turns_have_the_etag) {
   CHECK_EQUAL(melds_text(turn.play().table().melds()), "[R7 R8 R9]");
   CHECK_EQUAL(turn.etag(), "etag");
   CHECK_EQUAL(table_text(place(game, {at("R7", -1, 2)}).play().table()), "-1,2[R7]");
+  CHECK(take_from_pool(game).has_take_from_pool() && take_discard(game).has_take_discard());
+  CHECK_EQUAL(discard(game, v1::TILE_RED_1).discard().tile(), v1::TILE_RED_1);
+  v1::HandPart pair;
+  for (const auto tile : tiles("R7 R7")) pair.add_tiles(tile);
+  const auto finished = finish(game, v1::TILE_RED_1, {pair});
+  CHECK_EQUAL(finished.finish().tile(), v1::TILE_RED_1);
+  CHECK_EQUAL(melds_text(finished.finish().hand()), "[R7 R7]");
+  CHECK_EQUAL(show_indicator(game).etag(), "etag");
+  CHECK(show_indicator(game).has_show_indicator());
 }
 
 TEST(melds_declare_the_faces_of_jokers_that_can_stand_for_one_only) {

@@ -11,9 +11,10 @@ import (
 )
 
 const (
-	colors = "RBKOGP" // red, blue, black, orange, green, purple
-	values = 13
-	joker  = "J"
+	colors     = "RBKOGP" // red, blue, black, orange, green, purple
+	values     = 13
+	joker      = "J"
+	falseJoker = "F"
 )
 
 // firstOf has the number of the 1 of each color, in the order of colors.
@@ -22,10 +23,14 @@ var firstOf = [len(colors)]pb.Tile{
 	pb.Tile_TILE_ORANGE_1, pb.Tile_TILE_GREEN_1, pb.Tile_TILE_PURPLE_1,
 }
 
-// TileName returns the short name of a tile: `R7`, or `J` for a joker; `?` and the number of an unknown one.
+// TileName returns the short name of a tile: `R7`, `J` for a joker, or `F` for a false one; `?` and the number of an
+// unknown one.
 func TileName(tile pb.Tile) string {
-	if tile == pb.Tile_TILE_JOKER {
+	switch tile {
+	case pb.Tile_TILE_JOKER:
 		return joker
+	case pb.Tile_TILE_FALSE_JOKER:
+		return falseJoker
 	}
 	for i, first := range firstOf {
 		if first <= tile && tile < first+values {
@@ -38,8 +43,11 @@ func TileName(tile pb.Tile) string {
 // ParseTile returns the tile of a short name, in capitals or not.
 func ParseTile(name string) (pb.Tile, error) {
 	name = strings.ToUpper(name)
-	if name == joker {
+	switch name {
+	case joker:
 		return pb.Tile_TILE_JOKER, nil
+	case falseJoker:
+		return pb.Tile_TILE_FALSE_JOKER, nil
 	}
 	if len(name) > 1 && name[1] != '0' {
 		color := strings.IndexByte(colors, name[0])
@@ -48,7 +56,8 @@ func ParseTile(name string) (pb.Tile, error) {
 			return firstOf[color] + pb.Tile(value-1), nil
 		}
 	}
-	return 0, fmt.Errorf("rummikub: %q is no tile: use one of %s and 1 to %d, or %s", name, colors, values, joker)
+	return 0, fmt.Errorf("rummikub: %q is no tile: use one of %s and 1 to %d, %s, or %s",
+		name, colors, values, joker, falseJoker)
 }
 
 // ParseTiles returns the tiles of a text such as `R7 B7 J`.
@@ -73,7 +82,7 @@ func FormatTiles(tiles []pb.Tile) string {
 	return strings.Join(names, " ")
 }
 
-// AnyMeld is a meld of the contract, such as *Meld or *MeldReading.
+// AnyMeld is a meld of the contract, such as *Meld, *MeldReading or *HandPart.
 type AnyMeld interface{ GetTiles() []pb.Tile }
 
 // FormatMelds returns melds as text: `[R7 R8 R9] | [B4 K4 O4]`, or `.` for none.
@@ -110,6 +119,23 @@ func FormatTable(table *pb.Table) string {
 		text.WriteString(TileName(placement.Tile))
 	}
 	return text.String() + "]"
+}
+
+// FormatBoard returns the board of a game of discards as text: the indicator, the okey, and the newest discard of each
+// player after the seat, `O4 / O5 / 1{R7} 2{}`; `.` for none.
+func FormatBoard(board *pb.DiscardBoard) string {
+	if board == nil {
+		return "."
+	}
+	piles := make([]string, len(board.Piles))
+	for i, pile := range board.Piles {
+		newest := ""
+		if pile.Newest != pb.Tile_TILE_UNSPECIFIED {
+			newest = TileName(pile.Newest)
+		}
+		piles[i] = fmt.Sprintf("%d{%s}", pile.Seat, newest)
+	}
+	return fmt.Sprintf("%s / %s / %s", TileName(board.Indicator), TileName(board.Okey), strings.Join(piles, " "))
 }
 
 // ParseMelds returns the melds of a text that FormatMelds returns; none for an empty text.

@@ -20,7 +20,7 @@ func TestTilesHaveNames(t *testing.T) {
 			t.Errorf("%s is named %s, which is %v (%v)", name, short, parsed, err)
 		}
 		if color := map[byte]string{'R': "_RED_", 'B': "_BLUE_", 'K': "_BLACK_", 'O': "_ORANGE_", 'G': "_GREEN_",
-			'P': "_PURPLE_", 'J': "_JOKER"}[short[0]]; "TILE"+color+short[1:] != name {
+			'P': "_PURPLE_", 'J': "_JOKER", 'F': "_FALSE_JOKER"}[short[0]]; "TILE"+color+short[1:] != name {
 			t.Errorf("%s is named %s", name, short)
 		}
 	}
@@ -71,6 +71,17 @@ func TestATableOfTheCrossLayoutIsTheTextOfItsRows(t *testing.T) {
 	}
 }
 
+func TestABoardIsTheTextOfItsIndicatorOkeyAndNewestDiscards(t *testing.T) {
+	piles := []*pb.DiscardPile{{Seat: 1, Newest: pb.Tile_TILE_FALSE_JOKER, TileCount: 2}, {Seat: 3}}
+	board := &pb.DiscardBoard{Indicator: pb.Tile_TILE_ORANGE_4, Okey: pb.Tile_TILE_ORANGE_5, Piles: piles}
+	if text := FormatBoard(board); text != "O4 / O5 / 1{F} 3{}" {
+		t.Error(text)
+	}
+	if text := FormatBoard((&pb.Game{}).GetDiscardBoard()); text != "." {
+		t.Error(text)
+	}
+}
+
 func TestMeldsDeclareFacesOfJokersThatCanStandForOneOnly(t *testing.T) {
 	one := &pb.JokerFaces{Faces: []pb.Tile{pb.Tile_TILE_RED_9}}
 	two := &pb.JokerFaces{Faces: []pb.Tile{pb.Tile_TILE_RED_9, pb.Tile_TILE_BLUE_9}}
@@ -89,7 +100,10 @@ func TestMeldsDeclareFacesOfJokersThatCanStandForOneOnly(t *testing.T) {
 
 func TestTurnsHaveTheEtag(t *testing.T) {
 	game := &pb.Game{GameId: "1", Etag: "x"}
-	for _, request := range []*pb.PlayTurnRequest{Play(game, nil), Place(game, nil), Draw(game), Pass(game)} {
+	for _, request := range []*pb.PlayTurnRequest{
+		Play(game, nil), Place(game, nil), Draw(game), Pass(game), TakeFromPool(game), TakeDiscard(game),
+		Discard(game, pb.Tile_TILE_RED_1), Finish(game, pb.Tile_TILE_RED_1, nil), ShowIndicator(game),
+	} {
 		if request.GameId != "1" || request.Etag != "x" || request.Action == nil {
 			t.Error(request)
 		}
@@ -101,5 +115,16 @@ func TestATurnPlacesTiles(t *testing.T) {
 	table := Place(&pb.Game{}, []*pb.Placement{placed}).GetPlay().Table
 	if !proto.Equal(table, &pb.Table{Placements: []*pb.Placement{placed}}) {
 		t.Error(table)
+	}
+}
+
+func TestATurnDiscardsATile(t *testing.T) {
+	okey, hand := pb.Tile_TILE_ORANGE_5, []*pb.HandPart{{Tiles: []pb.Tile{pb.Tile_TILE_RED_3, pb.Tile_TILE_RED_3}}}
+	if discarded := Discard(&pb.Game{}, okey).GetDiscard(); discarded.Tile != okey {
+		t.Error(discarded)
+	}
+	finished := Finish(&pb.Game{}, okey, hand).GetFinish()
+	if finished.Tile != okey || FormatMelds(finished.Hand) != "[R3 R3]" {
+		t.Error(finished)
 	}
 }

@@ -31,6 +31,41 @@ func Pass(game *pb.Game) *pb.PlayTurnRequest {
 	return request
 }
 
+// TakeFromPool returns the request to take a tile of the pool, in a game of discards as the caller has seen it.
+func TakeFromPool(game *pb.Game) *pb.PlayTurnRequest {
+	request := turn(game)
+	request.Action = &pb.PlayTurnRequest_TakeFromPool{TakeFromPool: &pb.TakeFromPool{}}
+	return request
+}
+
+// TakeDiscard returns the request to take the newest discard of the player before.
+func TakeDiscard(game *pb.Game) *pb.PlayTurnRequest {
+	request := turn(game)
+	request.Action = &pb.PlayTurnRequest_TakeDiscard{TakeDiscard: &pb.TakeDiscard{}}
+	return request
+}
+
+// Discard returns the request to discard a tile, which ends the turn.
+func Discard(game *pb.Game, tile pb.Tile) *pb.PlayTurnRequest {
+	request := turn(game)
+	request.Action = &pb.PlayTurnRequest_Discard{Discard: &pb.DiscardTile{Tile: tile}}
+	return request
+}
+
+// Finish returns the request to discard a tile and finish. hand has the melds or pairs, none: as the service finds them.
+func Finish(game *pb.Game, tile pb.Tile, hand []*pb.HandPart) *pb.PlayTurnRequest {
+	request := turn(game)
+	request.Action = &pb.PlayTurnRequest_Finish{Finish: &pb.FinishHand{Tile: tile, Hand: hand}}
+	return request
+}
+
+// ShowIndicator returns the request to show the indicator's twin.
+func ShowIndicator(game *pb.Game) *pb.PlayTurnRequest {
+	request := turn(game)
+	request.Action = &pb.PlayTurnRequest_ShowIndicator{ShowIndicator: &pb.ShowIndicator{}}
+	return request
+}
+
 // turn returns a turn in the game as the player has seen it.
 func turn(game *pb.Game) *pb.PlayTurnRequest {
 	return &pb.PlayTurnRequest{GameId: game.GameId, Etag: game.Etag}

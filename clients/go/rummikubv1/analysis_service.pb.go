@@ -479,11 +479,14 @@ type SuggestTurnResponse struct {
 	// The turn to send to PlayTurn as it is; by JSON without game_id, which is in the path. It has the etag of
 	// the game that was searched, and no request_id. It plays the suggestion. If no turn was found, it draws, or
 	// passes if the pool is empty or a tile was drawn; after TURN_DRAW_TWO_RIVER it lays the less useful tile on the River.
-	// Set with HINT_TIER_TURN, for a game in which the caller has the turn.
+	// Set with HINT_TIER_TURN, for a game in which the caller has the turn. In a game of discards it is the action that a
+	// bot of BOT_LEVEL_HARD would take.
 	//
 	// If the search ended without a turn, although play_exists is not EXISTENCE_NO, the rules may require a play, and refuse
 	// the draw or the pass (DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS): ask again with more time.
-	Turn          *PlayTurnRequest `protobuf:"bytes,3,opt,name=turn,proto3" json:"turn,omitempty"`
+	Turn *PlayTurnRequest `protobuf:"bytes,3,opt,name=turn,proto3" json:"turn,omitempty"`
+	// What the hand lacks, in a game of discards, which has no suggestion.
+	Hand          *HandStanding `protobuf:"bytes,4,opt,name=hand,proto3" json:"hand,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -539,6 +542,69 @@ func (x *SuggestTurnResponse) GetTurn() *PlayTurnRequest {
 	return nil
 }
 
+func (x *SuggestTurnResponse) GetHand() *HandStanding {
+	if x != nil {
+		return x.Hand
+	}
+	return nil
+}
+
+// How near a hand of a game of discards is to a finished one.
+type HandStanding struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The least number of tiles to exchange until the hand is finished; with 15 tiles, after the best discard.
+	Missing uint32 `protobuf:"varint,1,opt,name=missing,proto3" json:"missing,omitempty"`
+	// The tiles that are then exchanged, ascending; with 15 tiles, the one too many is among them. Set for HINT_TIER_TILES
+	// and above.
+	Spare         []Tile `protobuf:"varint,2,rep,packed,name=spare,proto3,enum=rummikub.v1.Tile" json:"spare,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HandStanding) Reset() {
+	*x = HandStanding{}
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HandStanding) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HandStanding) ProtoMessage() {}
+
+func (x *HandStanding) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HandStanding.ProtoReflect.Descriptor instead.
+func (*HandStanding) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *HandStanding) GetMissing() uint32 {
+	if x != nil {
+		return x.Missing
+	}
+	return 0
+}
+
+func (x *HandStanding) GetSpare() []Tile {
+	if x != nil {
+		return x.Spare
+	}
+	return nil
+}
+
 // The result of a search. Fields beyond the requested tier, and fields that describe a turn when none was found, are
 // unset.
 type Suggestion struct {
@@ -574,7 +640,7 @@ type Suggestion struct {
 
 func (x *Suggestion) Reset() {
 	*x = Suggestion{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[3]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -586,7 +652,7 @@ func (x *Suggestion) String() string {
 func (*Suggestion) ProtoMessage() {}
 
 func (x *Suggestion) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[3]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -599,7 +665,7 @@ func (x *Suggestion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Suggestion.ProtoReflect.Descriptor instead.
 func (*Suggestion) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{3}
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Suggestion) GetPlayExists() Existence {
@@ -695,7 +761,7 @@ type StepMeld struct {
 
 func (x *StepMeld) Reset() {
 	*x = StepMeld{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[4]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -707,7 +773,7 @@ func (x *StepMeld) String() string {
 func (*StepMeld) ProtoMessage() {}
 
 func (x *StepMeld) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[4]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -720,7 +786,7 @@ func (x *StepMeld) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepMeld.ProtoReflect.Descriptor instead.
 func (*StepMeld) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{4}
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *StepMeld) GetPlace() isStepMeld_Place {
@@ -779,7 +845,7 @@ type StepPart struct {
 
 func (x *StepPart) Reset() {
 	*x = StepPart{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[5]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -791,7 +857,7 @@ func (x *StepPart) String() string {
 func (*StepPart) ProtoMessage() {}
 
 func (x *StepPart) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[5]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -804,7 +870,7 @@ func (x *StepPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepPart.ProtoReflect.Descriptor instead.
 func (*StepPart) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{5}
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *StepPart) GetMeld() *StepMeld {
@@ -847,7 +913,7 @@ type SuggestedStep struct {
 
 func (x *SuggestedStep) Reset() {
 	*x = SuggestedStep{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[6]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -859,7 +925,7 @@ func (x *SuggestedStep) String() string {
 func (*SuggestedStep) ProtoMessage() {}
 
 func (x *SuggestedStep) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[6]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -872,7 +938,7 @@ func (x *SuggestedStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuggestedStep.ProtoReflect.Descriptor instead.
 func (*SuggestedStep) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{6}
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *SuggestedStep) GetKind() StepKind {
@@ -944,7 +1010,7 @@ type HasLegalTurnRequest struct {
 
 func (x *HasLegalTurnRequest) Reset() {
 	*x = HasLegalTurnRequest{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[7]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -956,7 +1022,7 @@ func (x *HasLegalTurnRequest) String() string {
 func (*HasLegalTurnRequest) ProtoMessage() {}
 
 func (x *HasLegalTurnRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[7]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -969,7 +1035,7 @@ func (x *HasLegalTurnRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HasLegalTurnRequest.ProtoReflect.Descriptor instead.
 func (*HasLegalTurnRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{7}
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *HasLegalTurnRequest) GetPosition() *Position {
@@ -997,7 +1063,7 @@ type HasLegalTurnResponse struct {
 
 func (x *HasLegalTurnResponse) Reset() {
 	*x = HasLegalTurnResponse{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[8]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1009,7 +1075,7 @@ func (x *HasLegalTurnResponse) String() string {
 func (*HasLegalTurnResponse) ProtoMessage() {}
 
 func (x *HasLegalTurnResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[8]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1022,7 +1088,7 @@ func (x *HasLegalTurnResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HasLegalTurnResponse.ProtoReflect.Descriptor instead.
 func (*HasLegalTurnResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{8}
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *HasLegalTurnResponse) GetExists() Existence {
@@ -1047,7 +1113,7 @@ type ArrangeTilesRequest struct {
 
 func (x *ArrangeTilesRequest) Reset() {
 	*x = ArrangeTilesRequest{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[9]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1059,7 +1125,7 @@ func (x *ArrangeTilesRequest) String() string {
 func (*ArrangeTilesRequest) ProtoMessage() {}
 
 func (x *ArrangeTilesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[9]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1072,7 +1138,7 @@ func (x *ArrangeTilesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArrangeTilesRequest.ProtoReflect.Descriptor instead.
 func (*ArrangeTilesRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{9}
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ArrangeTilesRequest) GetRuleset() *MeldingRuleset {
@@ -1109,7 +1175,7 @@ type ArrangeTilesResponse struct {
 
 func (x *ArrangeTilesResponse) Reset() {
 	*x = ArrangeTilesResponse{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[10]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1121,7 +1187,7 @@ func (x *ArrangeTilesResponse) String() string {
 func (*ArrangeTilesResponse) ProtoMessage() {}
 
 func (x *ArrangeTilesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[10]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1134,7 +1200,7 @@ func (x *ArrangeTilesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArrangeTilesResponse.ProtoReflect.Descriptor instead.
 func (*ArrangeTilesResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{10}
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ArrangeTilesResponse) GetExists() Existence {
@@ -1173,7 +1239,7 @@ type BatchSuggestTurnsRequest struct {
 
 func (x *BatchSuggestTurnsRequest) Reset() {
 	*x = BatchSuggestTurnsRequest{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[11]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1185,7 +1251,7 @@ func (x *BatchSuggestTurnsRequest) String() string {
 func (*BatchSuggestTurnsRequest) ProtoMessage() {}
 
 func (x *BatchSuggestTurnsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[11]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1198,7 +1264,7 @@ func (x *BatchSuggestTurnsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchSuggestTurnsRequest.ProtoReflect.Descriptor instead.
 func (*BatchSuggestTurnsRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{11}
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *BatchSuggestTurnsRequest) GetRuleset() *MeldingRuleset {
@@ -1247,7 +1313,7 @@ type BatchSuggestTurnsResponse struct {
 
 func (x *BatchSuggestTurnsResponse) Reset() {
 	*x = BatchSuggestTurnsResponse{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[12]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1259,7 +1325,7 @@ func (x *BatchSuggestTurnsResponse) String() string {
 func (*BatchSuggestTurnsResponse) ProtoMessage() {}
 
 func (x *BatchSuggestTurnsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[12]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1272,7 +1338,7 @@ func (x *BatchSuggestTurnsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchSuggestTurnsResponse.ProtoReflect.Descriptor instead.
 func (*BatchSuggestTurnsResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{12}
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *BatchSuggestTurnsResponse) GetSuggestions() []*Suggestion {
@@ -1302,7 +1368,7 @@ type ExplainTurnRequest struct {
 
 func (x *ExplainTurnRequest) Reset() {
 	*x = ExplainTurnRequest{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[13]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1314,7 +1380,7 @@ func (x *ExplainTurnRequest) String() string {
 func (*ExplainTurnRequest) ProtoMessage() {}
 
 func (x *ExplainTurnRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[13]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1327,7 +1393,7 @@ func (x *ExplainTurnRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainTurnRequest.ProtoReflect.Descriptor instead.
 func (*ExplainTurnRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{13}
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ExplainTurnRequest) GetRuleset() *MeldingRuleset {
@@ -1378,7 +1444,7 @@ type ExplainTurnResponse struct {
 
 func (x *ExplainTurnResponse) Reset() {
 	*x = ExplainTurnResponse{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[14]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1390,7 +1456,7 @@ func (x *ExplainTurnResponse) String() string {
 func (*ExplainTurnResponse) ProtoMessage() {}
 
 func (x *ExplainTurnResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[14]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1403,7 +1469,7 @@ func (x *ExplainTurnResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainTurnResponse.ProtoReflect.Descriptor instead.
 func (*ExplainTurnResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{14}
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ExplainTurnResponse) GetSteps() []*SuggestedStep {
@@ -1440,14 +1506,18 @@ const file_rummikub_v1_analysis_service_proto_rawDesc = "" +
 	"\tobjective\x18\x04 \x01(\x0e2\x16.rummikub.v1.ObjectiveB\x04\xe2A\x01\x01R\tobjective\x12>\n" +
 	"\n" +
 	"time_limit\x18\x05 \x01(\v2\x19.google.protobuf.DurationB\x04\xe2A\x01\x01R\ttimeLimitB\t\n" +
-	"\asubject\"\xae\x01\n" +
+	"\asubject\"\xdd\x01\n" +
 	"\x13SuggestTurnResponse\x127\n" +
 	"\n" +
 	"suggestion\x18\x01 \x01(\v2\x17.rummikub.v1.SuggestionR\n" +
 	"suggestion\x12\x1f\n" +
 	"\brevision\x18\x02 \x01(\rH\x00R\brevision\x88\x01\x01\x120\n" +
-	"\x04turn\x18\x03 \x01(\v2\x1c.rummikub.v1.PlayTurnRequestR\x04turnB\v\n" +
-	"\t_revision\"\xb5\x03\n" +
+	"\x04turn\x18\x03 \x01(\v2\x1c.rummikub.v1.PlayTurnRequestR\x04turn\x12-\n" +
+	"\x04hand\x18\x04 \x01(\v2\x19.rummikub.v1.HandStandingR\x04handB\v\n" +
+	"\t_revision\"Q\n" +
+	"\fHandStanding\x12\x18\n" +
+	"\amissing\x18\x01 \x01(\rR\amissing\x12'\n" +
+	"\x05spare\x18\x02 \x03(\x0e2\x11.rummikub.v1.TileR\x05spare\"\xb5\x03\n" +
 	"\n" +
 	"Suggestion\x127\n" +
 	"\vplay_exists\x18\x01 \x01(\x0e2\x16.rummikub.v1.ExistenceR\n" +
@@ -1562,7 +1632,7 @@ func file_rummikub_v1_analysis_service_proto_rawDescGZIP() []byte {
 }
 
 var file_rummikub_v1_analysis_service_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_rummikub_v1_analysis_service_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_rummikub_v1_analysis_service_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_rummikub_v1_analysis_service_proto_goTypes = []any{
 	(Existence)(0),                    // 0: rummikub.v1.Existence
 	(Objective)(0),                    // 1: rummikub.v1.Objective
@@ -1571,85 +1641,88 @@ var file_rummikub_v1_analysis_service_proto_goTypes = []any{
 	(*Position)(nil),                  // 4: rummikub.v1.Position
 	(*SuggestTurnRequest)(nil),        // 5: rummikub.v1.SuggestTurnRequest
 	(*SuggestTurnResponse)(nil),       // 6: rummikub.v1.SuggestTurnResponse
-	(*Suggestion)(nil),                // 7: rummikub.v1.Suggestion
-	(*StepMeld)(nil),                  // 8: rummikub.v1.StepMeld
-	(*StepPart)(nil),                  // 9: rummikub.v1.StepPart
-	(*SuggestedStep)(nil),             // 10: rummikub.v1.SuggestedStep
-	(*HasLegalTurnRequest)(nil),       // 11: rummikub.v1.HasLegalTurnRequest
-	(*HasLegalTurnResponse)(nil),      // 12: rummikub.v1.HasLegalTurnResponse
-	(*ArrangeTilesRequest)(nil),       // 13: rummikub.v1.ArrangeTilesRequest
-	(*ArrangeTilesResponse)(nil),      // 14: rummikub.v1.ArrangeTilesResponse
-	(*BatchSuggestTurnsRequest)(nil),  // 15: rummikub.v1.BatchSuggestTurnsRequest
-	(*BatchSuggestTurnsResponse)(nil), // 16: rummikub.v1.BatchSuggestTurnsResponse
-	(*ExplainTurnRequest)(nil),        // 17: rummikub.v1.ExplainTurnRequest
-	(*ExplainTurnResponse)(nil),       // 18: rummikub.v1.ExplainTurnResponse
-	(*MeldingRuleset)(nil),            // 19: rummikub.v1.MeldingRuleset
-	(*Table)(nil),                     // 20: rummikub.v1.Table
-	(Tile)(0),                         // 21: rummikub.v1.Tile
-	(*durationpb.Duration)(nil),       // 22: google.protobuf.Duration
-	(*PlayTurnRequest)(nil),           // 23: rummikub.v1.PlayTurnRequest
-	(*Meld)(nil),                      // 24: rummikub.v1.Meld
+	(*HandStanding)(nil),              // 7: rummikub.v1.HandStanding
+	(*Suggestion)(nil),                // 8: rummikub.v1.Suggestion
+	(*StepMeld)(nil),                  // 9: rummikub.v1.StepMeld
+	(*StepPart)(nil),                  // 10: rummikub.v1.StepPart
+	(*SuggestedStep)(nil),             // 11: rummikub.v1.SuggestedStep
+	(*HasLegalTurnRequest)(nil),       // 12: rummikub.v1.HasLegalTurnRequest
+	(*HasLegalTurnResponse)(nil),      // 13: rummikub.v1.HasLegalTurnResponse
+	(*ArrangeTilesRequest)(nil),       // 14: rummikub.v1.ArrangeTilesRequest
+	(*ArrangeTilesResponse)(nil),      // 15: rummikub.v1.ArrangeTilesResponse
+	(*BatchSuggestTurnsRequest)(nil),  // 16: rummikub.v1.BatchSuggestTurnsRequest
+	(*BatchSuggestTurnsResponse)(nil), // 17: rummikub.v1.BatchSuggestTurnsResponse
+	(*ExplainTurnRequest)(nil),        // 18: rummikub.v1.ExplainTurnRequest
+	(*ExplainTurnResponse)(nil),       // 19: rummikub.v1.ExplainTurnResponse
+	(*MeldingRuleset)(nil),            // 20: rummikub.v1.MeldingRuleset
+	(*Table)(nil),                     // 21: rummikub.v1.Table
+	(Tile)(0),                         // 22: rummikub.v1.Tile
+	(*durationpb.Duration)(nil),       // 23: google.protobuf.Duration
+	(*PlayTurnRequest)(nil),           // 24: rummikub.v1.PlayTurnRequest
+	(*Meld)(nil),                      // 25: rummikub.v1.Meld
 }
 var file_rummikub_v1_analysis_service_proto_depIdxs = []int32{
-	19, // 0: rummikub.v1.Position.ruleset:type_name -> rummikub.v1.MeldingRuleset
-	20, // 1: rummikub.v1.Position.table:type_name -> rummikub.v1.Table
-	21, // 2: rummikub.v1.Position.rack:type_name -> rummikub.v1.Tile
-	21, // 3: rummikub.v1.Position.river:type_name -> rummikub.v1.Tile
+	20, // 0: rummikub.v1.Position.ruleset:type_name -> rummikub.v1.MeldingRuleset
+	21, // 1: rummikub.v1.Position.table:type_name -> rummikub.v1.Table
+	22, // 2: rummikub.v1.Position.rack:type_name -> rummikub.v1.Tile
+	22, // 3: rummikub.v1.Position.river:type_name -> rummikub.v1.Tile
 	4,  // 4: rummikub.v1.SuggestTurnRequest.position:type_name -> rummikub.v1.Position
 	2,  // 5: rummikub.v1.SuggestTurnRequest.tier:type_name -> rummikub.v1.HintTier
 	1,  // 6: rummikub.v1.SuggestTurnRequest.objective:type_name -> rummikub.v1.Objective
-	22, // 7: rummikub.v1.SuggestTurnRequest.time_limit:type_name -> google.protobuf.Duration
-	7,  // 8: rummikub.v1.SuggestTurnResponse.suggestion:type_name -> rummikub.v1.Suggestion
-	23, // 9: rummikub.v1.SuggestTurnResponse.turn:type_name -> rummikub.v1.PlayTurnRequest
-	0,  // 10: rummikub.v1.Suggestion.play_exists:type_name -> rummikub.v1.Existence
-	21, // 11: rummikub.v1.Suggestion.tiles_played:type_name -> rummikub.v1.Tile
-	20, // 12: rummikub.v1.Suggestion.table:type_name -> rummikub.v1.Table
-	10, // 13: rummikub.v1.Suggestion.steps:type_name -> rummikub.v1.SuggestedStep
-	8,  // 14: rummikub.v1.StepPart.meld:type_name -> rummikub.v1.StepMeld
-	24, // 15: rummikub.v1.StepPart.laid:type_name -> rummikub.v1.Meld
-	3,  // 16: rummikub.v1.SuggestedStep.kind:type_name -> rummikub.v1.StepKind
-	8,  // 17: rummikub.v1.SuggestedStep.meld:type_name -> rummikub.v1.StepMeld
-	24, // 18: rummikub.v1.SuggestedStep.laid:type_name -> rummikub.v1.Meld
-	21, // 19: rummikub.v1.SuggestedStep.tiles:type_name -> rummikub.v1.Tile
-	8,  // 20: rummikub.v1.SuggestedStep.source:type_name -> rummikub.v1.StepMeld
-	24, // 21: rummikub.v1.SuggestedStep.left:type_name -> rummikub.v1.Meld
-	9,  // 22: rummikub.v1.SuggestedStep.parts:type_name -> rummikub.v1.StepPart
-	4,  // 23: rummikub.v1.HasLegalTurnRequest.position:type_name -> rummikub.v1.Position
-	22, // 24: rummikub.v1.HasLegalTurnRequest.time_limit:type_name -> google.protobuf.Duration
-	0,  // 25: rummikub.v1.HasLegalTurnResponse.exists:type_name -> rummikub.v1.Existence
-	19, // 26: rummikub.v1.ArrangeTilesRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
-	21, // 27: rummikub.v1.ArrangeTilesRequest.tiles:type_name -> rummikub.v1.Tile
-	22, // 28: rummikub.v1.ArrangeTilesRequest.time_limit:type_name -> google.protobuf.Duration
-	0,  // 29: rummikub.v1.ArrangeTilesResponse.exists:type_name -> rummikub.v1.Existence
-	24, // 30: rummikub.v1.ArrangeTilesResponse.melds:type_name -> rummikub.v1.Meld
-	19, // 31: rummikub.v1.BatchSuggestTurnsRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
-	4,  // 32: rummikub.v1.BatchSuggestTurnsRequest.positions:type_name -> rummikub.v1.Position
-	2,  // 33: rummikub.v1.BatchSuggestTurnsRequest.tier:type_name -> rummikub.v1.HintTier
-	1,  // 34: rummikub.v1.BatchSuggestTurnsRequest.objective:type_name -> rummikub.v1.Objective
-	22, // 35: rummikub.v1.BatchSuggestTurnsRequest.time_limit:type_name -> google.protobuf.Duration
-	7,  // 36: rummikub.v1.BatchSuggestTurnsResponse.suggestions:type_name -> rummikub.v1.Suggestion
-	19, // 37: rummikub.v1.ExplainTurnRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
-	20, // 38: rummikub.v1.ExplainTurnRequest.table_before:type_name -> rummikub.v1.Table
-	20, // 39: rummikub.v1.ExplainTurnRequest.table_after:type_name -> rummikub.v1.Table
-	21, // 40: rummikub.v1.ExplainTurnRequest.pulled:type_name -> rummikub.v1.Tile
-	22, // 41: rummikub.v1.ExplainTurnRequest.time_limit:type_name -> google.protobuf.Duration
-	10, // 42: rummikub.v1.ExplainTurnResponse.steps:type_name -> rummikub.v1.SuggestedStep
-	21, // 43: rummikub.v1.ExplainTurnResponse.tiles_played:type_name -> rummikub.v1.Tile
-	5,  // 44: rummikub.v1.AnalysisService.SuggestTurn:input_type -> rummikub.v1.SuggestTurnRequest
-	11, // 45: rummikub.v1.AnalysisService.HasLegalTurn:input_type -> rummikub.v1.HasLegalTurnRequest
-	13, // 46: rummikub.v1.AnalysisService.ArrangeTiles:input_type -> rummikub.v1.ArrangeTilesRequest
-	15, // 47: rummikub.v1.AnalysisService.BatchSuggestTurns:input_type -> rummikub.v1.BatchSuggestTurnsRequest
-	17, // 48: rummikub.v1.AnalysisService.ExplainTurn:input_type -> rummikub.v1.ExplainTurnRequest
-	6,  // 49: rummikub.v1.AnalysisService.SuggestTurn:output_type -> rummikub.v1.SuggestTurnResponse
-	12, // 50: rummikub.v1.AnalysisService.HasLegalTurn:output_type -> rummikub.v1.HasLegalTurnResponse
-	14, // 51: rummikub.v1.AnalysisService.ArrangeTiles:output_type -> rummikub.v1.ArrangeTilesResponse
-	16, // 52: rummikub.v1.AnalysisService.BatchSuggestTurns:output_type -> rummikub.v1.BatchSuggestTurnsResponse
-	18, // 53: rummikub.v1.AnalysisService.ExplainTurn:output_type -> rummikub.v1.ExplainTurnResponse
-	49, // [49:54] is the sub-list for method output_type
-	44, // [44:49] is the sub-list for method input_type
-	44, // [44:44] is the sub-list for extension type_name
-	44, // [44:44] is the sub-list for extension extendee
-	0,  // [0:44] is the sub-list for field type_name
+	23, // 7: rummikub.v1.SuggestTurnRequest.time_limit:type_name -> google.protobuf.Duration
+	8,  // 8: rummikub.v1.SuggestTurnResponse.suggestion:type_name -> rummikub.v1.Suggestion
+	24, // 9: rummikub.v1.SuggestTurnResponse.turn:type_name -> rummikub.v1.PlayTurnRequest
+	7,  // 10: rummikub.v1.SuggestTurnResponse.hand:type_name -> rummikub.v1.HandStanding
+	22, // 11: rummikub.v1.HandStanding.spare:type_name -> rummikub.v1.Tile
+	0,  // 12: rummikub.v1.Suggestion.play_exists:type_name -> rummikub.v1.Existence
+	22, // 13: rummikub.v1.Suggestion.tiles_played:type_name -> rummikub.v1.Tile
+	21, // 14: rummikub.v1.Suggestion.table:type_name -> rummikub.v1.Table
+	11, // 15: rummikub.v1.Suggestion.steps:type_name -> rummikub.v1.SuggestedStep
+	9,  // 16: rummikub.v1.StepPart.meld:type_name -> rummikub.v1.StepMeld
+	25, // 17: rummikub.v1.StepPart.laid:type_name -> rummikub.v1.Meld
+	3,  // 18: rummikub.v1.SuggestedStep.kind:type_name -> rummikub.v1.StepKind
+	9,  // 19: rummikub.v1.SuggestedStep.meld:type_name -> rummikub.v1.StepMeld
+	25, // 20: rummikub.v1.SuggestedStep.laid:type_name -> rummikub.v1.Meld
+	22, // 21: rummikub.v1.SuggestedStep.tiles:type_name -> rummikub.v1.Tile
+	9,  // 22: rummikub.v1.SuggestedStep.source:type_name -> rummikub.v1.StepMeld
+	25, // 23: rummikub.v1.SuggestedStep.left:type_name -> rummikub.v1.Meld
+	10, // 24: rummikub.v1.SuggestedStep.parts:type_name -> rummikub.v1.StepPart
+	4,  // 25: rummikub.v1.HasLegalTurnRequest.position:type_name -> rummikub.v1.Position
+	23, // 26: rummikub.v1.HasLegalTurnRequest.time_limit:type_name -> google.protobuf.Duration
+	0,  // 27: rummikub.v1.HasLegalTurnResponse.exists:type_name -> rummikub.v1.Existence
+	20, // 28: rummikub.v1.ArrangeTilesRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
+	22, // 29: rummikub.v1.ArrangeTilesRequest.tiles:type_name -> rummikub.v1.Tile
+	23, // 30: rummikub.v1.ArrangeTilesRequest.time_limit:type_name -> google.protobuf.Duration
+	0,  // 31: rummikub.v1.ArrangeTilesResponse.exists:type_name -> rummikub.v1.Existence
+	25, // 32: rummikub.v1.ArrangeTilesResponse.melds:type_name -> rummikub.v1.Meld
+	20, // 33: rummikub.v1.BatchSuggestTurnsRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
+	4,  // 34: rummikub.v1.BatchSuggestTurnsRequest.positions:type_name -> rummikub.v1.Position
+	2,  // 35: rummikub.v1.BatchSuggestTurnsRequest.tier:type_name -> rummikub.v1.HintTier
+	1,  // 36: rummikub.v1.BatchSuggestTurnsRequest.objective:type_name -> rummikub.v1.Objective
+	23, // 37: rummikub.v1.BatchSuggestTurnsRequest.time_limit:type_name -> google.protobuf.Duration
+	8,  // 38: rummikub.v1.BatchSuggestTurnsResponse.suggestions:type_name -> rummikub.v1.Suggestion
+	20, // 39: rummikub.v1.ExplainTurnRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
+	21, // 40: rummikub.v1.ExplainTurnRequest.table_before:type_name -> rummikub.v1.Table
+	21, // 41: rummikub.v1.ExplainTurnRequest.table_after:type_name -> rummikub.v1.Table
+	22, // 42: rummikub.v1.ExplainTurnRequest.pulled:type_name -> rummikub.v1.Tile
+	23, // 43: rummikub.v1.ExplainTurnRequest.time_limit:type_name -> google.protobuf.Duration
+	11, // 44: rummikub.v1.ExplainTurnResponse.steps:type_name -> rummikub.v1.SuggestedStep
+	22, // 45: rummikub.v1.ExplainTurnResponse.tiles_played:type_name -> rummikub.v1.Tile
+	5,  // 46: rummikub.v1.AnalysisService.SuggestTurn:input_type -> rummikub.v1.SuggestTurnRequest
+	12, // 47: rummikub.v1.AnalysisService.HasLegalTurn:input_type -> rummikub.v1.HasLegalTurnRequest
+	14, // 48: rummikub.v1.AnalysisService.ArrangeTiles:input_type -> rummikub.v1.ArrangeTilesRequest
+	16, // 49: rummikub.v1.AnalysisService.BatchSuggestTurns:input_type -> rummikub.v1.BatchSuggestTurnsRequest
+	18, // 50: rummikub.v1.AnalysisService.ExplainTurn:input_type -> rummikub.v1.ExplainTurnRequest
+	6,  // 51: rummikub.v1.AnalysisService.SuggestTurn:output_type -> rummikub.v1.SuggestTurnResponse
+	13, // 52: rummikub.v1.AnalysisService.HasLegalTurn:output_type -> rummikub.v1.HasLegalTurnResponse
+	15, // 53: rummikub.v1.AnalysisService.ArrangeTiles:output_type -> rummikub.v1.ArrangeTilesResponse
+	17, // 54: rummikub.v1.AnalysisService.BatchSuggestTurns:output_type -> rummikub.v1.BatchSuggestTurnsResponse
+	19, // 55: rummikub.v1.AnalysisService.ExplainTurn:output_type -> rummikub.v1.ExplainTurnResponse
+	51, // [51:56] is the sub-list for method output_type
+	46, // [46:51] is the sub-list for method input_type
+	46, // [46:46] is the sub-list for extension type_name
+	46, // [46:46] is the sub-list for extension extendee
+	0,  // [0:46] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_analysis_service_proto_init() }
@@ -1667,8 +1740,8 @@ func file_rummikub_v1_analysis_service_proto_init() {
 		(*SuggestTurnRequest_GameId)(nil),
 	}
 	file_rummikub_v1_analysis_service_proto_msgTypes[2].OneofWrappers = []any{}
-	file_rummikub_v1_analysis_service_proto_msgTypes[3].OneofWrappers = []any{}
-	file_rummikub_v1_analysis_service_proto_msgTypes[4].OneofWrappers = []any{
+	file_rummikub_v1_analysis_service_proto_msgTypes[4].OneofWrappers = []any{}
+	file_rummikub_v1_analysis_service_proto_msgTypes[5].OneofWrappers = []any{
 		(*StepMeld_TableBefore)(nil),
 		(*StepMeld_TableAfter)(nil),
 	}
@@ -1678,7 +1751,7 @@ func file_rummikub_v1_analysis_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rummikub_v1_analysis_service_proto_rawDesc), len(file_rummikub_v1_analysis_service_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   15,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -199,6 +199,15 @@ const (
 	// FAILED_PRECONDITION. The table has melds although the game's table is a grid, or placements although it has melds
 	// (table_layout).
 	ErrorReason_TABLE_LAYOUT_MISMATCH ErrorReason = 314
+	// FAILED_PRECONDITION. The game has no such action: its rules are of another family.
+	ErrorReason_ACTION_NOT_IN_GAME ErrorReason = 315
+	// FAILED_PRECONDITION. The player before has no discard to take. Metadata: `seat`.
+	ErrorReason_NO_DISCARD_TO_TAKE ErrorReason = 316
+	// FAILED_PRECONDITION. The indicator cannot be shown: the rules do not allow it (show_indicator), it has been shown, or
+	// the player has discarded before.
+	ErrorReason_INDICATOR_NOT_SHOWABLE ErrorReason = 317
+	// FAILED_PRECONDITION. The player does not have the indicator's twin.
+	ErrorReason_INDICATOR_TWIN_NOT_HELD ErrorReason = 318
 	// UNAVAILABLE. The store does not answer. Send the same request again, with the same request id, after the delay in
 	// RetryInfo: it is applied once.
 	ErrorReason_STORE_UNAVAILABLE ErrorReason = 401
@@ -370,6 +379,8 @@ const (
 	ErrorReason_CROSSING_JOKER_CONFLICT ErrorReason = 956
 	// Violation. A tile of the initial meld lies beside a tile of the table (C7). Metadata: `x`, `y`.
 	ErrorReason_INITIAL_MELD_TOUCHES_TABLE ErrorReason = 957
+	// Violation. The tiles are not a finished hand: these are left over, or form no meld or pair.
+	ErrorReason_FINISH_INVALID ErrorReason = 958
 )
 
 // Enum value maps for ErrorReason.
@@ -434,6 +445,10 @@ var (
 		312: "CLAIM_OWN_PLAY",
 		313: "CLAIM_ALREADY_VOTED",
 		314: "TABLE_LAYOUT_MISMATCH",
+		315: "ACTION_NOT_IN_GAME",
+		316: "NO_DISCARD_TO_TAKE",
+		317: "INDICATOR_NOT_SHOWABLE",
+		318: "INDICATOR_TWIN_NOT_HELD",
 		401: "STORE_UNAVAILABLE",
 		402: "STORED_FORMAT_UNKNOWN",
 		403: "SHUTTING_DOWN",
@@ -505,6 +520,7 @@ var (
 		955: "LINE_INVALID",
 		956: "CROSSING_JOKER_CONFLICT",
 		957: "INITIAL_MELD_TOUCHES_TABLE",
+		958: "FINISH_INVALID",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":               0,
@@ -566,6 +582,10 @@ var (
 		"CLAIM_OWN_PLAY":                         312,
 		"CLAIM_ALREADY_VOTED":                    313,
 		"TABLE_LAYOUT_MISMATCH":                  314,
+		"ACTION_NOT_IN_GAME":                     315,
+		"NO_DISCARD_TO_TAKE":                     316,
+		"INDICATOR_NOT_SHOWABLE":                 317,
+		"INDICATOR_TWIN_NOT_HELD":                318,
 		"STORE_UNAVAILABLE":                      401,
 		"STORED_FORMAT_UNKNOWN":                  402,
 		"SHUTTING_DOWN":                          403,
@@ -637,6 +657,7 @@ var (
 		"LINE_INVALID":                           955,
 		"CROSSING_JOKER_CONFLICT":                956,
 		"INITIAL_MELD_TOUCHES_TABLE":             957,
+		"FINISH_INVALID":                         958,
 	}
 )
 
@@ -671,7 +692,7 @@ var File_rummikub_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"\x1erummikub/v1/error_reason.proto\x12\vrummikub.v1*\xa3\x19\n" +
+	"\x1erummikub/v1/error_reason.proto\x12\vrummikub.v1*\xa5\x1a\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11MALFORMED_REQUEST\x10\x01\x12\x11\n" +
@@ -736,7 +757,11 @@ const file_rummikub_v1_error_reason_proto_rawDesc = "" +
 	"\x13CLAIM_NOT_UNANIMOUS\x10\xb7\x02\x12\x13\n" +
 	"\x0eCLAIM_OWN_PLAY\x10\xb8\x02\x12\x18\n" +
 	"\x13CLAIM_ALREADY_VOTED\x10\xb9\x02\x12\x1a\n" +
-	"\x15TABLE_LAYOUT_MISMATCH\x10\xba\x02\x12\x16\n" +
+	"\x15TABLE_LAYOUT_MISMATCH\x10\xba\x02\x12\x17\n" +
+	"\x12ACTION_NOT_IN_GAME\x10\xbb\x02\x12\x17\n" +
+	"\x12NO_DISCARD_TO_TAKE\x10\xbc\x02\x12\x1b\n" +
+	"\x16INDICATOR_NOT_SHOWABLE\x10\xbd\x02\x12\x1c\n" +
+	"\x17INDICATOR_TWIN_NOT_HELD\x10\xbe\x02\x12\x16\n" +
 	"\x11STORE_UNAVAILABLE\x10\x91\x03\x12\x1a\n" +
 	"\x15STORED_FORMAT_UNKNOWN\x10\x92\x03\x12\x12\n" +
 	"\rSHUTTING_DOWN\x10\x93\x03\x12\x0f\n" +
@@ -810,7 +835,8 @@ const file_rummikub_v1_error_reason_proto_rawDesc = "" +
 	"\rCELL_ISOLATED\x10\xba\a\x12\x11\n" +
 	"\fLINE_INVALID\x10\xbb\a\x12\x1c\n" +
 	"\x17CROSSING_JOKER_CONFLICT\x10\xbc\a\x12\x1f\n" +
-	"\x1aINITIAL_MELD_TOUCHES_TABLE\x10\xbd\aB\x88\x01\n" +
+	"\x1aINITIAL_MELD_TOUCHES_TABLE\x10\xbd\a\x12\x13\n" +
+	"\x0eFINISH_INVALID\x10\xbe\aB\x88\x01\n" +
 	"\vrummikub.v1B\x10ErrorReasonProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\vRummikub.V1\xba\x02\bRummikub\xca\x02\vRummikub\\V1\xea\x02\fRummikub::V1b\x06proto3"
 
 var (

@@ -205,13 +205,15 @@ type TurnStep int32
 const (
 	// Unset.
 	TurnStep_TURN_STEP_UNSPECIFIED TurnStep = 0
-	// Nothing has been done yet: the player may play, draw or pass.
+	// Nothing has been done yet: the player may play, draw or pass; in a game of discards the player must take a tile.
 	TurnStep_TURN_STEP_OPEN TurnStep = 1
 	// The player has drawn two tiles and must lay one of them on the River (TURN_DRAW_TWO_RIVER).
 	TurnStep_TURN_STEP_CHOOSING TurnStep = 2
 	// The player has drawn a tile, or several with TURN_DRAW_UNTIL_PLAYABLE, and may play, or pass to end the turn
 	// (turn_play_after_draw).
 	TurnStep_TURN_STEP_DRAWN TurnStep = 3
+	// The player has a tile too many and must discard one, or finish (games of discards).
+	TurnStep_TURN_STEP_DISCARDING TurnStep = 4
 )
 
 // Enum value maps for TurnStep.
@@ -221,12 +223,14 @@ var (
 		1: "TURN_STEP_OPEN",
 		2: "TURN_STEP_CHOOSING",
 		3: "TURN_STEP_DRAWN",
+		4: "TURN_STEP_DISCARDING",
 	}
 	TurnStep_value = map[string]int32{
 		"TURN_STEP_UNSPECIFIED": 0,
 		"TURN_STEP_OPEN":        1,
 		"TURN_STEP_CHOOSING":    2,
 		"TURN_STEP_DRAWN":       3,
+		"TURN_STEP_DISCARDING":  4,
 	}
 )
 
@@ -334,7 +338,7 @@ type Player struct {
 	TileCount uint32 `protobuf:"varint,3,opt,name=tile_count,json=tileCount,proto3" json:"tile_count,omitempty"`
 	// Whether the player has made the initial meld of this round.
 	HasMelded bool `protobuf:"varint,4,opt,name=has_melded,json=hasMelded,proto3" json:"has_melded,omitempty"`
-	// The points of all finished rounds (R64). May be negative.
+	// The points of all finished rounds (R64), and those of the start (score_start). May be negative.
 	TotalPoints int32 `protobuf:"zigzag32,5,opt,name=total_points,json=totalPoints,proto3" json:"total_points,omitempty"`
 	// Whether the player has resigned from the game.
 	Resigned bool `protobuf:"varint,6,opt,name=resigned,proto3" json:"resigned,omitempty"`
@@ -708,7 +712,7 @@ type Turn struct {
 	// The progress of the turn.
 	Step TurnStep `protobuf:"varint,3,opt,name=step,proto3,enum=rummikub.v1.TurnStep" json:"step,omitempty"`
 	// The tiles drawn in this turn, for the viewer's own seat only: the two to choose from, which are not on the rack
-	// yet, or the one drawn last, which is.
+	// yet, or the one drawn last, which is. In a game of discards, the tile taken, which everyone sees if it was a discard.
 	TilesDrawn []Tile `protobuf:"varint,4,rep,packed,name=tiles_drawn,json=tilesDrawn,proto3,enum=rummikub.v1.Tile" json:"tiles_drawn,omitempty"`
 	// The draft saved last in this turn (SaveDraft), if the viewer may see it (draft_visibility). Unset if there is none.
 	// Only GetGame and the snapshots of WatchGame set it.
@@ -903,7 +907,7 @@ type Game struct {
 	Players []*Player `protobuf:"bytes,6,rep,name=players,proto3" json:"players,omitempty"`
 	// The number of rounds dealt so far, which is the number of the round being played or last played.
 	Round uint32 `protobuf:"varint,7,opt,name=round,proto3" json:"round,omitempty"`
-	// The melds on the table. After a round: the melds at its end.
+	// The melds on the table. After a round: the melds at its end. Unset in a game of discards.
 	Table *Table `protobuf:"bytes,8,opt,name=table,proto3" json:"table,omitempty"`
 	// The number of tiles in the pool.
 	PoolCount uint32 `protobuf:"varint,9,opt,name=pool_count,json=poolCount,proto3" json:"pool_count,omitempty"`
@@ -958,7 +962,9 @@ type Game struct {
 	// start before each is taken or given up.
 	ReservedSeats []*ReservedSeat `protobuf:"bytes,29,rep,name=reserved_seats,json=reservedSeats,proto3" json:"reserved_seats,omitempty"`
 	// The settings of the room, all of them set. They never change; set where the ruleset is.
-	Settings      *RoomSettings `protobuf:"bytes,30,opt,name=settings,proto3" json:"settings,omitempty"`
+	Settings *RoomSettings `protobuf:"bytes,30,opt,name=settings,proto3" json:"settings,omitempty"`
+	// The indicator and the discards of a game of discards. Unset in other games, and in the lobby.
+	DiscardBoard  *DiscardBoard `protobuf:"bytes,31,opt,name=discard_board,json=discardBoard,proto3" json:"discard_board,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1203,6 +1209,13 @@ func (x *Game) GetSettings() *RoomSettings {
 	return nil
 }
 
+func (x *Game) GetDiscardBoard() *DiscardBoard {
+	if x != nil {
+		return x.DiscardBoard
+	}
+	return nil
+}
+
 // A seat of a rematch that its owner of the game before has not taken yet.
 type ReservedSeat struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1430,7 +1443,8 @@ func (x *GameSummary) GetTurnSeat() uint32 {
 	return 0
 }
 
-// A player took a seat, and has no tiles and no points. The seat is no longer in reserved_seats.
+// A player took a seat, and has no tiles and no points; in a game of discards, the points of the start (score_start). The
+// seat is no longer in reserved_seats.
 type PlayerJoined struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The seat.
@@ -2023,7 +2037,7 @@ func (x *RoundStarted) GetTurnOrder() []uint32 {
 // A turn began. The seats before its own in last_chance_seats have had their last turn.
 type TurnStarted struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The turn.
+	// The turn, at TURN_STEP_OPEN; after HandsDealt it is in TURN_STEP_DISCARDING.
 	Turn          *Turn `protobuf:"bytes,1,opt,name=turn,proto3" json:"turn,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3133,6 +3147,13 @@ type GameEvent struct {
 	//	*GameEvent_PlayerAbsent
 	//	*GameEvent_PlayerReturned
 	//	*GameEvent_ClockStopped
+	//	*GameEvent_HandsDealt
+	//	*GameEvent_PoolTileTaken
+	//	*GameEvent_DiscardTaken
+	//	*GameEvent_TileDiscarded
+	//	*GameEvent_DiscardForced
+	//	*GameEvent_IndicatorShown
+	//	*GameEvent_HandFinished
 	Event         isGameEvent_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3427,6 +3448,69 @@ func (x *GameEvent) GetClockStopped() *ClockStopped {
 	return nil
 }
 
+func (x *GameEvent) GetHandsDealt() *HandsDealt {
+	if x != nil {
+		if x, ok := x.Event.(*GameEvent_HandsDealt); ok {
+			return x.HandsDealt
+		}
+	}
+	return nil
+}
+
+func (x *GameEvent) GetPoolTileTaken() *PoolTileTaken {
+	if x != nil {
+		if x, ok := x.Event.(*GameEvent_PoolTileTaken); ok {
+			return x.PoolTileTaken
+		}
+	}
+	return nil
+}
+
+func (x *GameEvent) GetDiscardTaken() *DiscardTaken {
+	if x != nil {
+		if x, ok := x.Event.(*GameEvent_DiscardTaken); ok {
+			return x.DiscardTaken
+		}
+	}
+	return nil
+}
+
+func (x *GameEvent) GetTileDiscarded() *TileDiscarded {
+	if x != nil {
+		if x, ok := x.Event.(*GameEvent_TileDiscarded); ok {
+			return x.TileDiscarded
+		}
+	}
+	return nil
+}
+
+func (x *GameEvent) GetDiscardForced() *DiscardForced {
+	if x != nil {
+		if x, ok := x.Event.(*GameEvent_DiscardForced); ok {
+			return x.DiscardForced
+		}
+	}
+	return nil
+}
+
+func (x *GameEvent) GetIndicatorShown() *IndicatorShown {
+	if x != nil {
+		if x, ok := x.Event.(*GameEvent_IndicatorShown); ok {
+			return x.IndicatorShown
+		}
+	}
+	return nil
+}
+
+func (x *GameEvent) GetHandFinished() *HandFinished {
+	if x != nil {
+		if x, ok := x.Event.(*GameEvent_HandFinished); ok {
+			return x.HandFinished
+		}
+	}
+	return nil
+}
+
 type isGameEvent_Event interface {
 	isGameEvent_Event()
 }
@@ -3571,6 +3655,41 @@ type GameEvent_ClockStopped struct {
 	ClockStopped *ClockStopped `protobuf:"bytes,27,opt,name=clock_stopped,json=clockStopped,proto3,oneof"`
 }
 
+type GameEvent_HandsDealt struct {
+	// A round of a game of discards was dealt.
+	HandsDealt *HandsDealt `protobuf:"bytes,32,opt,name=hands_dealt,json=handsDealt,proto3,oneof"`
+}
+
+type GameEvent_PoolTileTaken struct {
+	// A player took a tile of the pool.
+	PoolTileTaken *PoolTileTaken `protobuf:"bytes,33,opt,name=pool_tile_taken,json=poolTileTaken,proto3,oneof"`
+}
+
+type GameEvent_DiscardTaken struct {
+	// A player took a discard.
+	DiscardTaken *DiscardTaken `protobuf:"bytes,34,opt,name=discard_taken,json=discardTaken,proto3,oneof"`
+}
+
+type GameEvent_TileDiscarded struct {
+	// A player discarded a tile.
+	TileDiscarded *TileDiscarded `protobuf:"bytes,35,opt,name=tile_discarded,json=tileDiscarded,proto3,oneof"`
+}
+
+type GameEvent_DiscardForced struct {
+	// A tile of a player whose time ran out was discarded.
+	DiscardForced *DiscardForced `protobuf:"bytes,37,opt,name=discard_forced,json=discardForced,proto3,oneof"`
+}
+
+type GameEvent_IndicatorShown struct {
+	// A player showed the indicator's twin.
+	IndicatorShown *IndicatorShown `protobuf:"bytes,38,opt,name=indicator_shown,json=indicatorShown,proto3,oneof"`
+}
+
+type GameEvent_HandFinished struct {
+	// A player finished a hand.
+	HandFinished *HandFinished `protobuf:"bytes,39,opt,name=hand_finished,json=handFinished,proto3,oneof"`
+}
+
 func (*GameEvent_GameCreated) isGameEvent_Event() {}
 
 func (*GameEvent_PlayerJoined) isGameEvent_Event() {}
@@ -3626,6 +3745,20 @@ func (*GameEvent_PlayerAbsent) isGameEvent_Event() {}
 func (*GameEvent_PlayerReturned) isGameEvent_Event() {}
 
 func (*GameEvent_ClockStopped) isGameEvent_Event() {}
+
+func (*GameEvent_HandsDealt) isGameEvent_Event() {}
+
+func (*GameEvent_PoolTileTaken) isGameEvent_Event() {}
+
+func (*GameEvent_DiscardTaken) isGameEvent_Event() {}
+
+func (*GameEvent_TileDiscarded) isGameEvent_Event() {}
+
+func (*GameEvent_DiscardForced) isGameEvent_Event() {}
+
+func (*GameEvent_IndicatorShown) isGameEvent_Event() {}
+
+func (*GameEvent_HandFinished) isGameEvent_Event() {}
 
 // One change of a game: the result of one accepted request, one time-out, or the end of one pause between rounds.
 type GameChange struct {
@@ -3722,7 +3855,7 @@ var File_rummikub_v1_game_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\n" +
-	"\x16rummikub/v1/game.proto\x12\vrummikub.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1erummikub/v1/error_reason.proto\x1a\x16rummikub/v1/meld.proto\x1a\x1frummikub/v1/room_settings.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x17rummikub/v1/score.proto\x1a\x16rummikub/v1/tile.proto\"\xb1\x04\n" +
+	"\x16rummikub/v1/game.proto\x12\vrummikub.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x19rummikub/v1/discard.proto\x1a\x1erummikub/v1/error_reason.proto\x1a\x16rummikub/v1/meld.proto\x1a\x1frummikub/v1/room_settings.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x17rummikub/v1/score.proto\x1a\x16rummikub/v1/tile.proto\"\xb1\x04\n" +
 	"\x06Player\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1d\n" +
@@ -3774,8 +3907,7 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\tround_end\x18\x02 \x01(\x0e2\x15.rummikub.v1.RoundEndR\broundEnd\x12!\n" +
 	"\fwinner_seats\x18\x03 \x03(\rR\vwinnerSeats\x12-\n" +
 	"\x05seats\x18\x04 \x03(\v2\x17.rummikub.v1.SeatResultR\x05seats\x12%\n" +
-	"\x04pool\x18\x05 \x03(\x0e2\x11.rummikub.v1.TileR\x04pool\"\xd2\n" +
-	"\n" +
+	"\x04pool\x18\x05 \x03(\x0e2\x11.rummikub.v1.TileR\x04pool\"\x92\v\n" +
 	"\x04Game\x12\x17\n" +
 	"\agame_id\x18\x01 \x01(\tR\x06gameId\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\rR\brevision\x12\x12\n" +
@@ -3814,7 +3946,8 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\x0fnext_round_time\x18\x1a \x01(\v2\x1a.google.protobuf.TimestampR\rnextRoundTime\x12\x1c\n" +
 	"\tabandoned\x18\x1c \x01(\bR\tabandoned\x12@\n" +
 	"\x0ereserved_seats\x18\x1d \x03(\v2\x19.rummikub.v1.ReservedSeatR\rreservedSeats\x125\n" +
-	"\bsettings\x18\x1e \x01(\v2\x19.rummikub.v1.RoomSettingsR\bsettings\x1a9\n" +
+	"\bsettings\x18\x1e \x01(\v2\x19.rummikub.v1.RoomSettingsR\bsettings\x12>\n" +
+	"\rdiscard_board\x18\x1f \x01(\v2\x19.rummikub.v1.DiscardBoardR\fdiscardBoard\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\a\n" +
@@ -3956,7 +4089,7 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\x0eRedealDemanded\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\")\n" +
 	"\x11LastChanceStarted\x12\x14\n" +
-	"\x05seats\x18\x01 \x03(\rR\x05seats\"\xe9\x0e\n" +
+	"\x05seats\x18\x01 \x03(\rR\x05seats\"\xc1\x12\n" +
 	"\tGameEvent\x12=\n" +
 	"\fgame_created\x18\x01 \x01(\v2\x18.rummikub.v1.GameCreatedH\x00R\vgameCreated\x12@\n" +
 	"\rplayer_joined\x18\x02 \x01(\v2\x19.rummikub.v1.PlayerJoinedH\x00R\fplayerJoined\x12:\n" +
@@ -3992,7 +4125,15 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\x12seat_token_renewed\x18\x1f \x01(\v2\x1d.rummikub.v1.SeatTokenRenewedH\x00R\x10seatTokenRenewed\x12@\n" +
 	"\rplayer_absent\x18\x18 \x01(\v2\x19.rummikub.v1.PlayerAbsentH\x00R\fplayerAbsent\x12F\n" +
 	"\x0fplayer_returned\x18\x19 \x01(\v2\x1b.rummikub.v1.PlayerReturnedH\x00R\x0eplayerReturned\x12@\n" +
-	"\rclock_stopped\x18\x1b \x01(\v2\x19.rummikub.v1.ClockStoppedH\x00R\fclockStoppedB\a\n" +
+	"\rclock_stopped\x18\x1b \x01(\v2\x19.rummikub.v1.ClockStoppedH\x00R\fclockStopped\x12:\n" +
+	"\vhands_dealt\x18  \x01(\v2\x17.rummikub.v1.HandsDealtH\x00R\n" +
+	"handsDealt\x12D\n" +
+	"\x0fpool_tile_taken\x18! \x01(\v2\x1a.rummikub.v1.PoolTileTakenH\x00R\rpoolTileTaken\x12@\n" +
+	"\rdiscard_taken\x18\" \x01(\v2\x19.rummikub.v1.DiscardTakenH\x00R\fdiscardTaken\x12C\n" +
+	"\x0etile_discarded\x18# \x01(\v2\x1a.rummikub.v1.TileDiscardedH\x00R\rtileDiscarded\x12C\n" +
+	"\x0ediscard_forced\x18% \x01(\v2\x1a.rummikub.v1.DiscardForcedH\x00R\rdiscardForced\x12F\n" +
+	"\x0findicator_shown\x18& \x01(\v2\x1b.rummikub.v1.IndicatorShownH\x00R\x0eindicatorShown\x12@\n" +
+	"\rhand_finished\x18' \x01(\v2\x19.rummikub.v1.HandFinishedH\x00R\fhandFinishedB\a\n" +
 	"\x05event\"\xff\x01\n" +
 	"\n" +
 	"GameChange\x12\x1a\n" +
@@ -4020,12 +4161,13 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\x15BOT_LEVEL_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eBOT_LEVEL_EASY\x10\x01\x12\x14\n" +
 	"\x10BOT_LEVEL_MEDIUM\x10\x02\x12\x12\n" +
-	"\x0eBOT_LEVEL_HARD\x10\x03*f\n" +
+	"\x0eBOT_LEVEL_HARD\x10\x03*\x80\x01\n" +
 	"\bTurnStep\x12\x19\n" +
 	"\x15TURN_STEP_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eTURN_STEP_OPEN\x10\x01\x12\x16\n" +
 	"\x12TURN_STEP_CHOOSING\x10\x02\x12\x13\n" +
-	"\x0fTURN_STEP_DRAWN\x10\x03*\xa0\x01\n" +
+	"\x0fTURN_STEP_DRAWN\x10\x03\x12\x18\n" +
+	"\x14TURN_STEP_DISCARDING\x10\x04*\xa0\x01\n" +
 	"\vChangeCause\x12\x1c\n" +
 	"\x18CHANGE_CAUSE_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13CHANGE_CAUSE_PLAYER\x10\x01\x12\x14\n" +
@@ -4105,7 +4247,15 @@ var file_rummikub_v1_game_proto_goTypes = []any{
 	(*SeatResult)(nil),            // 52: rummikub.v1.SeatResult
 	(*Ruleset)(nil),               // 53: rummikub.v1.Ruleset
 	(*RoomSettings)(nil),          // 54: rummikub.v1.RoomSettings
-	(ErrorReason)(0),              // 55: rummikub.v1.ErrorReason
+	(*DiscardBoard)(nil),          // 55: rummikub.v1.DiscardBoard
+	(ErrorReason)(0),              // 56: rummikub.v1.ErrorReason
+	(*HandsDealt)(nil),            // 57: rummikub.v1.HandsDealt
+	(*PoolTileTaken)(nil),         // 58: rummikub.v1.PoolTileTaken
+	(*DiscardTaken)(nil),          // 59: rummikub.v1.DiscardTaken
+	(*TileDiscarded)(nil),         // 60: rummikub.v1.TileDiscarded
+	(*DiscardForced)(nil),         // 61: rummikub.v1.DiscardForced
+	(*IndicatorShown)(nil),        // 62: rummikub.v1.IndicatorShown
+	(*HandFinished)(nil),          // 63: rummikub.v1.HandFinished
 }
 var file_rummikub_v1_game_proto_depIdxs = []int32{
 	2,  // 0: rummikub.v1.Player.bot_level:type_name -> rummikub.v1.BotLevel
@@ -4138,71 +4288,79 @@ var file_rummikub_v1_game_proto_depIdxs = []int32{
 	48, // 27: rummikub.v1.Game.next_round_time:type_name -> google.protobuf.Timestamp
 	12, // 28: rummikub.v1.Game.reserved_seats:type_name -> rummikub.v1.ReservedSeat
 	54, // 29: rummikub.v1.Game.settings:type_name -> rummikub.v1.RoomSettings
-	0,  // 30: rummikub.v1.GameSummary.state:type_name -> rummikub.v1.GameState
-	48, // 31: rummikub.v1.GameSummary.create_time:type_name -> google.protobuf.Timestamp
-	53, // 32: rummikub.v1.GameSummary.ruleset:type_name -> rummikub.v1.Ruleset
-	47, // 33: rummikub.v1.GameSummary.turn_time_limit:type_name -> google.protobuf.Duration
-	46, // 34: rummikub.v1.GameSummary.labels:type_name -> rummikub.v1.GameSummary.LabelsEntry
-	54, // 35: rummikub.v1.GameSummary.settings:type_name -> rummikub.v1.RoomSettings
-	2,  // 36: rummikub.v1.PlayerJoined.bot_level:type_name -> rummikub.v1.BotLevel
-	48, // 37: rummikub.v1.PlayerJoined.start_time:type_name -> google.protobuf.Timestamp
-	50, // 38: rummikub.v1.StartDraw.tile:type_name -> rummikub.v1.Tile
-	22, // 39: rummikub.v1.RoundStarted.draws:type_name -> rummikub.v1.StartDraw
-	50, // 40: rummikub.v1.RoundStarted.rack:type_name -> rummikub.v1.Tile
-	9,  // 41: rummikub.v1.TurnStarted.turn:type_name -> rummikub.v1.Turn
-	50, // 42: rummikub.v1.TilesPlayed.tiles:type_name -> rummikub.v1.Tile
-	49, // 43: rummikub.v1.TilesPlayed.table:type_name -> rummikub.v1.Table
-	50, // 44: rummikub.v1.TilesPlayed.pulled:type_name -> rummikub.v1.Tile
-	50, // 45: rummikub.v1.TilesDrawn.tiles:type_name -> rummikub.v1.Tile
-	50, // 46: rummikub.v1.TurnTimedOut.tiles:type_name -> rummikub.v1.Tile
-	2,  // 47: rummikub.v1.PlayerAbsent.bot_level:type_name -> rummikub.v1.BotLevel
-	47, // 48: rummikub.v1.ClockStopped.time_left:type_name -> google.protobuf.Duration
-	10, // 49: rummikub.v1.RoundEnded.result:type_name -> rummikub.v1.RoundResult
-	48, // 50: rummikub.v1.RoundEnded.next_round_time:type_name -> google.protobuf.Timestamp
-	10, // 51: rummikub.v1.GameEnded.rounds:type_name -> rummikub.v1.RoundResult
-	53, // 52: rummikub.v1.GameCreated.ruleset:type_name -> rummikub.v1.Ruleset
-	12, // 53: rummikub.v1.GameCreated.reserved_seats:type_name -> rummikub.v1.ReservedSeat
-	54, // 54: rummikub.v1.GameCreated.settings:type_name -> rummikub.v1.RoomSettings
-	50, // 55: rummikub.v1.RiverTileLaid.tile:type_name -> rummikub.v1.Tile
-	49, // 56: rummikub.v1.IllegalPlayShown.table:type_name -> rummikub.v1.Table
-	55, // 57: rummikub.v1.IllegalPlayShown.reasons:type_name -> rummikub.v1.ErrorReason
-	50, // 58: rummikub.v1.TurnPenalised.tiles:type_name -> rummikub.v1.Tile
-	35, // 59: rummikub.v1.GameEvent.game_created:type_name -> rummikub.v1.GameCreated
-	14, // 60: rummikub.v1.GameEvent.player_joined:type_name -> rummikub.v1.PlayerJoined
-	15, // 61: rummikub.v1.GameEvent.player_left:type_name -> rummikub.v1.PlayerLeft
-	23, // 62: rummikub.v1.GameEvent.round_started:type_name -> rummikub.v1.RoundStarted
-	24, // 63: rummikub.v1.GameEvent.turn_started:type_name -> rummikub.v1.TurnStarted
-	25, // 64: rummikub.v1.GameEvent.tiles_played:type_name -> rummikub.v1.TilesPlayed
-	26, // 65: rummikub.v1.GameEvent.tiles_drawn:type_name -> rummikub.v1.TilesDrawn
-	27, // 66: rummikub.v1.GameEvent.turn_passed:type_name -> rummikub.v1.TurnPassed
-	28, // 67: rummikub.v1.GameEvent.turn_timed_out:type_name -> rummikub.v1.TurnTimedOut
-	29, // 68: rummikub.v1.GameEvent.player_resigned:type_name -> rummikub.v1.PlayerResigned
-	33, // 69: rummikub.v1.GameEvent.round_ended:type_name -> rummikub.v1.RoundEnded
-	34, // 70: rummikub.v1.GameEvent.game_ended:type_name -> rummikub.v1.GameEnded
-	36, // 71: rummikub.v1.GameEvent.river_tile_laid:type_name -> rummikub.v1.RiverTileLaid
-	37, // 72: rummikub.v1.GameEvent.turn_ended:type_name -> rummikub.v1.TurnEnded
-	38, // 73: rummikub.v1.GameEvent.illegal_play_shown:type_name -> rummikub.v1.IllegalPlayShown
-	39, // 74: rummikub.v1.GameEvent.error_claimed:type_name -> rummikub.v1.ErrorClaimed
-	40, // 75: rummikub.v1.GameEvent.turn_penalised:type_name -> rummikub.v1.TurnPenalised
-	41, // 76: rummikub.v1.GameEvent.redeal_demanded:type_name -> rummikub.v1.RedealDemanded
-	42, // 77: rummikub.v1.GameEvent.last_chance_started:type_name -> rummikub.v1.LastChanceStarted
-	17, // 78: rummikub.v1.GameEvent.player_readied:type_name -> rummikub.v1.PlayerReadied
-	16, // 79: rummikub.v1.GameEvent.player_kicked:type_name -> rummikub.v1.PlayerKicked
-	19, // 80: rummikub.v1.GameEvent.game_aborted:type_name -> rummikub.v1.GameAborted
-	21, // 81: rummikub.v1.GameEvent.rematch_created:type_name -> rummikub.v1.RematchCreated
-	18, // 82: rummikub.v1.GameEvent.abort_requested:type_name -> rummikub.v1.AbortRequested
-	20, // 83: rummikub.v1.GameEvent.seat_token_renewed:type_name -> rummikub.v1.SeatTokenRenewed
-	30, // 84: rummikub.v1.GameEvent.player_absent:type_name -> rummikub.v1.PlayerAbsent
-	31, // 85: rummikub.v1.GameEvent.player_returned:type_name -> rummikub.v1.PlayerReturned
-	32, // 86: rummikub.v1.GameEvent.clock_stopped:type_name -> rummikub.v1.ClockStopped
-	48, // 87: rummikub.v1.GameChange.time:type_name -> google.protobuf.Timestamp
-	43, // 88: rummikub.v1.GameChange.events:type_name -> rummikub.v1.GameEvent
-	4,  // 89: rummikub.v1.GameChange.cause:type_name -> rummikub.v1.ChangeCause
-	90, // [90:90] is the sub-list for method output_type
-	90, // [90:90] is the sub-list for method input_type
-	90, // [90:90] is the sub-list for extension type_name
-	90, // [90:90] is the sub-list for extension extendee
-	0,  // [0:90] is the sub-list for field type_name
+	55, // 30: rummikub.v1.Game.discard_board:type_name -> rummikub.v1.DiscardBoard
+	0,  // 31: rummikub.v1.GameSummary.state:type_name -> rummikub.v1.GameState
+	48, // 32: rummikub.v1.GameSummary.create_time:type_name -> google.protobuf.Timestamp
+	53, // 33: rummikub.v1.GameSummary.ruleset:type_name -> rummikub.v1.Ruleset
+	47, // 34: rummikub.v1.GameSummary.turn_time_limit:type_name -> google.protobuf.Duration
+	46, // 35: rummikub.v1.GameSummary.labels:type_name -> rummikub.v1.GameSummary.LabelsEntry
+	54, // 36: rummikub.v1.GameSummary.settings:type_name -> rummikub.v1.RoomSettings
+	2,  // 37: rummikub.v1.PlayerJoined.bot_level:type_name -> rummikub.v1.BotLevel
+	48, // 38: rummikub.v1.PlayerJoined.start_time:type_name -> google.protobuf.Timestamp
+	50, // 39: rummikub.v1.StartDraw.tile:type_name -> rummikub.v1.Tile
+	22, // 40: rummikub.v1.RoundStarted.draws:type_name -> rummikub.v1.StartDraw
+	50, // 41: rummikub.v1.RoundStarted.rack:type_name -> rummikub.v1.Tile
+	9,  // 42: rummikub.v1.TurnStarted.turn:type_name -> rummikub.v1.Turn
+	50, // 43: rummikub.v1.TilesPlayed.tiles:type_name -> rummikub.v1.Tile
+	49, // 44: rummikub.v1.TilesPlayed.table:type_name -> rummikub.v1.Table
+	50, // 45: rummikub.v1.TilesPlayed.pulled:type_name -> rummikub.v1.Tile
+	50, // 46: rummikub.v1.TilesDrawn.tiles:type_name -> rummikub.v1.Tile
+	50, // 47: rummikub.v1.TurnTimedOut.tiles:type_name -> rummikub.v1.Tile
+	2,  // 48: rummikub.v1.PlayerAbsent.bot_level:type_name -> rummikub.v1.BotLevel
+	47, // 49: rummikub.v1.ClockStopped.time_left:type_name -> google.protobuf.Duration
+	10, // 50: rummikub.v1.RoundEnded.result:type_name -> rummikub.v1.RoundResult
+	48, // 51: rummikub.v1.RoundEnded.next_round_time:type_name -> google.protobuf.Timestamp
+	10, // 52: rummikub.v1.GameEnded.rounds:type_name -> rummikub.v1.RoundResult
+	53, // 53: rummikub.v1.GameCreated.ruleset:type_name -> rummikub.v1.Ruleset
+	12, // 54: rummikub.v1.GameCreated.reserved_seats:type_name -> rummikub.v1.ReservedSeat
+	54, // 55: rummikub.v1.GameCreated.settings:type_name -> rummikub.v1.RoomSettings
+	50, // 56: rummikub.v1.RiverTileLaid.tile:type_name -> rummikub.v1.Tile
+	49, // 57: rummikub.v1.IllegalPlayShown.table:type_name -> rummikub.v1.Table
+	56, // 58: rummikub.v1.IllegalPlayShown.reasons:type_name -> rummikub.v1.ErrorReason
+	50, // 59: rummikub.v1.TurnPenalised.tiles:type_name -> rummikub.v1.Tile
+	35, // 60: rummikub.v1.GameEvent.game_created:type_name -> rummikub.v1.GameCreated
+	14, // 61: rummikub.v1.GameEvent.player_joined:type_name -> rummikub.v1.PlayerJoined
+	15, // 62: rummikub.v1.GameEvent.player_left:type_name -> rummikub.v1.PlayerLeft
+	23, // 63: rummikub.v1.GameEvent.round_started:type_name -> rummikub.v1.RoundStarted
+	24, // 64: rummikub.v1.GameEvent.turn_started:type_name -> rummikub.v1.TurnStarted
+	25, // 65: rummikub.v1.GameEvent.tiles_played:type_name -> rummikub.v1.TilesPlayed
+	26, // 66: rummikub.v1.GameEvent.tiles_drawn:type_name -> rummikub.v1.TilesDrawn
+	27, // 67: rummikub.v1.GameEvent.turn_passed:type_name -> rummikub.v1.TurnPassed
+	28, // 68: rummikub.v1.GameEvent.turn_timed_out:type_name -> rummikub.v1.TurnTimedOut
+	29, // 69: rummikub.v1.GameEvent.player_resigned:type_name -> rummikub.v1.PlayerResigned
+	33, // 70: rummikub.v1.GameEvent.round_ended:type_name -> rummikub.v1.RoundEnded
+	34, // 71: rummikub.v1.GameEvent.game_ended:type_name -> rummikub.v1.GameEnded
+	36, // 72: rummikub.v1.GameEvent.river_tile_laid:type_name -> rummikub.v1.RiverTileLaid
+	37, // 73: rummikub.v1.GameEvent.turn_ended:type_name -> rummikub.v1.TurnEnded
+	38, // 74: rummikub.v1.GameEvent.illegal_play_shown:type_name -> rummikub.v1.IllegalPlayShown
+	39, // 75: rummikub.v1.GameEvent.error_claimed:type_name -> rummikub.v1.ErrorClaimed
+	40, // 76: rummikub.v1.GameEvent.turn_penalised:type_name -> rummikub.v1.TurnPenalised
+	41, // 77: rummikub.v1.GameEvent.redeal_demanded:type_name -> rummikub.v1.RedealDemanded
+	42, // 78: rummikub.v1.GameEvent.last_chance_started:type_name -> rummikub.v1.LastChanceStarted
+	17, // 79: rummikub.v1.GameEvent.player_readied:type_name -> rummikub.v1.PlayerReadied
+	16, // 80: rummikub.v1.GameEvent.player_kicked:type_name -> rummikub.v1.PlayerKicked
+	19, // 81: rummikub.v1.GameEvent.game_aborted:type_name -> rummikub.v1.GameAborted
+	21, // 82: rummikub.v1.GameEvent.rematch_created:type_name -> rummikub.v1.RematchCreated
+	18, // 83: rummikub.v1.GameEvent.abort_requested:type_name -> rummikub.v1.AbortRequested
+	20, // 84: rummikub.v1.GameEvent.seat_token_renewed:type_name -> rummikub.v1.SeatTokenRenewed
+	30, // 85: rummikub.v1.GameEvent.player_absent:type_name -> rummikub.v1.PlayerAbsent
+	31, // 86: rummikub.v1.GameEvent.player_returned:type_name -> rummikub.v1.PlayerReturned
+	32, // 87: rummikub.v1.GameEvent.clock_stopped:type_name -> rummikub.v1.ClockStopped
+	57, // 88: rummikub.v1.GameEvent.hands_dealt:type_name -> rummikub.v1.HandsDealt
+	58, // 89: rummikub.v1.GameEvent.pool_tile_taken:type_name -> rummikub.v1.PoolTileTaken
+	59, // 90: rummikub.v1.GameEvent.discard_taken:type_name -> rummikub.v1.DiscardTaken
+	60, // 91: rummikub.v1.GameEvent.tile_discarded:type_name -> rummikub.v1.TileDiscarded
+	61, // 92: rummikub.v1.GameEvent.discard_forced:type_name -> rummikub.v1.DiscardForced
+	62, // 93: rummikub.v1.GameEvent.indicator_shown:type_name -> rummikub.v1.IndicatorShown
+	63, // 94: rummikub.v1.GameEvent.hand_finished:type_name -> rummikub.v1.HandFinished
+	48, // 95: rummikub.v1.GameChange.time:type_name -> google.protobuf.Timestamp
+	43, // 96: rummikub.v1.GameChange.events:type_name -> rummikub.v1.GameEvent
+	4,  // 97: rummikub.v1.GameChange.cause:type_name -> rummikub.v1.ChangeCause
+	98, // [98:98] is the sub-list for method output_type
+	98, // [98:98] is the sub-list for method input_type
+	98, // [98:98] is the sub-list for extension type_name
+	98, // [98:98] is the sub-list for extension extendee
+	0,  // [0:98] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_game_proto_init() }
@@ -4210,6 +4368,7 @@ func file_rummikub_v1_game_proto_init() {
 	if File_rummikub_v1_game_proto != nil {
 		return
 	}
+	file_rummikub_v1_discard_proto_init()
 	file_rummikub_v1_error_reason_proto_init()
 	file_rummikub_v1_meld_proto_init()
 	file_rummikub_v1_room_settings_proto_init()
@@ -4252,6 +4411,13 @@ func file_rummikub_v1_game_proto_init() {
 		(*GameEvent_PlayerAbsent)(nil),
 		(*GameEvent_PlayerReturned)(nil),
 		(*GameEvent_ClockStopped)(nil),
+		(*GameEvent_HandsDealt)(nil),
+		(*GameEvent_PoolTileTaken)(nil),
+		(*GameEvent_DiscardTaken)(nil),
+		(*GameEvent_TileDiscarded)(nil),
+		(*GameEvent_DiscardForced)(nil),
+		(*GameEvent_IndicatorShown)(nil),
+		(*GameEvent_HandFinished)(nil),
 	}
 	file_rummikub_v1_game_proto_msgTypes[39].OneofWrappers = []any{}
 	type x struct{}

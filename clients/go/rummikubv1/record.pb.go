@@ -56,6 +56,14 @@ const (
 	MoveKind_MOVE_KIND_RETURN_TO_SEAT MoveKind = 13
 	// The game was aborted, by the host, by all or by the operator.
 	MoveKind_MOVE_KIND_ABORT MoveKind = 14
+	// Took the newest discard of the player before.
+	MoveKind_MOVE_KIND_TAKE_DISCARD MoveKind = 15
+	// Discarded a tile.
+	MoveKind_MOVE_KIND_DISCARD MoveKind = 16
+	// Finished a hand.
+	MoveKind_MOVE_KIND_FINISH MoveKind = 17
+	// Showed the indicator's twin.
+	MoveKind_MOVE_KIND_SHOW_INDICATOR MoveKind = 18
 )
 
 // Enum value maps for MoveKind.
@@ -76,6 +84,10 @@ var (
 		12: "MOVE_KIND_RESIGN",
 		13: "MOVE_KIND_RETURN_TO_SEAT",
 		14: "MOVE_KIND_ABORT",
+		15: "MOVE_KIND_TAKE_DISCARD",
+		16: "MOVE_KIND_DISCARD",
+		17: "MOVE_KIND_FINISH",
+		18: "MOVE_KIND_SHOW_INDICATOR",
 	}
 	MoveKind_value = map[string]int32{
 		"MOVE_KIND_UNSPECIFIED":    0,
@@ -93,6 +105,10 @@ var (
 		"MOVE_KIND_RESIGN":         12,
 		"MOVE_KIND_RETURN_TO_SEAT": 13,
 		"MOVE_KIND_ABORT":          14,
+		"MOVE_KIND_TAKE_DISCARD":   15,
+		"MOVE_KIND_DISCARD":        16,
+		"MOVE_KIND_FINISH":         17,
+		"MOVE_KIND_SHOW_INDICATOR": 18,
 	}
 )
 
@@ -252,7 +268,9 @@ type RecordedDeal struct {
 	// The racks by seat.
 	Racks []*RecordedRack `protobuf:"bytes,3,rep,name=racks,proto3" json:"racks,omitempty"`
 	// The pool in the order of drawing.
-	Pool          []Tile `protobuf:"varint,4,rep,packed,name=pool,proto3,enum=rummikub.v1.Tile" json:"pool,omitempty"`
+	Pool []Tile `protobuf:"varint,4,rep,packed,name=pool,proto3,enum=rummikub.v1.Tile" json:"pool,omitempty"`
+	// The indicator of a game of discards.
+	Indicator     Tile `protobuf:"varint,5,opt,name=indicator,proto3,enum=rummikub.v1.Tile" json:"indicator,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -315,6 +333,13 @@ func (x *RecordedDeal) GetPool() []Tile {
 	return nil
 }
 
+func (x *RecordedDeal) GetIndicator() Tile {
+	if x != nil {
+		return x.Indicator
+	}
+	return Tile_TILE_UNSPECIFIED
+}
+
 // One change of a recorded game. What follows from it, like the next turn or the end of the round, is not recorded.
 type RecordedMove struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -327,7 +352,7 @@ type RecordedMove struct {
 	Kind MoveKind `protobuf:"varint,3,opt,name=kind,proto3,enum=rummikub.v1.MoveKind" json:"kind,omitempty"`
 	// Who did it. Unset for MOVE_KIND_ABORT, and for MOVE_KIND_DEAL unless an absent player returned by it.
 	Seat *uint32 `protobuf:"varint,4,opt,name=seat,proto3,oneof" json:"seat,omitempty"`
-	// The tiles drawn or offered in their order, or the one laid on the River.
+	// The tiles drawn or offered in their order, or the one laid on the River, taken or discarded.
 	Tiles []Tile `protobuf:"varint,5,rep,packed,name=tiles,proto3,enum=rummikub.v1.Tile" json:"tiles,omitempty"`
 	// The table after MOVE_KIND_PLAY, the table of MOVE_KIND_SHOW, or the draft that MOVE_KIND_TIME_OUT committed. A meld
 	// declares a face for each of its jokers, or none. In a record of the service, also one converted from text, every meld
@@ -338,7 +363,9 @@ type RecordedMove struct {
 	// The deal of MOVE_KIND_DEAL and MOVE_KIND_REDEAL.
 	Deal *RecordedDeal `protobuf:"bytes,8,opt,name=deal,proto3" json:"deal,omitempty"`
 	// Whether a bot did it for an absent player (option absent_action).
-	ByBot         bool `protobuf:"varint,9,opt,name=by_bot,json=byBot,proto3" json:"by_bot,omitempty"`
+	ByBot bool `protobuf:"varint,9,opt,name=by_bot,json=byBot,proto3" json:"by_bot,omitempty"`
+	// The melds or pairs of MOVE_KIND_FINISH.
+	Hand          []*HandPart `protobuf:"bytes,10,rep,name=hand,proto3" json:"hand,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -434,6 +461,13 @@ func (x *RecordedMove) GetByBot() bool {
 		return x.ByBot
 	}
 	return false
+}
+
+func (x *RecordedMove) GetHand() []*HandPart {
+	if x != nil {
+		return x.Hand
+	}
+	return nil
 }
 
 // The points of a seat in a round.
@@ -651,20 +685,21 @@ var File_rummikub_v1_record_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_record_proto_rawDesc = "" +
 	"\n" +
-	"\x18rummikub/v1/record.proto\x12\vrummikub.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x1frummikub/v1/room_settings.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x17rummikub/v1/score.proto\x1a\x16rummikub/v1/tile.proto\"l\n" +
+	"\x18rummikub/v1/record.proto\x12\vrummikub.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x19rummikub/v1/discard.proto\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x1frummikub/v1/room_settings.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x17rummikub/v1/score.proto\x1a\x16rummikub/v1/tile.proto\"l\n" +
 	"\x0eRecordedPlayer\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x122\n" +
 	"\tbot_level\x18\x03 \x01(\x0e2\x15.rummikub.v1.BotLevelR\bbotLevel\"K\n" +
 	"\fRecordedRack\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12'\n" +
-	"\x05tiles\x18\x02 \x03(\x0e2\x11.rummikub.v1.TileR\x05tiles\"\xb3\x01\n" +
+	"\x05tiles\x18\x02 \x03(\x0e2\x11.rummikub.v1.TileR\x05tiles\"\xe4\x01\n" +
 	"\fRecordedDeal\x12,\n" +
 	"\x05draws\x18\x01 \x03(\v2\x16.rummikub.v1.StartDrawR\x05draws\x12\x1d\n" +
 	"\n" +
 	"turn_order\x18\x02 \x03(\rR\tturnOrder\x12/\n" +
 	"\x05racks\x18\x03 \x03(\v2\x19.rummikub.v1.RecordedRackR\x05racks\x12%\n" +
-	"\x04pool\x18\x04 \x03(\x0e2\x11.rummikub.v1.TileR\x04pool\"\xf6\x02\n" +
+	"\x04pool\x18\x04 \x03(\x0e2\x11.rummikub.v1.TileR\x04pool\x12/\n" +
+	"\tindicator\x18\x05 \x01(\x0e2\x11.rummikub.v1.TileR\tindicator\"\xa1\x03\n" +
 	"\fRecordedMove\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\rR\brevision\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12)\n" +
@@ -675,7 +710,9 @@ const file_rummikub_v1_record_proto_rawDesc = "" +
 	"\vriver_index\x18\a \x01(\rH\x01R\n" +
 	"riverIndex\x88\x01\x01\x12-\n" +
 	"\x04deal\x18\b \x01(\v2\x19.rummikub.v1.RecordedDealR\x04deal\x12\x15\n" +
-	"\x06by_bot\x18\t \x01(\bR\x05byBotB\a\n" +
+	"\x06by_bot\x18\t \x01(\bR\x05byBot\x12)\n" +
+	"\x04hand\x18\n" +
+	" \x03(\v2\x15.rummikub.v1.HandPartR\x04handB\a\n" +
 	"\x05_seatB\x0e\n" +
 	"\f_river_index\"<\n" +
 	"\x0eRecordedPoints\x12\x12\n" +
@@ -693,7 +730,7 @@ const file_rummikub_v1_record_proto_rawDesc = "" +
 	"\x05moves\x18\x04 \x03(\v2\x19.rummikub.v1.RecordedMoveR\x05moves\x122\n" +
 	"\x06rounds\x18\x05 \x03(\v2\x1a.rummikub.v1.RecordedScoreR\x06rounds\x12!\n" +
 	"\fwinner_seats\x18\x06 \x03(\rR\vwinnerSeats\x125\n" +
-	"\bsettings\x18\a \x01(\v2\x19.rummikub.v1.RoomSettingsR\bsettings*\xe3\x02\n" +
+	"\bsettings\x18\a \x01(\v2\x19.rummikub.v1.RoomSettingsR\bsettings*\xca\x03\n" +
 	"\bMoveKind\x12\x19\n" +
 	"\x15MOVE_KIND_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eMOVE_KIND_DEAL\x10\x01\x12\x14\n" +
@@ -710,7 +747,11 @@ const file_rummikub_v1_record_proto_rawDesc = "" +
 	"\x12MOVE_KIND_TIME_OUT\x10\v\x12\x14\n" +
 	"\x10MOVE_KIND_RESIGN\x10\f\x12\x1c\n" +
 	"\x18MOVE_KIND_RETURN_TO_SEAT\x10\r\x12\x13\n" +
-	"\x0fMOVE_KIND_ABORT\x10\x0eB\x83\x01\n" +
+	"\x0fMOVE_KIND_ABORT\x10\x0e\x12\x1a\n" +
+	"\x16MOVE_KIND_TAKE_DISCARD\x10\x0f\x12\x15\n" +
+	"\x11MOVE_KIND_DISCARD\x10\x10\x12\x14\n" +
+	"\x10MOVE_KIND_FINISH\x10\x11\x12\x1c\n" +
+	"\x18MOVE_KIND_SHOW_INDICATOR\x10\x12B\x83\x01\n" +
 	"\vrummikub.v1B\vRecordProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\vRummikub.V1\xba\x02\bRummikub\xca\x02\vRummikub\\V1\xea\x02\fRummikub::V1b\x06proto3"
 
 var (
@@ -741,9 +782,10 @@ var file_rummikub_v1_record_proto_goTypes = []any{
 	(*StartDraw)(nil),             // 10: rummikub.v1.StartDraw
 	(*timestamppb.Timestamp)(nil), // 11: google.protobuf.Timestamp
 	(*Table)(nil),                 // 12: rummikub.v1.Table
-	(RoundEnd)(0),                 // 13: rummikub.v1.RoundEnd
-	(*Ruleset)(nil),               // 14: rummikub.v1.Ruleset
-	(*RoomSettings)(nil),          // 15: rummikub.v1.RoomSettings
+	(*HandPart)(nil),              // 13: rummikub.v1.HandPart
+	(RoundEnd)(0),                 // 14: rummikub.v1.RoundEnd
+	(*Ruleset)(nil),               // 15: rummikub.v1.Ruleset
+	(*RoomSettings)(nil),          // 16: rummikub.v1.RoomSettings
 }
 var file_rummikub_v1_record_proto_depIdxs = []int32{
 	8,  // 0: rummikub.v1.RecordedPlayer.bot_level:type_name -> rummikub.v1.BotLevel
@@ -751,24 +793,26 @@ var file_rummikub_v1_record_proto_depIdxs = []int32{
 	10, // 2: rummikub.v1.RecordedDeal.draws:type_name -> rummikub.v1.StartDraw
 	2,  // 3: rummikub.v1.RecordedDeal.racks:type_name -> rummikub.v1.RecordedRack
 	9,  // 4: rummikub.v1.RecordedDeal.pool:type_name -> rummikub.v1.Tile
-	11, // 5: rummikub.v1.RecordedMove.time:type_name -> google.protobuf.Timestamp
-	0,  // 6: rummikub.v1.RecordedMove.kind:type_name -> rummikub.v1.MoveKind
-	9,  // 7: rummikub.v1.RecordedMove.tiles:type_name -> rummikub.v1.Tile
-	12, // 8: rummikub.v1.RecordedMove.table:type_name -> rummikub.v1.Table
-	3,  // 9: rummikub.v1.RecordedMove.deal:type_name -> rummikub.v1.RecordedDeal
-	13, // 10: rummikub.v1.RecordedScore.round_end:type_name -> rummikub.v1.RoundEnd
-	5,  // 11: rummikub.v1.RecordedScore.points:type_name -> rummikub.v1.RecordedPoints
-	14, // 12: rummikub.v1.GameRecord.ruleset:type_name -> rummikub.v1.Ruleset
-	11, // 13: rummikub.v1.GameRecord.create_time:type_name -> google.protobuf.Timestamp
-	1,  // 14: rummikub.v1.GameRecord.players:type_name -> rummikub.v1.RecordedPlayer
-	4,  // 15: rummikub.v1.GameRecord.moves:type_name -> rummikub.v1.RecordedMove
-	6,  // 16: rummikub.v1.GameRecord.rounds:type_name -> rummikub.v1.RecordedScore
-	15, // 17: rummikub.v1.GameRecord.settings:type_name -> rummikub.v1.RoomSettings
-	18, // [18:18] is the sub-list for method output_type
-	18, // [18:18] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	9,  // 5: rummikub.v1.RecordedDeal.indicator:type_name -> rummikub.v1.Tile
+	11, // 6: rummikub.v1.RecordedMove.time:type_name -> google.protobuf.Timestamp
+	0,  // 7: rummikub.v1.RecordedMove.kind:type_name -> rummikub.v1.MoveKind
+	9,  // 8: rummikub.v1.RecordedMove.tiles:type_name -> rummikub.v1.Tile
+	12, // 9: rummikub.v1.RecordedMove.table:type_name -> rummikub.v1.Table
+	3,  // 10: rummikub.v1.RecordedMove.deal:type_name -> rummikub.v1.RecordedDeal
+	13, // 11: rummikub.v1.RecordedMove.hand:type_name -> rummikub.v1.HandPart
+	14, // 12: rummikub.v1.RecordedScore.round_end:type_name -> rummikub.v1.RoundEnd
+	5,  // 13: rummikub.v1.RecordedScore.points:type_name -> rummikub.v1.RecordedPoints
+	15, // 14: rummikub.v1.GameRecord.ruleset:type_name -> rummikub.v1.Ruleset
+	11, // 15: rummikub.v1.GameRecord.create_time:type_name -> google.protobuf.Timestamp
+	1,  // 16: rummikub.v1.GameRecord.players:type_name -> rummikub.v1.RecordedPlayer
+	4,  // 17: rummikub.v1.GameRecord.moves:type_name -> rummikub.v1.RecordedMove
+	6,  // 18: rummikub.v1.GameRecord.rounds:type_name -> rummikub.v1.RecordedScore
+	16, // 19: rummikub.v1.GameRecord.settings:type_name -> rummikub.v1.RoomSettings
+	20, // [20:20] is the sub-list for method output_type
+	20, // [20:20] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_record_proto_init() }
@@ -776,6 +820,7 @@ func file_rummikub_v1_record_proto_init() {
 	if File_rummikub_v1_record_proto != nil {
 		return
 	}
+	file_rummikub_v1_discard_proto_init()
 	file_rummikub_v1_game_proto_init()
 	file_rummikub_v1_meld_proto_init()
 	file_rummikub_v1_room_settings_proto_init()

@@ -56,7 +56,7 @@ type RecordServiceClient interface {
 	// could see.
 	// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID), UNAUTHENTICATED
 	// (AUTHORIZATION_MALFORMED, TOKEN_VOID), PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), NOT_FOUND (GAME_NOT_FOUND),
-	// FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE (HISTORY_UNAVAILABLE), UNAVAILABLE
+	// FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN, ACTION_NOT_IN_GAME), OUT_OF_RANGE (HISTORY_UNAVAILABLE), UNAVAILABLE
 	// (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
 	ReviewGame(ctx context.Context, in *ReviewGameRequest, opts ...grpc.CallOption) (*ReviewGameResponse, error)
 	// Parses a position in the text notation. A field violation names the first fault of the text with its column: `column 8: ...`.
@@ -154,7 +154,7 @@ type RecordServiceServer interface {
 	// could see.
 	// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID), UNAUTHENTICATED
 	// (AUTHORIZATION_MALFORMED, TOKEN_VOID), PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), NOT_FOUND (GAME_NOT_FOUND),
-	// FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE (HISTORY_UNAVAILABLE), UNAVAILABLE
+	// FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN, ACTION_NOT_IN_GAME), OUT_OF_RANGE (HISTORY_UNAVAILABLE), UNAVAILABLE
 	// (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
 	ReviewGame(context.Context, *ReviewGameRequest) (*ReviewGameResponse, error)
 	// Parses a position in the text notation. A field violation names the first fault of the text with its column: `column 8: ...`.

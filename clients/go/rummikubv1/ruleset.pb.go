@@ -62,6 +62,10 @@ const (
 	Preset_PRESET_SIX_PLAYERS Preset = 15
 	// The cross layout, or "French" rules: tiles lie in a grid as in a crossword, and no tile of the table moves.
 	Preset_PRESET_CROSS Preset = 16
+	// Okey: a game of discards. The first hand of melds, or of seven pairs, wins the round; the others lose points.
+	Preset_PRESET_OKEY Preset = 40
+	// Okey in which opposite seats share a score.
+	Preset_PRESET_OKEY_PARTNERS Preset = 41
 )
 
 // Enum value maps for Preset.
@@ -84,6 +88,8 @@ var (
 		14: "PRESET_CARDS",
 		15: "PRESET_SIX_PLAYERS",
 		16: "PRESET_CROSS",
+		40: "PRESET_OKEY",
+		41: "PRESET_OKEY_PARTNERS",
 	}
 	Preset_value = map[string]int32{
 		"PRESET_UNSPECIFIED":   0,
@@ -103,6 +109,8 @@ var (
 		"PRESET_CARDS":         14,
 		"PRESET_SIX_PLAYERS":   15,
 		"PRESET_CROSS":         16,
+		"PRESET_OKEY":          40,
+		"PRESET_OKEY_PARTNERS": 41,
 	}
 )
 
@@ -3828,6 +3836,350 @@ func (x *MeldingRuleset) GetGameEnd() *GameEndOptions {
 	return nil
 }
 
+// Players and teams of a game of discards.
+type DiscardDealOptions struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Minimum number of players (players_min): 2 to 4. Default 2. Evidence: most descriptions have 4, some allow 2 or 3.
+	PlayersMin *uint32 `protobuf:"varint,1,opt,name=players_min,json=playersMin,proto3,oneof" json:"players_min,omitempty"`
+	// Maximum number of players (players_max): 2 to 4, at least players_min. Default 4.
+	PlayersMax *uint32 `protobuf:"varint,2,opt,name=players_max,json=playersMax,proto3,oneof" json:"players_max,omitempty"`
+	// Whether players score alone or in teams, which requires 4 players (OPTIONS_CONFLICT). Default OFF. Evidence: some
+	// descriptions of Okey with partners.
+	Teams         Teams `protobuf:"varint,3,opt,name=teams,proto3,enum=rummikub.v1.Teams" json:"teams,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DiscardDealOptions) Reset() {
+	*x = DiscardDealOptions{}
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DiscardDealOptions) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DiscardDealOptions) ProtoMessage() {}
+
+func (x *DiscardDealOptions) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DiscardDealOptions.ProtoReflect.Descriptor instead.
+func (*DiscardDealOptions) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *DiscardDealOptions) GetPlayersMin() uint32 {
+	if x != nil && x.PlayersMin != nil {
+		return *x.PlayersMin
+	}
+	return 0
+}
+
+func (x *DiscardDealOptions) GetPlayersMax() uint32 {
+	if x != nil && x.PlayersMax != nil {
+		return *x.PlayersMax
+	}
+	return 0
+}
+
+func (x *DiscardDealOptions) GetTeams() Teams {
+	if x != nil {
+		return x.Teams
+	}
+	return Teams_TEAMS_UNSPECIFIED
+}
+
+// What is a meld in a game of discards.
+type DiscardMeldOptions struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whether a 1 may follow a 13 (run_one_high): 12 13 1 is a run, 13 1 2 is none. Default true. Evidence: all sources of
+	// Okey but one.
+	RunOneHigh    *bool `protobuf:"varint,1,opt,name=run_one_high,json=runOneHigh,proto3,oneof" json:"run_one_high,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DiscardMeldOptions) Reset() {
+	*x = DiscardMeldOptions{}
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DiscardMeldOptions) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DiscardMeldOptions) ProtoMessage() {}
+
+func (x *DiscardMeldOptions) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DiscardMeldOptions.ProtoReflect.Descriptor instead.
+func (*DiscardMeldOptions) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *DiscardMeldOptions) GetRunOneHigh() bool {
+	if x != nil && x.RunOneHigh != nil {
+		return *x.RunOneHigh
+	}
+	return false
+}
+
+// What a player may do in a turn of a game of discards.
+type DiscardTurnOptions struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whether a player who holds the indicator's twin may show it in the first turn, for which all others lose a point
+	// (show_indicator). Default true. Evidence: most descriptions of Okey.
+	ShowIndicator *bool `protobuf:"varint,1,opt,name=show_indicator,json=showIndicator,proto3,oneof" json:"show_indicator,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DiscardTurnOptions) Reset() {
+	*x = DiscardTurnOptions{}
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DiscardTurnOptions) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DiscardTurnOptions) ProtoMessage() {}
+
+func (x *DiscardTurnOptions) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DiscardTurnOptions.ProtoReflect.Descriptor instead.
+func (*DiscardTurnOptions) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *DiscardTurnOptions) GetShowIndicator() bool {
+	if x != nil && x.ShowIndicator != nil {
+		return *x.ShowIndicator
+	}
+	return false
+}
+
+// The points of a game of discards. The names of these options begin with `score_`, which the fields omit.
+type DiscardScoringOptions struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The points of each player at the start (score_start): 5 to 21. Default 20. The game ends when someone has none left.
+	// Evidence: 20 in most descriptions of Okey, 5 to 21 in one.
+	Start         *uint32 `protobuf:"varint,1,opt,name=start,proto3,oneof" json:"start,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DiscardScoringOptions) Reset() {
+	*x = DiscardScoringOptions{}
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DiscardScoringOptions) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DiscardScoringOptions) ProtoMessage() {}
+
+func (x *DiscardScoringOptions) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DiscardScoringOptions.ProtoReflect.Descriptor instead.
+func (*DiscardScoringOptions) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *DiscardScoringOptions) GetStart() uint32 {
+	if x != nil && x.Start != nil {
+		return *x.Start
+	}
+	return 0
+}
+
+// The end of a game of discards.
+type DiscardGameEndOptions struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Most rounds of a game (match_rounds): 0 to 100; 0 for no limit. Default 0.
+	MatchRounds   *uint32 `protobuf:"varint,1,opt,name=match_rounds,json=matchRounds,proto3,oneof" json:"match_rounds,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DiscardGameEndOptions) Reset() {
+	*x = DiscardGameEndOptions{}
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DiscardGameEndOptions) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DiscardGameEndOptions) ProtoMessage() {}
+
+func (x *DiscardGameEndOptions) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DiscardGameEndOptions.ProtoReflect.Descriptor instead.
+func (*DiscardGameEndOptions) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *DiscardGameEndOptions) GetMatchRounds() uint32 {
+	if x != nil && x.MatchRounds != nil {
+		return *x.MatchRounds
+	}
+	return 0
+}
+
+// The rules of a game of discards, by stage of the game. As in MeldingRuleset, an unset field has the preset's value, a
+// number out of range is refused with OPTION_VALUE_INVALID, and a contradiction with OPTIONS_CONFLICT.
+type DiscardRuleset struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The preset that supplies the values of unset fields. Unset: PRESET_OKEY.
+	Preset Preset `protobuf:"varint,1,opt,name=preset,proto3,enum=rummikub.v1.Preset" json:"preset,omitempty"`
+	// Players and teams.
+	Deal *DiscardDealOptions `protobuf:"bytes,2,opt,name=deal,proto3" json:"deal,omitempty"`
+	// What is a meld.
+	Melds *DiscardMeldOptions `protobuf:"bytes,3,opt,name=melds,proto3" json:"melds,omitempty"`
+	// What a player may do in a turn.
+	Turn *DiscardTurnOptions `protobuf:"bytes,4,opt,name=turn,proto3" json:"turn,omitempty"`
+	// The points of a round.
+	Scoring *DiscardScoringOptions `protobuf:"bytes,5,opt,name=scoring,proto3" json:"scoring,omitempty"`
+	// The end of a game.
+	GameEnd       *DiscardGameEndOptions `protobuf:"bytes,6,opt,name=game_end,json=gameEnd,proto3" json:"game_end,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DiscardRuleset) Reset() {
+	*x = DiscardRuleset{}
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DiscardRuleset) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DiscardRuleset) ProtoMessage() {}
+
+func (x *DiscardRuleset) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DiscardRuleset.ProtoReflect.Descriptor instead.
+func (*DiscardRuleset) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *DiscardRuleset) GetPreset() Preset {
+	if x != nil {
+		return x.Preset
+	}
+	return Preset_PRESET_UNSPECIFIED
+}
+
+func (x *DiscardRuleset) GetDeal() *DiscardDealOptions {
+	if x != nil {
+		return x.Deal
+	}
+	return nil
+}
+
+func (x *DiscardRuleset) GetMelds() *DiscardMeldOptions {
+	if x != nil {
+		return x.Melds
+	}
+	return nil
+}
+
+func (x *DiscardRuleset) GetTurn() *DiscardTurnOptions {
+	if x != nil {
+		return x.Turn
+	}
+	return nil
+}
+
+func (x *DiscardRuleset) GetScoring() *DiscardScoringOptions {
+	if x != nil {
+		return x.Scoring
+	}
+	return nil
+}
+
+func (x *DiscardRuleset) GetGameEnd() *DiscardGameEndOptions {
+	if x != nil {
+		return x.GameEnd
+	}
+	return nil
+}
+
 // The rules of a game, which say which game is played.
 type Ruleset struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3836,6 +4188,7 @@ type Ruleset struct {
 	// Types that are valid to be assigned to Game:
 	//
 	//	*Ruleset_Melding
+	//	*Ruleset_Discard
 	Game          isRuleset_Game `protobuf_oneof:"game"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3843,7 +4196,7 @@ type Ruleset struct {
 
 func (x *Ruleset) Reset() {
 	*x = Ruleset{}
-	mi := &file_rummikub_v1_ruleset_proto_msgTypes[10]
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3855,7 +4208,7 @@ func (x *Ruleset) String() string {
 func (*Ruleset) ProtoMessage() {}
 
 func (x *Ruleset) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_ruleset_proto_msgTypes[10]
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3868,7 +4221,7 @@ func (x *Ruleset) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ruleset.ProtoReflect.Descriptor instead.
 func (*Ruleset) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{10}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Ruleset) GetGame() isRuleset_Game {
@@ -3887,6 +4240,15 @@ func (x *Ruleset) GetMelding() *MeldingRuleset {
 	return nil
 }
 
+func (x *Ruleset) GetDiscard() *DiscardRuleset {
+	if x != nil {
+		if x, ok := x.Game.(*Ruleset_Discard); ok {
+			return x.Discard
+		}
+	}
+	return nil
+}
+
 type isRuleset_Game interface {
 	isRuleset_Game()
 }
@@ -3896,7 +4258,14 @@ type Ruleset_Melding struct {
 	Melding *MeldingRuleset `protobuf:"bytes,1,opt,name=melding,proto3,oneof"`
 }
 
+type Ruleset_Discard struct {
+	// Players take a tile and discard one, and keep their melds on the rack: Okey.
+	Discard *DiscardRuleset `protobuf:"bytes,2,opt,name=discard,proto3,oneof"`
+}
+
 func (*Ruleset_Melding) isRuleset_Game() {}
+
+func (*Ruleset_Discard) isRuleset_Game() {}
 
 var File_rummikub_v1_ruleset_proto protoreflect.FileDescriptor
 
@@ -4017,10 +4386,39 @@ const file_rummikub_v1_ruleset_proto_rawDesc = "" +
 	"\bpool_end\x18\b \x01(\v2\x1b.rummikub.v1.PoolEndOptionsR\apoolEnd\x125\n" +
 	"\ascoring\x18\t \x01(\v2\x1b.rummikub.v1.ScoringOptionsR\ascoring\x126\n" +
 	"\bgame_end\x18\n" +
-	" \x01(\v2\x1b.rummikub.v1.GameEndOptionsR\agameEnd\"J\n" +
+	" \x01(\v2\x1b.rummikub.v1.GameEndOptionsR\agameEnd\"\xaa\x01\n" +
+	"\x12DiscardDealOptions\x12$\n" +
+	"\vplayers_min\x18\x01 \x01(\rH\x00R\n" +
+	"playersMin\x88\x01\x01\x12$\n" +
+	"\vplayers_max\x18\x02 \x01(\rH\x01R\n" +
+	"playersMax\x88\x01\x01\x12(\n" +
+	"\x05teams\x18\x03 \x01(\x0e2\x12.rummikub.v1.TeamsR\x05teamsB\x0e\n" +
+	"\f_players_minB\x0e\n" +
+	"\f_players_max\"L\n" +
+	"\x12DiscardMeldOptions\x12%\n" +
+	"\frun_one_high\x18\x01 \x01(\bH\x00R\n" +
+	"runOneHigh\x88\x01\x01B\x0f\n" +
+	"\r_run_one_high\"S\n" +
+	"\x12DiscardTurnOptions\x12*\n" +
+	"\x0eshow_indicator\x18\x01 \x01(\bH\x00R\rshowIndicator\x88\x01\x01B\x11\n" +
+	"\x0f_show_indicator\"<\n" +
+	"\x15DiscardScoringOptions\x12\x19\n" +
+	"\x05start\x18\x01 \x01(\rH\x00R\x05start\x88\x01\x01B\b\n" +
+	"\x06_start\"P\n" +
+	"\x15DiscardGameEndOptions\x12&\n" +
+	"\fmatch_rounds\x18\x01 \x01(\rH\x00R\vmatchRounds\x88\x01\x01B\x0f\n" +
+	"\r_match_rounds\"\xdb\x02\n" +
+	"\x0eDiscardRuleset\x12+\n" +
+	"\x06preset\x18\x01 \x01(\x0e2\x13.rummikub.v1.PresetR\x06preset\x123\n" +
+	"\x04deal\x18\x02 \x01(\v2\x1f.rummikub.v1.DiscardDealOptionsR\x04deal\x125\n" +
+	"\x05melds\x18\x03 \x01(\v2\x1f.rummikub.v1.DiscardMeldOptionsR\x05melds\x123\n" +
+	"\x04turn\x18\x04 \x01(\v2\x1f.rummikub.v1.DiscardTurnOptionsR\x04turn\x12<\n" +
+	"\ascoring\x18\x05 \x01(\v2\".rummikub.v1.DiscardScoringOptionsR\ascoring\x12=\n" +
+	"\bgame_end\x18\x06 \x01(\v2\".rummikub.v1.DiscardGameEndOptionsR\agameEnd\"\x83\x01\n" +
 	"\aRuleset\x127\n" +
-	"\amelding\x18\x01 \x01(\v2\x1b.rummikub.v1.MeldingRulesetH\x00R\ameldingB\x06\n" +
-	"\x04game*\xe7\x02\n" +
+	"\amelding\x18\x01 \x01(\v2\x1b.rummikub.v1.MeldingRulesetH\x00R\amelding\x127\n" +
+	"\adiscard\x18\x02 \x01(\v2\x1b.rummikub.v1.DiscardRulesetH\x00R\adiscardB\x06\n" +
+	"\x04game*\x92\x03\n" +
 	"\x06Preset\x12\x16\n" +
 	"\x12PRESET_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fPRESET_SABRA\x10\x01\x12\x18\n" +
@@ -4039,7 +4437,9 @@ const file_rummikub_v1_ruleset_proto_rawDesc = "" +
 	"\x12PRESET_MACHIAVELLI\x10\r\x12\x10\n" +
 	"\fPRESET_CARDS\x10\x0e\x12\x16\n" +
 	"\x12PRESET_SIX_PLAYERS\x10\x0f\x12\x10\n" +
-	"\fPRESET_CROSS\x10\x10*\x8a\x01\n" +
+	"\fPRESET_CROSS\x10\x10\x12\x0f\n" +
+	"\vPRESET_OKEY\x10(\x12\x18\n" +
+	"\x14PRESET_OKEY_PARTNERS\x10)*\x8a\x01\n" +
 	"\x0eStartDrawJoker\x12 \n" +
 	"\x1cSTART_DRAW_JOKER_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17START_DRAW_JOKER_REDRAW\x10\x01\x12\x1b\n" +
@@ -4275,7 +4675,7 @@ func file_rummikub_v1_ruleset_proto_rawDescGZIP() []byte {
 }
 
 var file_rummikub_v1_ruleset_proto_enumTypes = make([]protoimpl.EnumInfo, 47)
-var file_rummikub_v1_ruleset_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_rummikub_v1_ruleset_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_rummikub_v1_ruleset_proto_goTypes = []any{
 	(Preset)(0),                       // 0: rummikub.v1.Preset
 	(StartDrawJoker)(0),               // 1: rummikub.v1.StartDrawJoker
@@ -4334,7 +4734,13 @@ var file_rummikub_v1_ruleset_proto_goTypes = []any{
 	(*ScoringOptions)(nil),            // 54: rummikub.v1.ScoringOptions
 	(*GameEndOptions)(nil),            // 55: rummikub.v1.GameEndOptions
 	(*MeldingRuleset)(nil),            // 56: rummikub.v1.MeldingRuleset
-	(*Ruleset)(nil),                   // 57: rummikub.v1.Ruleset
+	(*DiscardDealOptions)(nil),        // 57: rummikub.v1.DiscardDealOptions
+	(*DiscardMeldOptions)(nil),        // 58: rummikub.v1.DiscardMeldOptions
+	(*DiscardTurnOptions)(nil),        // 59: rummikub.v1.DiscardTurnOptions
+	(*DiscardScoringOptions)(nil),     // 60: rummikub.v1.DiscardScoringOptions
+	(*DiscardGameEndOptions)(nil),     // 61: rummikub.v1.DiscardGameEndOptions
+	(*DiscardRuleset)(nil),            // 62: rummikub.v1.DiscardRuleset
+	(*Ruleset)(nil),                   // 63: rummikub.v1.Ruleset
 }
 var file_rummikub_v1_ruleset_proto_depIdxs = []int32{
 	35, // 0: rummikub.v1.DealOptions.teams:type_name -> rummikub.v1.Teams
@@ -4393,12 +4799,20 @@ var file_rummikub_v1_ruleset_proto_depIdxs = []int32{
 	53, // 53: rummikub.v1.MeldingRuleset.pool_end:type_name -> rummikub.v1.PoolEndOptions
 	54, // 54: rummikub.v1.MeldingRuleset.scoring:type_name -> rummikub.v1.ScoringOptions
 	55, // 55: rummikub.v1.MeldingRuleset.game_end:type_name -> rummikub.v1.GameEndOptions
-	56, // 56: rummikub.v1.Ruleset.melding:type_name -> rummikub.v1.MeldingRuleset
-	57, // [57:57] is the sub-list for method output_type
-	57, // [57:57] is the sub-list for method input_type
-	57, // [57:57] is the sub-list for extension type_name
-	57, // [57:57] is the sub-list for extension extendee
-	0,  // [0:57] is the sub-list for field type_name
+	35, // 56: rummikub.v1.DiscardDealOptions.teams:type_name -> rummikub.v1.Teams
+	0,  // 57: rummikub.v1.DiscardRuleset.preset:type_name -> rummikub.v1.Preset
+	57, // 58: rummikub.v1.DiscardRuleset.deal:type_name -> rummikub.v1.DiscardDealOptions
+	58, // 59: rummikub.v1.DiscardRuleset.melds:type_name -> rummikub.v1.DiscardMeldOptions
+	59, // 60: rummikub.v1.DiscardRuleset.turn:type_name -> rummikub.v1.DiscardTurnOptions
+	60, // 61: rummikub.v1.DiscardRuleset.scoring:type_name -> rummikub.v1.DiscardScoringOptions
+	61, // 62: rummikub.v1.DiscardRuleset.game_end:type_name -> rummikub.v1.DiscardGameEndOptions
+	56, // 63: rummikub.v1.Ruleset.melding:type_name -> rummikub.v1.MeldingRuleset
+	62, // 64: rummikub.v1.Ruleset.discard:type_name -> rummikub.v1.DiscardRuleset
+	65, // [65:65] is the sub-list for method output_type
+	65, // [65:65] is the sub-list for method input_type
+	65, // [65:65] is the sub-list for extension type_name
+	65, // [65:65] is the sub-list for extension extendee
+	0,  // [0:65] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_ruleset_proto_init() }
@@ -4414,8 +4828,14 @@ func file_rummikub_v1_ruleset_proto_init() {
 	file_rummikub_v1_ruleset_proto_msgTypes[5].OneofWrappers = []any{}
 	file_rummikub_v1_ruleset_proto_msgTypes[7].OneofWrappers = []any{}
 	file_rummikub_v1_ruleset_proto_msgTypes[8].OneofWrappers = []any{}
-	file_rummikub_v1_ruleset_proto_msgTypes[10].OneofWrappers = []any{
+	file_rummikub_v1_ruleset_proto_msgTypes[10].OneofWrappers = []any{}
+	file_rummikub_v1_ruleset_proto_msgTypes[11].OneofWrappers = []any{}
+	file_rummikub_v1_ruleset_proto_msgTypes[12].OneofWrappers = []any{}
+	file_rummikub_v1_ruleset_proto_msgTypes[13].OneofWrappers = []any{}
+	file_rummikub_v1_ruleset_proto_msgTypes[14].OneofWrappers = []any{}
+	file_rummikub_v1_ruleset_proto_msgTypes[16].OneofWrappers = []any{
 		(*Ruleset_Melding)(nil),
+		(*Ruleset_Discard)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -4423,7 +4843,7 @@ func file_rummikub_v1_ruleset_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rummikub_v1_ruleset_proto_rawDesc), len(file_rummikub_v1_ruleset_proto_rawDesc)),
 			NumEnums:      47,
-			NumMessages:   11,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -263,6 +263,8 @@ const (
 	Tile_TILE_PURPLE_12 Tile = 78
 	// The purple 13, in games with six colors.
 	Tile_TILE_PURPLE_13 Tile = 79
+	// A false joker of Okey, sahte okey: it has the face of the okey and is not wild. Only games of discards have it.
+	Tile_TILE_FALSE_JOKER Tile = 80
 )
 
 // Enum value maps for Tile.
@@ -348,6 +350,7 @@ var (
 		77: "TILE_PURPLE_11",
 		78: "TILE_PURPLE_12",
 		79: "TILE_PURPLE_13",
+		80: "TILE_FALSE_JOKER",
 	}
 	Tile_value = map[string]int32{
 		"TILE_UNSPECIFIED": 0,
@@ -430,6 +433,7 @@ var (
 		"TILE_PURPLE_11":   77,
 		"TILE_PURPLE_12":   78,
 		"TILE_PURPLE_13":   79,
+		"TILE_FALSE_JOKER": 80,
 	}
 )
 
@@ -472,7 +476,7 @@ const file_rummikub_v1_tile_proto_rawDesc = "" +
 	"\x10TILE_COLOR_BLACK\x10\x03\x12\x15\n" +
 	"\x11TILE_COLOR_ORANGE\x10\x04\x12\x14\n" +
 	"\x10TILE_COLOR_GREEN\x10\x05\x12\x15\n" +
-	"\x11TILE_COLOR_PURPLE\x10\x06*\xb3\v\n" +
+	"\x11TILE_COLOR_PURPLE\x10\x06*\xc9\v\n" +
 	"\x04Tile\x12\x14\n" +
 	"\x10TILE_UNSPECIFIED\x10\x00\x12\x0e\n" +
 	"\n" +
@@ -564,7 +568,8 @@ const file_rummikub_v1_tile_proto_rawDesc = "" +
 	"\x0eTILE_PURPLE_10\x10L\x12\x12\n" +
 	"\x0eTILE_PURPLE_11\x10M\x12\x12\n" +
 	"\x0eTILE_PURPLE_12\x10N\x12\x12\n" +
-	"\x0eTILE_PURPLE_13\x10OB\x81\x01\n" +
+	"\x0eTILE_PURPLE_13\x10O\x12\x14\n" +
+	"\x10TILE_FALSE_JOKER\x10PB\x81\x01\n" +
 	"\vrummikub.v1B\tTileProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\vRummikub.V1\xba\x02\bRummikub\xca\x02\vRummikub\\V1\xea\x02\fRummikub::V1b\x06proto3"
 
 var (

@@ -207,6 +207,220 @@ func (x *LayOnRiver) GetTile() Tile {
 	return Tile_TILE_UNSPECIFIED
 }
 
+// Takes the next tile of the pool, in a game of discards.
+type TakeFromPool struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TakeFromPool) Reset() {
+	*x = TakeFromPool{}
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TakeFromPool) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TakeFromPool) ProtoMessage() {}
+
+func (x *TakeFromPool) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TakeFromPool.ProtoReflect.Descriptor instead.
+func (*TakeFromPool) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{4}
+}
+
+// Takes the newest discard of the player whose turn comes before, in a game of discards.
+type TakeDiscard struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TakeDiscard) Reset() {
+	*x = TakeDiscard{}
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TakeDiscard) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TakeDiscard) ProtoMessage() {}
+
+func (x *TakeDiscard) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TakeDiscard.ProtoReflect.Descriptor instead.
+func (*TakeDiscard) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{5}
+}
+
+// Discards a tile, which ends the turn.
+type DiscardTile struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The tile.
+	Tile          Tile `protobuf:"varint,1,opt,name=tile,proto3,enum=rummikub.v1.Tile" json:"tile,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DiscardTile) Reset() {
+	*x = DiscardTile{}
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DiscardTile) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DiscardTile) ProtoMessage() {}
+
+func (x *DiscardTile) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DiscardTile.ProtoReflect.Descriptor instead.
+func (*DiscardTile) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *DiscardTile) GetTile() Tile {
+	if x != nil {
+		return x.Tile
+	}
+	return Tile_TILE_UNSPECIFIED
+}
+
+// Discards a tile and shows that the other 14 tiles are all in melds, or in seven pairs, which wins the round. A false
+// declaration is refused (FINISH_INVALID, with the tiles left over).
+type FinishHand struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The tile to discard.
+	Tile Tile `protobuf:"varint,1,opt,name=tile,proto3,enum=rummikub.v1.Tile" json:"tile,omitempty"`
+	// The hand as the player lays it. Empty: as the server finds it; as pairs, which score more, if it is both. At most 7
+	// parts.
+	Hand          []*HandPart `protobuf:"bytes,2,rep,name=hand,proto3" json:"hand,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FinishHand) Reset() {
+	*x = FinishHand{}
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FinishHand) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FinishHand) ProtoMessage() {}
+
+func (x *FinishHand) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FinishHand.ProtoReflect.Descriptor instead.
+func (*FinishHand) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *FinishHand) GetTile() Tile {
+	if x != nil {
+		return x.Tile
+	}
+	return Tile_TILE_UNSPECIFIED
+}
+
+func (x *FinishHand) GetHand() []*HandPart {
+	if x != nil {
+		return x.Hand
+	}
+	return nil
+}
+
+// Shows the indicator's twin, in one's first turn before the discard (show_indicator). The turn goes on.
+type ShowIndicator struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ShowIndicator) Reset() {
+	*x = ShowIndicator{}
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ShowIndicator) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ShowIndicator) ProtoMessage() {}
+
+func (x *ShowIndicator) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ShowIndicator.ProtoReflect.Descriptor instead.
+func (*ShowIndicator) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{8}
+}
+
 // A request to take a turn.
 type PlayTurnRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -228,6 +442,11 @@ type PlayTurnRequest struct {
 	//	*PlayTurnRequest_Draw
 	//	*PlayTurnRequest_PassTurn
 	//	*PlayTurnRequest_LayOnRiver
+	//	*PlayTurnRequest_TakeFromPool
+	//	*PlayTurnRequest_TakeDiscard
+	//	*PlayTurnRequest_Discard
+	//	*PlayTurnRequest_Finish
+	//	*PlayTurnRequest_ShowIndicator
 	Action        isPlayTurnRequest_Action `protobuf_oneof:"action"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -235,7 +454,7 @@ type PlayTurnRequest struct {
 
 func (x *PlayTurnRequest) Reset() {
 	*x = PlayTurnRequest{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[4]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -247,7 +466,7 @@ func (x *PlayTurnRequest) String() string {
 func (*PlayTurnRequest) ProtoMessage() {}
 
 func (x *PlayTurnRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[4]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -260,7 +479,7 @@ func (x *PlayTurnRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlayTurnRequest.ProtoReflect.Descriptor instead.
 func (*PlayTurnRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{4}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *PlayTurnRequest) GetGameId() string {
@@ -334,6 +553,51 @@ func (x *PlayTurnRequest) GetLayOnRiver() *LayOnRiver {
 	return nil
 }
 
+func (x *PlayTurnRequest) GetTakeFromPool() *TakeFromPool {
+	if x != nil {
+		if x, ok := x.Action.(*PlayTurnRequest_TakeFromPool); ok {
+			return x.TakeFromPool
+		}
+	}
+	return nil
+}
+
+func (x *PlayTurnRequest) GetTakeDiscard() *TakeDiscard {
+	if x != nil {
+		if x, ok := x.Action.(*PlayTurnRequest_TakeDiscard); ok {
+			return x.TakeDiscard
+		}
+	}
+	return nil
+}
+
+func (x *PlayTurnRequest) GetDiscard() *DiscardTile {
+	if x != nil {
+		if x, ok := x.Action.(*PlayTurnRequest_Discard); ok {
+			return x.Discard
+		}
+	}
+	return nil
+}
+
+func (x *PlayTurnRequest) GetFinish() *FinishHand {
+	if x != nil {
+		if x, ok := x.Action.(*PlayTurnRequest_Finish); ok {
+			return x.Finish
+		}
+	}
+	return nil
+}
+
+func (x *PlayTurnRequest) GetShowIndicator() *ShowIndicator {
+	if x != nil {
+		if x, ok := x.Action.(*PlayTurnRequest_ShowIndicator); ok {
+			return x.ShowIndicator
+		}
+	}
+	return nil
+}
+
 type isPlayTurnRequest_Action interface {
 	isPlayTurnRequest_Action()
 }
@@ -358,6 +622,31 @@ type PlayTurnRequest_LayOnRiver struct {
 	LayOnRiver *LayOnRiver `protobuf:"bytes,8,opt,name=lay_on_river,json=layOnRiver,proto3,oneof"`
 }
 
+type PlayTurnRequest_TakeFromPool struct {
+	// Takes a tile of the pool.
+	TakeFromPool *TakeFromPool `protobuf:"bytes,9,opt,name=take_from_pool,json=takeFromPool,proto3,oneof"`
+}
+
+type PlayTurnRequest_TakeDiscard struct {
+	// Takes a discard.
+	TakeDiscard *TakeDiscard `protobuf:"bytes,10,opt,name=take_discard,json=takeDiscard,proto3,oneof"`
+}
+
+type PlayTurnRequest_Discard struct {
+	// Discards a tile.
+	Discard *DiscardTile `protobuf:"bytes,11,opt,name=discard,proto3,oneof"`
+}
+
+type PlayTurnRequest_Finish struct {
+	// Finishes the hand.
+	Finish *FinishHand `protobuf:"bytes,12,opt,name=finish,proto3,oneof"`
+}
+
+type PlayTurnRequest_ShowIndicator struct {
+	// Shows the indicator's twin.
+	ShowIndicator *ShowIndicator `protobuf:"bytes,14,opt,name=show_indicator,json=showIndicator,proto3,oneof"`
+}
+
 func (*PlayTurnRequest_Play) isPlayTurnRequest_Action() {}
 
 func (*PlayTurnRequest_Draw) isPlayTurnRequest_Action() {}
@@ -365,6 +654,16 @@ func (*PlayTurnRequest_Draw) isPlayTurnRequest_Action() {}
 func (*PlayTurnRequest_PassTurn) isPlayTurnRequest_Action() {}
 
 func (*PlayTurnRequest_LayOnRiver) isPlayTurnRequest_Action() {}
+
+func (*PlayTurnRequest_TakeFromPool) isPlayTurnRequest_Action() {}
+
+func (*PlayTurnRequest_TakeDiscard) isPlayTurnRequest_Action() {}
+
+func (*PlayTurnRequest_Discard) isPlayTurnRequest_Action() {}
+
+func (*PlayTurnRequest_Finish) isPlayTurnRequest_Action() {}
+
+func (*PlayTurnRequest_ShowIndicator) isPlayTurnRequest_Action() {}
 
 // The response to PlayTurn.
 type PlayTurnResponse struct {
@@ -375,7 +674,7 @@ type PlayTurnResponse struct {
 	TilesPlayed []Tile `protobuf:"varint,2,rep,packed,name=tiles_played,json=tilesPlayed,proto3,enum=rummikub.v1.Tile" json:"tiles_played,omitempty"`
 	// The points of tiles_played; see ValidateTurnResponse.points.
 	Points uint32 `protobuf:"varint,3,opt,name=points,proto3" json:"points,omitempty"`
-	// The tiles drawn, if any: the two to choose from, or the penalty. Never set with validate_only.
+	// The tiles drawn or taken, if any: the two to choose from, or the penalty. Never set with validate_only.
 	TilesDrawn []Tile `protobuf:"varint,4,rep,packed,name=tiles_drawn,json=tilesDrawn,proto3,enum=rummikub.v1.Tile" json:"tiles_drawn,omitempty"`
 	// The reasons why the play was illegal, if it changed the game nevertheless (turn_invalid_submission). Empty when it
 	// was legal.
@@ -386,7 +685,7 @@ type PlayTurnResponse struct {
 
 func (x *PlayTurnResponse) Reset() {
 	*x = PlayTurnResponse{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[5]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -398,7 +697,7 @@ func (x *PlayTurnResponse) String() string {
 func (*PlayTurnResponse) ProtoMessage() {}
 
 func (x *PlayTurnResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[5]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -411,7 +710,7 @@ func (x *PlayTurnResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlayTurnResponse.ProtoReflect.Descriptor instead.
 func (*PlayTurnResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{5}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *PlayTurnResponse) GetGame() *Game {
@@ -464,7 +763,7 @@ type SaveDraftRequest struct {
 
 func (x *SaveDraftRequest) Reset() {
 	*x = SaveDraftRequest{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[6]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -476,7 +775,7 @@ func (x *SaveDraftRequest) String() string {
 func (*SaveDraftRequest) ProtoMessage() {}
 
 func (x *SaveDraftRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[6]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -489,7 +788,7 @@ func (x *SaveDraftRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveDraftRequest.ProtoReflect.Descriptor instead.
 func (*SaveDraftRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{6}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *SaveDraftRequest) GetGameId() string {
@@ -526,7 +825,7 @@ type SaveDraftResponse struct {
 
 func (x *SaveDraftResponse) Reset() {
 	*x = SaveDraftResponse{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[7]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -538,7 +837,7 @@ func (x *SaveDraftResponse) String() string {
 func (*SaveDraftResponse) ProtoMessage() {}
 
 func (x *SaveDraftResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[7]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -551,7 +850,7 @@ func (x *SaveDraftResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveDraftResponse.ProtoReflect.Descriptor instead.
 func (*SaveDraftResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{7}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *SaveDraftResponse) GetDraftNumber() uint32 {
@@ -585,7 +884,7 @@ type ClaimErrorRequest struct {
 
 func (x *ClaimErrorRequest) Reset() {
 	*x = ClaimErrorRequest{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[8]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -597,7 +896,7 @@ func (x *ClaimErrorRequest) String() string {
 func (*ClaimErrorRequest) ProtoMessage() {}
 
 func (x *ClaimErrorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[8]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -610,7 +909,7 @@ func (x *ClaimErrorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimErrorRequest.ProtoReflect.Descriptor instead.
 func (*ClaimErrorRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{8}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ClaimErrorRequest) GetGameId() string {
@@ -652,7 +951,7 @@ type ClaimErrorResponse struct {
 
 func (x *ClaimErrorResponse) Reset() {
 	*x = ClaimErrorResponse{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[9]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -664,7 +963,7 @@ func (x *ClaimErrorResponse) String() string {
 func (*ClaimErrorResponse) ProtoMessage() {}
 
 func (x *ClaimErrorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[9]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -677,7 +976,7 @@ func (x *ClaimErrorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimErrorResponse.ProtoReflect.Descriptor instead.
 func (*ClaimErrorResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{9}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ClaimErrorResponse) GetGame() *Game {
@@ -700,7 +999,7 @@ type ResignGameRequest struct {
 
 func (x *ResignGameRequest) Reset() {
 	*x = ResignGameRequest{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[10]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -712,7 +1011,7 @@ func (x *ResignGameRequest) String() string {
 func (*ResignGameRequest) ProtoMessage() {}
 
 func (x *ResignGameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[10]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -725,7 +1024,7 @@ func (x *ResignGameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResignGameRequest.ProtoReflect.Descriptor instead.
 func (*ResignGameRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{10}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ResignGameRequest) GetGameId() string {
@@ -753,7 +1052,7 @@ type ResignGameResponse struct {
 
 func (x *ResignGameResponse) Reset() {
 	*x = ResignGameResponse{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[11]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -765,7 +1064,7 @@ func (x *ResignGameResponse) String() string {
 func (*ResignGameResponse) ProtoMessage() {}
 
 func (x *ResignGameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[11]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -778,7 +1077,7 @@ func (x *ResignGameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResignGameResponse.ProtoReflect.Descriptor instead.
 func (*ResignGameResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{11}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ResignGameResponse) GetGame() *Game {
@@ -801,7 +1100,7 @@ type StartNextRoundRequest struct {
 
 func (x *StartNextRoundRequest) Reset() {
 	*x = StartNextRoundRequest{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[12]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -813,7 +1112,7 @@ func (x *StartNextRoundRequest) String() string {
 func (*StartNextRoundRequest) ProtoMessage() {}
 
 func (x *StartNextRoundRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[12]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -826,7 +1125,7 @@ func (x *StartNextRoundRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartNextRoundRequest.ProtoReflect.Descriptor instead.
 func (*StartNextRoundRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{12}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *StartNextRoundRequest) GetGameId() string {
@@ -854,7 +1153,7 @@ type StartNextRoundResponse struct {
 
 func (x *StartNextRoundResponse) Reset() {
 	*x = StartNextRoundResponse{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[13]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -866,7 +1165,7 @@ func (x *StartNextRoundResponse) String() string {
 func (*StartNextRoundResponse) ProtoMessage() {}
 
 func (x *StartNextRoundResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[13]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -879,7 +1178,7 @@ func (x *StartNextRoundResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartNextRoundResponse.ProtoReflect.Descriptor instead.
 func (*StartNextRoundResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{13}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *StartNextRoundResponse) GetGame() *Game {
@@ -902,7 +1201,7 @@ type RequestRedealRequest struct {
 
 func (x *RequestRedealRequest) Reset() {
 	*x = RequestRedealRequest{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[14]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -914,7 +1213,7 @@ func (x *RequestRedealRequest) String() string {
 func (*RequestRedealRequest) ProtoMessage() {}
 
 func (x *RequestRedealRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[14]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -927,7 +1226,7 @@ func (x *RequestRedealRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestRedealRequest.ProtoReflect.Descriptor instead.
 func (*RequestRedealRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{14}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *RequestRedealRequest) GetGameId() string {
@@ -955,7 +1254,7 @@ type RequestRedealResponse struct {
 
 func (x *RequestRedealResponse) Reset() {
 	*x = RequestRedealResponse{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[15]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -967,7 +1266,7 @@ func (x *RequestRedealResponse) String() string {
 func (*RequestRedealResponse) ProtoMessage() {}
 
 func (x *RequestRedealResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[15]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -980,7 +1279,7 @@ func (x *RequestRedealResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestRedealResponse.ProtoReflect.Descriptor instead.
 func (*RequestRedealResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{15}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RequestRedealResponse) GetGame() *Game {
@@ -1003,7 +1302,7 @@ type ReturnToSeatRequest struct {
 
 func (x *ReturnToSeatRequest) Reset() {
 	*x = ReturnToSeatRequest{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[16]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1015,7 +1314,7 @@ func (x *ReturnToSeatRequest) String() string {
 func (*ReturnToSeatRequest) ProtoMessage() {}
 
 func (x *ReturnToSeatRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[16]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1028,7 +1327,7 @@ func (x *ReturnToSeatRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReturnToSeatRequest.ProtoReflect.Descriptor instead.
 func (*ReturnToSeatRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{16}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ReturnToSeatRequest) GetGameId() string {
@@ -1056,7 +1355,7 @@ type ReturnToSeatResponse struct {
 
 func (x *ReturnToSeatResponse) Reset() {
 	*x = ReturnToSeatResponse{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[17]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1068,7 +1367,7 @@ func (x *ReturnToSeatResponse) String() string {
 func (*ReturnToSeatResponse) ProtoMessage() {}
 
 func (x *ReturnToSeatResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[17]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1081,7 +1380,7 @@ func (x *ReturnToSeatResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReturnToSeatResponse.ProtoReflect.Descriptor instead.
 func (*ReturnToSeatResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{17}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ReturnToSeatResponse) GetGame() *Game {
@@ -1095,7 +1394,7 @@ var File_rummikub_v1_turn_service_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_turn_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1erummikub/v1/turn_service.proto\x12\vrummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1brummikub/v1/violation.proto\"\xa4\x01\n" +
+	"\x1erummikub/v1/turn_service.proto\x12\vrummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19rummikub/v1/discard.proto\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1brummikub/v1/violation.proto\"\xa4\x01\n" +
 	"\tPlayTiles\x12.\n" +
 	"\x05table\x18\x01 \x01(\v2\x12.rummikub.v1.TableB\x04\xe2A\x01\x01R\x05table\x12*\n" +
 	"\vriver_index\x18\x02 \x01(\rB\x04\xe2A\x01\x01H\x00R\n" +
@@ -1107,7 +1406,16 @@ const file_rummikub_v1_turn_service_proto_rawDesc = "" +
 	"\x04Pass\"9\n" +
 	"\n" +
 	"LayOnRiver\x12+\n" +
-	"\x04tile\x18\x01 \x01(\x0e2\x11.rummikub.v1.TileB\x04\xe2A\x01\x02R\x04tile\"\x86\x03\n" +
+	"\x04tile\x18\x01 \x01(\x0e2\x11.rummikub.v1.TileB\x04\xe2A\x01\x02R\x04tile\"\x0e\n" +
+	"\fTakeFromPool\"\r\n" +
+	"\vTakeDiscard\":\n" +
+	"\vDiscardTile\x12+\n" +
+	"\x04tile\x18\x01 \x01(\x0e2\x11.rummikub.v1.TileB\x04\xe2A\x01\x02R\x04tile\"j\n" +
+	"\n" +
+	"FinishHand\x12+\n" +
+	"\x04tile\x18\x01 \x01(\x0e2\x11.rummikub.v1.TileB\x04\xe2A\x01\x02R\x04tile\x12/\n" +
+	"\x04hand\x18\x02 \x03(\v2\x15.rummikub.v1.HandPartB\x04\xe2A\x01\x01R\x04hand\"\x0f\n" +
+	"\rShowIndicator\"\xd4\x05\n" +
 	"\x0fPlayTurnRequest\x12\x1d\n" +
 	"\agame_id\x18\x01 \x01(\tB\x04\xe2A\x01\x02R\x06gameId\x12\x18\n" +
 	"\x04etag\x18\x02 \x01(\tB\x04\xe2A\x01\x02R\x04etag\x12#\n" +
@@ -1118,7 +1426,13 @@ const file_rummikub_v1_turn_service_proto_rawDesc = "" +
 	"\x04draw\x18\x06 \x01(\v2\x15.rummikub.v1.DrawTileB\x04\xe2A\x01\x01H\x00R\x04draw\x126\n" +
 	"\tpass_turn\x18\a \x01(\v2\x11.rummikub.v1.PassB\x04\xe2A\x01\x01H\x00R\bpassTurn\x12A\n" +
 	"\flay_on_river\x18\b \x01(\v2\x17.rummikub.v1.LayOnRiverB\x04\xe2A\x01\x01H\x00R\n" +
-	"layOnRiverB\b\n" +
+	"layOnRiver\x12G\n" +
+	"\x0etake_from_pool\x18\t \x01(\v2\x19.rummikub.v1.TakeFromPoolB\x04\xe2A\x01\x01H\x00R\ftakeFromPool\x12C\n" +
+	"\ftake_discard\x18\n" +
+	" \x01(\v2\x18.rummikub.v1.TakeDiscardB\x04\xe2A\x01\x01H\x00R\vtakeDiscard\x12:\n" +
+	"\adiscard\x18\v \x01(\v2\x18.rummikub.v1.DiscardTileB\x04\xe2A\x01\x01H\x00R\adiscard\x127\n" +
+	"\x06finish\x18\f \x01(\v2\x17.rummikub.v1.FinishHandB\x04\xe2A\x01\x01H\x00R\x06finish\x12I\n" +
+	"\x0eshow_indicator\x18\x0e \x01(\v2\x1a.rummikub.v1.ShowIndicatorB\x04\xe2A\x01\x01H\x00R\rshowIndicatorB\b\n" +
 	"\x06action\"\xf3\x01\n" +
 	"\x10PlayTurnResponse\x12%\n" +
 	"\x04game\x18\x01 \x01(\v2\x11.rummikub.v1.GameR\x04game\x124\n" +
@@ -1192,68 +1506,82 @@ func file_rummikub_v1_turn_service_proto_rawDescGZIP() []byte {
 	return file_rummikub_v1_turn_service_proto_rawDescData
 }
 
-var file_rummikub_v1_turn_service_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_rummikub_v1_turn_service_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_rummikub_v1_turn_service_proto_goTypes = []any{
 	(*PlayTiles)(nil),              // 0: rummikub.v1.PlayTiles
 	(*DrawTile)(nil),               // 1: rummikub.v1.DrawTile
 	(*Pass)(nil),                   // 2: rummikub.v1.Pass
 	(*LayOnRiver)(nil),             // 3: rummikub.v1.LayOnRiver
-	(*PlayTurnRequest)(nil),        // 4: rummikub.v1.PlayTurnRequest
-	(*PlayTurnResponse)(nil),       // 5: rummikub.v1.PlayTurnResponse
-	(*SaveDraftRequest)(nil),       // 6: rummikub.v1.SaveDraftRequest
-	(*SaveDraftResponse)(nil),      // 7: rummikub.v1.SaveDraftResponse
-	(*ClaimErrorRequest)(nil),      // 8: rummikub.v1.ClaimErrorRequest
-	(*ClaimErrorResponse)(nil),     // 9: rummikub.v1.ClaimErrorResponse
-	(*ResignGameRequest)(nil),      // 10: rummikub.v1.ResignGameRequest
-	(*ResignGameResponse)(nil),     // 11: rummikub.v1.ResignGameResponse
-	(*StartNextRoundRequest)(nil),  // 12: rummikub.v1.StartNextRoundRequest
-	(*StartNextRoundResponse)(nil), // 13: rummikub.v1.StartNextRoundResponse
-	(*RequestRedealRequest)(nil),   // 14: rummikub.v1.RequestRedealRequest
-	(*RequestRedealResponse)(nil),  // 15: rummikub.v1.RequestRedealResponse
-	(*ReturnToSeatRequest)(nil),    // 16: rummikub.v1.ReturnToSeatRequest
-	(*ReturnToSeatResponse)(nil),   // 17: rummikub.v1.ReturnToSeatResponse
-	(*Table)(nil),                  // 18: rummikub.v1.Table
-	(Tile)(0),                      // 19: rummikub.v1.Tile
-	(*Game)(nil),                   // 20: rummikub.v1.Game
-	(*Violation)(nil),              // 21: rummikub.v1.Violation
-	(*Draft)(nil),                  // 22: rummikub.v1.Draft
+	(*TakeFromPool)(nil),           // 4: rummikub.v1.TakeFromPool
+	(*TakeDiscard)(nil),            // 5: rummikub.v1.TakeDiscard
+	(*DiscardTile)(nil),            // 6: rummikub.v1.DiscardTile
+	(*FinishHand)(nil),             // 7: rummikub.v1.FinishHand
+	(*ShowIndicator)(nil),          // 8: rummikub.v1.ShowIndicator
+	(*PlayTurnRequest)(nil),        // 9: rummikub.v1.PlayTurnRequest
+	(*PlayTurnResponse)(nil),       // 10: rummikub.v1.PlayTurnResponse
+	(*SaveDraftRequest)(nil),       // 11: rummikub.v1.SaveDraftRequest
+	(*SaveDraftResponse)(nil),      // 12: rummikub.v1.SaveDraftResponse
+	(*ClaimErrorRequest)(nil),      // 13: rummikub.v1.ClaimErrorRequest
+	(*ClaimErrorResponse)(nil),     // 14: rummikub.v1.ClaimErrorResponse
+	(*ResignGameRequest)(nil),      // 15: rummikub.v1.ResignGameRequest
+	(*ResignGameResponse)(nil),     // 16: rummikub.v1.ResignGameResponse
+	(*StartNextRoundRequest)(nil),  // 17: rummikub.v1.StartNextRoundRequest
+	(*StartNextRoundResponse)(nil), // 18: rummikub.v1.StartNextRoundResponse
+	(*RequestRedealRequest)(nil),   // 19: rummikub.v1.RequestRedealRequest
+	(*RequestRedealResponse)(nil),  // 20: rummikub.v1.RequestRedealResponse
+	(*ReturnToSeatRequest)(nil),    // 21: rummikub.v1.ReturnToSeatRequest
+	(*ReturnToSeatResponse)(nil),   // 22: rummikub.v1.ReturnToSeatResponse
+	(*Table)(nil),                  // 23: rummikub.v1.Table
+	(Tile)(0),                      // 24: rummikub.v1.Tile
+	(*HandPart)(nil),               // 25: rummikub.v1.HandPart
+	(*Game)(nil),                   // 26: rummikub.v1.Game
+	(*Violation)(nil),              // 27: rummikub.v1.Violation
+	(*Draft)(nil),                  // 28: rummikub.v1.Draft
 }
 var file_rummikub_v1_turn_service_proto_depIdxs = []int32{
-	18, // 0: rummikub.v1.PlayTiles.table:type_name -> rummikub.v1.Table
-	19, // 1: rummikub.v1.LayOnRiver.tile:type_name -> rummikub.v1.Tile
-	0,  // 2: rummikub.v1.PlayTurnRequest.play:type_name -> rummikub.v1.PlayTiles
-	1,  // 3: rummikub.v1.PlayTurnRequest.draw:type_name -> rummikub.v1.DrawTile
-	2,  // 4: rummikub.v1.PlayTurnRequest.pass_turn:type_name -> rummikub.v1.Pass
-	3,  // 5: rummikub.v1.PlayTurnRequest.lay_on_river:type_name -> rummikub.v1.LayOnRiver
-	20, // 6: rummikub.v1.PlayTurnResponse.game:type_name -> rummikub.v1.Game
-	19, // 7: rummikub.v1.PlayTurnResponse.tiles_played:type_name -> rummikub.v1.Tile
-	19, // 8: rummikub.v1.PlayTurnResponse.tiles_drawn:type_name -> rummikub.v1.Tile
-	21, // 9: rummikub.v1.PlayTurnResponse.violations:type_name -> rummikub.v1.Violation
-	22, // 10: rummikub.v1.SaveDraftRequest.draft:type_name -> rummikub.v1.Draft
-	20, // 11: rummikub.v1.ClaimErrorResponse.game:type_name -> rummikub.v1.Game
-	20, // 12: rummikub.v1.ResignGameResponse.game:type_name -> rummikub.v1.Game
-	20, // 13: rummikub.v1.StartNextRoundResponse.game:type_name -> rummikub.v1.Game
-	20, // 14: rummikub.v1.RequestRedealResponse.game:type_name -> rummikub.v1.Game
-	20, // 15: rummikub.v1.ReturnToSeatResponse.game:type_name -> rummikub.v1.Game
-	4,  // 16: rummikub.v1.TurnService.PlayTurn:input_type -> rummikub.v1.PlayTurnRequest
-	6,  // 17: rummikub.v1.TurnService.SaveDraft:input_type -> rummikub.v1.SaveDraftRequest
-	8,  // 18: rummikub.v1.TurnService.ClaimError:input_type -> rummikub.v1.ClaimErrorRequest
-	10, // 19: rummikub.v1.TurnService.ResignGame:input_type -> rummikub.v1.ResignGameRequest
-	12, // 20: rummikub.v1.TurnService.StartNextRound:input_type -> rummikub.v1.StartNextRoundRequest
-	14, // 21: rummikub.v1.TurnService.RequestRedeal:input_type -> rummikub.v1.RequestRedealRequest
-	16, // 22: rummikub.v1.TurnService.ReturnToSeat:input_type -> rummikub.v1.ReturnToSeatRequest
-	5,  // 23: rummikub.v1.TurnService.PlayTurn:output_type -> rummikub.v1.PlayTurnResponse
-	7,  // 24: rummikub.v1.TurnService.SaveDraft:output_type -> rummikub.v1.SaveDraftResponse
-	9,  // 25: rummikub.v1.TurnService.ClaimError:output_type -> rummikub.v1.ClaimErrorResponse
-	11, // 26: rummikub.v1.TurnService.ResignGame:output_type -> rummikub.v1.ResignGameResponse
-	13, // 27: rummikub.v1.TurnService.StartNextRound:output_type -> rummikub.v1.StartNextRoundResponse
-	15, // 28: rummikub.v1.TurnService.RequestRedeal:output_type -> rummikub.v1.RequestRedealResponse
-	17, // 29: rummikub.v1.TurnService.ReturnToSeat:output_type -> rummikub.v1.ReturnToSeatResponse
-	23, // [23:30] is the sub-list for method output_type
-	16, // [16:23] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	23, // 0: rummikub.v1.PlayTiles.table:type_name -> rummikub.v1.Table
+	24, // 1: rummikub.v1.LayOnRiver.tile:type_name -> rummikub.v1.Tile
+	24, // 2: rummikub.v1.DiscardTile.tile:type_name -> rummikub.v1.Tile
+	24, // 3: rummikub.v1.FinishHand.tile:type_name -> rummikub.v1.Tile
+	25, // 4: rummikub.v1.FinishHand.hand:type_name -> rummikub.v1.HandPart
+	0,  // 5: rummikub.v1.PlayTurnRequest.play:type_name -> rummikub.v1.PlayTiles
+	1,  // 6: rummikub.v1.PlayTurnRequest.draw:type_name -> rummikub.v1.DrawTile
+	2,  // 7: rummikub.v1.PlayTurnRequest.pass_turn:type_name -> rummikub.v1.Pass
+	3,  // 8: rummikub.v1.PlayTurnRequest.lay_on_river:type_name -> rummikub.v1.LayOnRiver
+	4,  // 9: rummikub.v1.PlayTurnRequest.take_from_pool:type_name -> rummikub.v1.TakeFromPool
+	5,  // 10: rummikub.v1.PlayTurnRequest.take_discard:type_name -> rummikub.v1.TakeDiscard
+	6,  // 11: rummikub.v1.PlayTurnRequest.discard:type_name -> rummikub.v1.DiscardTile
+	7,  // 12: rummikub.v1.PlayTurnRequest.finish:type_name -> rummikub.v1.FinishHand
+	8,  // 13: rummikub.v1.PlayTurnRequest.show_indicator:type_name -> rummikub.v1.ShowIndicator
+	26, // 14: rummikub.v1.PlayTurnResponse.game:type_name -> rummikub.v1.Game
+	24, // 15: rummikub.v1.PlayTurnResponse.tiles_played:type_name -> rummikub.v1.Tile
+	24, // 16: rummikub.v1.PlayTurnResponse.tiles_drawn:type_name -> rummikub.v1.Tile
+	27, // 17: rummikub.v1.PlayTurnResponse.violations:type_name -> rummikub.v1.Violation
+	28, // 18: rummikub.v1.SaveDraftRequest.draft:type_name -> rummikub.v1.Draft
+	26, // 19: rummikub.v1.ClaimErrorResponse.game:type_name -> rummikub.v1.Game
+	26, // 20: rummikub.v1.ResignGameResponse.game:type_name -> rummikub.v1.Game
+	26, // 21: rummikub.v1.StartNextRoundResponse.game:type_name -> rummikub.v1.Game
+	26, // 22: rummikub.v1.RequestRedealResponse.game:type_name -> rummikub.v1.Game
+	26, // 23: rummikub.v1.ReturnToSeatResponse.game:type_name -> rummikub.v1.Game
+	9,  // 24: rummikub.v1.TurnService.PlayTurn:input_type -> rummikub.v1.PlayTurnRequest
+	11, // 25: rummikub.v1.TurnService.SaveDraft:input_type -> rummikub.v1.SaveDraftRequest
+	13, // 26: rummikub.v1.TurnService.ClaimError:input_type -> rummikub.v1.ClaimErrorRequest
+	15, // 27: rummikub.v1.TurnService.ResignGame:input_type -> rummikub.v1.ResignGameRequest
+	17, // 28: rummikub.v1.TurnService.StartNextRound:input_type -> rummikub.v1.StartNextRoundRequest
+	19, // 29: rummikub.v1.TurnService.RequestRedeal:input_type -> rummikub.v1.RequestRedealRequest
+	21, // 30: rummikub.v1.TurnService.ReturnToSeat:input_type -> rummikub.v1.ReturnToSeatRequest
+	10, // 31: rummikub.v1.TurnService.PlayTurn:output_type -> rummikub.v1.PlayTurnResponse
+	12, // 32: rummikub.v1.TurnService.SaveDraft:output_type -> rummikub.v1.SaveDraftResponse
+	14, // 33: rummikub.v1.TurnService.ClaimError:output_type -> rummikub.v1.ClaimErrorResponse
+	16, // 34: rummikub.v1.TurnService.ResignGame:output_type -> rummikub.v1.ResignGameResponse
+	18, // 35: rummikub.v1.TurnService.StartNextRound:output_type -> rummikub.v1.StartNextRoundResponse
+	20, // 36: rummikub.v1.TurnService.RequestRedeal:output_type -> rummikub.v1.RequestRedealResponse
+	22, // 37: rummikub.v1.TurnService.ReturnToSeat:output_type -> rummikub.v1.ReturnToSeatResponse
+	31, // [31:38] is the sub-list for method output_type
+	24, // [24:31] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_turn_service_proto_init() }
@@ -1261,16 +1589,22 @@ func file_rummikub_v1_turn_service_proto_init() {
 	if File_rummikub_v1_turn_service_proto != nil {
 		return
 	}
+	file_rummikub_v1_discard_proto_init()
 	file_rummikub_v1_game_proto_init()
 	file_rummikub_v1_meld_proto_init()
 	file_rummikub_v1_tile_proto_init()
 	file_rummikub_v1_violation_proto_init()
 	file_rummikub_v1_turn_service_proto_msgTypes[0].OneofWrappers = []any{}
-	file_rummikub_v1_turn_service_proto_msgTypes[4].OneofWrappers = []any{
+	file_rummikub_v1_turn_service_proto_msgTypes[9].OneofWrappers = []any{
 		(*PlayTurnRequest_Play)(nil),
 		(*PlayTurnRequest_Draw)(nil),
 		(*PlayTurnRequest_PassTurn)(nil),
 		(*PlayTurnRequest_LayOnRiver)(nil),
+		(*PlayTurnRequest_TakeFromPool)(nil),
+		(*PlayTurnRequest_TakeDiscard)(nil),
+		(*PlayTurnRequest_Discard)(nil),
+		(*PlayTurnRequest_Finish)(nil),
+		(*PlayTurnRequest_ShowIndicator)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1278,7 +1612,7 @@ func file_rummikub_v1_turn_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rummikub_v1_turn_service_proto_rawDesc), len(file_rummikub_v1_turn_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   18,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -34,7 +34,7 @@ const (
 //
 // Turns and rounds of a started game. Tokens, request ids and general errors are as in GameService.
 type TurnServiceClient interface {
-	// Takes the caller's turn: plays tiles, draws, or passes.
+	// Takes the caller's turn: plays tiles, draws, or passes; in a game of discards, takes a tile, discards one, finishes.
 	//
 	// The server checks, in this order: the form of the request; request_id; the token; the deadline of the turn that the
 	// etag refers to; the etag; the state of the game; whose turn it is; the rules. If the turn is past its deadline, the
@@ -48,8 +48,9 @@ type TurnServiceClient interface {
 	// (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
 	// PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, TURN_PHASE_WRONG,
 	// RIVER_CHOICE_PENDING, RIVER_DISCARD_NOT_DRAWN, DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS,
-	// TABLE_LAYOUT_MISMATCH, and every violation, with the subject `play.table` or, for a single meld or placement,
-	// `play.table[i]`).
+	// TABLE_LAYOUT_MISMATCH, ACTION_NOT_IN_GAME, NO_DISCARD_TO_TAKE, INDICATOR_NOT_SHOWABLE, INDICATOR_TWIN_NOT_HELD, and
+	// every violation, with the subject `play.table` or, for a single meld or placement, `play.table[i]`; `tile`, `hand` or
+	// `hand[i]` in a game of discards).
 	PlayTurn(ctx context.Context, in *PlayTurnRequest, opts ...grpc.CallOption) (*PlayTurnResponse, error)
 	// Saves the table as the caller, whose turn it is, has arranged it. A draft changes no game: it has no revision and
 	// no event, and a turn may be played at the same revision afterwards. The last draft of a turn replaces all before it
@@ -61,14 +62,14 @@ type TurnServiceClient interface {
 	// newest draft again after the delay in RetryInfo.
 	// Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_MELD, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
 	// (STALE_STATE), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED,
-	// NOT_YOUR_TURN, TURN_TIMED_OUT, RIVER_CHOICE_PENDING, TABLE_LAYOUT_MISMATCH; and with the subject `draft.table` the violations
-	// TILE_UNKNOWN, TILE_DUPLICATED, TILE_NOT_IN_RACK).
+	// NOT_YOUR_TURN, TURN_TIMED_OUT, RIVER_CHOICE_PENDING, TABLE_LAYOUT_MISMATCH, ACTION_NOT_IN_GAME; and with the subject
+	// `draft.table` the violations TILE_UNKNOWN, TILE_DUPLICATED, TILE_NOT_IN_RACK).
 	SaveDraft(ctx context.Context, in *SaveDraftRequest, opts ...grpc.CallOption) (*SaveDraftResponse, error)
 	// Votes on an illegal play that is shown (TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM). When all other
 	// players who have not resigned have claimed the error, the player draws penalty_tiles and the turn ends. One vote
 	// against it ends the claim. The claim lapses with the turn, or with the next illegal play.
 	// Errors: PERMISSION_DENIED (NOT_A_PLAYER), ABORTED (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION
-	// (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, NOTHING_TO_CLAIM, CLAIM_OWN_PLAY, CLAIM_NOT_UNANIMOUS,
+	// (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, ACTION_NOT_IN_GAME, NOTHING_TO_CLAIM, CLAIM_OWN_PLAY, CLAIM_NOT_UNANIMOUS,
 	// CLAIM_ALREADY_VOTED).
 	ClaimError(ctx context.Context, in *ClaimErrorRequest, opts ...grpc.CallOption) (*ClaimErrorResponse, error)
 	// Resigns from a started game. The tiles of the caller's rack stay out of play and count against the caller at the
@@ -85,7 +86,7 @@ type TurnServiceClient interface {
 	// Deals the round again. A player whose first tiles hold three pairs of identical tiles may call it until that player
 	// has drawn, passed or shown an illegal play, or anyone has played (deal_three_pairs_reshuffle).
 	// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
-	// PLAYER_RESIGNED, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
+	// PLAYER_RESIGNED, ACTION_NOT_IN_GAME, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
 	RequestRedeal(ctx context.Context, in *RequestRedealRequest, opts ...grpc.CallOption) (*RequestRedealResponse, error)
 	// Ends the caller's absence (Player.is_absent): from now on the caller plays again instead of the bot, also the rest
 	// of a turn in progress, whose deadline stays. Any other action of an absent player that is accepted, except
@@ -179,7 +180,7 @@ func (c *turnServiceClient) ReturnToSeat(ctx context.Context, in *ReturnToSeatRe
 //
 // Turns and rounds of a started game. Tokens, request ids and general errors are as in GameService.
 type TurnServiceServer interface {
-	// Takes the caller's turn: plays tiles, draws, or passes.
+	// Takes the caller's turn: plays tiles, draws, or passes; in a game of discards, takes a tile, discards one, finishes.
 	//
 	// The server checks, in this order: the form of the request; request_id; the token; the deadline of the turn that the
 	// etag refers to; the etag; the state of the game; whose turn it is; the rules. If the turn is past its deadline, the
@@ -193,8 +194,9 @@ type TurnServiceServer interface {
 	// (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
 	// PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, TURN_PHASE_WRONG,
 	// RIVER_CHOICE_PENDING, RIVER_DISCARD_NOT_DRAWN, DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS,
-	// TABLE_LAYOUT_MISMATCH, and every violation, with the subject `play.table` or, for a single meld or placement,
-	// `play.table[i]`).
+	// TABLE_LAYOUT_MISMATCH, ACTION_NOT_IN_GAME, NO_DISCARD_TO_TAKE, INDICATOR_NOT_SHOWABLE, INDICATOR_TWIN_NOT_HELD, and
+	// every violation, with the subject `play.table` or, for a single meld or placement, `play.table[i]`; `tile`, `hand` or
+	// `hand[i]` in a game of discards).
 	PlayTurn(context.Context, *PlayTurnRequest) (*PlayTurnResponse, error)
 	// Saves the table as the caller, whose turn it is, has arranged it. A draft changes no game: it has no revision and
 	// no event, and a turn may be played at the same revision afterwards. The last draft of a turn replaces all before it
@@ -206,14 +208,14 @@ type TurnServiceServer interface {
 	// newest draft again after the delay in RetryInfo.
 	// Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_MELD, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
 	// (STALE_STATE), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED,
-	// NOT_YOUR_TURN, TURN_TIMED_OUT, RIVER_CHOICE_PENDING, TABLE_LAYOUT_MISMATCH; and with the subject `draft.table` the violations
-	// TILE_UNKNOWN, TILE_DUPLICATED, TILE_NOT_IN_RACK).
+	// NOT_YOUR_TURN, TURN_TIMED_OUT, RIVER_CHOICE_PENDING, TABLE_LAYOUT_MISMATCH, ACTION_NOT_IN_GAME; and with the subject
+	// `draft.table` the violations TILE_UNKNOWN, TILE_DUPLICATED, TILE_NOT_IN_RACK).
 	SaveDraft(context.Context, *SaveDraftRequest) (*SaveDraftResponse, error)
 	// Votes on an illegal play that is shown (TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM). When all other
 	// players who have not resigned have claimed the error, the player draws penalty_tiles and the turn ends. One vote
 	// against it ends the claim. The claim lapses with the turn, or with the next illegal play.
 	// Errors: PERMISSION_DENIED (NOT_A_PLAYER), ABORTED (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION
-	// (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, NOTHING_TO_CLAIM, CLAIM_OWN_PLAY, CLAIM_NOT_UNANIMOUS,
+	// (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, ACTION_NOT_IN_GAME, NOTHING_TO_CLAIM, CLAIM_OWN_PLAY, CLAIM_NOT_UNANIMOUS,
 	// CLAIM_ALREADY_VOTED).
 	ClaimError(context.Context, *ClaimErrorRequest) (*ClaimErrorResponse, error)
 	// Resigns from a started game. The tiles of the caller's rack stay out of play and count against the caller at the
@@ -230,7 +232,7 @@ type TurnServiceServer interface {
 	// Deals the round again. A player whose first tiles hold three pairs of identical tiles may call it until that player
 	// has drawn, passed or shown an illegal play, or anyone has played (deal_three_pairs_reshuffle).
 	// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
-	// PLAYER_RESIGNED, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
+	// PLAYER_RESIGNED, ACTION_NOT_IN_GAME, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
 	RequestRedeal(context.Context, *RequestRedealRequest) (*RequestRedealResponse, error)
 	// Ends the caller's absence (Player.is_absent): from now on the caller plays again instead of the bot, also the rest
 	// of a turn in progress, whose deadline stays. Any other action of an absent player that is accepted, except

@@ -576,6 +576,192 @@ func (x *ValidatePlacementResponse) GetTable() *Table {
 	return nil
 }
 
+// A request to judge a hand.
+type ValidateHandRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The rules. Unset: the preset OKEY.
+	Ruleset *DiscardRuleset `protobuf:"bytes,1,opt,name=ruleset,proto3" json:"ruleset,omitempty"`
+	// The tile turned face up, which determines the okey. A numbered tile of the four colors.
+	Indicator Tile `protobuf:"varint,2,opt,name=indicator,proto3,enum=rummikub.v1.Tile" json:"indicator,omitempty"`
+	// The tiles in any order: the 14 of a hand, or 15 before the discard.
+	Tiles []Tile `protobuf:"varint,3,rep,packed,name=tiles,proto3,enum=rummikub.v1.Tile" json:"tiles,omitempty"`
+	// The tile to discard, one of the 15. Unset with 15: the server chooses, for the finish that costs the others most.
+	Discard Tile `protobuf:"varint,4,opt,name=discard,proto3,enum=rummikub.v1.Tile" json:"discard,omitempty"`
+	// The hand as the player lays it, without the discard. Empty: as the server finds it. At most 7 parts.
+	Hand          []*HandPart `protobuf:"bytes,5,rep,name=hand,proto3" json:"hand,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ValidateHandRequest) Reset() {
+	*x = ValidateHandRequest{}
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ValidateHandRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ValidateHandRequest) ProtoMessage() {}
+
+func (x *ValidateHandRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ValidateHandRequest.ProtoReflect.Descriptor instead.
+func (*ValidateHandRequest) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ValidateHandRequest) GetRuleset() *DiscardRuleset {
+	if x != nil {
+		return x.Ruleset
+	}
+	return nil
+}
+
+func (x *ValidateHandRequest) GetIndicator() Tile {
+	if x != nil {
+		return x.Indicator
+	}
+	return Tile_TILE_UNSPECIFIED
+}
+
+func (x *ValidateHandRequest) GetTiles() []Tile {
+	if x != nil {
+		return x.Tiles
+	}
+	return nil
+}
+
+func (x *ValidateHandRequest) GetDiscard() Tile {
+	if x != nil {
+		return x.Discard
+	}
+	return Tile_TILE_UNSPECIFIED
+}
+
+func (x *ValidateHandRequest) GetHand() []*HandPart {
+	if x != nil {
+		return x.Hand
+	}
+	return nil
+}
+
+// The response to ValidateHand.
+type ValidateHandResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Every violation: FINISH_INVALID with the tiles that are left over, or with those of a part that is no meld or pair;
+	// TILE_NOT_IN_RACK. Empty when the hand is finished.
+	Violations []*Violation `protobuf:"bytes,1,rep,name=violations,proto3" json:"violations,omitempty"`
+	// The melds or pairs of a finished hand, as the player lays it or as the server finds it. As pairs, which score more,
+	// if it is both.
+	Hand []*HandPart `protobuf:"bytes,2,rep,name=hand,proto3" json:"hand,omitempty"`
+	// Whether a finished hand is one of pairs.
+	IsPairs bool `protobuf:"varint,3,opt,name=is_pairs,json=isPairs,proto3" json:"is_pairs,omitempty"`
+	// The discard: that of the request, or the one that the server chose. Unset without one.
+	Discard Tile `protobuf:"varint,7,opt,name=discard,proto3,enum=rummikub.v1.Tile" json:"discard,omitempty"`
+	// The points that each other player loses to a finished hand: 2 for melds, 4 for pairs, twice as much if the discard is
+	// an okey. 0 if the hand is not finished.
+	Cost uint32 `protobuf:"varint,4,opt,name=cost,proto3" json:"cost,omitempty"`
+	// The least number of tiles to exchange until the tiles are a finished hand, however they are laid; with 15 tiles and
+	// no discard, after the best one.
+	Missing uint32 `protobuf:"varint,5,opt,name=missing,proto3" json:"missing,omitempty"`
+	// The tiles that are then exchanged, ascending; with 15 tiles and no discard, the one too many is among them.
+	Spare         []Tile `protobuf:"varint,6,rep,packed,name=spare,proto3,enum=rummikub.v1.Tile" json:"spare,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ValidateHandResponse) Reset() {
+	*x = ValidateHandResponse{}
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ValidateHandResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ValidateHandResponse) ProtoMessage() {}
+
+func (x *ValidateHandResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ValidateHandResponse.ProtoReflect.Descriptor instead.
+func (*ValidateHandResponse) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *ValidateHandResponse) GetViolations() []*Violation {
+	if x != nil {
+		return x.Violations
+	}
+	return nil
+}
+
+func (x *ValidateHandResponse) GetHand() []*HandPart {
+	if x != nil {
+		return x.Hand
+	}
+	return nil
+}
+
+func (x *ValidateHandResponse) GetIsPairs() bool {
+	if x != nil {
+		return x.IsPairs
+	}
+	return false
+}
+
+func (x *ValidateHandResponse) GetDiscard() Tile {
+	if x != nil {
+		return x.Discard
+	}
+	return Tile_TILE_UNSPECIFIED
+}
+
+func (x *ValidateHandResponse) GetCost() uint32 {
+	if x != nil {
+		return x.Cost
+	}
+	return 0
+}
+
+func (x *ValidateHandResponse) GetMissing() uint32 {
+	if x != nil {
+		return x.Missing
+	}
+	return 0
+}
+
+func (x *ValidateHandResponse) GetSpare() []Tile {
+	if x != nil {
+		return x.Spare
+	}
+	return nil
+}
+
 // A request to judge turns under one ruleset.
 type BatchValidateTurnsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -589,7 +775,7 @@ type BatchValidateTurnsRequest struct {
 
 func (x *BatchValidateTurnsRequest) Reset() {
 	*x = BatchValidateTurnsRequest{}
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[6]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -601,7 +787,7 @@ func (x *BatchValidateTurnsRequest) String() string {
 func (*BatchValidateTurnsRequest) ProtoMessage() {}
 
 func (x *BatchValidateTurnsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[6]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -614,7 +800,7 @@ func (x *BatchValidateTurnsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchValidateTurnsRequest.ProtoReflect.Descriptor instead.
 func (*BatchValidateTurnsRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{6}
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *BatchValidateTurnsRequest) GetRuleset() *MeldingRuleset {
@@ -642,7 +828,7 @@ type BatchValidateTurnsResponse struct {
 
 func (x *BatchValidateTurnsResponse) Reset() {
 	*x = BatchValidateTurnsResponse{}
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[7]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -654,7 +840,7 @@ func (x *BatchValidateTurnsResponse) String() string {
 func (*BatchValidateTurnsResponse) ProtoMessage() {}
 
 func (x *BatchValidateTurnsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[7]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -667,7 +853,7 @@ func (x *BatchValidateTurnsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchValidateTurnsResponse.ProtoReflect.Descriptor instead.
 func (*BatchValidateTurnsResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{7}
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *BatchValidateTurnsResponse) GetTurns() []*ValidateTurnResponse {
@@ -690,7 +876,7 @@ type StreamValidateTurnsRequest struct {
 
 func (x *StreamValidateTurnsRequest) Reset() {
 	*x = StreamValidateTurnsRequest{}
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[8]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -702,7 +888,7 @@ func (x *StreamValidateTurnsRequest) String() string {
 func (*StreamValidateTurnsRequest) ProtoMessage() {}
 
 func (x *StreamValidateTurnsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[8]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -715,7 +901,7 @@ func (x *StreamValidateTurnsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StreamValidateTurnsRequest.ProtoReflect.Descriptor instead.
 func (*StreamValidateTurnsRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{8}
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *StreamValidateTurnsRequest) GetTurn() *ValidateTurnRequest {
@@ -745,7 +931,7 @@ type StreamValidateTurnsResponse struct {
 
 func (x *StreamValidateTurnsResponse) Reset() {
 	*x = StreamValidateTurnsResponse{}
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[9]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -757,7 +943,7 @@ func (x *StreamValidateTurnsResponse) String() string {
 func (*StreamValidateTurnsResponse) ProtoMessage() {}
 
 func (x *StreamValidateTurnsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[9]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -770,7 +956,7 @@ func (x *StreamValidateTurnsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StreamValidateTurnsResponse.ProtoReflect.Descriptor instead.
 func (*StreamValidateTurnsResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{9}
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *StreamValidateTurnsResponse) GetTurn() *ValidateTurnResponse {
@@ -805,7 +991,7 @@ type RackToScore struct {
 
 func (x *RackToScore) Reset() {
 	*x = RackToScore{}
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[10]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -817,7 +1003,7 @@ func (x *RackToScore) String() string {
 func (*RackToScore) ProtoMessage() {}
 
 func (x *RackToScore) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[10]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -830,7 +1016,7 @@ func (x *RackToScore) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RackToScore.ProtoReflect.Descriptor instead.
 func (*RackToScore) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{10}
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *RackToScore) GetSeat() uint32 {
@@ -876,7 +1062,7 @@ type ScoreRoundRequest struct {
 
 func (x *ScoreRoundRequest) Reset() {
 	*x = ScoreRoundRequest{}
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[11]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -888,7 +1074,7 @@ func (x *ScoreRoundRequest) String() string {
 func (*ScoreRoundRequest) ProtoMessage() {}
 
 func (x *ScoreRoundRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[11]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -901,7 +1087,7 @@ func (x *ScoreRoundRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScoreRoundRequest.ProtoReflect.Descriptor instead.
 func (*ScoreRoundRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{11}
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ScoreRoundRequest) GetRuleset() *MeldingRuleset {
@@ -933,7 +1119,7 @@ type ScoreRoundResponse struct {
 
 func (x *ScoreRoundResponse) Reset() {
 	*x = ScoreRoundResponse{}
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[12]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -945,7 +1131,7 @@ func (x *ScoreRoundResponse) String() string {
 func (*ScoreRoundResponse) ProtoMessage() {}
 
 func (x *ScoreRoundResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[12]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -958,7 +1144,7 @@ func (x *ScoreRoundResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScoreRoundResponse.ProtoReflect.Descriptor instead.
 func (*ScoreRoundResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{12}
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ScoreRoundResponse) GetRoundEnd() RoundEnd {
@@ -995,7 +1181,7 @@ type ListRulesetsRequest struct {
 
 func (x *ListRulesetsRequest) Reset() {
 	*x = ListRulesetsRequest{}
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[13]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1007,7 +1193,7 @@ func (x *ListRulesetsRequest) String() string {
 func (*ListRulesetsRequest) ProtoMessage() {}
 
 func (x *ListRulesetsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[13]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1020,7 +1206,7 @@ func (x *ListRulesetsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRulesetsRequest.ProtoReflect.Descriptor instead.
 func (*ListRulesetsRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{13}
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ListRulesetsRequest) GetPageSize() uint32 {
@@ -1058,7 +1244,7 @@ type NamedRuleset struct {
 
 func (x *NamedRuleset) Reset() {
 	*x = NamedRuleset{}
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[14]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1070,7 +1256,7 @@ func (x *NamedRuleset) String() string {
 func (*NamedRuleset) ProtoMessage() {}
 
 func (x *NamedRuleset) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[14]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1083,7 +1269,7 @@ func (x *NamedRuleset) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NamedRuleset.ProtoReflect.Descriptor instead.
 func (*NamedRuleset) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{14}
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *NamedRuleset) GetRuleset() *Ruleset {
@@ -1141,7 +1327,7 @@ type ListRulesetsResponse struct {
 
 func (x *ListRulesetsResponse) Reset() {
 	*x = ListRulesetsResponse{}
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[15]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1153,7 +1339,7 @@ func (x *ListRulesetsResponse) String() string {
 func (*ListRulesetsResponse) ProtoMessage() {}
 
 func (x *ListRulesetsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[15]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1166,7 +1352,7 @@ func (x *ListRulesetsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRulesetsResponse.ProtoReflect.Descriptor instead.
 func (*ListRulesetsResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{15}
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListRulesetsResponse) GetRulesets() []*NamedRuleset {
@@ -1198,7 +1384,7 @@ type ListMessagesRequest struct {
 
 func (x *ListMessagesRequest) Reset() {
 	*x = ListMessagesRequest{}
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[16]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1210,7 +1396,7 @@ func (x *ListMessagesRequest) String() string {
 func (*ListMessagesRequest) ProtoMessage() {}
 
 func (x *ListMessagesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[16]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1223,7 +1409,7 @@ func (x *ListMessagesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMessagesRequest.ProtoReflect.Descriptor instead.
 func (*ListMessagesRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{16}
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListMessagesRequest) GetLanguage() string {
@@ -1253,7 +1439,7 @@ type ReasonText struct {
 
 func (x *ReasonText) Reset() {
 	*x = ReasonText{}
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[17]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1265,7 +1451,7 @@ func (x *ReasonText) String() string {
 func (*ReasonText) ProtoMessage() {}
 
 func (x *ReasonText) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[17]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1278,7 +1464,7 @@ func (x *ReasonText) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReasonText.ProtoReflect.Descriptor instead.
 func (*ReasonText) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{17}
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ReasonText) GetReason() ErrorReason {
@@ -1311,7 +1497,7 @@ type ColorText struct {
 
 func (x *ColorText) Reset() {
 	*x = ColorText{}
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[18]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1323,7 +1509,7 @@ func (x *ColorText) String() string {
 func (*ColorText) ProtoMessage() {}
 
 func (x *ColorText) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[18]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1336,7 +1522,7 @@ func (x *ColorText) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ColorText.ProtoReflect.Descriptor instead.
 func (*ColorText) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{18}
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ColorText) GetColor() TileColor {
@@ -1381,7 +1567,7 @@ type ListMessagesResponse struct {
 
 func (x *ListMessagesResponse) Reset() {
 	*x = ListMessagesResponse{}
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[19]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1393,7 +1579,7 @@ func (x *ListMessagesResponse) String() string {
 func (*ListMessagesResponse) ProtoMessage() {}
 
 func (x *ListMessagesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[19]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1406,7 +1592,7 @@ func (x *ListMessagesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMessagesResponse.ProtoReflect.Descriptor instead.
 func (*ListMessagesResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{19}
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListMessagesResponse) GetLanguage() string {
@@ -1455,7 +1641,7 @@ var File_rummikub_v1_validation_service_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_validation_service_proto_rawDesc = "" +
 	"\n" +
-	"$rummikub/v1/validation_service.proto\x12\vrummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1erummikub/v1/error_reason.proto\x1a\x16rummikub/v1/meld.proto\x1a\x1frummikub/v1/room_settings.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x17rummikub/v1/score.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1brummikub/v1/violation.proto\"\x82\x01\n" +
+	"$rummikub/v1/validation_service.proto\x12\vrummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19rummikub/v1/discard.proto\x1a\x1erummikub/v1/error_reason.proto\x1a\x16rummikub/v1/meld.proto\x1a\x1frummikub/v1/room_settings.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x17rummikub/v1/score.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1brummikub/v1/violation.proto\"\x82\x01\n" +
 	"\x14ValidateMeldsRequest\x12;\n" +
 	"\aruleset\x18\x01 \x01(\v2\x1b.rummikub.v1.MeldingRulesetB\x04\xe2A\x01\x01R\aruleset\x12-\n" +
 	"\x05melds\x18\x02 \x03(\v2\x11.rummikub.v1.MeldB\x04\xe2A\x01\x01R\x05melds\"G\n" +
@@ -1505,7 +1691,23 @@ const file_rummikub_v1_validation_service_proto_rawDesc = "" +
 	"\x06points\x18\x03 \x01(\rR\x06points\x12.\n" +
 	"\track_left\x18\x04 \x03(\x0e2\x11.rummikub.v1.TileR\brackLeft\x12\x19\n" +
 	"\bgoes_out\x18\x05 \x01(\bR\agoesOut\x12(\n" +
-	"\x05table\x18\x06 \x01(\v2\x12.rummikub.v1.TableR\x05table\"\x96\x01\n" +
+	"\x05table\x18\x06 \x01(\v2\x12.rummikub.v1.TableR\x05table\"\x9c\x02\n" +
+	"\x13ValidateHandRequest\x12;\n" +
+	"\aruleset\x18\x01 \x01(\v2\x1b.rummikub.v1.DiscardRulesetB\x04\xe2A\x01\x01R\aruleset\x125\n" +
+	"\tindicator\x18\x02 \x01(\x0e2\x11.rummikub.v1.TileB\x04\xe2A\x01\x02R\tindicator\x12-\n" +
+	"\x05tiles\x18\x03 \x03(\x0e2\x11.rummikub.v1.TileB\x04\xe2A\x01\x02R\x05tiles\x121\n" +
+	"\adiscard\x18\x04 \x01(\x0e2\x11.rummikub.v1.TileB\x04\xe2A\x01\x01R\adiscard\x12/\n" +
+	"\x04hand\x18\x05 \x03(\v2\x15.rummikub.v1.HandPartB\x04\xe2A\x01\x01R\x04hand\"\x98\x02\n" +
+	"\x14ValidateHandResponse\x126\n" +
+	"\n" +
+	"violations\x18\x01 \x03(\v2\x16.rummikub.v1.ViolationR\n" +
+	"violations\x12)\n" +
+	"\x04hand\x18\x02 \x03(\v2\x15.rummikub.v1.HandPartR\x04hand\x12\x19\n" +
+	"\bis_pairs\x18\x03 \x01(\bR\aisPairs\x12+\n" +
+	"\adiscard\x18\a \x01(\x0e2\x11.rummikub.v1.TileR\adiscard\x12\x12\n" +
+	"\x04cost\x18\x04 \x01(\rR\x04cost\x12\x18\n" +
+	"\amissing\x18\x05 \x01(\rR\amissing\x12'\n" +
+	"\x05spare\x18\x06 \x03(\x0e2\x11.rummikub.v1.TileR\x05spare\"\x96\x01\n" +
 	"\x19BatchValidateTurnsRequest\x12;\n" +
 	"\aruleset\x18\x01 \x01(\v2\x1b.rummikub.v1.MeldingRulesetB\x04\xe2A\x01\x01R\aruleset\x12<\n" +
 	"\x05turns\x18\x02 \x03(\v2 .rummikub.v1.ValidateTurnRequestB\x04\xe2A\x01\x01R\x05turns\"U\n" +
@@ -1564,11 +1766,12 @@ const file_rummikub_v1_validation_service_proto_rawDesc = "" +
 	"\rTextDirection\x12\x1e\n" +
 	"\x1aTEXT_DIRECTION_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cTEXT_DIRECTION_LEFT_TO_RIGHT\x10\x01\x12 \n" +
-	"\x1cTEXT_DIRECTION_RIGHT_TO_LEFT\x10\x022\xc3\a\n" +
+	"\x1cTEXT_DIRECTION_RIGHT_TO_LEFT\x10\x022\xb7\b\n" +
 	"\x11ValidationService\x12u\n" +
 	"\rValidateMelds\x12!.rummikub.v1.ValidateMeldsRequest\x1a\".rummikub.v1.ValidateMeldsResponse\"\x1d\x82\xd3\xe4\x93\x02\x17:\x01*\"\x12/v1/melds:validate\x12r\n" +
 	"\fValidateTurn\x12 .rummikub.v1.ValidateTurnRequest\x1a!.rummikub.v1.ValidateTurnResponse\"\x1d\x82\xd3\xe4\x93\x02\x17:\x01*\"\x12/v1/turns:validate\x12\x86\x01\n" +
-	"\x11ValidatePlacement\x12%.rummikub.v1.ValidatePlacementRequest\x1a&.rummikub.v1.ValidatePlacementResponse\"\"\x82\xd3\xe4\x93\x02\x1c:\x01*\"\x17/v1/placements:validate\x12\x89\x01\n" +
+	"\x11ValidatePlacement\x12%.rummikub.v1.ValidatePlacementRequest\x1a&.rummikub.v1.ValidatePlacementResponse\"\"\x82\xd3\xe4\x93\x02\x1c:\x01*\"\x17/v1/placements:validate\x12r\n" +
+	"\fValidateHand\x12 .rummikub.v1.ValidateHandRequest\x1a!.rummikub.v1.ValidateHandResponse\"\x1d\x82\xd3\xe4\x93\x02\x17:\x01*\"\x12/v1/hands:validate\x12\x89\x01\n" +
 	"\x12BatchValidateTurns\x12&.rummikub.v1.BatchValidateTurnsRequest\x1a'.rummikub.v1.BatchValidateTurnsResponse\"\"\x82\xd3\xe4\x93\x02\x1c:\x01*\"\x17/v1/turns:batchValidate\x12l\n" +
 	"\x13StreamValidateTurns\x12'.rummikub.v1.StreamValidateTurnsRequest\x1a(.rummikub.v1.StreamValidateTurnsResponse(\x010\x01\x12j\n" +
 	"\n" +
@@ -1590,7 +1793,7 @@ func file_rummikub_v1_validation_service_proto_rawDescGZIP() []byte {
 }
 
 var file_rummikub_v1_validation_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_rummikub_v1_validation_service_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_rummikub_v1_validation_service_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_rummikub_v1_validation_service_proto_goTypes = []any{
 	(TextDirection)(0),                  // 0: rummikub.v1.TextDirection
 	(*ValidateMeldsRequest)(nil),        // 1: rummikub.v1.ValidateMeldsRequest
@@ -1599,94 +1802,109 @@ var file_rummikub_v1_validation_service_proto_goTypes = []any{
 	(*ValidateTurnResponse)(nil),        // 4: rummikub.v1.ValidateTurnResponse
 	(*ValidatePlacementRequest)(nil),    // 5: rummikub.v1.ValidatePlacementRequest
 	(*ValidatePlacementResponse)(nil),   // 6: rummikub.v1.ValidatePlacementResponse
-	(*BatchValidateTurnsRequest)(nil),   // 7: rummikub.v1.BatchValidateTurnsRequest
-	(*BatchValidateTurnsResponse)(nil),  // 8: rummikub.v1.BatchValidateTurnsResponse
-	(*StreamValidateTurnsRequest)(nil),  // 9: rummikub.v1.StreamValidateTurnsRequest
-	(*StreamValidateTurnsResponse)(nil), // 10: rummikub.v1.StreamValidateTurnsResponse
-	(*RackToScore)(nil),                 // 11: rummikub.v1.RackToScore
-	(*ScoreRoundRequest)(nil),           // 12: rummikub.v1.ScoreRoundRequest
-	(*ScoreRoundResponse)(nil),          // 13: rummikub.v1.ScoreRoundResponse
-	(*ListRulesetsRequest)(nil),         // 14: rummikub.v1.ListRulesetsRequest
-	(*NamedRuleset)(nil),                // 15: rummikub.v1.NamedRuleset
-	(*ListRulesetsResponse)(nil),        // 16: rummikub.v1.ListRulesetsResponse
-	(*ListMessagesRequest)(nil),         // 17: rummikub.v1.ListMessagesRequest
-	(*ReasonText)(nil),                  // 18: rummikub.v1.ReasonText
-	(*ColorText)(nil),                   // 19: rummikub.v1.ColorText
-	(*ListMessagesResponse)(nil),        // 20: rummikub.v1.ListMessagesResponse
-	(*MeldingRuleset)(nil),              // 21: rummikub.v1.MeldingRuleset
-	(*Meld)(nil),                        // 22: rummikub.v1.Meld
-	(*MeldReading)(nil),                 // 23: rummikub.v1.MeldReading
-	(*Table)(nil),                       // 24: rummikub.v1.Table
-	(Tile)(0),                           // 25: rummikub.v1.Tile
-	(*Violation)(nil),                   // 26: rummikub.v1.Violation
-	(RoundEnd)(0),                       // 27: rummikub.v1.RoundEnd
-	(*SeatResult)(nil),                  // 28: rummikub.v1.SeatResult
-	(*Ruleset)(nil),                     // 29: rummikub.v1.Ruleset
-	(*RoomSettings)(nil),                // 30: rummikub.v1.RoomSettings
-	(ErrorReason)(0),                    // 31: rummikub.v1.ErrorReason
-	(TileColor)(0),                      // 32: rummikub.v1.TileColor
+	(*ValidateHandRequest)(nil),         // 7: rummikub.v1.ValidateHandRequest
+	(*ValidateHandResponse)(nil),        // 8: rummikub.v1.ValidateHandResponse
+	(*BatchValidateTurnsRequest)(nil),   // 9: rummikub.v1.BatchValidateTurnsRequest
+	(*BatchValidateTurnsResponse)(nil),  // 10: rummikub.v1.BatchValidateTurnsResponse
+	(*StreamValidateTurnsRequest)(nil),  // 11: rummikub.v1.StreamValidateTurnsRequest
+	(*StreamValidateTurnsResponse)(nil), // 12: rummikub.v1.StreamValidateTurnsResponse
+	(*RackToScore)(nil),                 // 13: rummikub.v1.RackToScore
+	(*ScoreRoundRequest)(nil),           // 14: rummikub.v1.ScoreRoundRequest
+	(*ScoreRoundResponse)(nil),          // 15: rummikub.v1.ScoreRoundResponse
+	(*ListRulesetsRequest)(nil),         // 16: rummikub.v1.ListRulesetsRequest
+	(*NamedRuleset)(nil),                // 17: rummikub.v1.NamedRuleset
+	(*ListRulesetsResponse)(nil),        // 18: rummikub.v1.ListRulesetsResponse
+	(*ListMessagesRequest)(nil),         // 19: rummikub.v1.ListMessagesRequest
+	(*ReasonText)(nil),                  // 20: rummikub.v1.ReasonText
+	(*ColorText)(nil),                   // 21: rummikub.v1.ColorText
+	(*ListMessagesResponse)(nil),        // 22: rummikub.v1.ListMessagesResponse
+	(*MeldingRuleset)(nil),              // 23: rummikub.v1.MeldingRuleset
+	(*Meld)(nil),                        // 24: rummikub.v1.Meld
+	(*MeldReading)(nil),                 // 25: rummikub.v1.MeldReading
+	(*Table)(nil),                       // 26: rummikub.v1.Table
+	(Tile)(0),                           // 27: rummikub.v1.Tile
+	(*Violation)(nil),                   // 28: rummikub.v1.Violation
+	(*DiscardRuleset)(nil),              // 29: rummikub.v1.DiscardRuleset
+	(*HandPart)(nil),                    // 30: rummikub.v1.HandPart
+	(RoundEnd)(0),                       // 31: rummikub.v1.RoundEnd
+	(*SeatResult)(nil),                  // 32: rummikub.v1.SeatResult
+	(*Ruleset)(nil),                     // 33: rummikub.v1.Ruleset
+	(*RoomSettings)(nil),                // 34: rummikub.v1.RoomSettings
+	(ErrorReason)(0),                    // 35: rummikub.v1.ErrorReason
+	(TileColor)(0),                      // 36: rummikub.v1.TileColor
 }
 var file_rummikub_v1_validation_service_proto_depIdxs = []int32{
-	21, // 0: rummikub.v1.ValidateMeldsRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
-	22, // 1: rummikub.v1.ValidateMeldsRequest.melds:type_name -> rummikub.v1.Meld
-	23, // 2: rummikub.v1.ValidateMeldsResponse.melds:type_name -> rummikub.v1.MeldReading
-	21, // 3: rummikub.v1.ValidateTurnRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
-	24, // 4: rummikub.v1.ValidateTurnRequest.table_before:type_name -> rummikub.v1.Table
-	24, // 5: rummikub.v1.ValidateTurnRequest.table_after:type_name -> rummikub.v1.Table
-	25, // 6: rummikub.v1.ValidateTurnRequest.rack:type_name -> rummikub.v1.Tile
-	25, // 7: rummikub.v1.ValidateTurnRequest.river:type_name -> rummikub.v1.Tile
-	25, // 8: rummikub.v1.ValidateTurnRequest.tile_drawn:type_name -> rummikub.v1.Tile
-	26, // 9: rummikub.v1.ValidateTurnResponse.violations:type_name -> rummikub.v1.Violation
-	25, // 10: rummikub.v1.ValidateTurnResponse.tiles_played:type_name -> rummikub.v1.Tile
-	25, // 11: rummikub.v1.ValidateTurnResponse.rack_left:type_name -> rummikub.v1.Tile
-	21, // 12: rummikub.v1.ValidatePlacementRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
-	24, // 13: rummikub.v1.ValidatePlacementRequest.table_before:type_name -> rummikub.v1.Table
-	24, // 14: rummikub.v1.ValidatePlacementRequest.table_after:type_name -> rummikub.v1.Table
-	25, // 15: rummikub.v1.ValidatePlacementRequest.rack:type_name -> rummikub.v1.Tile
-	25, // 16: rummikub.v1.ValidatePlacementRequest.tile_drawn:type_name -> rummikub.v1.Tile
-	26, // 17: rummikub.v1.ValidatePlacementResponse.violations:type_name -> rummikub.v1.Violation
-	25, // 18: rummikub.v1.ValidatePlacementResponse.tiles_played:type_name -> rummikub.v1.Tile
-	25, // 19: rummikub.v1.ValidatePlacementResponse.rack_left:type_name -> rummikub.v1.Tile
-	24, // 20: rummikub.v1.ValidatePlacementResponse.table:type_name -> rummikub.v1.Table
-	21, // 21: rummikub.v1.BatchValidateTurnsRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
-	3,  // 22: rummikub.v1.BatchValidateTurnsRequest.turns:type_name -> rummikub.v1.ValidateTurnRequest
-	4,  // 23: rummikub.v1.BatchValidateTurnsResponse.turns:type_name -> rummikub.v1.ValidateTurnResponse
-	3,  // 24: rummikub.v1.StreamValidateTurnsRequest.turn:type_name -> rummikub.v1.ValidateTurnRequest
-	4,  // 25: rummikub.v1.StreamValidateTurnsResponse.turn:type_name -> rummikub.v1.ValidateTurnResponse
-	25, // 26: rummikub.v1.RackToScore.rack:type_name -> rummikub.v1.Tile
-	21, // 27: rummikub.v1.ScoreRoundRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
-	11, // 28: rummikub.v1.ScoreRoundRequest.racks:type_name -> rummikub.v1.RackToScore
-	27, // 29: rummikub.v1.ScoreRoundResponse.round_end:type_name -> rummikub.v1.RoundEnd
-	28, // 30: rummikub.v1.ScoreRoundResponse.seats:type_name -> rummikub.v1.SeatResult
-	29, // 31: rummikub.v1.NamedRuleset.ruleset:type_name -> rummikub.v1.Ruleset
-	30, // 32: rummikub.v1.NamedRuleset.settings:type_name -> rummikub.v1.RoomSettings
-	15, // 33: rummikub.v1.ListRulesetsResponse.rulesets:type_name -> rummikub.v1.NamedRuleset
-	31, // 34: rummikub.v1.ReasonText.reason:type_name -> rummikub.v1.ErrorReason
-	32, // 35: rummikub.v1.ColorText.color:type_name -> rummikub.v1.TileColor
-	0,  // 36: rummikub.v1.ListMessagesResponse.direction:type_name -> rummikub.v1.TextDirection
-	18, // 37: rummikub.v1.ListMessagesResponse.reasons:type_name -> rummikub.v1.ReasonText
-	19, // 38: rummikub.v1.ListMessagesResponse.colors:type_name -> rummikub.v1.ColorText
-	1,  // 39: rummikub.v1.ValidationService.ValidateMelds:input_type -> rummikub.v1.ValidateMeldsRequest
-	3,  // 40: rummikub.v1.ValidationService.ValidateTurn:input_type -> rummikub.v1.ValidateTurnRequest
-	5,  // 41: rummikub.v1.ValidationService.ValidatePlacement:input_type -> rummikub.v1.ValidatePlacementRequest
-	7,  // 42: rummikub.v1.ValidationService.BatchValidateTurns:input_type -> rummikub.v1.BatchValidateTurnsRequest
-	9,  // 43: rummikub.v1.ValidationService.StreamValidateTurns:input_type -> rummikub.v1.StreamValidateTurnsRequest
-	12, // 44: rummikub.v1.ValidationService.ScoreRound:input_type -> rummikub.v1.ScoreRoundRequest
-	14, // 45: rummikub.v1.ValidationService.ListRulesets:input_type -> rummikub.v1.ListRulesetsRequest
-	17, // 46: rummikub.v1.ValidationService.ListMessages:input_type -> rummikub.v1.ListMessagesRequest
-	2,  // 47: rummikub.v1.ValidationService.ValidateMelds:output_type -> rummikub.v1.ValidateMeldsResponse
-	4,  // 48: rummikub.v1.ValidationService.ValidateTurn:output_type -> rummikub.v1.ValidateTurnResponse
-	6,  // 49: rummikub.v1.ValidationService.ValidatePlacement:output_type -> rummikub.v1.ValidatePlacementResponse
-	8,  // 50: rummikub.v1.ValidationService.BatchValidateTurns:output_type -> rummikub.v1.BatchValidateTurnsResponse
-	10, // 51: rummikub.v1.ValidationService.StreamValidateTurns:output_type -> rummikub.v1.StreamValidateTurnsResponse
-	13, // 52: rummikub.v1.ValidationService.ScoreRound:output_type -> rummikub.v1.ScoreRoundResponse
-	16, // 53: rummikub.v1.ValidationService.ListRulesets:output_type -> rummikub.v1.ListRulesetsResponse
-	20, // 54: rummikub.v1.ValidationService.ListMessages:output_type -> rummikub.v1.ListMessagesResponse
-	47, // [47:55] is the sub-list for method output_type
-	39, // [39:47] is the sub-list for method input_type
-	39, // [39:39] is the sub-list for extension type_name
-	39, // [39:39] is the sub-list for extension extendee
-	0,  // [0:39] is the sub-list for field type_name
+	23, // 0: rummikub.v1.ValidateMeldsRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
+	24, // 1: rummikub.v1.ValidateMeldsRequest.melds:type_name -> rummikub.v1.Meld
+	25, // 2: rummikub.v1.ValidateMeldsResponse.melds:type_name -> rummikub.v1.MeldReading
+	23, // 3: rummikub.v1.ValidateTurnRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
+	26, // 4: rummikub.v1.ValidateTurnRequest.table_before:type_name -> rummikub.v1.Table
+	26, // 5: rummikub.v1.ValidateTurnRequest.table_after:type_name -> rummikub.v1.Table
+	27, // 6: rummikub.v1.ValidateTurnRequest.rack:type_name -> rummikub.v1.Tile
+	27, // 7: rummikub.v1.ValidateTurnRequest.river:type_name -> rummikub.v1.Tile
+	27, // 8: rummikub.v1.ValidateTurnRequest.tile_drawn:type_name -> rummikub.v1.Tile
+	28, // 9: rummikub.v1.ValidateTurnResponse.violations:type_name -> rummikub.v1.Violation
+	27, // 10: rummikub.v1.ValidateTurnResponse.tiles_played:type_name -> rummikub.v1.Tile
+	27, // 11: rummikub.v1.ValidateTurnResponse.rack_left:type_name -> rummikub.v1.Tile
+	23, // 12: rummikub.v1.ValidatePlacementRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
+	26, // 13: rummikub.v1.ValidatePlacementRequest.table_before:type_name -> rummikub.v1.Table
+	26, // 14: rummikub.v1.ValidatePlacementRequest.table_after:type_name -> rummikub.v1.Table
+	27, // 15: rummikub.v1.ValidatePlacementRequest.rack:type_name -> rummikub.v1.Tile
+	27, // 16: rummikub.v1.ValidatePlacementRequest.tile_drawn:type_name -> rummikub.v1.Tile
+	28, // 17: rummikub.v1.ValidatePlacementResponse.violations:type_name -> rummikub.v1.Violation
+	27, // 18: rummikub.v1.ValidatePlacementResponse.tiles_played:type_name -> rummikub.v1.Tile
+	27, // 19: rummikub.v1.ValidatePlacementResponse.rack_left:type_name -> rummikub.v1.Tile
+	26, // 20: rummikub.v1.ValidatePlacementResponse.table:type_name -> rummikub.v1.Table
+	29, // 21: rummikub.v1.ValidateHandRequest.ruleset:type_name -> rummikub.v1.DiscardRuleset
+	27, // 22: rummikub.v1.ValidateHandRequest.indicator:type_name -> rummikub.v1.Tile
+	27, // 23: rummikub.v1.ValidateHandRequest.tiles:type_name -> rummikub.v1.Tile
+	27, // 24: rummikub.v1.ValidateHandRequest.discard:type_name -> rummikub.v1.Tile
+	30, // 25: rummikub.v1.ValidateHandRequest.hand:type_name -> rummikub.v1.HandPart
+	28, // 26: rummikub.v1.ValidateHandResponse.violations:type_name -> rummikub.v1.Violation
+	30, // 27: rummikub.v1.ValidateHandResponse.hand:type_name -> rummikub.v1.HandPart
+	27, // 28: rummikub.v1.ValidateHandResponse.discard:type_name -> rummikub.v1.Tile
+	27, // 29: rummikub.v1.ValidateHandResponse.spare:type_name -> rummikub.v1.Tile
+	23, // 30: rummikub.v1.BatchValidateTurnsRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
+	3,  // 31: rummikub.v1.BatchValidateTurnsRequest.turns:type_name -> rummikub.v1.ValidateTurnRequest
+	4,  // 32: rummikub.v1.BatchValidateTurnsResponse.turns:type_name -> rummikub.v1.ValidateTurnResponse
+	3,  // 33: rummikub.v1.StreamValidateTurnsRequest.turn:type_name -> rummikub.v1.ValidateTurnRequest
+	4,  // 34: rummikub.v1.StreamValidateTurnsResponse.turn:type_name -> rummikub.v1.ValidateTurnResponse
+	27, // 35: rummikub.v1.RackToScore.rack:type_name -> rummikub.v1.Tile
+	23, // 36: rummikub.v1.ScoreRoundRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
+	13, // 37: rummikub.v1.ScoreRoundRequest.racks:type_name -> rummikub.v1.RackToScore
+	31, // 38: rummikub.v1.ScoreRoundResponse.round_end:type_name -> rummikub.v1.RoundEnd
+	32, // 39: rummikub.v1.ScoreRoundResponse.seats:type_name -> rummikub.v1.SeatResult
+	33, // 40: rummikub.v1.NamedRuleset.ruleset:type_name -> rummikub.v1.Ruleset
+	34, // 41: rummikub.v1.NamedRuleset.settings:type_name -> rummikub.v1.RoomSettings
+	17, // 42: rummikub.v1.ListRulesetsResponse.rulesets:type_name -> rummikub.v1.NamedRuleset
+	35, // 43: rummikub.v1.ReasonText.reason:type_name -> rummikub.v1.ErrorReason
+	36, // 44: rummikub.v1.ColorText.color:type_name -> rummikub.v1.TileColor
+	0,  // 45: rummikub.v1.ListMessagesResponse.direction:type_name -> rummikub.v1.TextDirection
+	20, // 46: rummikub.v1.ListMessagesResponse.reasons:type_name -> rummikub.v1.ReasonText
+	21, // 47: rummikub.v1.ListMessagesResponse.colors:type_name -> rummikub.v1.ColorText
+	1,  // 48: rummikub.v1.ValidationService.ValidateMelds:input_type -> rummikub.v1.ValidateMeldsRequest
+	3,  // 49: rummikub.v1.ValidationService.ValidateTurn:input_type -> rummikub.v1.ValidateTurnRequest
+	5,  // 50: rummikub.v1.ValidationService.ValidatePlacement:input_type -> rummikub.v1.ValidatePlacementRequest
+	7,  // 51: rummikub.v1.ValidationService.ValidateHand:input_type -> rummikub.v1.ValidateHandRequest
+	9,  // 52: rummikub.v1.ValidationService.BatchValidateTurns:input_type -> rummikub.v1.BatchValidateTurnsRequest
+	11, // 53: rummikub.v1.ValidationService.StreamValidateTurns:input_type -> rummikub.v1.StreamValidateTurnsRequest
+	14, // 54: rummikub.v1.ValidationService.ScoreRound:input_type -> rummikub.v1.ScoreRoundRequest
+	16, // 55: rummikub.v1.ValidationService.ListRulesets:input_type -> rummikub.v1.ListRulesetsRequest
+	19, // 56: rummikub.v1.ValidationService.ListMessages:input_type -> rummikub.v1.ListMessagesRequest
+	2,  // 57: rummikub.v1.ValidationService.ValidateMelds:output_type -> rummikub.v1.ValidateMeldsResponse
+	4,  // 58: rummikub.v1.ValidationService.ValidateTurn:output_type -> rummikub.v1.ValidateTurnResponse
+	6,  // 59: rummikub.v1.ValidationService.ValidatePlacement:output_type -> rummikub.v1.ValidatePlacementResponse
+	8,  // 60: rummikub.v1.ValidationService.ValidateHand:output_type -> rummikub.v1.ValidateHandResponse
+	10, // 61: rummikub.v1.ValidationService.BatchValidateTurns:output_type -> rummikub.v1.BatchValidateTurnsResponse
+	12, // 62: rummikub.v1.ValidationService.StreamValidateTurns:output_type -> rummikub.v1.StreamValidateTurnsResponse
+	15, // 63: rummikub.v1.ValidationService.ScoreRound:output_type -> rummikub.v1.ScoreRoundResponse
+	18, // 64: rummikub.v1.ValidationService.ListRulesets:output_type -> rummikub.v1.ListRulesetsResponse
+	22, // 65: rummikub.v1.ValidationService.ListMessages:output_type -> rummikub.v1.ListMessagesResponse
+	57, // [57:66] is the sub-list for method output_type
+	48, // [48:57] is the sub-list for method input_type
+	48, // [48:48] is the sub-list for extension type_name
+	48, // [48:48] is the sub-list for extension extendee
+	0,  // [0:48] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_validation_service_proto_init() }
@@ -1694,6 +1912,7 @@ func file_rummikub_v1_validation_service_proto_init() {
 	if File_rummikub_v1_validation_service_proto != nil {
 		return
 	}
+	file_rummikub_v1_discard_proto_init()
 	file_rummikub_v1_error_reason_proto_init()
 	file_rummikub_v1_meld_proto_init()
 	file_rummikub_v1_room_settings_proto_init()
@@ -1709,7 +1928,7 @@ func file_rummikub_v1_validation_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rummikub_v1_validation_service_proto_rawDesc), len(file_rummikub_v1_validation_service_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   20,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -22,6 +22,7 @@ const (
 	ValidationService_ValidateMelds_FullMethodName       = "/rummikub.v1.ValidationService/ValidateMelds"
 	ValidationService_ValidateTurn_FullMethodName        = "/rummikub.v1.ValidationService/ValidateTurn"
 	ValidationService_ValidatePlacement_FullMethodName   = "/rummikub.v1.ValidationService/ValidatePlacement"
+	ValidationService_ValidateHand_FullMethodName        = "/rummikub.v1.ValidationService/ValidateHand"
 	ValidationService_BatchValidateTurns_FullMethodName  = "/rummikub.v1.ValidationService/BatchValidateTurns"
 	ValidationService_StreamValidateTurns_FullMethodName = "/rummikub.v1.ValidationService/StreamValidateTurns"
 	ValidationService_ScoreRound_FullMethodName          = "/rummikub.v1.ValidationService/ScoreRound"
@@ -51,6 +52,9 @@ type ValidationServiceClient interface {
 	// Judges a turn of the cross layout (TABLE_LAYOUT_GRID).
 	// Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
 	ValidatePlacement(ctx context.Context, in *ValidatePlacementRequest, opts ...grpc.CallOption) (*ValidatePlacementResponse, error)
+	// Judges a hand of a game of discards: whether it is finished, and otherwise what it lacks.
+	// Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+	ValidateHand(ctx context.Context, in *ValidateHandRequest, opts ...grpc.CallOption) (*ValidateHandResponse, error)
 	// Judges many turns in one message. One malformed turn refuses the whole batch; the error names the turn.
 	// Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
 	BatchValidateTurns(ctx context.Context, in *BatchValidateTurnsRequest, opts ...grpc.CallOption) (*BatchValidateTurnsResponse, error)
@@ -100,6 +104,16 @@ func (c *validationServiceClient) ValidatePlacement(ctx context.Context, in *Val
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ValidatePlacementResponse)
 	err := c.cc.Invoke(ctx, ValidationService_ValidatePlacement_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *validationServiceClient) ValidateHand(ctx context.Context, in *ValidateHandRequest, opts ...grpc.CallOption) (*ValidateHandResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ValidateHandResponse)
+	err := c.cc.Invoke(ctx, ValidationService_ValidateHand_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -181,6 +195,9 @@ type ValidationServiceServer interface {
 	// Judges a turn of the cross layout (TABLE_LAYOUT_GRID).
 	// Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
 	ValidatePlacement(context.Context, *ValidatePlacementRequest) (*ValidatePlacementResponse, error)
+	// Judges a hand of a game of discards: whether it is finished, and otherwise what it lacks.
+	// Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+	ValidateHand(context.Context, *ValidateHandRequest) (*ValidateHandResponse, error)
 	// Judges many turns in one message. One malformed turn refuses the whole batch; the error names the turn.
 	// Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
 	BatchValidateTurns(context.Context, *BatchValidateTurnsRequest) (*BatchValidateTurnsResponse, error)
@@ -214,6 +231,9 @@ func (UnimplementedValidationServiceServer) ValidateTurn(context.Context, *Valid
 }
 func (UnimplementedValidationServiceServer) ValidatePlacement(context.Context, *ValidatePlacementRequest) (*ValidatePlacementResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ValidatePlacement not implemented")
+}
+func (UnimplementedValidationServiceServer) ValidateHand(context.Context, *ValidateHandRequest) (*ValidateHandResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ValidateHand not implemented")
 }
 func (UnimplementedValidationServiceServer) BatchValidateTurns(context.Context, *BatchValidateTurnsRequest) (*BatchValidateTurnsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method BatchValidateTurns not implemented")
@@ -301,6 +321,24 @@ func _ValidationService_ValidatePlacement_Handler(srv interface{}, ctx context.C
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(ValidationServiceServer).ValidatePlacement(ctx, req.(*ValidatePlacementRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ValidationService_ValidateHand_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ValidateHandRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ValidationServiceServer).ValidateHand(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ValidationService_ValidateHand_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ValidationServiceServer).ValidateHand(ctx, req.(*ValidateHandRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -402,6 +440,10 @@ var ValidationService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ValidatePlacement",
 			Handler:    _ValidationService_ValidatePlacement_Handler,
+		},
+		{
+			MethodName: "ValidateHand",
+			Handler:    _ValidationService_ValidateHand_Handler,
 		},
 		{
 			MethodName: "BatchValidateTurns",

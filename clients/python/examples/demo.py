@@ -19,16 +19,23 @@ from rummikub import (
     BOT_LEVEL_HARD,
     BOT_LEVEL_MEDIUM,
     MATCH_END_SINGLE_ROUND,
+    PRESET_OKEY,
+    PRESET_OKEY_PARTNERS,
     ROUND_END_BLOCKED,
     WATCH_CONTENT_BOTH,
     AddBotRequest,
     BotLevel,
     CreateGameRequest,
+    DiscardGameEndOptions,
+    DiscardRuleset,
     Game,
     GameChange,
     GameEndOptions,
     GameEvent,
+    HandPart,
+    HandStanding,
     JoinGameRequest,
+    Meld,
     MeldingRuleset,
     Placement,
     Preset,
@@ -36,6 +43,7 @@ from rummikub import (
     Rummikub,
     StartGameRequest,
     SuggestTurnRequest,
+    SuggestTurnResponse,
     Table,
     Tile,
     explain,
@@ -45,8 +53,10 @@ from rummikub import (
 NAME = "Ann"
 BOTS = {"Easy": BOT_LEVEL_EASY, "Medium": BOT_LEVEL_MEDIUM, "Hard": BOT_LEVEL_HARD, "Fourth": BOT_LEVEL_MEDIUM}
 """The levels of the bots by name: of three, and of as many as the rules need."""
-PAINTS = {"R": "31", "B": "34", "K": "1", "O": "33", "J": "35"}
+PAINTS = {"R": "31", "B": "34", "K": "1", "O": "33", "J": "35", "F": "35"}
 """The ANSI code of each color."""
+DISCARDS = (PRESET_OKEY, PRESET_OKEY_PARTNERS)
+"""The presets of games of discards."""
 
 
 def tile_text(tile: Tile.ValueType) -> str:
@@ -64,7 +74,12 @@ def table_text(table: Table) -> str:
     """Formats a table: its melds in a line, or each row of a grid in a line of its own."""
     if table.placements:
         return "\n      ".join(grid_lines(table.placements))
-    return " | ".join(f"[{tiles_text(meld.tiles)}]" for meld in table.melds) or "."
+    return melds_text(table.melds) or "."
+
+
+def melds_text(melds: Iterable[Meld | HandPart]) -> str:
+    """Formats melds in a line."""
+    return " | ".join(f"[{tiles_text(meld.tiles)}]" for meld in melds)
 
 
 def grid_lines(placements: Iterable[Placement]) -> list[str]:
@@ -83,9 +98,17 @@ def grid_lines(placements: Iterable[Placement]) -> list[str]:
     ]
 
 
-def take_turn(person: Rummikub, game_id: str) -> None:
-    """Takes the turn that the service suggests."""
-    person.turns.PlayTurn(person.analysis.SuggestTurn(SuggestTurnRequest(game_id=game_id)).turn)
+def take_turn(person: Rummikub, game_id: str) -> SuggestTurnResponse:
+    """Takes the turn that the service suggests; returns what it suggested."""
+    suggested = person.analysis.SuggestTurn(SuggestTurnRequest(game_id=game_id))
+    person.turns.PlayTurn(suggested.turn)
+    return suggested
+
+
+def hand_text(rack: Sequence[Tile.ValueType], lacks: HandStanding) -> str:
+    """Formats the rack of a game of discards with what it lacks."""
+    others = tiles_text(lacks.spare)
+    return f"{tiles_text(rack)}; " + (f"exchange {lacks.missing} of {others}" if lacks.missing else f"{others} can go")
 
 
 def event_text(event: GameEvent, names: dict[int, str]) -> str:
@@ -109,6 +132,28 @@ def event_text(event: GameEvent, names: dict[int, str]) -> str:
             blocked = event.round_ended.result.round_end == ROUND_END_BLOCKED
             return "the round is blocked" if blocked else "the round is over"
         case _:
+            return discard_text(event, names)
+
+
+def discard_text(event: GameEvent, names: dict[int, str]) -> str:
+    """Returns an event of a game of discards as text; "" for events that need no line."""
+    match event.WhichOneof("event"):
+        case "hands_dealt":
+            dealt = event.hands_dealt
+            starts = f"{names[dealt.turn_order[0]]} starts, {dealt.pool_count} tiles in the pool"
+            return f"indicator {tile_text(dealt.indicator)}, okey {tile_text(dealt.okey)}; {starts}"
+        case "discard_taken":
+            taken = event.discard_taken
+            return f"{names[taken.seat]} takes {tile_text(taken.tile)} of {names[taken.from_seat]}"
+        case "tile_discarded":
+            return f"{names[event.tile_discarded.seat]} discards {tile_text(event.tile_discarded.tile)}"
+        case "indicator_shown":
+            return f"{names[event.indicator_shown.seat]} shows the indicator's twin"
+        case "hand_finished":
+            finished = event.hand_finished
+            discard = f"{names[finished.seat]} finishes with {tile_text(finished.tile)}"
+            return f"{discard}\n      {melds_text(finished.hand)}"
+        case _:
             return ""
 
 
@@ -131,15 +176,23 @@ def print_score(game: Game, names: dict[int, str]) -> None:
 
 def bots_of(game: Game) -> dict[str, BotLevel.ValueType]:
     """Returns the levels of the bots by name: three, unless the rules need more or have fewer seats."""
-    deal = game.ruleset.melding.deal
+    rules = game.ruleset
+    deal = rules.discard.deal if rules.HasField("discard") else rules.melding.deal
     count = min(max(3, deal.players_min - 1), deal.players_max - 1)
     return dict(list(BOTS.items())[:count])
 
 
+def rules_of(preset: Preset.ValueType) -> Ruleset:
+    """Returns the rules of a preset for one round."""
+    if preset in DISCARDS:
+        return Ruleset(discard=DiscardRuleset(preset=preset, game_end=DiscardGameEndOptions(match_rounds=1)))
+    game_end = GameEndOptions(match_end=MATCH_END_SINGLE_ROUND)
+    return Ruleset(melding=MeldingRuleset(preset=preset, game_end=game_end))
+
+
 def play(service: Rummikub, preset: Preset.ValueType) -> Game:
     """Plays a round and returns the finished game."""
-    rules = MeldingRuleset(preset=preset, game_end=GameEndOptions(match_end=MATCH_END_SINGLE_ROUND))
-    created = service.games.CreateGame(CreateGameRequest(ruleset=Ruleset(melding=rules)))
+    created = service.games.CreateGame(CreateGameRequest(ruleset=rules_of(preset)))
     game_id, host = created.game.game_id, service.seated(created.host_token)
     joined = host.games.JoinGame(JoinGameRequest(game_id=game_id, name=NAME))
     person = service.seated(joined.seat_token)
@@ -155,7 +208,9 @@ def play(service: Rummikub, preset: Preset.ValueType) -> Game:
         if update.HasField("snapshot") or update.HasField("game"):
             game = update.snapshot if update.HasField("snapshot") else update.game
             if game.turn.seat == joined.seat:
-                take_turn(person, game_id)
+                suggested = take_turn(person, game_id)
+                if suggested.HasField("hand"):
+                    print(f"      {NAME} has {hand_text(game.rack, suggested.hand)}")
     print_score(game, names)
     return game
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 
 import grpc
-from demo import arguments, service_at, take_turn
+from demo import DISCARDS, arguments, hand_text, service_at, take_turn
 from google.protobuf.duration_pb2 import Duration
 
 from rummikub import (
@@ -17,12 +17,16 @@ from rummikub import (
     MATCH_END_FIXED_ROUNDS,
     RECORD_FORM_TEXT,
     TABLE_LAYOUT_GRID,
+    TURN_STEP_OPEN,
     VISIBILITY_UNLISTED,
     AbortGameRequest,
     BotLevel,
     CreateGameRequest,
     CreateRematchRequest,
     DealOptions,
+    DiscardDealOptions,
+    DiscardGameEndOptions,
+    DiscardRuleset,
     ExportGameRequest,
     Game,
     GameEndOptions,
@@ -45,18 +49,20 @@ from rummikub import (
     SaveDraftRequest,
     SetReadyRequest,
     StartGameRequest,
+    SuggestTurnRequest,
     WatchGameResponse,
+    discard,
     draw,
     explain,
     table_text,
+    take_from_pool,
+    tile_name,
     tiles_text,
 )
 
 ANN, BOB = 1, 2
 """Their seats in the first game and its rematch."""
 ROUNDS = 2
-TWO_ROUNDS = GameEndOptions(match_end=MATCH_END_FIXED_ROUNDS, match_rounds=ROUNDS)
-FOR_TWO = DealOptions(players_min=2, players_max=2)
 SETTINGS = RoomSettings(
     turn_time_limit=Duration(seconds=6),
     absent_after_timeouts=2,
@@ -80,6 +86,11 @@ class Watcher:
         """Waits for the next event of a kind, such as `round_ended`."""
         return next(event for event in self._events if event.WhichOneof("event") == name)
 
+    def round_started(self) -> None:
+        """Waits for the next deal."""
+        dealt = {"round_started", "hands_dealt"}
+        next(event for event in self._events if event.WhichOneof("event") in dealt)
+
     def update(self, name: str) -> WatchGameResponse:
         """Waits for the next update of a kind, such as `draft`."""
         return next(update for update in self._watch if update.WhichOneof("update") == name)
@@ -93,6 +104,16 @@ class Watcher:
             yield from self.update("change").change.events
 
 
+def rules_of(preset: Preset.ValueType, rounds: int) -> Ruleset:
+    """Returns the rules of a preset for two players and a number of rounds."""
+    if preset in DISCARDS:
+        for_two, ends = DiscardDealOptions(players_min=2, players_max=2), DiscardGameEndOptions(match_rounds=rounds)
+        return Ruleset(discard=DiscardRuleset(preset=preset, deal=for_two, game_end=ends))
+    last = GameEndOptions(match_end=MATCH_END_FIXED_ROUNDS, match_rounds=rounds)
+    deal = DealOptions(players_min=2, players_max=2)
+    return Ruleset(melding=MeldingRuleset(preset=preset, deal=deal, game_end=last))
+
+
 def say(text: str) -> None:
     """Prints a line at once."""
     print(text, flush=True)
@@ -103,7 +124,7 @@ def open_lobby(service: Rummikub, preset: Preset.ValueType) -> tuple[str, Rummik
 
     Returns the game's id and the clients of Ann and Bob.
     """
-    rules = Ruleset(melding=MeldingRuleset(preset=preset, deal=FOR_TWO, game_end=TWO_ROUNDS))
+    rules = rules_of(preset, ROUNDS)
     created = service.games.CreateGame(
         CreateGameRequest(ruleset=rules, settings=SETTINGS, visibility=VISIBILITY_UNLISTED)
     )
@@ -128,6 +149,28 @@ def read(client: Rummikub, game_id: str) -> Game:
     return client.games.GetGame(GetGameRequest(game_id=game_id)).game
 
 
+def finish_turn(client: Rummikub, game_id: str) -> None:
+    """Takes the turn without playing tiles: draws one, or takes and discards one."""
+    game = read(client, game_id)
+    if not game.HasField("discard_board"):
+        client.turns.PlayTurn(draw(game))
+        return
+    if game.turn.step == TURN_STEP_OPEN:
+        game = client.turns.PlayTurn(take_from_pool(game)).game
+    client.turns.PlayTurn(discard(game, game.rack[0]))
+
+
+def show_board(game_id: str, ann: Rummikub) -> None:
+    """Ann looks at the indicator and the discards, and asks what her hand lacks."""
+    game = read(ann, game_id)
+    board = game.discard_board
+    newest = " ".join(f"{pile.seat}:{tile_name(pile.newest)}" for pile in board.piles if pile.newest) or "none"
+    say(f"The indicator is {tile_name(board.indicator)}, the okey {tile_name(board.okey)}; discards: {newest}")
+    lacks = ann.analysis.SuggestTurn(SuggestTurnRequest(game_id=game_id)).hand
+    say(f"Ann has {hand_text(game.rack, lacks)}")
+    finish_turn(ann, game_id)
+
+
 def show_draft(game_id: str, ann: Rummikub, bob_watches: Watcher) -> None:
     """Ann lays a tile in her turn without playing it; Bob sees it move. Then she draws instead."""
     game = read(ann, game_id)
@@ -139,14 +182,14 @@ def show_draft(game_id: str, ann: Rummikub, bob_watches: Watcher) -> None:
     ann.turns.SaveDraft(save)
     draft = bob_watches.update("draft").draft
     say(f"Bob sees Ann try {table_text(draft.table)}; legal as it lies: {draft.is_legal}")
-    ann.turns.PlayTurn(draw(game))  # a draft is no revision: the game is still the one that Ann read
+    finish_turn(ann, game_id)
 
 
 def be_absent(game_id: str, ann: Rummikub, bob: Rummikub, watch: Watcher) -> None:
     """Bob misses two turns; a bot plays his seat until he returns."""
     timed_out = watch.event("turn_timed_out").turn_timed_out
     say(f"Bob touches nothing until his time is up, and draws {timed_out.tile_count} tile")
-    ann.turns.PlayTurn(draw(read(ann, game_id)))
+    finish_turn(ann, game_id)
     absent = watch.event("player_absent").player_absent
     say(f"Bob misses another turn and is absent; {BotLevel.Name(absent.bot_level)} plays for him")
     bob.turns.ReturnToSeat(ReturnToSeatRequest(game_id=game_id))
@@ -174,13 +217,16 @@ def play_first_game(service: Rummikub, preset: Preset.ValueType) -> tuple[str, R
     say("Ann sees that Bob is connected, and starts the game")
     game = ann.games.StartGame(StartGameRequest(game_id=game_id)).game
     if game.turn.seat == BOB:
-        bob.turns.PlayTurn(draw(read(bob, game_id)))
-    show_draft(game_id, ann, bob_watches)
+        finish_turn(bob, game_id)
+    if game.HasField("discard_board"):
+        show_board(game_id, ann)
+    else:
+        show_draft(game_id, ann, bob_watches)
     be_absent(game_id, ann, bob, ann_watches)
     say("They play the round to its end")
     play_round(game_id, {ANN: ann, BOB: bob}, ann_watches)
-    started = ann_watches.event("round_started").round_started
-    say(f"After a pause round {started.round} starts by itself")
+    ann_watches.round_started()
+    say(f"After a pause round {read(ann, game_id).round} starts by itself")
     for client in (ann, bob):  # before the first round ends the host's request is enough
         client.games.AbortGame(AbortGameRequest(game_id=game_id))
     bob_watches.event("game_aborted")
@@ -202,19 +248,21 @@ def play_rematch(game_id: str, old_ann: Rummikub, old_bob: Rummikub) -> None:
     ann = take_reserved(old_ann, game_id, "Ann")
     watch = Watcher(ann, game_id)
     bob = take_reserved(old_bob, game_id, "Bob")
-    watch.event("round_started")
+    watch.round_started()
     say("The rematch starts by itself, because all have come")
     for number in range(1, ROUNDS + 1):
         say(f"Round {number} of the rematch")
         play_round(game_id, {ANN: ann, BOB: bob}, watch)
         if number < ROUNDS:
-            watch.event("round_started")
+            watch.round_started()
     watch.event("game_ended")
     watch.close()
     record = bob.records.ExportGame(ExportGameRequest(game_id=game_id, form=RECORD_FORM_TEXT)).text
     checked = bob.records.ImportRecord(ImportRecordRequest(text=record))
     verdict = "is by the rules" if checked.is_complete and not checked.HasField("fault") else "breaks a rule"
     say(f"Its record of {checked.moves_played} moves {verdict}; it ends with\n  {record.splitlines()[-1]}")
+    if read(bob, game_id).HasField("discard_board"):
+        return  # reviews compare plays on a table
     review = bob.records.ReviewGame(ReviewGameRequest(game_id=game_id))
     for seat in review.seats:
         say(f"  seat {seat.seat} played {seat.played} tiles; the best turns had {seat.missed} more")
@@ -222,7 +270,7 @@ def play_rematch(game_id: str, old_ann: Rummikub, old_bob: Rummikub) -> None:
 
 def run_out_of_time(service: Rummikub, preset: Preset.ValueType) -> None:
     """Ann and Cem are matched by the rules that they want; the time of who is to move runs out."""
-    rules = Ruleset(melding=MeldingRuleset(preset=preset, deal=FOR_TWO))
+    rules = rules_of(preset, 1)
     wanted = JoinOrCreateGameRequest(ruleset=rules, settings=CHESS_CLOCK, name="Ann")
     first = service.games.JoinOrCreateGame(wanted)
     watch = Watcher(service.seated(first.seat_token), first.game.game_id)
@@ -230,7 +278,7 @@ def run_out_of_time(service: Rummikub, preset: Preset.ValueType) -> None:
     second = service.games.JoinOrCreateGame(wanted)
     tables = {first.game.game_id, second.game.game_id}
     say(f"Ann and Cem ask for a game with a chess clock and are seated at {len(tables)} table")
-    watch.event("round_started")
+    watch.round_started()
     say("The table is full, so the game starts by itself")
     resigned = watch.event("player_resigned").player_resigned
     ended = watch.event("game_ended").game_ended

@@ -23,8 +23,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let ann = service.seated(&ann.seat_token); // store the tokens: they are returned once
     let level = BotLevel::Easy.into();
     let played = created_game.ruleset.and_then(|rules| rules.game);
-    let deal = played.and_then(|ruleset::Game::Melding(melding)| melding.deal).unwrap_or_default();
-    for _ in 1..deal.players_min() {
+    let Some(ruleset::Game::Melding(melding)) = played else {
+        return Err("the game is not one of melds".into());
+    };
+    for _ in 1..melding.deal.unwrap_or_default().players_min() {
         ann.add_bot(AddBotRequest { game_id: game_id.clone(), level, ..Default::default() }).await?;
     }
     ann.start_game(StartGameRequest { game_id: game_id.clone(), ..Default::default() }).await?;

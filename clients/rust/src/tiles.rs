@@ -1,4 +1,4 @@
-//! Tiles by name: `R7` is the red 7 and `J` the joker; `[R7 R8 R9] | [B1 K1 O1]` is a table.
+//! Tiles by name: `R7` is the red 7, `J` the joker, `F` a false joker; `[R7 R8 R9] | [B1 K1 O1]` is a table.
 //!
 //! [`Tile`] implements `Display` and `FromStr`. Fields of messages are numbers (`i32`), because a newer server may send
 //! tiles that this client does not know: they are formatted as `?` and the number. For the text of a whole position,
@@ -7,7 +7,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::v1::{Meld, Placement, Table, Tile};
+use crate::v1::{DiscardBoard, Meld, Placement, Table, Tile};
 
 /// The letters of the colors, in the order of the numbers of the tiles.
 const COLORS: [char; 6] = ['R', 'B', 'K', 'O', 'G', 'P'];
@@ -34,6 +34,9 @@ impl FromStr for Tile {
         if text.eq_ignore_ascii_case("J") {
             return Ok(Self::Joker);
         }
+        if text.eq_ignore_ascii_case("F") {
+            return Ok(Self::FalseJoker);
+        }
         let number = || {
             let mut letters = text.chars();
             let letter = letters.next()?.to_ascii_uppercase();
@@ -43,17 +46,21 @@ impl FromStr for Tile {
             canonical.then(|| first_of_color(color) + value - 1)
         };
         number().and_then(|number| Self::try_from(number).ok()).ok_or_else(|| {
-            TileError(format!("{text:?} is no tile; a tile is J, or a letter of RBKOGP with a value from 1 to 13 (R7)"))
+            TileError(format!(
+                "{text:?} is no tile; a tile is J, F, or a letter of RBKOGP with a value from 1 to 13 (R7)"
+            ))
         })
     }
 }
 
 impl fmt::Display for Tile {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let number = *self as i32;
-        if *self == Self::Joker {
-            return formatter.write_str("J");
+        match self {
+            Self::Joker => return formatter.write_str("J"),
+            Self::FalseJoker => return formatter.write_str("F"),
+            _ => {}
         }
+        let number = *self as i32;
         let color = (0..COLORS.len()).rev().find(|&color| first_of_color(color) <= number);
         match color {
             Some(color) => write!(formatter, "{}{}", COLORS[color], number - first_of_color(color) + 1),
@@ -106,6 +113,21 @@ pub fn table_text(table: Option<&Table>) -> String {
     rows.map(row_text).collect::<Vec<_>>().join(" | ")
 }
 
+/// Formats the board of a game of discards: the indicator, the okey, and the newest discard of each player after the seat,
+/// `O4 / O5 / 1{R7} 2{}`. It is `.` without a board.
+#[must_use]
+pub fn board_text(board: Option<&DiscardBoard>) -> String {
+    let Some(board) = board else {
+        return ".".to_owned();
+    };
+    let piles = board.piles.iter().map(|pile| {
+        let newest = (pile.newest != Tile::Unspecified as i32).then_some(pile.newest);
+        format!("{}{{{}}}", pile.seat, tiles_text(newest.as_slice()))
+    });
+    let turned_up = [board.indicator, board.okey].map(|tile| tiles_text(&[tile]));
+    format!("{} / {}", turned_up.join(" / "), piles.collect::<Vec<_>>().join(" "))
+}
+
 /// Parses tiles: `R7 R8 J`.
 pub fn parse_tiles(text: &str) -> Result<Vec<i32>, TileError> {
     text.split_whitespace().map(|name| name.parse::<Tile>().map(|tile| tile as i32)).collect()
@@ -138,18 +160,20 @@ impl From<&Meld> for Meld {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::v1::DiscardPile;
 
     #[test]
     fn every_tile_has_a_name_of_its_own() {
-        let names: Vec<String> = (1..80).map(|number| tiles_text(&[number])).collect();
+        let names: Vec<String> = (1..=80).map(|number| tiles_text(&[number])).collect();
         let parsed: Vec<i32> = names.iter().flat_map(|name| parse_tiles(name).unwrap()).collect();
-        assert_eq!(parsed, (1..80).collect::<Vec<_>>());
+        assert_eq!(parsed, (1..=80).collect::<Vec<_>>());
         for (tile, name) in [
             (Tile::Red7, "R7"),
             (Tile::Blue13, "B13"),
             (Tile::Black1, "K1"),
             (Tile::Orange10, "O10"),
             (Tile::Joker, "J"),
+            (Tile::FalseJoker, "F"),
             (Tile::Green5, "G5"),
             (Tile::Purple2, "P2"),
         ] {
@@ -187,5 +211,18 @@ mod tests {
         assert_eq!(text(row.clone()), "0,0[R3 R4]");
         let others = [at(Tile::Blue4, 1, 1), at(Tile::Joker, 3, 0), at(Tile::Red9, -2, -1)];
         assert_eq!(text([row, others.into()].concat()), "-2,-1[R9] | 0,0[R3 R4] | 3,0[J] | 1,1[B4]");
+    }
+
+    #[test]
+    fn a_board_is_the_text_of_its_indicator_okey_and_newest_discards() {
+        let pile = |seat, newest| DiscardPile { seat, newest, tile_count: 1 };
+        let board = DiscardBoard {
+            indicator: Tile::Orange4.into(),
+            okey: Tile::Orange5.into(),
+            piles: vec![pile(1, Tile::FalseJoker.into()), pile(3, 0)],
+            ..Default::default()
+        };
+        assert_eq!(board_text(Some(&board)), "O4 / O5 / 1{F} 3{}");
+        assert_eq!(board_text(None), ".");
     }
 }

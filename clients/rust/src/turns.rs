@@ -1,7 +1,10 @@
 //! Requests of turns in a game as the caller has seen it: if the game has changed since, the turn is refused.
 
 use crate::v1::play_turn_request::Action;
-use crate::v1::{DrawTile, Game, Meld, Pass, Placement, PlayTiles, PlayTurnRequest, Table};
+use crate::v1::{
+    DiscardTile, DrawTile, FinishHand, Game, HandPart, Meld, Pass, Placement, PlayTiles, PlayTurnRequest,
+    ShowIndicator, Table, TakeDiscard, TakeFromPool, Tile,
+};
 
 /// Returns the request to play tiles; `table` has all melds after the turn.
 #[must_use]
@@ -28,6 +31,36 @@ pub fn pass(game: &Game) -> PlayTurnRequest {
     turn(game, Action::PassTurn(Pass {}))
 }
 
+/// Returns the request to take a tile of the pool, in a game of discards.
+#[must_use]
+pub fn take_from_pool(game: &Game) -> PlayTurnRequest {
+    turn(game, Action::TakeFromPool(TakeFromPool {}))
+}
+
+/// Returns the request to take the newest discard of the player before.
+#[must_use]
+pub fn take_discard(game: &Game) -> PlayTurnRequest {
+    turn(game, Action::TakeDiscard(TakeDiscard {}))
+}
+
+/// Returns the request to discard a tile, which ends the turn.
+#[must_use]
+pub fn discard(game: &Game, tile: Tile) -> PlayTurnRequest {
+    turn(game, Action::Discard(DiscardTile { tile: tile.into() }))
+}
+
+/// Returns the request to discard a tile and finish; `hand` has the melds or pairs, none: as the service finds them.
+#[must_use]
+pub fn finish(game: &Game, tile: Tile, hand: Vec<HandPart>) -> PlayTurnRequest {
+    turn(game, Action::Finish(FinishHand { tile: tile.into(), hand }))
+}
+
+/// Returns the request to show the indicator's twin.
+#[must_use]
+pub fn show_indicator(game: &Game) -> PlayTurnRequest {
+    turn(game, Action::ShowIndicator(ShowIndicator {}))
+}
+
 fn lay(game: &Game, table: Table) -> PlayTurnRequest {
     turn(game, Action::Play(PlayTiles { table: Some(table), ..Default::default() }))
 }
@@ -44,7 +77,7 @@ fn turn(game: &Game, action: Action) -> PlayTurnRequest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tiles::parse_melds;
+    use crate::tiles::{parse_melds, parse_tiles};
 
     #[test]
     fn a_turn_has_the_state_that_its_player_has_seen() {
@@ -58,5 +91,29 @@ mod tests {
         let plays = tables.map(|table| Action::Play(PlayTiles { table: Some(table), ..Default::default() }));
         assert_eq!(actions[..2], plays);
         assert_eq!(actions[2..], [Action::Draw(DrawTile {}), Action::PassTurn(Pass {})]);
+    }
+
+    #[test]
+    fn a_turn_of_a_game_of_discards_has_it_too() {
+        let game = Game { game_id: "g".into(), etag: "e7".into(), ..Default::default() };
+        let tile = Tile::FalseJoker;
+        let hand = vec![HandPart { tiles: parse_tiles("R7 R7").unwrap() }];
+        let turns = [
+            take_from_pool(&game),
+            take_discard(&game),
+            discard(&game, tile),
+            finish(&game, tile, hand.clone()),
+            show_indicator(&game),
+        ];
+        assert!(turns.iter().all(|turn| (turn.game_id.as_str(), turn.etag.as_str()) == ("g", "e7")));
+        let actions = turns.map(|turn| turn.action.unwrap());
+        let expected = [
+            Action::TakeFromPool(TakeFromPool {}),
+            Action::TakeDiscard(TakeDiscard {}),
+            Action::Discard(DiscardTile { tile: tile.into() }),
+            Action::Finish(FinishHand { tile: tile.into(), hand }),
+            Action::ShowIndicator(ShowIndicator {}),
+        ];
+        assert_eq!(actions, expected);
     }
 }

@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import type { DiscardBoard } from "./gen/rummikub/v1/discard_pb.js";
 import { type Meld, MeldSchema, type Placement, type Table } from "./gen/rummikub/v1/meld_pb.js";
 import { Tile } from "./gen/rummikub/v1/tile_pb.js";
 
@@ -11,20 +12,22 @@ const LETTERS: Readonly<Record<string, string>> = {
   PURPLE: "P",
 };
 
+const JOKERS: Readonly<Record<string, string>> = { JOKER: "J", FALSE_JOKER: "F" };
+
 const NAMES = new Map<Tile, string>(
   Object.entries(Tile)
     .filter((entry): entry is [string, Tile] => typeof entry[1] === "number" && entry[1] !== Tile.UNSPECIFIED)
     .map(([name, tile]) => {
       const [color = "", value] = name.split("_");
-      return [tile, value === undefined ? "J" : `${LETTERS[color]}${value}`];
+      return [tile, JOKERS[name] ?? `${LETTERS[color]}${value}`];
     }),
 );
 const TILES = new Map([...NAMES].map(([tile, name]) => [name, tile]));
 
-/** Returns a tile by its name: `R7`, `B13`, `K1`, `O10`, `G5`, `P2`, or `J` for the joker. */
+/** Returns a tile by its name: `R7`, `B13`, `K1`, `O10`, `G5`, `P2`, `J` for the joker, or `F` for a false one. */
 export function tile(name: string): Tile {
   const found = TILES.get(name.toUpperCase());
-  if (found === undefined) throw new RangeError(`unknown tile "${name}"; tiles are R7, B13, K1, O10, G5, P2 and J`);
+  if (found === undefined) throw new RangeError(`unknown tile "${name}"; tiles are R7, B13, K1, O10, G5, P2, J and F`);
   return found;
 }
 
@@ -81,6 +84,16 @@ export function tableText(table: Pick<Table, "melds" | "placements"> | undefined
     last = placement;
   }
   return `${text}]`;
+}
+
+/**
+ * Returns the board of a game of discards as text: the indicator, the okey, and the newest discard of each player after the
+ * seat, `O4 / O5 / 1{R7} 2{}`; `.` if there is none.
+ */
+export function boardText(board: Pick<DiscardBoard, "indicator" | "okey" | "piles"> | undefined): string {
+  if (!board) return ".";
+  const piles = board.piles.map(({ seat, newest }) => `${seat}{${newest ? tileName(newest) : ""}}`);
+  return `${tileName(board.indicator)} / ${tileName(board.okey)} / ${piles.join(" ")}`;
 }
 
 /** Returns the melds to send for a table that the service sent, with the declared faces of jokers that have only one. */

@@ -1,6 +1,8 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import type { HandPart } from "./gen/rummikub/v1/discard_pb.js";
 import type { Game } from "./gen/rummikub/v1/game_pb.js";
 import type { Meld, Placement } from "./gen/rummikub/v1/meld_pb.js";
+import type { Tile } from "./gen/rummikub/v1/tile_pb.js";
 import { type PlayTurnRequest, PlayTurnRequestSchema } from "./gen/rummikub/v1/turn_service_pb.js";
 
 /** Returns the request to play tiles in a game as the caller has seen it; `table` has all melds after the turn. */
@@ -24,6 +26,31 @@ export function draw(game: Game): PlayTurnRequest {
 /** Returns the request to pass in a game as the caller has seen it. */
 export function pass(game: Game): PlayTurnRequest {
   return turn(game, { case: "passTurn", value: {} });
+}
+
+/** Returns the request to take a tile of the pool, in a game of discards as the caller has seen it. */
+export function takeFromPool(game: Game): PlayTurnRequest {
+  return turn(game, { case: "takeFromPool", value: {} });
+}
+
+/** Returns the request to take the newest discard of the player before. */
+export function takeDiscard(game: Game): PlayTurnRequest {
+  return turn(game, { case: "takeDiscard", value: {} });
+}
+
+/** Returns the request to discard a tile, which ends the turn. */
+export function discard(game: Game, tile: Tile): PlayTurnRequest {
+  return turn(game, { case: "discard", value: { tile } });
+}
+
+/** Returns the request to discard a tile and finish; `hand` has the melds or pairs, none: as the service finds them. */
+export function finish(game: Game, tile: Tile, hand: readonly Pick<HandPart, "tiles">[] = []): PlayTurnRequest {
+  return turn(game, { case: "finish", value: { tile, hand: hand.map(({ tiles }) => ({ tiles })) } });
+}
+
+/** Returns the request to show the indicator's twin. */
+export function showIndicator(game: Game): PlayTurnRequest {
+  return turn(game, { case: "showIndicator", value: {} });
 }
 
 /** Returns a turn that is refused if the game has changed since. */

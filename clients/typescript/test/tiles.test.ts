@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import {
+  boardText,
+  DiscardBoardSchema,
   melds,
   MeldSchema,
   meldsOf,
@@ -19,10 +21,10 @@ test("every tile has a name and is found by it", () => {
   const all = Object.values(Tile).filter(
     (value): value is Tile => typeof value === "number" && value !== Tile.UNSPECIFIED,
   );
-  assert.equal(all.length, 79);
-  assert.equal(new Set(all.map(tileName)).size, 79);
+  assert.equal(all.length, 80);
+  assert.equal(new Set(all.map(tileName)).size, 80);
   for (const each of all) assert.equal(tile(tileName(each)), each);
-  assert.deepEqual(tiles("R7 B13 K1 O10 G5 P2 J"), [
+  assert.deepEqual(tiles("R7 B13 K1 O10 G5 P2 J F"), [
     Tile.RED_7,
     Tile.BLUE_13,
     Tile.BLACK_1,
@@ -30,6 +32,7 @@ test("every tile has a name and is found by it", () => {
     Tile.GREEN_5,
     Tile.PURPLE_2,
     Tile.JOKER,
+    Tile.FALSE_JOKER,
   ]);
 });
 
@@ -53,6 +56,13 @@ test("a table of the cross layout is the text of its rows", () => {
   );
   assert.equal(tableText(create(TableSchema, { melds: melds("[R7 R8 R9]") })), "[R7 R8 R9]");
   assert.equal(tableText(undefined), ".");
+});
+
+test("a board of discards is the text of its indicator, okey and newest discards", () => {
+  const piles = [{ seat: 1, newest: Tile.FALSE_JOKER, tileCount: 2 }, { seat: 3 }];
+  const board = create(DiscardBoardSchema, { indicator: Tile.ORANGE_4, okey: Tile.ORANGE_5, piles });
+  assert.equal(boardText(board), "O4 / O5 / 1{F} 3{}");
+  assert.equal(boardText(undefined), ".");
 });
 
 test("an unknown tile is reported", () => {

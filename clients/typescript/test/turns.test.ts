@@ -1,7 +1,21 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
-import { draw, GameSchema, melds, pass, play, tilesText } from "rummikub-client";
+import {
+  discard,
+  draw,
+  finish,
+  GameSchema,
+  melds,
+  meldsText,
+  pass,
+  play,
+  showIndicator,
+  takeDiscard,
+  takeFromPool,
+  Tile,
+  tilesText,
+} from "rummikub-client";
 
 test("a turn has the state that its player has seen", () => {
   const game = create(GameSchema, { gameId: "g", revision: 7, etag: "e7" });
@@ -13,4 +27,18 @@ test("a turn has the state that its player has seen", () => {
   );
   const [{ action } = { action: undefined }] = turns;
   assert.equal(action?.case === "play" && tilesText(action.value.table?.melds[0]?.tiles ?? []), "R7 R8 J");
+});
+
+test("a turn of a game of discards has it too", () => {
+  const game = create(GameSchema, { gameId: "g", etag: "e7" });
+  const pairs = finish(game, Tile.ORANGE_5, melds("[R7 R7]"));
+  const turns = [takeFromPool(game), takeDiscard(game), discard(game, Tile.FALSE_JOKER), pairs, showIndicator(game)];
+  for (const { gameId, etag } of turns) assert.deepEqual([gameId, etag], ["g", "e7"]);
+  assert.deepEqual(
+    turns.map(({ action }) => action.case),
+    ["takeFromPool", "takeDiscard", "discard", "finish", "showIndicator"],
+  );
+  const { action } = pairs;
+  assert(action.case === "finish");
+  assert.deepEqual([action.value.tile, meldsText(action.value.hand)], [Tile.ORANGE_5, "[R7 R7]"]);
 });

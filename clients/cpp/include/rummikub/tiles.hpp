@@ -1,9 +1,10 @@
-// Tiles and tables as text: `R7` is the red 7, `J` the joker, `[R7 R8 R9] | [B1 K1 J]` a table.
+// Tiles and tables as text: `R7` is the red 7, `J` the joker, `F` a false joker, `[R7 R8 R9] | [B1 K1 J]` a table.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "rummikub/v1/discard.pb.h"
 #include "rummikub/v1/meld.pb.h"
 #include "rummikub/v1/tile.pb.h"
 
@@ -12,7 +13,7 @@ namespace rummikub {
 // Returns the name of a tile; `?` and the number if this client does not know it.
 std::string tile_name(v1::Tile tile);
 
-// Returns the tile with a name: R, B, K (black), O, G or P and 1 to 13, or J; in capitals or not. Throws std::invalid_argument.
+// Returns the tile with a name: R, B, K (black), O, G or P and 1 to 13, J, or F; in capitals or not. Throws std::invalid_argument.
 v1::Tile tile(const std::string& name);
 
 // Returns the tiles with names separated by spaces. Throws std::invalid_argument.
@@ -40,5 +41,9 @@ std::string melds_text(const Melds& melds) {
 // Returns a table as a text: its melds, or in the cross layout the neighbors in a row, each time after the column and the row
 // of the first: `0,0[R3 R4 R5] | 1,1[B4]`.
 std::string table_text(const v1::Table& table);
+
+// Returns the board of a game of discards as a text: the indicator, the okey, and the newest discard of each player after the
+// seat, `O4 / O5 / 1{R7} 2{}`; `.` if there is none.
+std::string board_text(const v1::DiscardBoard& board);
 
 }  // namespace rummikub

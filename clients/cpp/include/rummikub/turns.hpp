@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "rummikub/v1/discard.pb.h"
 #include "rummikub/v1/game.pb.h"
 #include "rummikub/v1/turn_service.pb.h"
 
@@ -20,6 +21,21 @@ v1::PlayTurnRequest draw(const v1::Game& game);
 
 // Returns the request to pass.
 v1::PlayTurnRequest pass(const v1::Game& game);
+
+// Returns the request to take a tile of the pool, in a game of discards.
+v1::PlayTurnRequest take_from_pool(const v1::Game& game);
+
+// Returns the request to take the newest discard of the player before.
+v1::PlayTurnRequest take_discard(const v1::Game& game);
+
+// Returns the request to discard a tile, which ends the turn.
+v1::PlayTurnRequest discard(const v1::Game& game, v1::Tile tile);
+
+// Returns the request to discard a tile and finish; `hand` has the melds or pairs, none: as the service finds them.
+v1::PlayTurnRequest finish(const v1::Game& game, v1::Tile tile, const std::vector<v1::HandPart>& hand = {});
+
+// Returns the request to show the indicator's twin.
+v1::PlayTurnRequest show_indicator(const v1::Game& game);
 
 // Returns the melds of a table as a player sends them back: with their kinds, and with the faces of the jokers of a meld
 // if each can stand for one face only.

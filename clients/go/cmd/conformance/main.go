@@ -166,6 +166,8 @@ func (s suite) wire() {
 			replay(s, row, service.ValidateTurn, &pb.ValidateTurnRequest{}, &pb.ValidateTurnResponse{})
 		case "rummikub.v1.ValidationService/ValidatePlacement":
 			replay(s, row, service.ValidatePlacement, &pb.ValidatePlacementRequest{}, &pb.ValidatePlacementResponse{})
+		case "rummikub.v1.ValidationService/ValidateHand":
+			replay(s, row, service.ValidateHand, &pb.ValidateHandRequest{}, &pb.ValidateHandResponse{})
 		case "rummikub.v1.ValidationService/ScoreRound":
 			replay(s, row, service.ScoreRound, &pb.ScoreRoundRequest{}, &pb.ScoreRoundResponse{})
 		default:

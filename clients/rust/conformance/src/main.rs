@@ -20,8 +20,8 @@ use rummikub_client::v1::{
     join_game_request, AddBotRequest, BatchValidateTurnsRequest, BotLevel, CreateGameRequest, ErrorReason, Game,
     GameState, GetGameRequest, GetGameResponse, JoinGameRequest, JoinGameResponse, PlayTurnRequest, ScoreRoundRequest,
     StartGameRequest, StartNextRoundRequest, StreamValidateTurnsRequest, SuggestTurnRequest, Table,
-    ValidateMeldsRequest, ValidatePlacementRequest, ValidateTurnRequest, ValidateTurnResponse, Violation, WatchContent,
-    WatchGameRequest,
+    ValidateHandRequest, ValidateMeldsRequest, ValidatePlacementRequest, ValidateTurnRequest, ValidateTurnResponse,
+    Violation, WatchContent, WatchGameRequest,
 };
 use rummikub_client::{tiles, turns, Call, Refusal, Rummikub, Update};
 use serde_json::Value;
@@ -111,6 +111,7 @@ impl Service {
                 Some("ValidateMelds") => self.replay::<ValidateMeldsRequest>(call).await,
                 Some("ValidateTurn") => self.replay::<ValidateTurnRequest>(call).await,
                 Some("ValidatePlacement") => self.replay::<ValidatePlacementRequest>(call).await,
+                Some("ValidateHand") => self.replay::<ValidateHandRequest>(call).await,
                 Some("ScoreRound") => self.replay::<ScoreRoundRequest>(call).await,
                 _ => Err("this program does not know the RPC".into()),
             }

@@ -235,6 +235,11 @@ impl crate::Call for ValidatePlacementRequest {
     const PATH: &'static str = "/rummikub.v1.ValidationService/ValidatePlacement";
 }
 
+impl crate::Call for ValidateHandRequest {
+    type Response = ValidateHandResponse;
+    const PATH: &'static str = "/rummikub.v1.ValidationService/ValidateHand";
+}
+
 impl crate::Call for BatchValidateTurnsRequest {
     type Response = BatchValidateTurnsResponse;
     const PATH: &'static str = "/rummikub.v1.ValidationService/BatchValidateTurns";
@@ -256,7 +261,7 @@ impl crate::Call for ListMessagesRequest {
 }
 
 impl crate::Rummikub {
-    /// Takes the caller's turn: plays tiles, draws, or passes.
+    /// Takes the caller's turn: plays tiles, draws, or passes; in a game of discards, takes a tile, discards one, finishes.
     ///
     /// The server checks, in this order: the form of the request; request_id; the token; the deadline of the turn that the
     /// etag refers to; the etag; the state of the game; whose turn it is; the rules. If the turn is past its deadline, the
@@ -270,8 +275,9 @@ impl crate::Rummikub {
     /// (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
     /// PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, TURN_PHASE_WRONG,
     /// RIVER_CHOICE_PENDING, RIVER_DISCARD_NOT_DRAWN, DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS,
-    /// TABLE_LAYOUT_MISMATCH, and every violation, with the subject `play.table` or, for a single meld or placement,
-    /// `play.table[i]`).
+    /// TABLE_LAYOUT_MISMATCH, ACTION_NOT_IN_GAME, NO_DISCARD_TO_TAKE, INDICATOR_NOT_SHOWABLE, INDICATOR_TWIN_NOT_HELD, and
+    /// every violation, with the subject `play.table` or, for a single meld or placement, `play.table[i]`; `tile`, `hand` or
+    /// `hand[i]` in a game of discards).
     pub async fn play_turn(&self, request: PlayTurnRequest) -> Result<PlayTurnResponse, crate::Refusal> {
         self.call(request).await
     }
@@ -286,8 +292,8 @@ impl crate::Rummikub {
     /// newest draft again after the delay in RetryInfo.
     /// Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_MELD, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
     /// (STALE_STATE), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED,
-    /// NOT_YOUR_TURN, TURN_TIMED_OUT, RIVER_CHOICE_PENDING, TABLE_LAYOUT_MISMATCH; and with the subject `draft.table` the violations
-    /// TILE_UNKNOWN, TILE_DUPLICATED, TILE_NOT_IN_RACK).
+    /// NOT_YOUR_TURN, TURN_TIMED_OUT, RIVER_CHOICE_PENDING, TABLE_LAYOUT_MISMATCH, ACTION_NOT_IN_GAME; and with the subject
+    /// `draft.table` the violations TILE_UNKNOWN, TILE_DUPLICATED, TILE_NOT_IN_RACK).
     pub async fn save_draft(&self, request: SaveDraftRequest) -> Result<SaveDraftResponse, crate::Refusal> {
         self.call(request).await
     }
@@ -296,7 +302,7 @@ impl crate::Rummikub {
     /// players who have not resigned have claimed the error, the player draws penalty_tiles and the turn ends. One vote
     /// against it ends the claim. The claim lapses with the turn, or with the next illegal play.
     /// Errors: PERMISSION_DENIED (NOT_A_PLAYER), ABORTED (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION
-    /// (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, NOTHING_TO_CLAIM, CLAIM_OWN_PLAY, CLAIM_NOT_UNANIMOUS,
+    /// (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, ACTION_NOT_IN_GAME, NOTHING_TO_CLAIM, CLAIM_OWN_PLAY, CLAIM_NOT_UNANIMOUS,
     /// CLAIM_ALREADY_VOTED).
     pub async fn claim_error(&self, request: ClaimErrorRequest) -> Result<ClaimErrorResponse, crate::Refusal> {
         self.call(request).await
@@ -322,7 +328,7 @@ impl crate::Rummikub {
     /// Deals the round again. A player whose first tiles hold three pairs of identical tiles may call it until that player
     /// has drawn, passed or shown an illegal play, or anyone has played (deal_three_pairs_reshuffle).
     /// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
-    /// PLAYER_RESIGNED, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
+    /// PLAYER_RESIGNED, ACTION_NOT_IN_GAME, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
     pub async fn request_redeal(&self, request: RequestRedealRequest) -> Result<RequestRedealResponse, crate::Refusal> {
         self.call(request).await
     }
@@ -547,7 +553,7 @@ impl crate::Rummikub {
     /// could see.
     /// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID), UNAUTHENTICATED
     /// (AUTHORIZATION_MALFORMED, TOKEN_VOID), PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), NOT_FOUND (GAME_NOT_FOUND),
-    /// FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE (HISTORY_UNAVAILABLE), UNAVAILABLE
+    /// FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN, ACTION_NOT_IN_GAME), OUT_OF_RANGE (HISTORY_UNAVAILABLE), UNAVAILABLE
     /// (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
     pub async fn review_game(&self, request: ReviewGameRequest) -> Result<ReviewGameResponse, crate::Refusal> {
         self.call(request).await
@@ -579,6 +585,12 @@ impl crate::Rummikub {
     /// Judges a turn of the cross layout (TABLE_LAYOUT_GRID).
     /// Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
     pub async fn validate_placement(&self, request: ValidatePlacementRequest) -> Result<ValidatePlacementResponse, crate::Refusal> {
+        self.call(request).await
+    }
+
+    /// Judges a hand of a game of discards: whether it is finished, and otherwise what it lacks.
+    /// Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+    pub async fn validate_hand(&self, request: ValidateHandRequest) -> Result<ValidateHandResponse, crate::Refusal> {
         self.call(request).await
     }
 

@@ -218,6 +218,8 @@ pub enum Tile {
     Purple12 = 78,
     /// The purple 13, in games with six colors.
     Purple13 = 79,
+    /// A false joker of Okey, sahte okey: it has the face of the okey and is not wild. Only games of discards have it.
+    FalseJoker = 80,
 }
 impl Tile {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -306,6 +308,7 @@ impl Tile {
             Self::Purple11 => "TILE_PURPLE_11",
             Self::Purple12 => "TILE_PURPLE_12",
             Self::Purple13 => "TILE_PURPLE_13",
+            Self::FalseJoker => "TILE_FALSE_JOKER",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -391,6 +394,7 @@ impl Tile {
             "TILE_PURPLE_11" => Some(Self::Purple11),
             "TILE_PURPLE_12" => Some(Self::Purple12),
             "TILE_PURPLE_13" => Some(Self::Purple13),
+            "TILE_FALSE_JOKER" => Some(Self::FalseJoker),
             _ => None,
         }
     }
@@ -573,6 +577,15 @@ pub enum ErrorReason {
     /// FAILED_PRECONDITION. The table has melds although the game's table is a grid, or placements although it has melds
     /// (table_layout).
     TableLayoutMismatch = 314,
+    /// FAILED_PRECONDITION. The game has no such action: its rules are of another family.
+    ActionNotInGame = 315,
+    /// FAILED_PRECONDITION. The player before has no discard to take. Metadata: `seat`.
+    NoDiscardToTake = 316,
+    /// FAILED_PRECONDITION. The indicator cannot be shown: the rules do not allow it (show_indicator), it has been shown, or
+    /// the player has discarded before.
+    IndicatorNotShowable = 317,
+    /// FAILED_PRECONDITION. The player does not have the indicator's twin.
+    IndicatorTwinNotHeld = 318,
     /// UNAVAILABLE. The store does not answer. Send the same request again, with the same request id, after the delay in
     /// RetryInfo: it is applied once.
     StoreUnavailable = 401,
@@ -744,6 +757,8 @@ pub enum ErrorReason {
     CrossingJokerConflict = 956,
     /// Violation. A tile of the initial meld lies beside a tile of the table (C7). Metadata: `x`, `y`.
     InitialMeldTouchesTable = 957,
+    /// Violation. The tiles are not a finished hand: these are left over, or form no meld or pair.
+    FinishInvalid = 958,
 }
 impl ErrorReason {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -811,6 +826,10 @@ impl ErrorReason {
             Self::ClaimOwnPlay => "CLAIM_OWN_PLAY",
             Self::ClaimAlreadyVoted => "CLAIM_ALREADY_VOTED",
             Self::TableLayoutMismatch => "TABLE_LAYOUT_MISMATCH",
+            Self::ActionNotInGame => "ACTION_NOT_IN_GAME",
+            Self::NoDiscardToTake => "NO_DISCARD_TO_TAKE",
+            Self::IndicatorNotShowable => "INDICATOR_NOT_SHOWABLE",
+            Self::IndicatorTwinNotHeld => "INDICATOR_TWIN_NOT_HELD",
             Self::StoreUnavailable => "STORE_UNAVAILABLE",
             Self::StoredFormatUnknown => "STORED_FORMAT_UNKNOWN",
             Self::ShuttingDown => "SHUTTING_DOWN",
@@ -886,6 +905,7 @@ impl ErrorReason {
             Self::LineInvalid => "LINE_INVALID",
             Self::CrossingJokerConflict => "CROSSING_JOKER_CONFLICT",
             Self::InitialMeldTouchesTable => "INITIAL_MELD_TOUCHES_TABLE",
+            Self::FinishInvalid => "FINISH_INVALID",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -950,6 +970,10 @@ impl ErrorReason {
             "CLAIM_OWN_PLAY" => Some(Self::ClaimOwnPlay),
             "CLAIM_ALREADY_VOTED" => Some(Self::ClaimAlreadyVoted),
             "TABLE_LAYOUT_MISMATCH" => Some(Self::TableLayoutMismatch),
+            "ACTION_NOT_IN_GAME" => Some(Self::ActionNotInGame),
+            "NO_DISCARD_TO_TAKE" => Some(Self::NoDiscardToTake),
+            "INDICATOR_NOT_SHOWABLE" => Some(Self::IndicatorNotShowable),
+            "INDICATOR_TWIN_NOT_HELD" => Some(Self::IndicatorTwinNotHeld),
             "STORE_UNAVAILABLE" => Some(Self::StoreUnavailable),
             "STORED_FORMAT_UNKNOWN" => Some(Self::StoredFormatUnknown),
             "SHUTTING_DOWN" => Some(Self::ShuttingDown),
@@ -1027,6 +1051,7 @@ impl ErrorReason {
             "LINE_INVALID" => Some(Self::LineInvalid),
             "CROSSING_JOKER_CONFLICT" => Some(Self::CrossingJokerConflict),
             "INITIAL_MELD_TOUCHES_TABLE" => Some(Self::InitialMeldTouchesTable),
+            "FINISH_INVALID" => Some(Self::FinishInvalid),
             _ => None,
         }
     }
@@ -1491,11 +1516,79 @@ pub struct MeldingRuleset {
     #[prost(message, optional, tag = "10")]
     pub game_end: ::core::option::Option<GameEndOptions>,
 }
+/// Players and teams of a game of discards.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DiscardDealOptions {
+    /// Minimum number of players (players_min): 2 to 4. Default 2. Evidence: most descriptions have 4, some allow 2 or 3.
+    #[prost(uint32, optional, tag = "1")]
+    pub players_min: ::core::option::Option<u32>,
+    /// Maximum number of players (players_max): 2 to 4, at least players_min. Default 4.
+    #[prost(uint32, optional, tag = "2")]
+    pub players_max: ::core::option::Option<u32>,
+    /// Whether players score alone or in teams, which requires 4 players (OPTIONS_CONFLICT). Default OFF. Evidence: some
+    /// descriptions of Okey with partners.
+    #[prost(enumeration = "Teams", tag = "3")]
+    pub teams: i32,
+}
+/// What is a meld in a game of discards.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DiscardMeldOptions {
+    /// Whether a 1 may follow a 13 (run_one_high): 12 13 1 is a run, 13 1 2 is none. Default true. Evidence: all sources of
+    /// Okey but one.
+    #[prost(bool, optional, tag = "1")]
+    pub run_one_high: ::core::option::Option<bool>,
+}
+/// What a player may do in a turn of a game of discards.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DiscardTurnOptions {
+    /// Whether a player who holds the indicator's twin may show it in the first turn, for which all others lose a point
+    /// (show_indicator). Default true. Evidence: most descriptions of Okey.
+    #[prost(bool, optional, tag = "1")]
+    pub show_indicator: ::core::option::Option<bool>,
+}
+/// The points of a game of discards. The names of these options begin with `score_`, which the fields omit.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DiscardScoringOptions {
+    /// The points of each player at the start (score_start): 5 to 21. Default 20. The game ends when someone has none left.
+    /// Evidence: 20 in most descriptions of Okey, 5 to 21 in one.
+    #[prost(uint32, optional, tag = "1")]
+    pub start: ::core::option::Option<u32>,
+}
+/// The end of a game of discards.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DiscardGameEndOptions {
+    /// Most rounds of a game (match_rounds): 0 to 100; 0 for no limit. Default 0.
+    #[prost(uint32, optional, tag = "1")]
+    pub match_rounds: ::core::option::Option<u32>,
+}
+/// The rules of a game of discards, by stage of the game. As in MeldingRuleset, an unset field has the preset's value, a
+/// number out of range is refused with OPTION_VALUE_INVALID, and a contradiction with OPTIONS_CONFLICT.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DiscardRuleset {
+    /// The preset that supplies the values of unset fields. Unset: PRESET_OKEY.
+    #[prost(enumeration = "Preset", tag = "1")]
+    pub preset: i32,
+    /// Players and teams.
+    #[prost(message, optional, tag = "2")]
+    pub deal: ::core::option::Option<DiscardDealOptions>,
+    /// What is a meld.
+    #[prost(message, optional, tag = "3")]
+    pub melds: ::core::option::Option<DiscardMeldOptions>,
+    /// What a player may do in a turn.
+    #[prost(message, optional, tag = "4")]
+    pub turn: ::core::option::Option<DiscardTurnOptions>,
+    /// The points of a round.
+    #[prost(message, optional, tag = "5")]
+    pub scoring: ::core::option::Option<DiscardScoringOptions>,
+    /// The end of a game.
+    #[prost(message, optional, tag = "6")]
+    pub game_end: ::core::option::Option<DiscardGameEndOptions>,
+}
 /// The rules of a game, which say which game is played.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Ruleset {
     /// The game that is played. Unset in a request: melding, with the preset SABRA.
-    #[prost(oneof = "ruleset::Game", tags = "1")]
+    #[prost(oneof = "ruleset::Game", tags = "1, 2")]
     pub game: ::core::option::Option<ruleset::Game>,
 }
 /// Nested message and enum types in `Ruleset`.
@@ -1506,6 +1599,9 @@ pub mod ruleset {
         /// Tiles are laid in melds on a table that all players share: Sabra, and its variants.
         #[prost(message, tag = "1")]
         Melding(super::MeldingRuleset),
+        /// Players take a tile and discard one, and keep their melds on the rack: Okey.
+        #[prost(message, tag = "2")]
+        Discard(super::DiscardRuleset),
     }
 }
 /// A named set of option values.
@@ -1549,6 +1645,10 @@ pub enum Preset {
     SixPlayers = 15,
     /// The cross layout, or "French" rules: tiles lie in a grid as in a crossword, and no tile of the table moves.
     Cross = 16,
+    /// Okey: a game of discards. The first hand of melds, or of seven pairs, wins the round; the others lose points.
+    Okey = 40,
+    /// Okey in which opposite seats share a score.
+    OkeyPartners = 41,
 }
 impl Preset {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -1574,6 +1674,8 @@ impl Preset {
             Self::Cards => "PRESET_CARDS",
             Self::SixPlayers => "PRESET_SIX_PLAYERS",
             Self::Cross => "PRESET_CROSS",
+            Self::Okey => "PRESET_OKEY",
+            Self::OkeyPartners => "PRESET_OKEY_PARTNERS",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -1596,6 +1698,8 @@ impl Preset {
             "PRESET_CARDS" => Some(Self::Cards),
             "PRESET_SIX_PLAYERS" => Some(Self::SixPlayers),
             "PRESET_CROSS" => Some(Self::Cross),
+            "PRESET_OKEY" => Some(Self::Okey),
+            "PRESET_OKEY_PARTNERS" => Some(Self::OkeyPartners),
             _ => None,
         }
     }
@@ -3340,6 +3444,143 @@ impl Contract {
         }
     }
 }
+/// A meld of a hand, or a pair. In a run each tile is at its place, a wild one at that of the tile it stands for.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct HandPart {
+    /// The tiles. At most 14.
+    #[prost(enumeration = "Tile", repeated, tag = "1")]
+    pub tiles: ::prost::alloc::vec::Vec<i32>,
+}
+/// The discards of a player, of which only the newest is visible.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DiscardPile {
+    /// The seat of the player.
+    #[prost(uint32, tag = "1")]
+    pub seat: u32,
+    /// The newest tile, which the next player may take. Unset if there is none.
+    #[prost(enumeration = "Tile", tag = "2")]
+    pub newest: i32,
+    /// The number of untaken tiles.
+    #[prost(uint32, tag = "3")]
+    pub tile_count: u32,
+}
+/// What a round of a game of discards has in place of a table.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct DiscardBoard {
+    /// The tile turned face up, gösterge. It is never drawn.
+    #[prost(enumeration = "Tile", tag = "1")]
+    pub indicator: i32,
+    /// The okey: the tile of the indicator's color with the next value, 1 after 13. Its two tiles are wild.
+    #[prost(enumeration = "Tile", tag = "2")]
+    pub okey: i32,
+    /// The discards of the players dealt in, by seat.
+    #[prost(message, repeated, tag = "3")]
+    pub piles: ::prost::alloc::vec::Vec<DiscardPile>,
+    /// The seats that have discarded, ascending: their first turn is over.
+    #[prost(uint32, repeated, tag = "4")]
+    pub discarded_seats: ::prost::alloc::vec::Vec<u32>,
+    /// The seat that has shown the indicator's twin. Unset if none has.
+    #[prost(uint32, optional, tag = "5")]
+    pub shown_by_seat: ::core::option::Option<u32>,
+    /// The hand that ended the round. Unset if none has.
+    #[prost(message, optional, tag = "6")]
+    pub finish: ::core::option::Option<HandFinished>,
+}
+/// A round was dealt. The seats in turn_order have 14 tiles each, the first one has 15 and takes none: the turn that
+/// TurnStarted begins is in TURN_STEP_DISCARDING. No one has discarded, next_round_time and join_code are unset, and every
+/// player has clock_total_seconds.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct HandsDealt {
+    /// The round's number, from 1.
+    #[prost(uint32, tag = "1")]
+    pub round: u32,
+    /// The seats in turn order, from the starter: by falling seat number, counterclockwise.
+    #[prost(uint32, repeated, tag = "2")]
+    pub turn_order: ::prost::alloc::vec::Vec<u32>,
+    /// The tile turned face up.
+    #[prost(enumeration = "Tile", tag = "3")]
+    pub indicator: i32,
+    /// The okey.
+    #[prost(enumeration = "Tile", tag = "4")]
+    pub okey: i32,
+    /// The viewer's own rack. Empty for a spectator.
+    #[prost(enumeration = "Tile", repeated, tag = "5")]
+    pub rack: ::prost::alloc::vec::Vec<i32>,
+    /// The number of tiles left in the pool.
+    #[prost(uint32, tag = "6")]
+    pub pool_count: u32,
+}
+/// A player took the next tile of the pool. The turn is in TURN_STEP_DISCARDING.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PoolTileTaken {
+    /// The seat that took it.
+    #[prost(uint32, tag = "1")]
+    pub seat: u32,
+    /// The tile, for the viewer's own seat only.
+    #[prost(enumeration = "Tile", tag = "2")]
+    pub tile: i32,
+}
+/// A player took the newest discard of the player before. The turn is in TURN_STEP_DISCARDING.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DiscardTaken {
+    /// The seat that took it.
+    #[prost(uint32, tag = "1")]
+    pub seat: u32,
+    /// The tile.
+    #[prost(enumeration = "Tile", tag = "2")]
+    pub tile: i32,
+    /// The seat that had discarded it.
+    #[prost(uint32, tag = "3")]
+    pub from_seat: u32,
+    /// The discard under it, which is now the newest of that seat. Unset if there is none.
+    #[prost(enumeration = "Tile", tag = "4")]
+    pub uncovered: i32,
+}
+/// A player discarded a tile, which ended the turn. It is the newest of the player's pile, and the player is one of
+/// discarded_seats.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TileDiscarded {
+    /// The seat that discarded.
+    #[prost(uint32, tag = "1")]
+    pub seat: u32,
+    /// The tile.
+    #[prost(enumeration = "Tile", tag = "2")]
+    pub tile: i32,
+}
+/// A tile of a player whose time ran out was discarded, with the effects of TileDiscarded. It is the tile taken in the
+/// turn; if that is an okey, or there is none, the highest tile that is neither an okey nor a false joker.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DiscardForced {
+    /// The seat whose time ran out.
+    #[prost(uint32, tag = "1")]
+    pub seat: u32,
+    /// The tile.
+    #[prost(enumeration = "Tile", tag = "2")]
+    pub tile: i32,
+}
+/// A player showed the indicator's twin: each of the others, but for a partner, loses a point at the end of the round.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct IndicatorShown {
+    /// The seat that showed it.
+    #[prost(uint32, tag = "1")]
+    pub seat: u32,
+}
+/// A player discarded a tile and showed a finished hand, which ends the round.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct HandFinished {
+    /// The seat that finished.
+    #[prost(uint32, tag = "1")]
+    pub seat: u32,
+    /// The discard, which lies on the indicator. An okey doubles what the others lose.
+    #[prost(enumeration = "Tile", tag = "2")]
+    pub tile: i32,
+    /// The melds, or the seven pairs.
+    #[prost(message, repeated, tag = "3")]
+    pub hand: ::prost::alloc::vec::Vec<HandPart>,
+    /// Whether they are pairs.
+    #[prost(bool, tag = "4")]
+    pub is_pairs: bool,
+}
 /// What the players of a game agree on beside its rules: clocks, absent players, the lobby, and who sees what. It never
 /// changes. In answers every field is set.
 ///
@@ -3784,7 +4025,7 @@ pub struct Player {
     /// Whether the player has made the initial meld of this round.
     #[prost(bool, tag = "4")]
     pub has_melded: bool,
-    /// The points of all finished rounds (R64). May be negative.
+    /// The points of all finished rounds (R64), and those of the start (score_start). May be negative.
     #[prost(sint32, tag = "5")]
     pub total_points: i32,
     /// Whether the player has resigned from the game.
@@ -3881,7 +4122,7 @@ pub struct Turn {
     #[prost(enumeration = "TurnStep", tag = "3")]
     pub step: i32,
     /// The tiles drawn in this turn, for the viewer's own seat only: the two to choose from, which are not on the rack
-    /// yet, or the one drawn last, which is.
+    /// yet, or the one drawn last, which is. In a game of discards, the tile taken, which everyone sees if it was a discard.
     #[prost(enumeration = "Tile", repeated, tag = "4")]
     pub tiles_drawn: ::prost::alloc::vec::Vec<i32>,
     /// The draft saved last in this turn (SaveDraft), if the viewer may see it (draft_visibility). Unset if there is none.
@@ -3942,7 +4183,7 @@ pub struct Game {
     /// The number of rounds dealt so far, which is the number of the round being played or last played.
     #[prost(uint32, tag = "7")]
     pub round: u32,
-    /// The melds on the table. After a round: the melds at its end.
+    /// The melds on the table. After a round: the melds at its end. Unset in a game of discards.
     #[prost(message, optional, tag = "8")]
     pub table: ::core::option::Option<Table>,
     /// The number of tiles in the pool.
@@ -4024,6 +4265,9 @@ pub struct Game {
     /// The settings of the room, all of them set. They never change; set where the ruleset is.
     #[prost(message, optional, tag = "30")]
     pub settings: ::core::option::Option<RoomSettings>,
+    /// The indicator and the discards of a game of discards. Unset in other games, and in the lobby.
+    #[prost(message, optional, tag = "31")]
+    pub discard_board: ::core::option::Option<DiscardBoard>,
 }
 /// A seat of a rematch that its owner of the game before has not taken yet.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -4087,7 +4331,8 @@ pub struct GameSummary {
     #[prost(uint32, optional, tag = "15")]
     pub turn_seat: ::core::option::Option<u32>,
 }
-/// A player took a seat, and has no tiles and no points. The seat is no longer in reserved_seats.
+/// A player took a seat, and has no tiles and no points; in a game of discards, the points of the start (score_start). The
+/// seat is no longer in reserved_seats.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct PlayerJoined {
     /// The seat.
@@ -4206,7 +4451,7 @@ pub struct RoundStarted {
 /// A turn began. The seats before its own in last_chance_seats have had their last turn.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct TurnStarted {
-    /// The turn.
+    /// The turn, at TURN_STEP_OPEN; after HandsDealt it is in TURN_STEP_DISCARDING.
     #[prost(message, optional, tag = "1")]
     pub turn: ::core::option::Option<Turn>,
 }
@@ -4420,7 +4665,7 @@ pub struct GameEvent {
     /// The event.
     #[prost(
         oneof = "game_event::Event",
-        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 20, 21, 22, 23, 26, 30, 31, 24, 25, 27"
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 20, 21, 22, 23, 26, 30, 31, 24, 25, 27, 32, 33, 34, 35, 37, 38, 39"
     )]
     pub event: ::core::option::Option<game_event::Event>,
 }
@@ -4513,6 +4758,27 @@ pub mod game_event {
         /// A player's clock stopped.
         #[prost(message, tag = "27")]
         ClockStopped(super::ClockStopped),
+        /// A round of a game of discards was dealt.
+        #[prost(message, tag = "32")]
+        HandsDealt(super::HandsDealt),
+        /// A player took a tile of the pool.
+        #[prost(message, tag = "33")]
+        PoolTileTaken(super::PoolTileTaken),
+        /// A player took a discard.
+        #[prost(message, tag = "34")]
+        DiscardTaken(super::DiscardTaken),
+        /// A player discarded a tile.
+        #[prost(message, tag = "35")]
+        TileDiscarded(super::TileDiscarded),
+        /// A tile of a player whose time ran out was discarded.
+        #[prost(message, tag = "37")]
+        DiscardForced(super::DiscardForced),
+        /// A player showed the indicator's twin.
+        #[prost(message, tag = "38")]
+        IndicatorShown(super::IndicatorShown),
+        /// A player finished a hand.
+        #[prost(message, tag = "39")]
+        HandFinished(super::HandFinished),
     }
 }
 /// One change of a game: the result of one accepted request, one time-out, or the end of one pause between rounds.
@@ -4658,13 +4924,15 @@ impl BotLevel {
 pub enum TurnStep {
     /// Unset.
     Unspecified = 0,
-    /// Nothing has been done yet: the player may play, draw or pass.
+    /// Nothing has been done yet: the player may play, draw or pass; in a game of discards the player must take a tile.
     Open = 1,
     /// The player has drawn two tiles and must lay one of them on the River (TURN_DRAW_TWO_RIVER).
     Choosing = 2,
     /// The player has drawn a tile, or several with TURN_DRAW_UNTIL_PLAYABLE, and may play, or pass to end the turn
     /// (turn_play_after_draw).
     Drawn = 3,
+    /// The player has a tile too many and must discard one, or finish (games of discards).
+    Discarding = 4,
 }
 impl TurnStep {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -4677,6 +4945,7 @@ impl TurnStep {
             Self::Open => "TURN_STEP_OPEN",
             Self::Choosing => "TURN_STEP_CHOOSING",
             Self::Drawn => "TURN_STEP_DRAWN",
+            Self::Discarding => "TURN_STEP_DISCARDING",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -4686,6 +4955,7 @@ impl TurnStep {
             "TURN_STEP_OPEN" => Some(Self::Open),
             "TURN_STEP_CHOOSING" => Some(Self::Choosing),
             "TURN_STEP_DRAWN" => Some(Self::Drawn),
+            "TURN_STEP_DISCARDING" => Some(Self::Discarding),
             _ => None,
         }
     }
@@ -4762,6 +5032,34 @@ pub struct LayOnRiver {
     #[prost(enumeration = "Tile", tag = "1")]
     pub tile: i32,
 }
+/// Takes the next tile of the pool, in a game of discards.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TakeFromPool {}
+/// Takes the newest discard of the player whose turn comes before, in a game of discards.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TakeDiscard {}
+/// Discards a tile, which ends the turn.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DiscardTile {
+    /// The tile.
+    #[prost(enumeration = "Tile", tag = "1")]
+    pub tile: i32,
+}
+/// Discards a tile and shows that the other 14 tiles are all in melds, or in seven pairs, which wins the round. A false
+/// declaration is refused (FINISH_INVALID, with the tiles left over).
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct FinishHand {
+    /// The tile to discard.
+    #[prost(enumeration = "Tile", tag = "1")]
+    pub tile: i32,
+    /// The hand as the player lays it. Empty: as the server finds it; as pairs, which score more, if it is both. At most 7
+    /// parts.
+    #[prost(message, repeated, tag = "2")]
+    pub hand: ::prost::alloc::vec::Vec<HandPart>,
+}
+/// Shows the indicator's twin, in one's first turn before the discard (show_indicator). The turn goes on.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ShowIndicator {}
 /// A request to take a turn.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct PlayTurnRequest {
@@ -4780,7 +5078,7 @@ pub struct PlayTurnRequest {
     #[prost(bool, tag = "4")]
     pub validate_only: bool,
     /// The player's action. Required.
-    #[prost(oneof = "play_turn_request::Action", tags = "5, 6, 7, 8")]
+    #[prost(oneof = "play_turn_request::Action", tags = "5, 6, 7, 8, 9, 10, 11, 12, 14")]
     pub action: ::core::option::Option<play_turn_request::Action>,
 }
 /// Nested message and enum types in `PlayTurnRequest`.
@@ -4800,6 +5098,21 @@ pub mod play_turn_request {
         /// Lays a drawn tile on the River.
         #[prost(message, tag = "8")]
         LayOnRiver(super::LayOnRiver),
+        /// Takes a tile of the pool.
+        #[prost(message, tag = "9")]
+        TakeFromPool(super::TakeFromPool),
+        /// Takes a discard.
+        #[prost(message, tag = "10")]
+        TakeDiscard(super::TakeDiscard),
+        /// Discards a tile.
+        #[prost(message, tag = "11")]
+        Discard(super::DiscardTile),
+        /// Finishes the hand.
+        #[prost(message, tag = "12")]
+        Finish(super::FinishHand),
+        /// Shows the indicator's twin.
+        #[prost(message, tag = "14")]
+        ShowIndicator(super::ShowIndicator),
     }
 }
 /// The response to PlayTurn.
@@ -4814,7 +5127,7 @@ pub struct PlayTurnResponse {
     /// The points of tiles_played; see ValidateTurnResponse.points.
     #[prost(uint32, tag = "3")]
     pub points: u32,
-    /// The tiles drawn, if any: the two to choose from, or the penalty. Never set with validate_only.
+    /// The tiles drawn or taken, if any: the two to choose from, or the penalty. Never set with validate_only.
     #[prost(enumeration = "Tile", repeated, tag = "4")]
     pub tiles_drawn: ::prost::alloc::vec::Vec<i32>,
     /// The reasons why the play was illegal, if it changed the game nevertheless (turn_invalid_submission). Empty when it
@@ -5017,7 +5330,7 @@ pub mod turn_service_client {
             self.inner = self.inner.max_encoding_message_size(limit);
             self
         }
-        /// Takes the caller's turn: plays tiles, draws, or passes.
+        /// Takes the caller's turn: plays tiles, draws, or passes; in a game of discards, takes a tile, discards one, finishes.
         ///
         /// The server checks, in this order: the form of the request; request_id; the token; the deadline of the turn that the
         /// etag refers to; the etag; the state of the game; whose turn it is; the rules. If the turn is past its deadline, the
@@ -5031,8 +5344,9 @@ pub mod turn_service_client {
         /// (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
         /// PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, TURN_PHASE_WRONG,
         /// RIVER_CHOICE_PENDING, RIVER_DISCARD_NOT_DRAWN, DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS,
-        /// TABLE_LAYOUT_MISMATCH, and every violation, with the subject `play.table` or, for a single meld or placement,
-        /// `play.table[i]`).
+        /// TABLE_LAYOUT_MISMATCH, ACTION_NOT_IN_GAME, NO_DISCARD_TO_TAKE, INDICATOR_NOT_SHOWABLE, INDICATOR_TWIN_NOT_HELD, and
+        /// every violation, with the subject `play.table` or, for a single meld or placement, `play.table[i]`; `tile`, `hand` or
+        /// `hand[i]` in a game of discards).
         pub async fn play_turn(
             &mut self,
             request: impl tonic::IntoRequest<super::PlayTurnRequest>,
@@ -5067,8 +5381,8 @@ pub mod turn_service_client {
         /// newest draft again after the delay in RetryInfo.
         /// Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_MELD, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
         /// (STALE_STATE), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED,
-        /// NOT_YOUR_TURN, TURN_TIMED_OUT, RIVER_CHOICE_PENDING, TABLE_LAYOUT_MISMATCH; and with the subject `draft.table` the violations
-        /// TILE_UNKNOWN, TILE_DUPLICATED, TILE_NOT_IN_RACK).
+        /// NOT_YOUR_TURN, TURN_TIMED_OUT, RIVER_CHOICE_PENDING, TABLE_LAYOUT_MISMATCH, ACTION_NOT_IN_GAME; and with the subject
+        /// `draft.table` the violations TILE_UNKNOWN, TILE_DUPLICATED, TILE_NOT_IN_RACK).
         pub async fn save_draft(
             &mut self,
             request: impl tonic::IntoRequest<super::SaveDraftRequest>,
@@ -5097,7 +5411,7 @@ pub mod turn_service_client {
         /// players who have not resigned have claimed the error, the player draws penalty_tiles and the turn ends. One vote
         /// against it ends the claim. The claim lapses with the turn, or with the next illegal play.
         /// Errors: PERMISSION_DENIED (NOT_A_PLAYER), ABORTED (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION
-        /// (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, NOTHING_TO_CLAIM, CLAIM_OWN_PLAY, CLAIM_NOT_UNANIMOUS,
+        /// (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, ACTION_NOT_IN_GAME, NOTHING_TO_CLAIM, CLAIM_OWN_PLAY, CLAIM_NOT_UNANIMOUS,
         /// CLAIM_ALREADY_VOTED).
         pub async fn claim_error(
             &mut self,
@@ -5183,7 +5497,7 @@ pub mod turn_service_client {
         /// Deals the round again. A player whose first tiles hold three pairs of identical tiles may call it until that player
         /// has drawn, passed or shown an illegal play, or anyone has played (deal_three_pairs_reshuffle).
         /// Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
-        /// PLAYER_RESIGNED, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
+        /// PLAYER_RESIGNED, ACTION_NOT_IN_GAME, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
         pub async fn request_redeal(
             &mut self,
             request: impl tonic::IntoRequest<super::RequestRedealRequest>,
@@ -5300,12 +5614,27 @@ pub struct SuggestTurnResponse {
     /// The turn to send to PlayTurn as it is; by JSON without game_id, which is in the path. It has the etag of
     /// the game that was searched, and no request_id. It plays the suggestion. If no turn was found, it draws, or
     /// passes if the pool is empty or a tile was drawn; after TURN_DRAW_TWO_RIVER it lays the less useful tile on the River.
-    /// Set with HINT_TIER_TURN, for a game in which the caller has the turn.
+    /// Set with HINT_TIER_TURN, for a game in which the caller has the turn. In a game of discards it is the action that a
+    /// bot of BOT_LEVEL_HARD would take.
     ///
     /// If the search ended without a turn, although play_exists is not EXISTENCE_NO, the rules may require a play, and refuse
     /// the draw or the pass (DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS): ask again with more time.
     #[prost(message, optional, tag = "3")]
     pub turn: ::core::option::Option<PlayTurnRequest>,
+    /// What the hand lacks, in a game of discards, which has no suggestion.
+    #[prost(message, optional, tag = "4")]
+    pub hand: ::core::option::Option<HandStanding>,
+}
+/// How near a hand of a game of discards is to a finished one.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct HandStanding {
+    /// The least number of tiles to exchange until the hand is finished; with 15 tiles, after the best discard.
+    #[prost(uint32, tag = "1")]
+    pub missing: u32,
+    /// The tiles that are then exchanged, ascending; with 15 tiles, the one too many is among them. Set for HINT_TIER_TILES
+    /// and above.
+    #[prost(enumeration = "Tile", repeated, tag = "2")]
+    pub spare: ::prost::alloc::vec::Vec<i32>,
 }
 /// The result of a search. Fields beyond the requested tier, and fields that describe a turn when none was found, are
 /// unset.
@@ -7194,6 +7523,9 @@ pub struct RecordedDeal {
     /// The pool in the order of drawing.
     #[prost(enumeration = "Tile", repeated, tag = "4")]
     pub pool: ::prost::alloc::vec::Vec<i32>,
+    /// The indicator of a game of discards.
+    #[prost(enumeration = "Tile", tag = "5")]
+    pub indicator: i32,
 }
 /// One change of a recorded game. What follows from it, like the next turn or the end of the round, is not recorded.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -7211,7 +7543,7 @@ pub struct RecordedMove {
     /// Who did it. Unset for MOVE_KIND_ABORT, and for MOVE_KIND_DEAL unless an absent player returned by it.
     #[prost(uint32, optional, tag = "4")]
     pub seat: ::core::option::Option<u32>,
-    /// The tiles drawn or offered in their order, or the one laid on the River.
+    /// The tiles drawn or offered in their order, or the one laid on the River, taken or discarded.
     #[prost(enumeration = "Tile", repeated, tag = "5")]
     pub tiles: ::prost::alloc::vec::Vec<i32>,
     /// The table after MOVE_KIND_PLAY, the table of MOVE_KIND_SHOW, or the draft that MOVE_KIND_TIME_OUT committed. A meld
@@ -7228,6 +7560,9 @@ pub struct RecordedMove {
     /// Whether a bot did it for an absent player (option absent_action).
     #[prost(bool, tag = "9")]
     pub by_bot: bool,
+    /// The melds or pairs of MOVE_KIND_FINISH.
+    #[prost(message, repeated, tag = "10")]
+    pub hand: ::prost::alloc::vec::Vec<HandPart>,
 }
 /// The points of a seat in a round.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -7309,6 +7644,14 @@ pub enum MoveKind {
     ReturnToSeat = 13,
     /// The game was aborted, by the host, by all or by the operator.
     Abort = 14,
+    /// Took the newest discard of the player before.
+    TakeDiscard = 15,
+    /// Discarded a tile.
+    Discard = 16,
+    /// Finished a hand.
+    Finish = 17,
+    /// Showed the indicator's twin.
+    ShowIndicator = 18,
 }
 impl MoveKind {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -7332,6 +7675,10 @@ impl MoveKind {
             Self::Resign => "MOVE_KIND_RESIGN",
             Self::ReturnToSeat => "MOVE_KIND_RETURN_TO_SEAT",
             Self::Abort => "MOVE_KIND_ABORT",
+            Self::TakeDiscard => "MOVE_KIND_TAKE_DISCARD",
+            Self::Discard => "MOVE_KIND_DISCARD",
+            Self::Finish => "MOVE_KIND_FINISH",
+            Self::ShowIndicator => "MOVE_KIND_SHOW_INDICATOR",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -7352,6 +7699,10 @@ impl MoveKind {
             "MOVE_KIND_RESIGN" => Some(Self::Resign),
             "MOVE_KIND_RETURN_TO_SEAT" => Some(Self::ReturnToSeat),
             "MOVE_KIND_ABORT" => Some(Self::Abort),
+            "MOVE_KIND_TAKE_DISCARD" => Some(Self::TakeDiscard),
+            "MOVE_KIND_DISCARD" => Some(Self::Discard),
+            "MOVE_KIND_FINISH" => Some(Self::Finish),
+            "MOVE_KIND_SHOW_INDICATOR" => Some(Self::ShowIndicator),
             _ => None,
         }
     }
@@ -7800,7 +8151,7 @@ pub mod record_service_client {
         /// could see.
         /// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID), UNAUTHENTICATED
         /// (AUTHORIZATION_MALFORMED, TOKEN_VOID), PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), NOT_FOUND (GAME_NOT_FOUND),
-        /// FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE (HISTORY_UNAVAILABLE), UNAVAILABLE
+        /// FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN, ACTION_NOT_IN_GAME), OUT_OF_RANGE (HISTORY_UNAVAILABLE), UNAVAILABLE
         /// (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
         pub async fn review_game(
             &mut self,
@@ -8001,6 +8352,54 @@ pub struct ValidatePlacementResponse {
     /// table_after in the order of rows, with the faces of its jokers. Unset when the turn is illegal.
     #[prost(message, optional, tag = "6")]
     pub table: ::core::option::Option<Table>,
+}
+/// A request to judge a hand.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ValidateHandRequest {
+    /// The rules. Unset: the preset OKEY.
+    #[prost(message, optional, tag = "1")]
+    pub ruleset: ::core::option::Option<DiscardRuleset>,
+    /// The tile turned face up, which determines the okey. A numbered tile of the four colors.
+    #[prost(enumeration = "Tile", tag = "2")]
+    pub indicator: i32,
+    /// The tiles in any order: the 14 of a hand, or 15 before the discard.
+    #[prost(enumeration = "Tile", repeated, tag = "3")]
+    pub tiles: ::prost::alloc::vec::Vec<i32>,
+    /// The tile to discard, one of the 15. Unset with 15: the server chooses, for the finish that costs the others most.
+    #[prost(enumeration = "Tile", tag = "4")]
+    pub discard: i32,
+    /// The hand as the player lays it, without the discard. Empty: as the server finds it. At most 7 parts.
+    #[prost(message, repeated, tag = "5")]
+    pub hand: ::prost::alloc::vec::Vec<HandPart>,
+}
+/// The response to ValidateHand.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ValidateHandResponse {
+    /// Every violation: FINISH_INVALID with the tiles that are left over, or with those of a part that is no meld or pair;
+    /// TILE_NOT_IN_RACK. Empty when the hand is finished.
+    #[prost(message, repeated, tag = "1")]
+    pub violations: ::prost::alloc::vec::Vec<Violation>,
+    /// The melds or pairs of a finished hand, as the player lays it or as the server finds it. As pairs, which score more,
+    /// if it is both.
+    #[prost(message, repeated, tag = "2")]
+    pub hand: ::prost::alloc::vec::Vec<HandPart>,
+    /// Whether a finished hand is one of pairs.
+    #[prost(bool, tag = "3")]
+    pub is_pairs: bool,
+    /// The discard: that of the request, or the one that the server chose. Unset without one.
+    #[prost(enumeration = "Tile", tag = "7")]
+    pub discard: i32,
+    /// The points that each other player loses to a finished hand: 2 for melds, 4 for pairs, twice as much if the discard is
+    /// an okey. 0 if the hand is not finished.
+    #[prost(uint32, tag = "4")]
+    pub cost: u32,
+    /// The least number of tiles to exchange until the tiles are a finished hand, however they are laid; with 15 tiles and
+    /// no discard, after the best one.
+    #[prost(uint32, tag = "5")]
+    pub missing: u32,
+    /// The tiles that are then exchanged, ascending; with 15 tiles and no discard, the one too many is among them.
+    #[prost(enumeration = "Tile", repeated, tag = "6")]
+    pub spare: ::prost::alloc::vec::Vec<i32>,
 }
 /// A request to judge turns under one ruleset.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -8383,6 +8782,34 @@ pub mod validation_service_client {
             req.extensions_mut()
                 .insert(
                     GrpcMethod::new("rummikub.v1.ValidationService", "ValidatePlacement"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Judges a hand of a game of discards: whether it is finished, and otherwise what it lacks.
+        /// Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+        pub async fn validate_hand(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ValidateHandRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ValidateHandResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/rummikub.v1.ValidationService/ValidateHand",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("rummikub.v1.ValidationService", "ValidateHand"),
                 );
             self.inner.unary(req, path, codec).await
         }

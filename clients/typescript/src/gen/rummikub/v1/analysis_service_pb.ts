@@ -22,7 +22,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rummikub/v1/analysis_service.proto.
  */
 export const file_rummikub_v1_analysis_service: GenFile = /*@__PURE__*/
-  fileDesc("CiJydW1taWt1Yi92MS9hbmFseXNpc19zZXJ2aWNlLnByb3RvEgtydW1taWt1Yi52MSLkAQoIUG9zaXRpb24SMgoHcnVsZXNldBgBIAEoCzIbLnJ1bW1pa3ViLnYxLk1lbGRpbmdSdWxlc2V0QgTiQQEBEicKBXRhYmxlGAIgASgLMhIucnVtbWlrdWIudjEuVGFibGVCBOJBAQESJQoEcmFjaxgDIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGVCBOJBAQESHQoKaGFzX21lbGRlZBgEIAEoCEIE4kEBAkgAiAEBEiYKBXJpdmVyGAUgAygOMhEucnVtbWlrdWIudjEuVGlsZUIE4kEBAUINCgtfaGFzX21lbGRlZCL6AQoSU3VnZ2VzdFR1cm5SZXF1ZXN0Ei8KCHBvc2l0aW9uGAEgASgLMhUucnVtbWlrdWIudjEuUG9zaXRpb25CBOJBAQFIABIXCgdnYW1lX2lkGAIgASgJQgTiQQEBSAASKQoEdGllchgDIAEoDjIVLnJ1bW1pa3ViLnYxLkhpbnRUaWVyQgTiQQEBEi8KCW9iamVjdGl2ZRgEIAEoDjIWLnJ1bW1pa3ViLnYxLk9iamVjdGl2ZUIE4kEBARIzCgp0aW1lX2xpbWl0GAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQgTiQQEBQgkKB3N1YmplY3QikgEKE1N1Z2dlc3RUdXJuUmVzcG9uc2USKwoKc3VnZ2VzdGlvbhgBIAEoCzIXLnJ1bW1pa3ViLnYxLlN1Z2dlc3Rpb24SFQoIcmV2aXNpb24YAiABKA1IAIgBARIqCgR0dXJuGAMgASgLMhwucnVtbWlrdWIudjEuUGxheVR1cm5SZXF1ZXN0QgsKCV9yZXZpc2lvbiLIAgoKU3VnZ2VzdGlvbhIrCgtwbGF5X2V4aXN0cxgBIAEoDjIWLnJ1bW1pa3ViLnYxLkV4aXN0ZW5jZRInCgx0aWxlc19wbGF5ZWQYAiADKA4yES5ydW1taWt1Yi52MS5UaWxlEg0KBXZhbHVlGAMgASgNEg8KB2lzX2Jlc3QYBCABKAgSDgoGcG9pbnRzGAUgASgNEiEKBXRhYmxlGAYgASgLMhIucnVtbWlrdWIudjEuVGFibGUSEQoJdW50b3VjaGVkGAcgAygNEhgKC3JpdmVyX2luZGV4GAggASgNSACIAQESKQoFc3RlcHMYCSADKAsyGi5ydW1taWt1Yi52MS5TdWdnZXN0ZWRTdGVwEhcKD2lzX2xlYXN0X2NoYW5nZRgKIAEoCBIQCghnb2VzX291dBgLIAEoCEIOCgxfcml2ZXJfaW5kZXgiQgoIU3RlcE1lbGQSFgoMdGFibGVfYmVmb3JlGAEgASgNSAASFQoLdGFibGVfYWZ0ZXIYAiABKA1IAEIHCgVwbGFjZSJQCghTdGVwUGFydBIjCgRtZWxkGAEgASgLMhUucnVtbWlrdWIudjEuU3RlcE1lbGQSHwoEbGFpZBgCIAEoCzIRLnJ1bW1pa3ViLnYxLk1lbGQimAIKDVN1Z2dlc3RlZFN0ZXASIwoEa2luZBgBIAEoDjIVLnJ1bW1pa3ViLnYxLlN0ZXBLaW5kEgwKBHRleHQYAiABKAkSIwoEbWVsZBgDIAEoCzIVLnJ1bW1pa3ViLnYxLlN0ZXBNZWxkEh8KBGxhaWQYBCABKAsyES5ydW1taWt1Yi52MS5NZWxkEiAKBXRpbGVzGAUgAygOMhEucnVtbWlrdWIudjEuVGlsZRIlCgZzb3VyY2UYBiABKAsyFS5ydW1taWt1Yi52MS5TdGVwTWVsZBIfCgRsZWZ0GAcgASgLMhEucnVtbWlrdWIudjEuTWVsZBIkCgVwYXJ0cxgIIAMoCzIVLnJ1bW1pa3ViLnYxLlN0ZXBQYXJ0InkKE0hhc0xlZ2FsVHVyblJlcXVlc3QSLQoIcG9zaXRpb24YASABKAsyFS5ydW1taWt1Yi52MS5Qb3NpdGlvbkIE4kEBAhIzCgp0aW1lX2xpbWl0GAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQgTiQQEBIj4KFEhhc0xlZ2FsVHVyblJlc3BvbnNlEiYKBmV4aXN0cxgBIAEoDjIWLnJ1bW1pa3ViLnYxLkV4aXN0ZW5jZSKmAQoTQXJyYW5nZVRpbGVzUmVxdWVzdBIyCgdydWxlc2V0GAEgASgLMhsucnVtbWlrdWIudjEuTWVsZGluZ1J1bGVzZXRCBOJBAQESJgoFdGlsZXMYAiADKA4yES5ydW1taWt1Yi52MS5UaWxlQgTiQQEBEjMKCnRpbWVfbGltaXQYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CBOJBAQEiYAoUQXJyYW5nZVRpbGVzUmVzcG9uc2USJgoGZXhpc3RzGAEgASgOMhYucnVtbWlrdWIudjEuRXhpc3RlbmNlEiAKBW1lbGRzGAIgAygLMhEucnVtbWlrdWIudjEuTWVsZCKPAgoYQmF0Y2hTdWdnZXN0VHVybnNSZXF1ZXN0EjIKB3J1bGVzZXQYASABKAsyGy5ydW1taWt1Yi52MS5NZWxkaW5nUnVsZXNldEIE4kEBARIuCglwb3NpdGlvbnMYAiADKAsyFS5ydW1taWt1Yi52MS5Qb3NpdGlvbkIE4kEBARIpCgR0aWVyGAMgASgOMhUucnVtbWlrdWIudjEuSGludFRpZXJCBOJBAQESLwoJb2JqZWN0aXZlGAQgASgOMhYucnVtbWlrdWIudjEuT2JqZWN0aXZlQgTiQQEBEjMKCnRpbWVfbGltaXQYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CBOJBAQEiSQoZQmF0Y2hTdWdnZXN0VHVybnNSZXNwb25zZRIsCgtzdWdnZXN0aW9ucxgBIAMoCzIXLnJ1bW1pa3ViLnYxLlN1Z2dlc3Rpb24ihQIKEkV4cGxhaW5UdXJuUmVxdWVzdBIyCgdydWxlc2V0GAEgASgLMhsucnVtbWlrdWIudjEuTWVsZGluZ1J1bGVzZXRCBOJBAQESLgoMdGFibGVfYmVmb3JlGAIgASgLMhIucnVtbWlrdWIudjEuVGFibGVCBOJBAQESLQoLdGFibGVfYWZ0ZXIYAyABKAsyEi5ydW1taWt1Yi52MS5UYWJsZUIE4kEBARInCgZwdWxsZWQYBCADKA4yES5ydW1taWt1Yi52MS5UaWxlQgTiQQEBEjMKCnRpbWVfbGltaXQYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CBOJBAQEiaQoTRXhwbGFpblR1cm5SZXNwb25zZRIpCgVzdGVwcxgBIAMoCzIaLnJ1bW1pa3ViLnYxLlN1Z2dlc3RlZFN0ZXASJwoMdGlsZXNfcGxheWVkGAIgAygOMhEucnVtbWlrdWIudjEuVGlsZSpiCglFeGlzdGVuY2USGQoVRVhJU1RFTkNFX1VOU1BFQ0lGSUVEEAASEQoNRVhJU1RFTkNFX1lFUxABEhAKDEVYSVNURU5DRV9OTxACEhUKEUVYSVNURU5DRV9VTktOT1dOEAMqXQoJT2JqZWN0aXZlEhkKFU9CSkVDVElWRV9VTlNQRUNJRklFRBAAEhgKFE9CSkVDVElWRV9NT1NUX1RJTEVTEAESGwoXT0JKRUNUSVZFX0hJR0hFU1RfVkFMVUUQAippCghIaW50VGllchIZChVISU5UX1RJRVJfVU5TUEVDSUZJRUQQABIZChVISU5UX1RJRVJfUExBWV9FWElTVFMQARITCg9ISU5UX1RJRVJfVElMRVMQAhISCg5ISU5UX1RJRVJfVFVSThADKuwBCghTdGVwS2luZBIZChVTVEVQX0tJTkRfVU5TUEVDSUZJRUQQABISCg5TVEVQX0tJTkRfUFVMTBABEhMKD1NURVBfS0lORF9TUExJVBACEhgKFFNURVBfS0lORF9TVUJTVElUVVRFEAMSFQoRU1RFUF9LSU5EX0FSUkFOR0UQBBISCg5TVEVQX0tJTkRfVEFLRRAFEhIKDlNURVBfS0lORF9KT0lOEAYSEwoPU1RFUF9LSU5EX1BMQUNFEAcSFAoQU1RFUF9LSU5EX0VYVEVORBAIEhgKFFNURVBfS0lORF9MQVlfSk9LRVJTEAkyoAUKD0FuYWx5c2lzU2VydmljZRKcAQoLU3VnZ2VzdFR1cm4SHy5ydW1taWt1Yi52MS5TdWdnZXN0VHVyblJlcXVlc3QaIC5ydW1taWt1Yi52MS5TdWdnZXN0VHVyblJlc3BvbnNlIkqC0+STAkQ6ASpaJDoBKiIfL3YxL2dhbWVzL3tnYW1lX2lkfTpzdWdnZXN0VHVybiIZL3YxL3Bvc2l0aW9uczpzdWdnZXN0VHVybhJ6CgxIYXNMZWdhbFR1cm4SIC5ydW1taWt1Yi52MS5IYXNMZWdhbFR1cm5SZXF1ZXN0GiEucnVtbWlrdWIudjEuSGFzTGVnYWxUdXJuUmVzcG9uc2UiJYLT5JMCHzoBKiIaL3YxL3Bvc2l0aW9uczpoYXNMZWdhbFR1cm4ScQoMQXJyYW5nZVRpbGVzEiAucnVtbWlrdWIudjEuQXJyYW5nZVRpbGVzUmVxdWVzdBohLnJ1bW1pa3ViLnYxLkFycmFuZ2VUaWxlc1Jlc3BvbnNlIhyC0+STAhY6ASoiES92MS90aWxlczphcnJhbmdlEo4BChFCYXRjaFN1Z2dlc3RUdXJucxIlLnJ1bW1pa3ViLnYxLkJhdGNoU3VnZ2VzdFR1cm5zUmVxdWVzdBomLnJ1bW1pa3ViLnYxLkJhdGNoU3VnZ2VzdFR1cm5zUmVzcG9uc2UiKoLT5JMCJDoBKiIfL3YxL3Bvc2l0aW9uczpiYXRjaFN1Z2dlc3RUdXJucxJuCgtFeHBsYWluVHVybhIfLnJ1bW1pa3ViLnYxLkV4cGxhaW5UdXJuUmVxdWVzdBogLnJ1bW1pa3ViLnYxLkV4cGxhaW5UdXJuUmVzcG9uc2UiHILT5JMCFjoBKiIRL3YxL3R1cm5zOmV4cGxhaW5CjAEKC3J1bW1pa3ViLnYxQhRBbmFseXNpc1NlcnZpY2VQcm90b1ABWilydW1taWt1Yi5leGFtcGxlL2dvL3J1bW1pa3VidjE7cnVtbWlrdWJ2MaICA1JNS6oCC1J1bW1pa3ViLlYxugIIUnVtbWlrdWLKAgtSdW1taWt1YlxWMeoCDFJ1bW1pa3ViOjpWMWIGcHJvdG8z", [file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_duration, file_rummikub_v1_meld, file_rummikub_v1_ruleset, file_rummikub_v1_tile, file_rummikub_v1_turn_service]);
+  fileDesc("CiJydW1taWt1Yi92MS9hbmFseXNpc19zZXJ2aWNlLnByb3RvEgtydW1taWt1Yi52MSLkAQoIUG9zaXRpb24SMgoHcnVsZXNldBgBIAEoCzIbLnJ1bW1pa3ViLnYxLk1lbGRpbmdSdWxlc2V0QgTiQQEBEicKBXRhYmxlGAIgASgLMhIucnVtbWlrdWIudjEuVGFibGVCBOJBAQESJQoEcmFjaxgDIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGVCBOJBAQESHQoKaGFzX21lbGRlZBgEIAEoCEIE4kEBAkgAiAEBEiYKBXJpdmVyGAUgAygOMhEucnVtbWlrdWIudjEuVGlsZUIE4kEBAUINCgtfaGFzX21lbGRlZCL6AQoSU3VnZ2VzdFR1cm5SZXF1ZXN0Ei8KCHBvc2l0aW9uGAEgASgLMhUucnVtbWlrdWIudjEuUG9zaXRpb25CBOJBAQFIABIXCgdnYW1lX2lkGAIgASgJQgTiQQEBSAASKQoEdGllchgDIAEoDjIVLnJ1bW1pa3ViLnYxLkhpbnRUaWVyQgTiQQEBEi8KCW9iamVjdGl2ZRgEIAEoDjIWLnJ1bW1pa3ViLnYxLk9iamVjdGl2ZUIE4kEBARIzCgp0aW1lX2xpbWl0GAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQgTiQQEBQgkKB3N1YmplY3QiuwEKE1N1Z2dlc3RUdXJuUmVzcG9uc2USKwoKc3VnZ2VzdGlvbhgBIAEoCzIXLnJ1bW1pa3ViLnYxLlN1Z2dlc3Rpb24SFQoIcmV2aXNpb24YAiABKA1IAIgBARIqCgR0dXJuGAMgASgLMhwucnVtbWlrdWIudjEuUGxheVR1cm5SZXF1ZXN0EicKBGhhbmQYBCABKAsyGS5ydW1taWt1Yi52MS5IYW5kU3RhbmRpbmdCCwoJX3JldmlzaW9uIkEKDEhhbmRTdGFuZGluZxIPCgdtaXNzaW5nGAEgASgNEiAKBXNwYXJlGAIgAygOMhEucnVtbWlrdWIudjEuVGlsZSLIAgoKU3VnZ2VzdGlvbhIrCgtwbGF5X2V4aXN0cxgBIAEoDjIWLnJ1bW1pa3ViLnYxLkV4aXN0ZW5jZRInCgx0aWxlc19wbGF5ZWQYAiADKA4yES5ydW1taWt1Yi52MS5UaWxlEg0KBXZhbHVlGAMgASgNEg8KB2lzX2Jlc3QYBCABKAgSDgoGcG9pbnRzGAUgASgNEiEKBXRhYmxlGAYgASgLMhIucnVtbWlrdWIudjEuVGFibGUSEQoJdW50b3VjaGVkGAcgAygNEhgKC3JpdmVyX2luZGV4GAggASgNSACIAQESKQoFc3RlcHMYCSADKAsyGi5ydW1taWt1Yi52MS5TdWdnZXN0ZWRTdGVwEhcKD2lzX2xlYXN0X2NoYW5nZRgKIAEoCBIQCghnb2VzX291dBgLIAEoCEIOCgxfcml2ZXJfaW5kZXgiQgoIU3RlcE1lbGQSFgoMdGFibGVfYmVmb3JlGAEgASgNSAASFQoLdGFibGVfYWZ0ZXIYAiABKA1IAEIHCgVwbGFjZSJQCghTdGVwUGFydBIjCgRtZWxkGAEgASgLMhUucnVtbWlrdWIudjEuU3RlcE1lbGQSHwoEbGFpZBgCIAEoCzIRLnJ1bW1pa3ViLnYxLk1lbGQimAIKDVN1Z2dlc3RlZFN0ZXASIwoEa2luZBgBIAEoDjIVLnJ1bW1pa3ViLnYxLlN0ZXBLaW5kEgwKBHRleHQYAiABKAkSIwoEbWVsZBgDIAEoCzIVLnJ1bW1pa3ViLnYxLlN0ZXBNZWxkEh8KBGxhaWQYBCABKAsyES5ydW1taWt1Yi52MS5NZWxkEiAKBXRpbGVzGAUgAygOMhEucnVtbWlrdWIudjEuVGlsZRIlCgZzb3VyY2UYBiABKAsyFS5ydW1taWt1Yi52MS5TdGVwTWVsZBIfCgRsZWZ0GAcgASgLMhEucnVtbWlrdWIudjEuTWVsZBIkCgVwYXJ0cxgIIAMoCzIVLnJ1bW1pa3ViLnYxLlN0ZXBQYXJ0InkKE0hhc0xlZ2FsVHVyblJlcXVlc3QSLQoIcG9zaXRpb24YASABKAsyFS5ydW1taWt1Yi52MS5Qb3NpdGlvbkIE4kEBAhIzCgp0aW1lX2xpbWl0GAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQgTiQQEBIj4KFEhhc0xlZ2FsVHVyblJlc3BvbnNlEiYKBmV4aXN0cxgBIAEoDjIWLnJ1bW1pa3ViLnYxLkV4aXN0ZW5jZSKmAQoTQXJyYW5nZVRpbGVzUmVxdWVzdBIyCgdydWxlc2V0GAEgASgLMhsucnVtbWlrdWIudjEuTWVsZGluZ1J1bGVzZXRCBOJBAQESJgoFdGlsZXMYAiADKA4yES5ydW1taWt1Yi52MS5UaWxlQgTiQQEBEjMKCnRpbWVfbGltaXQYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CBOJBAQEiYAoUQXJyYW5nZVRpbGVzUmVzcG9uc2USJgoGZXhpc3RzGAEgASgOMhYucnVtbWlrdWIudjEuRXhpc3RlbmNlEiAKBW1lbGRzGAIgAygLMhEucnVtbWlrdWIudjEuTWVsZCKPAgoYQmF0Y2hTdWdnZXN0VHVybnNSZXF1ZXN0EjIKB3J1bGVzZXQYASABKAsyGy5ydW1taWt1Yi52MS5NZWxkaW5nUnVsZXNldEIE4kEBARIuCglwb3NpdGlvbnMYAiADKAsyFS5ydW1taWt1Yi52MS5Qb3NpdGlvbkIE4kEBARIpCgR0aWVyGAMgASgOMhUucnVtbWlrdWIudjEuSGludFRpZXJCBOJBAQESLwoJb2JqZWN0aXZlGAQgASgOMhYucnVtbWlrdWIudjEuT2JqZWN0aXZlQgTiQQEBEjMKCnRpbWVfbGltaXQYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CBOJBAQEiSQoZQmF0Y2hTdWdnZXN0VHVybnNSZXNwb25zZRIsCgtzdWdnZXN0aW9ucxgBIAMoCzIXLnJ1bW1pa3ViLnYxLlN1Z2dlc3Rpb24ihQIKEkV4cGxhaW5UdXJuUmVxdWVzdBIyCgdydWxlc2V0GAEgASgLMhsucnVtbWlrdWIudjEuTWVsZGluZ1J1bGVzZXRCBOJBAQESLgoMdGFibGVfYmVmb3JlGAIgASgLMhIucnVtbWlrdWIudjEuVGFibGVCBOJBAQESLQoLdGFibGVfYWZ0ZXIYAyABKAsyEi5ydW1taWt1Yi52MS5UYWJsZUIE4kEBARInCgZwdWxsZWQYBCADKA4yES5ydW1taWt1Yi52MS5UaWxlQgTiQQEBEjMKCnRpbWVfbGltaXQYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CBOJBAQEiaQoTRXhwbGFpblR1cm5SZXNwb25zZRIpCgVzdGVwcxgBIAMoCzIaLnJ1bW1pa3ViLnYxLlN1Z2dlc3RlZFN0ZXASJwoMdGlsZXNfcGxheWVkGAIgAygOMhEucnVtbWlrdWIudjEuVGlsZSpiCglFeGlzdGVuY2USGQoVRVhJU1RFTkNFX1VOU1BFQ0lGSUVEEAASEQoNRVhJU1RFTkNFX1lFUxABEhAKDEVYSVNURU5DRV9OTxACEhUKEUVYSVNURU5DRV9VTktOT1dOEAMqXQoJT2JqZWN0aXZlEhkKFU9CSkVDVElWRV9VTlNQRUNJRklFRBAAEhgKFE9CSkVDVElWRV9NT1NUX1RJTEVTEAESGwoXT0JKRUNUSVZFX0hJR0hFU1RfVkFMVUUQAippCghIaW50VGllchIZChVISU5UX1RJRVJfVU5TUEVDSUZJRUQQABIZChVISU5UX1RJRVJfUExBWV9FWElTVFMQARITCg9ISU5UX1RJRVJfVElMRVMQAhISCg5ISU5UX1RJRVJfVFVSThADKuwBCghTdGVwS2luZBIZChVTVEVQX0tJTkRfVU5TUEVDSUZJRUQQABISCg5TVEVQX0tJTkRfUFVMTBABEhMKD1NURVBfS0lORF9TUExJVBACEhgKFFNURVBfS0lORF9TVUJTVElUVVRFEAMSFQoRU1RFUF9LSU5EX0FSUkFOR0UQBBISCg5TVEVQX0tJTkRfVEFLRRAFEhIKDlNURVBfS0lORF9KT0lOEAYSEwoPU1RFUF9LSU5EX1BMQUNFEAcSFAoQU1RFUF9LSU5EX0VYVEVORBAIEhgKFFNURVBfS0lORF9MQVlfSk9LRVJTEAkyoAUKD0FuYWx5c2lzU2VydmljZRKcAQoLU3VnZ2VzdFR1cm4SHy5ydW1taWt1Yi52MS5TdWdnZXN0VHVyblJlcXVlc3QaIC5ydW1taWt1Yi52MS5TdWdnZXN0VHVyblJlc3BvbnNlIkqC0+STAkQ6ASpaJDoBKiIfL3YxL2dhbWVzL3tnYW1lX2lkfTpzdWdnZXN0VHVybiIZL3YxL3Bvc2l0aW9uczpzdWdnZXN0VHVybhJ6CgxIYXNMZWdhbFR1cm4SIC5ydW1taWt1Yi52MS5IYXNMZWdhbFR1cm5SZXF1ZXN0GiEucnVtbWlrdWIudjEuSGFzTGVnYWxUdXJuUmVzcG9uc2UiJYLT5JMCHzoBKiIaL3YxL3Bvc2l0aW9uczpoYXNMZWdhbFR1cm4ScQoMQXJyYW5nZVRpbGVzEiAucnVtbWlrdWIudjEuQXJyYW5nZVRpbGVzUmVxdWVzdBohLnJ1bW1pa3ViLnYxLkFycmFuZ2VUaWxlc1Jlc3BvbnNlIhyC0+STAhY6ASoiES92MS90aWxlczphcnJhbmdlEo4BChFCYXRjaFN1Z2dlc3RUdXJucxIlLnJ1bW1pa3ViLnYxLkJhdGNoU3VnZ2VzdFR1cm5zUmVxdWVzdBomLnJ1bW1pa3ViLnYxLkJhdGNoU3VnZ2VzdFR1cm5zUmVzcG9uc2UiKoLT5JMCJDoBKiIfL3YxL3Bvc2l0aW9uczpiYXRjaFN1Z2dlc3RUdXJucxJuCgtFeHBsYWluVHVybhIfLnJ1bW1pa3ViLnYxLkV4cGxhaW5UdXJuUmVxdWVzdBogLnJ1bW1pa3ViLnYxLkV4cGxhaW5UdXJuUmVzcG9uc2UiHILT5JMCFjoBKiIRL3YxL3R1cm5zOmV4cGxhaW5CjAEKC3J1bW1pa3ViLnYxQhRBbmFseXNpc1NlcnZpY2VQcm90b1ABWilydW1taWt1Yi5leGFtcGxlL2dvL3J1bW1pa3VidjE7cnVtbWlrdWJ2MaICA1JNS6oCC1J1bW1pa3ViLlYxugIIUnVtbWlrdWLKAgtSdW1taWt1YlxWMeoCDFJ1bW1pa3ViOjpWMWIGcHJvdG8z", [file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_duration, file_rummikub_v1_meld, file_rummikub_v1_ruleset, file_rummikub_v1_tile, file_rummikub_v1_turn_service]);
 
 /**
  * A position to search for turns.
@@ -156,7 +156,8 @@ export type SuggestTurnResponse = Message<"rummikub.v1.SuggestTurnResponse"> & {
    * The turn to send to PlayTurn as it is; by JSON without game_id, which is in the path. It has the etag of
    * the game that was searched, and no request_id. It plays the suggestion. If no turn was found, it draws, or
    * passes if the pool is empty or a tile was drawn; after TURN_DRAW_TWO_RIVER it lays the less useful tile on the River.
-   * Set with HINT_TIER_TURN, for a game in which the caller has the turn.
+   * Set with HINT_TIER_TURN, for a game in which the caller has the turn. In a game of discards it is the action that a
+   * bot of BOT_LEVEL_HARD would take.
    *
    * If the search ended without a turn, although play_exists is not EXISTENCE_NO, the rules may require a play, and refuse
    * the draw or the pass (DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS): ask again with more time.
@@ -164,6 +165,13 @@ export type SuggestTurnResponse = Message<"rummikub.v1.SuggestTurnResponse"> & {
    * @generated from field: rummikub.v1.PlayTurnRequest turn = 3;
    */
   turn?: PlayTurnRequest | undefined;
+
+  /**
+   * What the hand lacks, in a game of discards, which has no suggestion.
+   *
+   * @generated from field: rummikub.v1.HandStanding hand = 4;
+   */
+  hand?: HandStanding | undefined;
 };
 
 /**
@@ -172,6 +180,35 @@ export type SuggestTurnResponse = Message<"rummikub.v1.SuggestTurnResponse"> & {
  */
 export const SuggestTurnResponseSchema: GenMessage<SuggestTurnResponse> = /*@__PURE__*/
   messageDesc(file_rummikub_v1_analysis_service, 2);
+
+/**
+ * How near a hand of a game of discards is to a finished one.
+ *
+ * @generated from message rummikub.v1.HandStanding
+ */
+export type HandStanding = Message<"rummikub.v1.HandStanding"> & {
+  /**
+   * The least number of tiles to exchange until the hand is finished; with 15 tiles, after the best discard.
+   *
+   * @generated from field: uint32 missing = 1;
+   */
+  missing: number;
+
+  /**
+   * The tiles that are then exchanged, ascending; with 15 tiles, the one too many is among them. Set for HINT_TIER_TILES
+   * and above.
+   *
+   * @generated from field: repeated rummikub.v1.Tile spare = 2;
+   */
+  spare: Tile[];
+};
+
+/**
+ * Describes the message rummikub.v1.HandStanding.
+ * Use `create(HandStandingSchema)` to create a new message.
+ */
+export const HandStandingSchema: GenMessage<HandStanding> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_analysis_service, 3);
 
 /**
  * The result of a search. Fields beyond the requested tier, and fields that describe a turn when none was found, are
@@ -266,7 +303,7 @@ export type Suggestion = Message<"rummikub.v1.Suggestion"> & {
  * Use `create(SuggestionSchema)` to create a new message.
  */
 export const SuggestionSchema: GenMessage<Suggestion> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_analysis_service, 3);
+  messageDesc(file_rummikub_v1_analysis_service, 4);
 
 /**
  * The meld that a step refers to. The reference stays the same in all steps of a suggestion.
@@ -303,7 +340,7 @@ export type StepMeld = Message<"rummikub.v1.StepMeld"> & {
  * Use `create(StepMeldSchema)` to create a new message.
  */
 export const StepMeldSchema: GenMessage<StepMeld> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_analysis_service, 4);
+  messageDesc(file_rummikub_v1_analysis_service, 5);
 
 /**
  * A part of a meld that is split.
@@ -331,7 +368,7 @@ export type StepPart = Message<"rummikub.v1.StepPart"> & {
  * Use `create(StepPartSchema)` to create a new message.
  */
 export const StepPartSchema: GenMessage<StepPart> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_analysis_service, 5);
+  messageDesc(file_rummikub_v1_analysis_service, 6);
 
 /**
  * One step of a turn. Between steps, melds may be incomplete.
@@ -402,7 +439,7 @@ export type SuggestedStep = Message<"rummikub.v1.SuggestedStep"> & {
  * Use `create(SuggestedStepSchema)` to create a new message.
  */
 export const SuggestedStepSchema: GenMessage<SuggestedStep> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_analysis_service, 6);
+  messageDesc(file_rummikub_v1_analysis_service, 7);
 
 /**
  * A request to determine whether a legal turn exists.
@@ -430,7 +467,7 @@ export type HasLegalTurnRequest = Message<"rummikub.v1.HasLegalTurnRequest"> & {
  * Use `create(HasLegalTurnRequestSchema)` to create a new message.
  */
 export const HasLegalTurnRequestSchema: GenMessage<HasLegalTurnRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_analysis_service, 7);
+  messageDesc(file_rummikub_v1_analysis_service, 8);
 
 /**
  * The response to HasLegalTurn.
@@ -451,7 +488,7 @@ export type HasLegalTurnResponse = Message<"rummikub.v1.HasLegalTurnResponse"> &
  * Use `create(HasLegalTurnResponseSchema)` to create a new message.
  */
 export const HasLegalTurnResponseSchema: GenMessage<HasLegalTurnResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_analysis_service, 8);
+  messageDesc(file_rummikub_v1_analysis_service, 9);
 
 /**
  * A request to arrange tiles in melds.
@@ -486,7 +523,7 @@ export type ArrangeTilesRequest = Message<"rummikub.v1.ArrangeTilesRequest"> & {
  * Use `create(ArrangeTilesRequestSchema)` to create a new message.
  */
 export const ArrangeTilesRequestSchema: GenMessage<ArrangeTilesRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_analysis_service, 9);
+  messageDesc(file_rummikub_v1_analysis_service, 10);
 
 /**
  * The response to ArrangeTiles.
@@ -514,7 +551,7 @@ export type ArrangeTilesResponse = Message<"rummikub.v1.ArrangeTilesResponse"> &
  * Use `create(ArrangeTilesResponseSchema)` to create a new message.
  */
 export const ArrangeTilesResponseSchema: GenMessage<ArrangeTilesResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_analysis_service, 10);
+  messageDesc(file_rummikub_v1_analysis_service, 11);
 
 /**
  * A request for best turns in several positions.
@@ -566,7 +603,7 @@ export type BatchSuggestTurnsRequest = Message<"rummikub.v1.BatchSuggestTurnsReq
  * Use `create(BatchSuggestTurnsRequestSchema)` to create a new message.
  */
 export const BatchSuggestTurnsRequestSchema: GenMessage<BatchSuggestTurnsRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_analysis_service, 11);
+  messageDesc(file_rummikub_v1_analysis_service, 12);
 
 /**
  * The response to BatchSuggestTurns.
@@ -587,7 +624,7 @@ export type BatchSuggestTurnsResponse = Message<"rummikub.v1.BatchSuggestTurnsRe
  * Use `create(BatchSuggestTurnsResponseSchema)` to create a new message.
  */
 export const BatchSuggestTurnsResponseSchema: GenMessage<BatchSuggestTurnsResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_analysis_service, 12);
+  messageDesc(file_rummikub_v1_analysis_service, 13);
 
 /**
  * A request to explain a turn.
@@ -637,7 +674,7 @@ export type ExplainTurnRequest = Message<"rummikub.v1.ExplainTurnRequest"> & {
  * Use `create(ExplainTurnRequestSchema)` to create a new message.
  */
 export const ExplainTurnRequestSchema: GenMessage<ExplainTurnRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_analysis_service, 13);
+  messageDesc(file_rummikub_v1_analysis_service, 14);
 
 /**
  * The response to ExplainTurn.
@@ -665,7 +702,7 @@ export type ExplainTurnResponse = Message<"rummikub.v1.ExplainTurnResponse"> & {
  * Use `create(ExplainTurnResponseSchema)` to create a new message.
  */
 export const ExplainTurnResponseSchema: GenMessage<ExplainTurnResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_analysis_service, 14);
+  messageDesc(file_rummikub_v1_analysis_service, 15);
 
 /**
  * Whether a turn or an arrangement exists.

@@ -6,6 +6,8 @@ import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2"
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { HandPart } from "./discard_pb.js";
+import { file_rummikub_v1_discard } from "./discard_pb.js";
 import type { BotLevel, StartDraw } from "./game_pb.js";
 import { file_rummikub_v1_game } from "./game_pb.js";
 import type { Table } from "./meld_pb.js";
@@ -24,7 +26,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rummikub/v1/record.proto.
  */
 export const file_rummikub_v1_record: GenFile = /*@__PURE__*/
-  fileDesc("ChhydW1taWt1Yi92MS9yZWNvcmQucHJvdG8SC3J1bW1pa3ViLnYxIlYKDlJlY29yZGVkUGxheWVyEgwKBHNlYXQYASABKA0SDAoEbmFtZRgCIAEoCRIoCglib3RfbGV2ZWwYAyABKA4yFS5ydW1taWt1Yi52MS5Cb3RMZXZlbCI+CgxSZWNvcmRlZFJhY2sSDAoEc2VhdBgBIAEoDRIgCgV0aWxlcxgCIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUilAEKDFJlY29yZGVkRGVhbBIlCgVkcmF3cxgBIAMoCzIWLnJ1bW1pa3ViLnYxLlN0YXJ0RHJhdxISCgp0dXJuX29yZGVyGAIgAygNEigKBXJhY2tzGAMgAygLMhkucnVtbWlrdWIudjEuUmVjb3JkZWRSYWNrEh8KBHBvb2wYBCADKA4yES5ydW1taWt1Yi52MS5UaWxlIrMCCgxSZWNvcmRlZE1vdmUSEAoIcmV2aXNpb24YASABKA0SKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIwoEa2luZBgDIAEoDjIVLnJ1bW1pa3ViLnYxLk1vdmVLaW5kEhEKBHNlYXQYBCABKA1IAIgBARIgCgV0aWxlcxgFIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSIQoFdGFibGUYBiABKAsyEi5ydW1taWt1Yi52MS5UYWJsZRIYCgtyaXZlcl9pbmRleBgHIAEoDUgBiAEBEicKBGRlYWwYCCABKAsyGS5ydW1taWt1Yi52MS5SZWNvcmRlZERlYWwSDgoGYnlfYm90GAkgASgIQgcKBV9zZWF0Qg4KDF9yaXZlcl9pbmRleCIuCg5SZWNvcmRlZFBvaW50cxIMCgRzZWF0GAEgASgNEg4KBnBvaW50cxgCIAEoESJmCg1SZWNvcmRlZFNjb3JlEigKCXJvdW5kX2VuZBgBIAEoDjIVLnJ1bW1pa3ViLnYxLlJvdW5kRW5kEisKBnBvaW50cxgCIAMoCzIbLnJ1bW1pa3ViLnYxLlJlY29yZGVkUG9pbnRzIqsCCgpHYW1lUmVjb3JkEiUKB3J1bGVzZXQYASABKAsyFC5ydW1taWt1Yi52MS5SdWxlc2V0Ei8KC2NyZWF0ZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCgdwbGF5ZXJzGAMgAygLMhsucnVtbWlrdWIudjEuUmVjb3JkZWRQbGF5ZXISKAoFbW92ZXMYBCADKAsyGS5ydW1taWt1Yi52MS5SZWNvcmRlZE1vdmUSKgoGcm91bmRzGAUgAygLMhoucnVtbWlrdWIudjEuUmVjb3JkZWRTY29yZRIUCgx3aW5uZXJfc2VhdHMYBiADKA0SKwoIc2V0dGluZ3MYByABKAsyGS5ydW1taWt1Yi52MS5Sb29tU2V0dGluZ3Mq4wIKCE1vdmVLaW5kEhkKFU1PVkVfS0lORF9VTlNQRUNJRklFRBAAEhIKDk1PVkVfS0lORF9ERUFMEAESFAoQTU9WRV9LSU5EX1JFREVBTBACEhIKDk1PVkVfS0lORF9QTEFZEAMSEgoOTU9WRV9LSU5EX0RSQVcQBBIaChZNT1ZFX0tJTkRfTEFZX09OX1JJVkVSEAUSFwoTTU9WRV9LSU5EX1BBU1NfVFVSThAGEhIKDk1PVkVfS0lORF9TSE9XEAcSEwoPTU9WRV9LSU5EX0NMQUlNEAgSFAoQTU9WRV9LSU5EX09CSkVDVBAJEhUKEU1PVkVfS0lORF9QRU5BTFRZEAoSFgoSTU9WRV9LSU5EX1RJTUVfT1VUEAsSFAoQTU9WRV9LSU5EX1JFU0lHThAMEhwKGE1PVkVfS0lORF9SRVRVUk5fVE9fU0VBVBANEhMKD01PVkVfS0lORF9BQk9SVBAOQoMBCgtydW1taWt1Yi52MUILUmVjb3JkUHJvdG9QAVopcnVtbWlrdWIuZXhhbXBsZS9nby9ydW1taWt1YnYxO3J1bW1pa3VidjGiAgNSTUuqAgtSdW1taWt1Yi5WMboCCFJ1bW1pa3ViygILUnVtbWlrdWJcVjHqAgxSdW1taWt1Yjo6VjFiBnByb3RvMw", [file_google_protobuf_timestamp, file_rummikub_v1_game, file_rummikub_v1_meld, file_rummikub_v1_room_settings, file_rummikub_v1_ruleset, file_rummikub_v1_score, file_rummikub_v1_tile]);
+  fileDesc("ChhydW1taWt1Yi92MS9yZWNvcmQucHJvdG8SC3J1bW1pa3ViLnYxIlYKDlJlY29yZGVkUGxheWVyEgwKBHNlYXQYASABKA0SDAoEbmFtZRgCIAEoCRIoCglib3RfbGV2ZWwYAyABKA4yFS5ydW1taWt1Yi52MS5Cb3RMZXZlbCI+CgxSZWNvcmRlZFJhY2sSDAoEc2VhdBgBIAEoDRIgCgV0aWxlcxgCIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUiugEKDFJlY29yZGVkRGVhbBIlCgVkcmF3cxgBIAMoCzIWLnJ1bW1pa3ViLnYxLlN0YXJ0RHJhdxISCgp0dXJuX29yZGVyGAIgAygNEigKBXJhY2tzGAMgAygLMhkucnVtbWlrdWIudjEuUmVjb3JkZWRSYWNrEh8KBHBvb2wYBCADKA4yES5ydW1taWt1Yi52MS5UaWxlEiQKCWluZGljYXRvchgFIAEoDjIRLnJ1bW1pa3ViLnYxLlRpbGUi2AIKDFJlY29yZGVkTW92ZRIQCghyZXZpc2lvbhgBIAEoDRIoCgR0aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIjCgRraW5kGAMgASgOMhUucnVtbWlrdWIudjEuTW92ZUtpbmQSEQoEc2VhdBgEIAEoDUgAiAEBEiAKBXRpbGVzGAUgAygOMhEucnVtbWlrdWIudjEuVGlsZRIhCgV0YWJsZRgGIAEoCzISLnJ1bW1pa3ViLnYxLlRhYmxlEhgKC3JpdmVyX2luZGV4GAcgASgNSAGIAQESJwoEZGVhbBgIIAEoCzIZLnJ1bW1pa3ViLnYxLlJlY29yZGVkRGVhbBIOCgZieV9ib3QYCSABKAgSIwoEaGFuZBgKIAMoCzIVLnJ1bW1pa3ViLnYxLkhhbmRQYXJ0QgcKBV9zZWF0Qg4KDF9yaXZlcl9pbmRleCIuCg5SZWNvcmRlZFBvaW50cxIMCgRzZWF0GAEgASgNEg4KBnBvaW50cxgCIAEoESJmCg1SZWNvcmRlZFNjb3JlEigKCXJvdW5kX2VuZBgBIAEoDjIVLnJ1bW1pa3ViLnYxLlJvdW5kRW5kEisKBnBvaW50cxgCIAMoCzIbLnJ1bW1pa3ViLnYxLlJlY29yZGVkUG9pbnRzIqsCCgpHYW1lUmVjb3JkEiUKB3J1bGVzZXQYASABKAsyFC5ydW1taWt1Yi52MS5SdWxlc2V0Ei8KC2NyZWF0ZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCgdwbGF5ZXJzGAMgAygLMhsucnVtbWlrdWIudjEuUmVjb3JkZWRQbGF5ZXISKAoFbW92ZXMYBCADKAsyGS5ydW1taWt1Yi52MS5SZWNvcmRlZE1vdmUSKgoGcm91bmRzGAUgAygLMhoucnVtbWlrdWIudjEuUmVjb3JkZWRTY29yZRIUCgx3aW5uZXJfc2VhdHMYBiADKA0SKwoIc2V0dGluZ3MYByABKAsyGS5ydW1taWt1Yi52MS5Sb29tU2V0dGluZ3MqygMKCE1vdmVLaW5kEhkKFU1PVkVfS0lORF9VTlNQRUNJRklFRBAAEhIKDk1PVkVfS0lORF9ERUFMEAESFAoQTU9WRV9LSU5EX1JFREVBTBACEhIKDk1PVkVfS0lORF9QTEFZEAMSEgoOTU9WRV9LSU5EX0RSQVcQBBIaChZNT1ZFX0tJTkRfTEFZX09OX1JJVkVSEAUSFwoTTU9WRV9LSU5EX1BBU1NfVFVSThAGEhIKDk1PVkVfS0lORF9TSE9XEAcSEwoPTU9WRV9LSU5EX0NMQUlNEAgSFAoQTU9WRV9LSU5EX09CSkVDVBAJEhUKEU1PVkVfS0lORF9QRU5BTFRZEAoSFgoSTU9WRV9LSU5EX1RJTUVfT1VUEAsSFAoQTU9WRV9LSU5EX1JFU0lHThAMEhwKGE1PVkVfS0lORF9SRVRVUk5fVE9fU0VBVBANEhMKD01PVkVfS0lORF9BQk9SVBAOEhoKFk1PVkVfS0lORF9UQUtFX0RJU0NBUkQQDxIVChFNT1ZFX0tJTkRfRElTQ0FSRBAQEhQKEE1PVkVfS0lORF9GSU5JU0gQERIcChhNT1ZFX0tJTkRfU0hPV19JTkRJQ0FUT1IQEkKDAQoLcnVtbWlrdWIudjFCC1JlY29yZFByb3RvUAFaKXJ1bW1pa3ViLmV4YW1wbGUvZ28vcnVtbWlrdWJ2MTtydW1taWt1YnYxogIDUk1LqgILUnVtbWlrdWIuVjG6AghSdW1taWt1YsoCC1J1bW1pa3ViXFYx6gIMUnVtbWlrdWI6OlYxYgZwcm90bzM", [file_google_protobuf_timestamp, file_rummikub_v1_discard, file_rummikub_v1_game, file_rummikub_v1_meld, file_rummikub_v1_room_settings, file_rummikub_v1_ruleset, file_rummikub_v1_score, file_rummikub_v1_tile]);
 
 /**
  * A player of a recorded game.
@@ -122,6 +124,13 @@ export type RecordedDeal = Message<"rummikub.v1.RecordedDeal"> & {
    * @generated from field: repeated rummikub.v1.Tile pool = 4;
    */
   pool: Tile[];
+
+  /**
+   * The indicator of a game of discards.
+   *
+   * @generated from field: rummikub.v1.Tile indicator = 5;
+   */
+  indicator: Tile;
 };
 
 /**
@@ -167,7 +176,7 @@ export type RecordedMove = Message<"rummikub.v1.RecordedMove"> & {
   seat?: number | undefined;
 
   /**
-   * The tiles drawn or offered in their order, or the one laid on the River.
+   * The tiles drawn or offered in their order, or the one laid on the River, taken or discarded.
    *
    * @generated from field: repeated rummikub.v1.Tile tiles = 5;
    */
@@ -202,6 +211,13 @@ export type RecordedMove = Message<"rummikub.v1.RecordedMove"> & {
    * @generated from field: bool by_bot = 9;
    */
   byBot: boolean;
+
+  /**
+   * The melds or pairs of MOVE_KIND_FINISH.
+   *
+   * @generated from field: repeated rummikub.v1.HandPart hand = 10;
+   */
+  hand: HandPart[];
 };
 
 /**
@@ -441,6 +457,34 @@ export enum MoveKind {
    * @generated from enum value: MOVE_KIND_ABORT = 14;
    */
   ABORT = 14,
+
+  /**
+   * Took the newest discard of the player before.
+   *
+   * @generated from enum value: MOVE_KIND_TAKE_DISCARD = 15;
+   */
+  TAKE_DISCARD = 15,
+
+  /**
+   * Discarded a tile.
+   *
+   * @generated from enum value: MOVE_KIND_DISCARD = 16;
+   */
+  DISCARD = 16,
+
+  /**
+   * Finished a hand.
+   *
+   * @generated from enum value: MOVE_KIND_FINISH = 17;
+   */
+  FINISH = 17,
+
+  /**
+   * Showed the indicator's twin.
+   *
+   * @generated from enum value: MOVE_KIND_SHOW_INDICATOR = 18;
+   */
+  SHOW_INDICATOR = 18,
 }
 
 /**

@@ -6,6 +6,8 @@ import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegen
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_google_api_annotations } from "../../google/api/annotations_pb.js";
 import { file_google_api_field_behavior } from "../../google/api/field_behavior_pb.js";
+import type { HandPart } from "./discard_pb.js";
+import { file_rummikub_v1_discard } from "./discard_pb.js";
 import type { Draft, Game } from "./game_pb.js";
 import { file_rummikub_v1_game } from "./game_pb.js";
 import type { Table } from "./meld_pb.js";
@@ -20,7 +22,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rummikub/v1/turn_service.proto.
  */
 export const file_rummikub_v1_turn_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch5ydW1taWt1Yi92MS90dXJuX3NlcnZpY2UucHJvdG8SC3J1bW1pa3ViLnYxIoIBCglQbGF5VGlsZXMSJwoFdGFibGUYASABKAsyEi5ydW1taWt1Yi52MS5UYWJsZUIE4kEBARIeCgtyaXZlcl9pbmRleBgCIAEoDUIE4kEBAUgAiAEBEhwKDmNhbGxzX3J1bW1pa3ViGAMgASgIQgTiQQEBQg4KDF9yaXZlcl9pbmRleCIKCghEcmF3VGlsZSIGCgRQYXNzIjMKCkxheU9uUml2ZXISJQoEdGlsZRgBIAEoDjIRLnJ1bW1pa3ViLnYxLlRpbGVCBOJBAQIivQIKD1BsYXlUdXJuUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhIKBGV0YWcYAiABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgDIAEoCUIE4kEBARIbCg12YWxpZGF0ZV9vbmx5GAQgASgIQgTiQQEBEiwKBHBsYXkYBSABKAsyFi5ydW1taWt1Yi52MS5QbGF5VGlsZXNCBOJBAQFIABIrCgRkcmF3GAYgASgLMhUucnVtbWlrdWIudjEuRHJhd1RpbGVCBOJBAQFIABIsCglwYXNzX3R1cm4YByABKAsyES5ydW1taWt1Yi52MS5QYXNzQgTiQQEBSAASNQoMbGF5X29uX3JpdmVyGAggASgLMhcucnVtbWlrdWIudjEuTGF5T25SaXZlckIE4kEBAUgAQggKBmFjdGlvbiLAAQoQUGxheVR1cm5SZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZRInCgx0aWxlc19wbGF5ZWQYAiADKA4yES5ydW1taWt1Yi52MS5UaWxlEg4KBnBvaW50cxgDIAEoDRImCgt0aWxlc19kcmF3bhgEIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSKgoKdmlvbGF0aW9ucxgFIAMoCzIWLnJ1bW1pa3ViLnYxLlZpb2xhdGlvbiJmChBTYXZlRHJhZnRSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISEgoEZXRhZxgCIAEoCUIE4kEBAhInCgVkcmFmdBgDIAEoCzISLnJ1bW1pa3ViLnYxLkRyYWZ0QgTiQQEBIjsKEVNhdmVEcmFmdFJlc3BvbnNlEhQKDGRyYWZ0X251bWJlchgBIAEoDRIQCghpc19sZWdhbBgCIAEoCCJ3ChFDbGFpbUVycm9yUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhsKDXBsYXlfcmV2aXNpb24YAiABKA1CBOJBAQISFAoGYWdyZWVzGAMgASgIQgTiQQEBEhgKCnJlcXVlc3RfaWQYBCABKAlCBOJBAQEiNQoSQ2xhaW1FcnJvclJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lIkQKEVJlc2lnbkdhbWVSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgCIAEoCUIE4kEBASI1ChJSZXNpZ25HYW1lUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiSAoVU3RhcnROZXh0Um91bmRSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgCIAEoCUIE4kEBASI5ChZTdGFydE5leHRSb3VuZFJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lIkcKFFJlcXVlc3RSZWRlYWxSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgCIAEoCUIE4kEBASI4ChVSZXF1ZXN0UmVkZWFsUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiRgoTUmV0dXJuVG9TZWF0UmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhgKCnJlcXVlc3RfaWQYAiABKAlCBOJBAQEiNwoUUmV0dXJuVG9TZWF0UmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUy+gYKC1R1cm5TZXJ2aWNlEnAKCFBsYXlUdXJuEhwucnVtbWlrdWIudjEuUGxheVR1cm5SZXF1ZXN0Gh0ucnVtbWlrdWIudjEuUGxheVR1cm5SZXNwb25zZSIngtPkkwIhOgEqIhwvdjEvZ2FtZXMve2dhbWVfaWR9OnBsYXlUdXJuEnQKCVNhdmVEcmFmdBIdLnJ1bW1pa3ViLnYxLlNhdmVEcmFmdFJlcXVlc3QaHi5ydW1taWt1Yi52MS5TYXZlRHJhZnRSZXNwb25zZSIogtPkkwIiOgEqIh0vdjEvZ2FtZXMve2dhbWVfaWR9OnNhdmVEcmFmdBJ4CgpDbGFpbUVycm9yEh4ucnVtbWlrdWIudjEuQ2xhaW1FcnJvclJlcXVlc3QaHy5ydW1taWt1Yi52MS5DbGFpbUVycm9yUmVzcG9uc2UiKYLT5JMCIzoBKiIeL3YxL2dhbWVzL3tnYW1lX2lkfTpjbGFpbUVycm9yEnQKClJlc2lnbkdhbWUSHi5ydW1taWt1Yi52MS5SZXNpZ25HYW1lUmVxdWVzdBofLnJ1bW1pa3ViLnYxLlJlc2lnbkdhbWVSZXNwb25zZSIlgtPkkwIfOgEqIhovdjEvZ2FtZXMve2dhbWVfaWR9OnJlc2lnbhKIAQoOU3RhcnROZXh0Um91bmQSIi5ydW1taWt1Yi52MS5TdGFydE5leHRSb3VuZFJlcXVlc3QaIy5ydW1taWt1Yi52MS5TdGFydE5leHRSb3VuZFJlc3BvbnNlIi2C0+STAic6ASoiIi92MS9nYW1lcy97Z2FtZV9pZH06c3RhcnROZXh0Um91bmQShAEKDVJlcXVlc3RSZWRlYWwSIS5ydW1taWt1Yi52MS5SZXF1ZXN0UmVkZWFsUmVxdWVzdBoiLnJ1bW1pa3ViLnYxLlJlcXVlc3RSZWRlYWxSZXNwb25zZSIsgtPkkwImOgEqIiEvdjEvZ2FtZXMve2dhbWVfaWR9OnJlcXVlc3RSZWRlYWwSgAEKDFJldHVyblRvU2VhdBIgLnJ1bW1pa3ViLnYxLlJldHVyblRvU2VhdFJlcXVlc3QaIS5ydW1taWt1Yi52MS5SZXR1cm5Ub1NlYXRSZXNwb25zZSIrgtPkkwIlOgEqIiAvdjEvZ2FtZXMve2dhbWVfaWR9OnJldHVyblRvU2VhdEKIAQoLcnVtbWlrdWIudjFCEFR1cm5TZXJ2aWNlUHJvdG9QAVopcnVtbWlrdWIuZXhhbXBsZS9nby9ydW1taWt1YnYxO3J1bW1pa3VidjGiAgNSTUuqAgtSdW1taWt1Yi5WMboCCFJ1bW1pa3ViygILUnVtbWlrdWJcVjHqAgxSdW1taWt1Yjo6VjFiBnByb3RvMw", [file_google_api_annotations, file_google_api_field_behavior, file_rummikub_v1_game, file_rummikub_v1_meld, file_rummikub_v1_tile, file_rummikub_v1_violation]);
+  fileDesc("Ch5ydW1taWt1Yi92MS90dXJuX3NlcnZpY2UucHJvdG8SC3J1bW1pa3ViLnYxIoIBCglQbGF5VGlsZXMSJwoFdGFibGUYASABKAsyEi5ydW1taWt1Yi52MS5UYWJsZUIE4kEBARIeCgtyaXZlcl9pbmRleBgCIAEoDUIE4kEBAUgAiAEBEhwKDmNhbGxzX3J1bW1pa3ViGAMgASgIQgTiQQEBQg4KDF9yaXZlcl9pbmRleCIKCghEcmF3VGlsZSIGCgRQYXNzIjMKCkxheU9uUml2ZXISJQoEdGlsZRgBIAEoDjIRLnJ1bW1pa3ViLnYxLlRpbGVCBOJBAQIiDgoMVGFrZUZyb21Qb29sIg0KC1Rha2VEaXNjYXJkIjQKC0Rpc2NhcmRUaWxlEiUKBHRpbGUYASABKA4yES5ydW1taWt1Yi52MS5UaWxlQgTiQQECIl4KCkZpbmlzaEhhbmQSJQoEdGlsZRgBIAEoDjIRLnJ1bW1pa3ViLnYxLlRpbGVCBOJBAQISKQoEaGFuZBgCIAMoCzIVLnJ1bW1pa3ViLnYxLkhhbmRQYXJ0QgTiQQEBIg8KDVNob3dJbmRpY2F0b3Ii0AQKD1BsYXlUdXJuUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhIKBGV0YWcYAiABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgDIAEoCUIE4kEBARIbCg12YWxpZGF0ZV9vbmx5GAQgASgIQgTiQQEBEiwKBHBsYXkYBSABKAsyFi5ydW1taWt1Yi52MS5QbGF5VGlsZXNCBOJBAQFIABIrCgRkcmF3GAYgASgLMhUucnVtbWlrdWIudjEuRHJhd1RpbGVCBOJBAQFIABIsCglwYXNzX3R1cm4YByABKAsyES5ydW1taWt1Yi52MS5QYXNzQgTiQQEBSAASNQoMbGF5X29uX3JpdmVyGAggASgLMhcucnVtbWlrdWIudjEuTGF5T25SaXZlckIE4kEBAUgAEjkKDnRha2VfZnJvbV9wb29sGAkgASgLMhkucnVtbWlrdWIudjEuVGFrZUZyb21Qb29sQgTiQQEBSAASNgoMdGFrZV9kaXNjYXJkGAogASgLMhgucnVtbWlrdWIudjEuVGFrZURpc2NhcmRCBOJBAQFIABIxCgdkaXNjYXJkGAsgASgLMhgucnVtbWlrdWIudjEuRGlzY2FyZFRpbGVCBOJBAQFIABIvCgZmaW5pc2gYDCABKAsyFy5ydW1taWt1Yi52MS5GaW5pc2hIYW5kQgTiQQEBSAASOgoOc2hvd19pbmRpY2F0b3IYDiABKAsyGi5ydW1taWt1Yi52MS5TaG93SW5kaWNhdG9yQgTiQQEBSABCCAoGYWN0aW9uIsABChBQbGF5VHVyblJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lEicKDHRpbGVzX3BsYXllZBgCIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSDgoGcG9pbnRzGAMgASgNEiYKC3RpbGVzX2RyYXduGAQgAygOMhEucnVtbWlrdWIudjEuVGlsZRIqCgp2aW9sYXRpb25zGAUgAygLMhYucnVtbWlrdWIudjEuVmlvbGF0aW9uImYKEFNhdmVEcmFmdFJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhISCgRldGFnGAIgASgJQgTiQQECEicKBWRyYWZ0GAMgASgLMhIucnVtbWlrdWIudjEuRHJhZnRCBOJBAQEiOwoRU2F2ZURyYWZ0UmVzcG9uc2USFAoMZHJhZnRfbnVtYmVyGAEgASgNEhAKCGlzX2xlZ2FsGAIgASgIIncKEUNsYWltRXJyb3JSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGwoNcGxheV9yZXZpc2lvbhgCIAEoDUIE4kEBAhIUCgZhZ3JlZXMYAyABKAhCBOJBAQESGAoKcmVxdWVzdF9pZBgEIAEoCUIE4kEBASI1ChJDbGFpbUVycm9yUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiRAoRUmVzaWduR2FtZVJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBIjUKElJlc2lnbkdhbWVSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZSJIChVTdGFydE5leHRSb3VuZFJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBIjkKFlN0YXJ0TmV4dFJvdW5kUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiRwoUUmVxdWVzdFJlZGVhbFJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBIjgKFVJlcXVlc3RSZWRlYWxSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZSJGChNSZXR1cm5Ub1NlYXRSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgCIAEoCUIE4kEBASI3ChRSZXR1cm5Ub1NlYXRSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZTL6BgoLVHVyblNlcnZpY2UScAoIUGxheVR1cm4SHC5ydW1taWt1Yi52MS5QbGF5VHVyblJlcXVlc3QaHS5ydW1taWt1Yi52MS5QbGF5VHVyblJlc3BvbnNlIieC0+STAiE6ASoiHC92MS9nYW1lcy97Z2FtZV9pZH06cGxheVR1cm4SdAoJU2F2ZURyYWZ0Eh0ucnVtbWlrdWIudjEuU2F2ZURyYWZ0UmVxdWVzdBoeLnJ1bW1pa3ViLnYxLlNhdmVEcmFmdFJlc3BvbnNlIiiC0+STAiI6ASoiHS92MS9nYW1lcy97Z2FtZV9pZH06c2F2ZURyYWZ0EngKCkNsYWltRXJyb3ISHi5ydW1taWt1Yi52MS5DbGFpbUVycm9yUmVxdWVzdBofLnJ1bW1pa3ViLnYxLkNsYWltRXJyb3JSZXNwb25zZSIpgtPkkwIjOgEqIh4vdjEvZ2FtZXMve2dhbWVfaWR9OmNsYWltRXJyb3ISdAoKUmVzaWduR2FtZRIeLnJ1bW1pa3ViLnYxLlJlc2lnbkdhbWVSZXF1ZXN0Gh8ucnVtbWlrdWIudjEuUmVzaWduR2FtZVJlc3BvbnNlIiWC0+STAh86ASoiGi92MS9nYW1lcy97Z2FtZV9pZH06cmVzaWduEogBCg5TdGFydE5leHRSb3VuZBIiLnJ1bW1pa3ViLnYxLlN0YXJ0TmV4dFJvdW5kUmVxdWVzdBojLnJ1bW1pa3ViLnYxLlN0YXJ0TmV4dFJvdW5kUmVzcG9uc2UiLYLT5JMCJzoBKiIiL3YxL2dhbWVzL3tnYW1lX2lkfTpzdGFydE5leHRSb3VuZBKEAQoNUmVxdWVzdFJlZGVhbBIhLnJ1bW1pa3ViLnYxLlJlcXVlc3RSZWRlYWxSZXF1ZXN0GiIucnVtbWlrdWIudjEuUmVxdWVzdFJlZGVhbFJlc3BvbnNlIiyC0+STAiY6ASoiIS92MS9nYW1lcy97Z2FtZV9pZH06cmVxdWVzdFJlZGVhbBKAAQoMUmV0dXJuVG9TZWF0EiAucnVtbWlrdWIudjEuUmV0dXJuVG9TZWF0UmVxdWVzdBohLnJ1bW1pa3ViLnYxLlJldHVyblRvU2VhdFJlc3BvbnNlIiuC0+STAiU6ASoiIC92MS9nYW1lcy97Z2FtZV9pZH06cmV0dXJuVG9TZWF0QogBCgtydW1taWt1Yi52MUIQVHVyblNlcnZpY2VQcm90b1ABWilydW1taWt1Yi5leGFtcGxlL2dvL3J1bW1pa3VidjE7cnVtbWlrdWJ2MaICA1JNS6oCC1J1bW1pa3ViLlYxugIIUnVtbWlrdWLKAgtSdW1taWt1YlxWMeoCDFJ1bW1pa3ViOjpWMWIGcHJvdG8z", [file_google_api_annotations, file_google_api_field_behavior, file_rummikub_v1_discard, file_rummikub_v1_game, file_rummikub_v1_meld, file_rummikub_v1_tile, file_rummikub_v1_violation]);
 
 /**
  * The table after the turn. The intermediate moves do not matter (R44).
@@ -110,6 +112,102 @@ export const LayOnRiverSchema: GenMessage<LayOnRiver> = /*@__PURE__*/
   messageDesc(file_rummikub_v1_turn_service, 3);
 
 /**
+ * Takes the next tile of the pool, in a game of discards.
+ *
+ * @generated from message rummikub.v1.TakeFromPool
+ */
+export type TakeFromPool = Message<"rummikub.v1.TakeFromPool"> & {
+};
+
+/**
+ * Describes the message rummikub.v1.TakeFromPool.
+ * Use `create(TakeFromPoolSchema)` to create a new message.
+ */
+export const TakeFromPoolSchema: GenMessage<TakeFromPool> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_turn_service, 4);
+
+/**
+ * Takes the newest discard of the player whose turn comes before, in a game of discards.
+ *
+ * @generated from message rummikub.v1.TakeDiscard
+ */
+export type TakeDiscard = Message<"rummikub.v1.TakeDiscard"> & {
+};
+
+/**
+ * Describes the message rummikub.v1.TakeDiscard.
+ * Use `create(TakeDiscardSchema)` to create a new message.
+ */
+export const TakeDiscardSchema: GenMessage<TakeDiscard> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_turn_service, 5);
+
+/**
+ * Discards a tile, which ends the turn.
+ *
+ * @generated from message rummikub.v1.DiscardTile
+ */
+export type DiscardTile = Message<"rummikub.v1.DiscardTile"> & {
+  /**
+   * The tile.
+   *
+   * @generated from field: rummikub.v1.Tile tile = 1;
+   */
+  tile: Tile;
+};
+
+/**
+ * Describes the message rummikub.v1.DiscardTile.
+ * Use `create(DiscardTileSchema)` to create a new message.
+ */
+export const DiscardTileSchema: GenMessage<DiscardTile> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_turn_service, 6);
+
+/**
+ * Discards a tile and shows that the other 14 tiles are all in melds, or in seven pairs, which wins the round. A false
+ * declaration is refused (FINISH_INVALID, with the tiles left over).
+ *
+ * @generated from message rummikub.v1.FinishHand
+ */
+export type FinishHand = Message<"rummikub.v1.FinishHand"> & {
+  /**
+   * The tile to discard.
+   *
+   * @generated from field: rummikub.v1.Tile tile = 1;
+   */
+  tile: Tile;
+
+  /**
+   * The hand as the player lays it. Empty: as the server finds it; as pairs, which score more, if it is both. At most 7
+   * parts.
+   *
+   * @generated from field: repeated rummikub.v1.HandPart hand = 2;
+   */
+  hand: HandPart[];
+};
+
+/**
+ * Describes the message rummikub.v1.FinishHand.
+ * Use `create(FinishHandSchema)` to create a new message.
+ */
+export const FinishHandSchema: GenMessage<FinishHand> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_turn_service, 7);
+
+/**
+ * Shows the indicator's twin, in one's first turn before the discard (show_indicator). The turn goes on.
+ *
+ * @generated from message rummikub.v1.ShowIndicator
+ */
+export type ShowIndicator = Message<"rummikub.v1.ShowIndicator"> & {
+};
+
+/**
+ * Describes the message rummikub.v1.ShowIndicator.
+ * Use `create(ShowIndicatorSchema)` to create a new message.
+ */
+export const ShowIndicatorSchema: GenMessage<ShowIndicator> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_turn_service, 8);
+
+/**
  * A request to take a turn.
  *
  * @generated from message rummikub.v1.PlayTurnRequest
@@ -182,6 +280,46 @@ export type PlayTurnRequest = Message<"rummikub.v1.PlayTurnRequest"> & {
      */
     value: LayOnRiver;
     case: "layOnRiver";
+  } | {
+    /**
+     * Takes a tile of the pool.
+     *
+     * @generated from field: rummikub.v1.TakeFromPool take_from_pool = 9;
+     */
+    value: TakeFromPool;
+    case: "takeFromPool";
+  } | {
+    /**
+     * Takes a discard.
+     *
+     * @generated from field: rummikub.v1.TakeDiscard take_discard = 10;
+     */
+    value: TakeDiscard;
+    case: "takeDiscard";
+  } | {
+    /**
+     * Discards a tile.
+     *
+     * @generated from field: rummikub.v1.DiscardTile discard = 11;
+     */
+    value: DiscardTile;
+    case: "discard";
+  } | {
+    /**
+     * Finishes the hand.
+     *
+     * @generated from field: rummikub.v1.FinishHand finish = 12;
+     */
+    value: FinishHand;
+    case: "finish";
+  } | {
+    /**
+     * Shows the indicator's twin.
+     *
+     * @generated from field: rummikub.v1.ShowIndicator show_indicator = 14;
+     */
+    value: ShowIndicator;
+    case: "showIndicator";
   } | { case: undefined; value?: undefined };
 };
 
@@ -190,7 +328,7 @@ export type PlayTurnRequest = Message<"rummikub.v1.PlayTurnRequest"> & {
  * Use `create(PlayTurnRequestSchema)` to create a new message.
  */
 export const PlayTurnRequestSchema: GenMessage<PlayTurnRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 4);
+  messageDesc(file_rummikub_v1_turn_service, 9);
 
 /**
  * The response to PlayTurn.
@@ -220,7 +358,7 @@ export type PlayTurnResponse = Message<"rummikub.v1.PlayTurnResponse"> & {
   points: number;
 
   /**
-   * The tiles drawn, if any: the two to choose from, or the penalty. Never set with validate_only.
+   * The tiles drawn or taken, if any: the two to choose from, or the penalty. Never set with validate_only.
    *
    * @generated from field: repeated rummikub.v1.Tile tiles_drawn = 4;
    */
@@ -240,7 +378,7 @@ export type PlayTurnResponse = Message<"rummikub.v1.PlayTurnResponse"> & {
  * Use `create(PlayTurnResponseSchema)` to create a new message.
  */
 export const PlayTurnResponseSchema: GenMessage<PlayTurnResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 5);
+  messageDesc(file_rummikub_v1_turn_service, 10);
 
 /**
  * A request to save a draft.
@@ -275,7 +413,7 @@ export type SaveDraftRequest = Message<"rummikub.v1.SaveDraftRequest"> & {
  * Use `create(SaveDraftRequestSchema)` to create a new message.
  */
 export const SaveDraftRequestSchema: GenMessage<SaveDraftRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 6);
+  messageDesc(file_rummikub_v1_turn_service, 11);
 
 /**
  * The response to SaveDraft.
@@ -303,7 +441,7 @@ export type SaveDraftResponse = Message<"rummikub.v1.SaveDraftResponse"> & {
  * Use `create(SaveDraftResponseSchema)` to create a new message.
  */
 export const SaveDraftResponseSchema: GenMessage<SaveDraftResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 7);
+  messageDesc(file_rummikub_v1_turn_service, 12);
 
 /**
  * A request to vote on an error claim.
@@ -345,7 +483,7 @@ export type ClaimErrorRequest = Message<"rummikub.v1.ClaimErrorRequest"> & {
  * Use `create(ClaimErrorRequestSchema)` to create a new message.
  */
 export const ClaimErrorRequestSchema: GenMessage<ClaimErrorRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 8);
+  messageDesc(file_rummikub_v1_turn_service, 13);
 
 /**
  * The response to ClaimError.
@@ -366,7 +504,7 @@ export type ClaimErrorResponse = Message<"rummikub.v1.ClaimErrorResponse"> & {
  * Use `create(ClaimErrorResponseSchema)` to create a new message.
  */
 export const ClaimErrorResponseSchema: GenMessage<ClaimErrorResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 9);
+  messageDesc(file_rummikub_v1_turn_service, 14);
 
 /**
  * A request to resign.
@@ -394,7 +532,7 @@ export type ResignGameRequest = Message<"rummikub.v1.ResignGameRequest"> & {
  * Use `create(ResignGameRequestSchema)` to create a new message.
  */
 export const ResignGameRequestSchema: GenMessage<ResignGameRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 10);
+  messageDesc(file_rummikub_v1_turn_service, 15);
 
 /**
  * The response to ResignGame.
@@ -415,7 +553,7 @@ export type ResignGameResponse = Message<"rummikub.v1.ResignGameResponse"> & {
  * Use `create(ResignGameResponseSchema)` to create a new message.
  */
 export const ResignGameResponseSchema: GenMessage<ResignGameResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 11);
+  messageDesc(file_rummikub_v1_turn_service, 16);
 
 /**
  * A request to start the next round.
@@ -443,7 +581,7 @@ export type StartNextRoundRequest = Message<"rummikub.v1.StartNextRoundRequest">
  * Use `create(StartNextRoundRequestSchema)` to create a new message.
  */
 export const StartNextRoundRequestSchema: GenMessage<StartNextRoundRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 12);
+  messageDesc(file_rummikub_v1_turn_service, 17);
 
 /**
  * The response to StartNextRound.
@@ -464,7 +602,7 @@ export type StartNextRoundResponse = Message<"rummikub.v1.StartNextRoundResponse
  * Use `create(StartNextRoundResponseSchema)` to create a new message.
  */
 export const StartNextRoundResponseSchema: GenMessage<StartNextRoundResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 13);
+  messageDesc(file_rummikub_v1_turn_service, 18);
 
 /**
  * A request for a new deal.
@@ -492,7 +630,7 @@ export type RequestRedealRequest = Message<"rummikub.v1.RequestRedealRequest"> &
  * Use `create(RequestRedealRequestSchema)` to create a new message.
  */
 export const RequestRedealRequestSchema: GenMessage<RequestRedealRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 14);
+  messageDesc(file_rummikub_v1_turn_service, 19);
 
 /**
  * The response to RequestRedeal.
@@ -513,7 +651,7 @@ export type RequestRedealResponse = Message<"rummikub.v1.RequestRedealResponse">
  * Use `create(RequestRedealResponseSchema)` to create a new message.
  */
 export const RequestRedealResponseSchema: GenMessage<RequestRedealResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 15);
+  messageDesc(file_rummikub_v1_turn_service, 20);
 
 /**
  * A request to return to a seat.
@@ -541,7 +679,7 @@ export type ReturnToSeatRequest = Message<"rummikub.v1.ReturnToSeatRequest"> & {
  * Use `create(ReturnToSeatRequestSchema)` to create a new message.
  */
 export const ReturnToSeatRequestSchema: GenMessage<ReturnToSeatRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 16);
+  messageDesc(file_rummikub_v1_turn_service, 21);
 
 /**
  * The response to ReturnToSeat.
@@ -562,7 +700,7 @@ export type ReturnToSeatResponse = Message<"rummikub.v1.ReturnToSeatResponse"> &
  * Use `create(ReturnToSeatResponseSchema)` to create a new message.
  */
 export const ReturnToSeatResponseSchema: GenMessage<ReturnToSeatResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 17);
+  messageDesc(file_rummikub_v1_turn_service, 22);
 
 /**
  * Turns and rounds of a started game. Tokens, request ids and general errors are as in GameService.
@@ -571,7 +709,7 @@ export const ReturnToSeatResponseSchema: GenMessage<ReturnToSeatResponse> = /*@_
  */
 export const TurnService: GenService<{
   /**
-   * Takes the caller's turn: plays tiles, draws, or passes.
+   * Takes the caller's turn: plays tiles, draws, or passes; in a game of discards, takes a tile, discards one, finishes.
    *
    * The server checks, in this order: the form of the request; request_id; the token; the deadline of the turn that the
    * etag refers to; the etag; the state of the game; whose turn it is; the rules. If the turn is past its deadline, the
@@ -585,8 +723,9 @@ export const TurnService: GenService<{
    * (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
    * PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, TURN_PHASE_WRONG,
    * RIVER_CHOICE_PENDING, RIVER_DISCARD_NOT_DRAWN, DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS,
-   * TABLE_LAYOUT_MISMATCH, and every violation, with the subject `play.table` or, for a single meld or placement,
-   * `play.table[i]`).
+   * TABLE_LAYOUT_MISMATCH, ACTION_NOT_IN_GAME, NO_DISCARD_TO_TAKE, INDICATOR_NOT_SHOWABLE, INDICATOR_TWIN_NOT_HELD, and
+   * every violation, with the subject `play.table` or, for a single meld or placement, `play.table[i]`; `tile`, `hand` or
+   * `hand[i]` in a game of discards).
    *
    * @generated from rpc rummikub.v1.TurnService.PlayTurn
    */
@@ -606,8 +745,8 @@ export const TurnService: GenService<{
    * newest draft again after the delay in RetryInfo.
    * Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_MELD, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
    * (STALE_STATE), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED,
-   * NOT_YOUR_TURN, TURN_TIMED_OUT, RIVER_CHOICE_PENDING, TABLE_LAYOUT_MISMATCH; and with the subject `draft.table` the violations
-   * TILE_UNKNOWN, TILE_DUPLICATED, TILE_NOT_IN_RACK).
+   * NOT_YOUR_TURN, TURN_TIMED_OUT, RIVER_CHOICE_PENDING, TABLE_LAYOUT_MISMATCH, ACTION_NOT_IN_GAME; and with the subject
+   * `draft.table` the violations TILE_UNKNOWN, TILE_DUPLICATED, TILE_NOT_IN_RACK).
    *
    * @generated from rpc rummikub.v1.TurnService.SaveDraft
    */
@@ -621,7 +760,7 @@ export const TurnService: GenService<{
    * players who have not resigned have claimed the error, the player draws penalty_tiles and the turn ends. One vote
    * against it ends the claim. The claim lapses with the turn, or with the next illegal play.
    * Errors: PERMISSION_DENIED (NOT_A_PLAYER), ABORTED (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION
-   * (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, NOTHING_TO_CLAIM, CLAIM_OWN_PLAY, CLAIM_NOT_UNANIMOUS,
+   * (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, ACTION_NOT_IN_GAME, NOTHING_TO_CLAIM, CLAIM_OWN_PLAY, CLAIM_NOT_UNANIMOUS,
    * CLAIM_ALREADY_VOTED).
    *
    * @generated from rpc rummikub.v1.TurnService.ClaimError
@@ -662,7 +801,7 @@ export const TurnService: GenService<{
    * Deals the round again. A player whose first tiles hold three pairs of identical tiles may call it until that player
    * has drawn, passed or shown an illegal play, or anyone has played (deal_three_pairs_reshuffle).
    * Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
-   * PLAYER_RESIGNED, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
+   * PLAYER_RESIGNED, ACTION_NOT_IN_GAME, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
    *
    * @generated from rpc rummikub.v1.TurnService.RequestRedeal
    */

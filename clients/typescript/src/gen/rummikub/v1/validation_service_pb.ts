@@ -6,13 +6,15 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_google_api_annotations } from "../../google/api/annotations_pb.js";
 import { file_google_api_field_behavior } from "../../google/api/field_behavior_pb.js";
+import type { HandPart } from "./discard_pb.js";
+import { file_rummikub_v1_discard } from "./discard_pb.js";
 import type { ErrorReason } from "./error_reason_pb.js";
 import { file_rummikub_v1_error_reason } from "./error_reason_pb.js";
 import type { Meld, MeldReading, Table } from "./meld_pb.js";
 import { file_rummikub_v1_meld } from "./meld_pb.js";
 import type { RoomSettings } from "./room_settings_pb.js";
 import { file_rummikub_v1_room_settings } from "./room_settings_pb.js";
-import type { MeldingRuleset, Ruleset } from "./ruleset_pb.js";
+import type { DiscardRuleset, MeldingRuleset, Ruleset } from "./ruleset_pb.js";
 import { file_rummikub_v1_ruleset } from "./ruleset_pb.js";
 import type { RoundEnd, SeatResult } from "./score_pb.js";
 import { file_rummikub_v1_score } from "./score_pb.js";
@@ -26,7 +28,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rummikub/v1/validation_service.proto.
  */
 export const file_rummikub_v1_validation_service: GenFile = /*@__PURE__*/
-  fileDesc("CiRydW1taWt1Yi92MS92YWxpZGF0aW9uX3NlcnZpY2UucHJvdG8SC3J1bW1pa3ViLnYxInIKFFZhbGlkYXRlTWVsZHNSZXF1ZXN0EjIKB3J1bGVzZXQYASABKAsyGy5ydW1taWt1Yi52MS5NZWxkaW5nUnVsZXNldEIE4kEBARImCgVtZWxkcxgCIAMoCzIRLnJ1bW1pa3ViLnYxLk1lbGRCBOJBAQEiQAoVVmFsaWRhdGVNZWxkc1Jlc3BvbnNlEicKBW1lbGRzGAEgAygLMhgucnVtbWlrdWIudjEuTWVsZFJlYWRpbmcioAMKE1ZhbGlkYXRlVHVyblJlcXVlc3QSMgoHcnVsZXNldBgBIAEoCzIbLnJ1bW1pa3ViLnYxLk1lbGRpbmdSdWxlc2V0QgTiQQEBEi4KDHRhYmxlX2JlZm9yZRgCIAEoCzISLnJ1bW1pa3ViLnYxLlRhYmxlQgTiQQEBEi0KC3RhYmxlX2FmdGVyGAMgASgLMhIucnVtbWlrdWIudjEuVGFibGVCBOJBAQESJQoEcmFjaxgEIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGVCBOJBAQESHQoKaGFzX21lbGRlZBgFIAEoCEIE4kEBAkgAiAEBEiYKBXJpdmVyGAYgAygOMhEucnVtbWlrdWIudjEuVGlsZUIE4kEBARIeCgtyaXZlcl9pbmRleBgHIAEoDUIE4kEBAUgBiAEBEisKCnRpbGVfZHJhd24YCCABKA4yES5ydW1taWt1Yi52MS5UaWxlQgTiQQEBEhwKDmNhbGxzX3J1bW1pa3ViGAkgASgIQgTiQQEBQg0KC19oYXNfbWVsZGVkQg4KDF9yaXZlcl9pbmRleCKzAQoUVmFsaWRhdGVUdXJuUmVzcG9uc2USKgoKdmlvbGF0aW9ucxgBIAMoCzIWLnJ1bW1pa3ViLnYxLlZpb2xhdGlvbhInCgx0aWxlc19wbGF5ZWQYAiADKA4yES5ydW1taWt1Yi52MS5UaWxlEg4KBnBvaW50cxgDIAEoDRIkCglyYWNrX2xlZnQYBCADKA4yES5ydW1taWt1Yi52MS5UaWxlEhAKCGdvZXNfb3V0GAUgASgIIs0CChhWYWxpZGF0ZVBsYWNlbWVudFJlcXVlc3QSMgoHcnVsZXNldBgBIAEoCzIbLnJ1bW1pa3ViLnYxLk1lbGRpbmdSdWxlc2V0QgTiQQEBEi4KDHRhYmxlX2JlZm9yZRgCIAEoCzISLnJ1bW1pa3ViLnYxLlRhYmxlQgTiQQEBEi0KC3RhYmxlX2FmdGVyGAMgASgLMhIucnVtbWlrdWIudjEuVGFibGVCBOJBAQESJQoEcmFjaxgEIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGVCBOJBAQESHQoKaGFzX21lbGRlZBgFIAEoCEIE4kEBAkgAiAEBEisKCnRpbGVfZHJhd24YBiABKA4yES5ydW1taWt1Yi52MS5UaWxlQgTiQQEBEhwKDmNhbGxzX3J1bW1pa3ViGAcgASgIQgTiQQEBQg0KC19oYXNfbWVsZGVkItsBChlWYWxpZGF0ZVBsYWNlbWVudFJlc3BvbnNlEioKCnZpb2xhdGlvbnMYASADKAsyFi5ydW1taWt1Yi52MS5WaW9sYXRpb24SJwoMdGlsZXNfcGxheWVkGAIgAygOMhEucnVtbWlrdWIudjEuVGlsZRIOCgZwb2ludHMYAyABKA0SJAoJcmFja19sZWZ0GAQgAygOMhEucnVtbWlrdWIudjEuVGlsZRIQCghnb2VzX291dBgFIAEoCBIhCgV0YWJsZRgGIAEoCzISLnJ1bW1pa3ViLnYxLlRhYmxlIoYBChlCYXRjaFZhbGlkYXRlVHVybnNSZXF1ZXN0EjIKB3J1bGVzZXQYASABKAsyGy5ydW1taWt1Yi52MS5NZWxkaW5nUnVsZXNldEIE4kEBARI1CgV0dXJucxgCIAMoCzIgLnJ1bW1pa3ViLnYxLlZhbGlkYXRlVHVyblJlcXVlc3RCBOJBAQEiTgoaQmF0Y2hWYWxpZGF0ZVR1cm5zUmVzcG9uc2USMAoFdHVybnMYASADKAsyIS5ydW1taWt1Yi52MS5WYWxpZGF0ZVR1cm5SZXNwb25zZSJwChpTdHJlYW1WYWxpZGF0ZVR1cm5zUmVxdWVzdBI0CgR0dXJuGAEgASgLMiAucnVtbWlrdWIudjEuVmFsaWRhdGVUdXJuUmVxdWVzdEIE4kEBAhIcCg5jb3JyZWxhdGlvbl9pZBgCIAEoCUIE4kEBASJmChtTdHJlYW1WYWxpZGF0ZVR1cm5zUmVzcG9uc2USLwoEdHVybhgBIAEoCzIhLnJ1bW1pa3ViLnYxLlZhbGlkYXRlVHVyblJlc3BvbnNlEhYKDmNvcnJlbGF0aW9uX2lkGAIgASgJIoQBCgtSYWNrVG9TY29yZRISCgRzZWF0GAEgASgNQgTiQQECEiUKBHJhY2sYAiADKA4yES5ydW1taWt1Yi52MS5UaWxlQgTiQQEBEhoKDG5ldmVyX21lbGRlZBgDIAEoCEIE4kEBARIeChBkZWNsaW5lZF90b19tZWxkGAQgASgIQgTiQQEBInYKEVNjb3JlUm91bmRSZXF1ZXN0EjIKB3J1bGVzZXQYASABKAsyGy5ydW1taWt1Yi52MS5NZWxkaW5nUnVsZXNldEIE4kEBARItCgVyYWNrcxgCIAMoCzIYLnJ1bW1pa3ViLnYxLlJhY2tUb1Njb3JlQgTiQQECInwKElNjb3JlUm91bmRSZXNwb25zZRIoCglyb3VuZF9lbmQYASABKA4yFS5ydW1taWt1Yi52MS5Sb3VuZEVuZBIUCgx3aW5uZXJfc2VhdHMYAiADKA0SJgoFc2VhdHMYAyADKAsyFy5ydW1taWt1Yi52MS5TZWF0UmVzdWx0IkgKE0xpc3RSdWxlc2V0c1JlcXVlc3QSFwoJcGFnZV9zaXplGAEgASgNQgTiQQEBEhgKCnBhZ2VfdG9rZW4YAiABKAlCBOJBAQEioAEKDE5hbWVkUnVsZXNldBIlCgdydWxlc2V0GAEgASgLMhQucnVtbWlrdWIudjEuUnVsZXNldBIMCgRuYW1lGAIgASgJEg0KBXRpdGxlGAMgASgJEg8KB3N1bW1hcnkYBCABKAkSDgoGc291cmNlGAUgASgJEisKCHNldHRpbmdzGAYgASgLMhkucnVtbWlrdWIudjEuUm9vbVNldHRpbmdzIlwKFExpc3RSdWxlc2V0c1Jlc3BvbnNlEisKCHJ1bGVzZXRzGAEgAygLMhkucnVtbWlrdWIudjEuTmFtZWRSdWxlc2V0EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJBChNMaXN0TWVzc2FnZXNSZXF1ZXN0EhYKCGxhbmd1YWdlGAEgASgJQgTiQQEBEhIKBGV0YWcYAiABKAlCBOJBAQEiRAoKUmVhc29uVGV4dBIoCgZyZWFzb24YASABKA4yGC5ydW1taWt1Yi52MS5FcnJvclJlYXNvbhIMCgR0ZXh0GAIgASgJIlAKCUNvbG9yVGV4dBIlCgVjb2xvchgBIAEoDjIWLnJ1bW1pa3ViLnYxLlRpbGVDb2xvchIMCgRuYW1lGAIgASgJEg4KBnN5bWJvbBgDIAEoCSLFAQoUTGlzdE1lc3NhZ2VzUmVzcG9uc2USEAoIbGFuZ3VhZ2UYASABKAkSDAoEZXRhZxgCIAEoCRIMCgRuYW1lGAMgASgJEi0KCWRpcmVjdGlvbhgEIAEoDjIaLnJ1bW1pa3ViLnYxLlRleHREaXJlY3Rpb24SKAoHcmVhc29ucxgFIAMoCzIXLnJ1bW1pa3ViLnYxLlJlYXNvblRleHQSJgoGY29sb3JzGAYgAygLMhYucnVtbWlrdWIudjEuQ29sb3JUZXh0KnMKDVRleHREaXJlY3Rpb24SHgoaVEVYVF9ESVJFQ1RJT05fVU5TUEVDSUZJRUQQABIgChxURVhUX0RJUkVDVElPTl9MRUZUX1RPX1JJR0hUEAESIAocVEVYVF9ESVJFQ1RJT05fUklHSFRfVE9fTEVGVBACMsMHChFWYWxpZGF0aW9uU2VydmljZRJ1Cg1WYWxpZGF0ZU1lbGRzEiEucnVtbWlrdWIudjEuVmFsaWRhdGVNZWxkc1JlcXVlc3QaIi5ydW1taWt1Yi52MS5WYWxpZGF0ZU1lbGRzUmVzcG9uc2UiHYLT5JMCFzoBKiISL3YxL21lbGRzOnZhbGlkYXRlEnIKDFZhbGlkYXRlVHVybhIgLnJ1bW1pa3ViLnYxLlZhbGlkYXRlVHVyblJlcXVlc3QaIS5ydW1taWt1Yi52MS5WYWxpZGF0ZVR1cm5SZXNwb25zZSIdgtPkkwIXOgEqIhIvdjEvdHVybnM6dmFsaWRhdGUShgEKEVZhbGlkYXRlUGxhY2VtZW50EiUucnVtbWlrdWIudjEuVmFsaWRhdGVQbGFjZW1lbnRSZXF1ZXN0GiYucnVtbWlrdWIudjEuVmFsaWRhdGVQbGFjZW1lbnRSZXNwb25zZSIigtPkkwIcOgEqIhcvdjEvcGxhY2VtZW50czp2YWxpZGF0ZRKJAQoSQmF0Y2hWYWxpZGF0ZVR1cm5zEiYucnVtbWlrdWIudjEuQmF0Y2hWYWxpZGF0ZVR1cm5zUmVxdWVzdBonLnJ1bW1pa3ViLnYxLkJhdGNoVmFsaWRhdGVUdXJuc1Jlc3BvbnNlIiKC0+STAhw6ASoiFy92MS90dXJuczpiYXRjaFZhbGlkYXRlEmwKE1N0cmVhbVZhbGlkYXRlVHVybnMSJy5ydW1taWt1Yi52MS5TdHJlYW1WYWxpZGF0ZVR1cm5zUmVxdWVzdBooLnJ1bW1pa3ViLnYxLlN0cmVhbVZhbGlkYXRlVHVybnNSZXNwb25zZSgBMAESagoKU2NvcmVSb3VuZBIeLnJ1bW1pa3ViLnYxLlNjb3JlUm91bmRSZXF1ZXN0Gh8ucnVtbWlrdWIudjEuU2NvcmVSb3VuZFJlc3BvbnNlIhuC0+STAhU6ASoiEC92MS9yb3VuZHM6c2NvcmUSaQoMTGlzdFJ1bGVzZXRzEiAucnVtbWlrdWIudjEuTGlzdFJ1bGVzZXRzUmVxdWVzdBohLnJ1bW1pa3ViLnYxLkxpc3RSdWxlc2V0c1Jlc3BvbnNlIhSC0+STAg4SDC92MS9ydWxlc2V0cxJpCgxMaXN0TWVzc2FnZXMSIC5ydW1taWt1Yi52MS5MaXN0TWVzc2FnZXNSZXF1ZXN0GiEucnVtbWlrdWIudjEuTGlzdE1lc3NhZ2VzUmVzcG9uc2UiFILT5JMCDhIML3YxL21lc3NhZ2VzQo4BCgtydW1taWt1Yi52MUIWVmFsaWRhdGlvblNlcnZpY2VQcm90b1ABWilydW1taWt1Yi5leGFtcGxlL2dvL3J1bW1pa3VidjE7cnVtbWlrdWJ2MaICA1JNS6oCC1J1bW1pa3ViLlYxugIIUnVtbWlrdWLKAgtSdW1taWt1YlxWMeoCDFJ1bW1pa3ViOjpWMWIGcHJvdG8z", [file_google_api_annotations, file_google_api_field_behavior, file_rummikub_v1_error_reason, file_rummikub_v1_meld, file_rummikub_v1_room_settings, file_rummikub_v1_ruleset, file_rummikub_v1_score, file_rummikub_v1_tile, file_rummikub_v1_violation]);
+  fileDesc("CiRydW1taWt1Yi92MS92YWxpZGF0aW9uX3NlcnZpY2UucHJvdG8SC3J1bW1pa3ViLnYxInIKFFZhbGlkYXRlTWVsZHNSZXF1ZXN0EjIKB3J1bGVzZXQYASABKAsyGy5ydW1taWt1Yi52MS5NZWxkaW5nUnVsZXNldEIE4kEBARImCgVtZWxkcxgCIAMoCzIRLnJ1bW1pa3ViLnYxLk1lbGRCBOJBAQEiQAoVVmFsaWRhdGVNZWxkc1Jlc3BvbnNlEicKBW1lbGRzGAEgAygLMhgucnVtbWlrdWIudjEuTWVsZFJlYWRpbmcioAMKE1ZhbGlkYXRlVHVyblJlcXVlc3QSMgoHcnVsZXNldBgBIAEoCzIbLnJ1bW1pa3ViLnYxLk1lbGRpbmdSdWxlc2V0QgTiQQEBEi4KDHRhYmxlX2JlZm9yZRgCIAEoCzISLnJ1bW1pa3ViLnYxLlRhYmxlQgTiQQEBEi0KC3RhYmxlX2FmdGVyGAMgASgLMhIucnVtbWlrdWIudjEuVGFibGVCBOJBAQESJQoEcmFjaxgEIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGVCBOJBAQESHQoKaGFzX21lbGRlZBgFIAEoCEIE4kEBAkgAiAEBEiYKBXJpdmVyGAYgAygOMhEucnVtbWlrdWIudjEuVGlsZUIE4kEBARIeCgtyaXZlcl9pbmRleBgHIAEoDUIE4kEBAUgBiAEBEisKCnRpbGVfZHJhd24YCCABKA4yES5ydW1taWt1Yi52MS5UaWxlQgTiQQEBEhwKDmNhbGxzX3J1bW1pa3ViGAkgASgIQgTiQQEBQg0KC19oYXNfbWVsZGVkQg4KDF9yaXZlcl9pbmRleCKzAQoUVmFsaWRhdGVUdXJuUmVzcG9uc2USKgoKdmlvbGF0aW9ucxgBIAMoCzIWLnJ1bW1pa3ViLnYxLlZpb2xhdGlvbhInCgx0aWxlc19wbGF5ZWQYAiADKA4yES5ydW1taWt1Yi52MS5UaWxlEg4KBnBvaW50cxgDIAEoDRIkCglyYWNrX2xlZnQYBCADKA4yES5ydW1taWt1Yi52MS5UaWxlEhAKCGdvZXNfb3V0GAUgASgIIs0CChhWYWxpZGF0ZVBsYWNlbWVudFJlcXVlc3QSMgoHcnVsZXNldBgBIAEoCzIbLnJ1bW1pa3ViLnYxLk1lbGRpbmdSdWxlc2V0QgTiQQEBEi4KDHRhYmxlX2JlZm9yZRgCIAEoCzISLnJ1bW1pa3ViLnYxLlRhYmxlQgTiQQEBEi0KC3RhYmxlX2FmdGVyGAMgASgLMhIucnVtbWlrdWIudjEuVGFibGVCBOJBAQESJQoEcmFjaxgEIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGVCBOJBAQESHQoKaGFzX21lbGRlZBgFIAEoCEIE4kEBAkgAiAEBEisKCnRpbGVfZHJhd24YBiABKA4yES5ydW1taWt1Yi52MS5UaWxlQgTiQQEBEhwKDmNhbGxzX3J1bW1pa3ViGAcgASgIQgTiQQEBQg0KC19oYXNfbWVsZGVkItsBChlWYWxpZGF0ZVBsYWNlbWVudFJlc3BvbnNlEioKCnZpb2xhdGlvbnMYASADKAsyFi5ydW1taWt1Yi52MS5WaW9sYXRpb24SJwoMdGlsZXNfcGxheWVkGAIgAygOMhEucnVtbWlrdWIudjEuVGlsZRIOCgZwb2ludHMYAyABKA0SJAoJcmFja19sZWZ0GAQgAygOMhEucnVtbWlrdWIudjEuVGlsZRIQCghnb2VzX291dBgFIAEoCBIhCgV0YWJsZRgGIAEoCzISLnJ1bW1pa3ViLnYxLlRhYmxlIvIBChNWYWxpZGF0ZUhhbmRSZXF1ZXN0EjIKB3J1bGVzZXQYASABKAsyGy5ydW1taWt1Yi52MS5EaXNjYXJkUnVsZXNldEIE4kEBARIqCglpbmRpY2F0b3IYAiABKA4yES5ydW1taWt1Yi52MS5UaWxlQgTiQQECEiYKBXRpbGVzGAMgAygOMhEucnVtbWlrdWIudjEuVGlsZUIE4kEBAhIoCgdkaXNjYXJkGAQgASgOMhEucnVtbWlrdWIudjEuVGlsZUIE4kEBARIpCgRoYW5kGAUgAygLMhUucnVtbWlrdWIudjEuSGFuZFBhcnRCBOJBAQEi3gEKFFZhbGlkYXRlSGFuZFJlc3BvbnNlEioKCnZpb2xhdGlvbnMYASADKAsyFi5ydW1taWt1Yi52MS5WaW9sYXRpb24SIwoEaGFuZBgCIAMoCzIVLnJ1bW1pa3ViLnYxLkhhbmRQYXJ0EhAKCGlzX3BhaXJzGAMgASgIEiIKB2Rpc2NhcmQYByABKA4yES5ydW1taWt1Yi52MS5UaWxlEgwKBGNvc3QYBCABKA0SDwoHbWlzc2luZxgFIAEoDRIgCgVzcGFyZRgGIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUihgEKGUJhdGNoVmFsaWRhdGVUdXJuc1JlcXVlc3QSMgoHcnVsZXNldBgBIAEoCzIbLnJ1bW1pa3ViLnYxLk1lbGRpbmdSdWxlc2V0QgTiQQEBEjUKBXR1cm5zGAIgAygLMiAucnVtbWlrdWIudjEuVmFsaWRhdGVUdXJuUmVxdWVzdEIE4kEBASJOChpCYXRjaFZhbGlkYXRlVHVybnNSZXNwb25zZRIwCgV0dXJucxgBIAMoCzIhLnJ1bW1pa3ViLnYxLlZhbGlkYXRlVHVyblJlc3BvbnNlInAKGlN0cmVhbVZhbGlkYXRlVHVybnNSZXF1ZXN0EjQKBHR1cm4YASABKAsyIC5ydW1taWt1Yi52MS5WYWxpZGF0ZVR1cm5SZXF1ZXN0QgTiQQECEhwKDmNvcnJlbGF0aW9uX2lkGAIgASgJQgTiQQEBImYKG1N0cmVhbVZhbGlkYXRlVHVybnNSZXNwb25zZRIvCgR0dXJuGAEgASgLMiEucnVtbWlrdWIudjEuVmFsaWRhdGVUdXJuUmVzcG9uc2USFgoOY29ycmVsYXRpb25faWQYAiABKAkihAEKC1JhY2tUb1Njb3JlEhIKBHNlYXQYASABKA1CBOJBAQISJQoEcmFjaxgCIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGVCBOJBAQESGgoMbmV2ZXJfbWVsZGVkGAMgASgIQgTiQQEBEh4KEGRlY2xpbmVkX3RvX21lbGQYBCABKAhCBOJBAQEidgoRU2NvcmVSb3VuZFJlcXVlc3QSMgoHcnVsZXNldBgBIAEoCzIbLnJ1bW1pa3ViLnYxLk1lbGRpbmdSdWxlc2V0QgTiQQEBEi0KBXJhY2tzGAIgAygLMhgucnVtbWlrdWIudjEuUmFja1RvU2NvcmVCBOJBAQIifAoSU2NvcmVSb3VuZFJlc3BvbnNlEigKCXJvdW5kX2VuZBgBIAEoDjIVLnJ1bW1pa3ViLnYxLlJvdW5kRW5kEhQKDHdpbm5lcl9zZWF0cxgCIAMoDRImCgVzZWF0cxgDIAMoCzIXLnJ1bW1pa3ViLnYxLlNlYXRSZXN1bHQiSAoTTGlzdFJ1bGVzZXRzUmVxdWVzdBIXCglwYWdlX3NpemUYASABKA1CBOJBAQESGAoKcGFnZV90b2tlbhgCIAEoCUIE4kEBASKgAQoMTmFtZWRSdWxlc2V0EiUKB3J1bGVzZXQYASABKAsyFC5ydW1taWt1Yi52MS5SdWxlc2V0EgwKBG5hbWUYAiABKAkSDQoFdGl0bGUYAyABKAkSDwoHc3VtbWFyeRgEIAEoCRIOCgZzb3VyY2UYBSABKAkSKwoIc2V0dGluZ3MYBiABKAsyGS5ydW1taWt1Yi52MS5Sb29tU2V0dGluZ3MiXAoUTGlzdFJ1bGVzZXRzUmVzcG9uc2USKwoIcnVsZXNldHMYASADKAsyGS5ydW1taWt1Yi52MS5OYW1lZFJ1bGVzZXQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIkEKE0xpc3RNZXNzYWdlc1JlcXVlc3QSFgoIbGFuZ3VhZ2UYASABKAlCBOJBAQESEgoEZXRhZxgCIAEoCUIE4kEBASJECgpSZWFzb25UZXh0EigKBnJlYXNvbhgBIAEoDjIYLnJ1bW1pa3ViLnYxLkVycm9yUmVhc29uEgwKBHRleHQYAiABKAkiUAoJQ29sb3JUZXh0EiUKBWNvbG9yGAEgASgOMhYucnVtbWlrdWIudjEuVGlsZUNvbG9yEgwKBG5hbWUYAiABKAkSDgoGc3ltYm9sGAMgASgJIsUBChRMaXN0TWVzc2FnZXNSZXNwb25zZRIQCghsYW5ndWFnZRgBIAEoCRIMCgRldGFnGAIgASgJEgwKBG5hbWUYAyABKAkSLQoJZGlyZWN0aW9uGAQgASgOMhoucnVtbWlrdWIudjEuVGV4dERpcmVjdGlvbhIoCgdyZWFzb25zGAUgAygLMhcucnVtbWlrdWIudjEuUmVhc29uVGV4dBImCgZjb2xvcnMYBiADKAsyFi5ydW1taWt1Yi52MS5Db2xvclRleHQqcwoNVGV4dERpcmVjdGlvbhIeChpURVhUX0RJUkVDVElPTl9VTlNQRUNJRklFRBAAEiAKHFRFWFRfRElSRUNUSU9OX0xFRlRfVE9fUklHSFQQARIgChxURVhUX0RJUkVDVElPTl9SSUdIVF9UT19MRUZUEAIytwgKEVZhbGlkYXRpb25TZXJ2aWNlEnUKDVZhbGlkYXRlTWVsZHMSIS5ydW1taWt1Yi52MS5WYWxpZGF0ZU1lbGRzUmVxdWVzdBoiLnJ1bW1pa3ViLnYxLlZhbGlkYXRlTWVsZHNSZXNwb25zZSIdgtPkkwIXOgEqIhIvdjEvbWVsZHM6dmFsaWRhdGUScgoMVmFsaWRhdGVUdXJuEiAucnVtbWlrdWIudjEuVmFsaWRhdGVUdXJuUmVxdWVzdBohLnJ1bW1pa3ViLnYxLlZhbGlkYXRlVHVyblJlc3BvbnNlIh2C0+STAhc6ASoiEi92MS90dXJuczp2YWxpZGF0ZRKGAQoRVmFsaWRhdGVQbGFjZW1lbnQSJS5ydW1taWt1Yi52MS5WYWxpZGF0ZVBsYWNlbWVudFJlcXVlc3QaJi5ydW1taWt1Yi52MS5WYWxpZGF0ZVBsYWNlbWVudFJlc3BvbnNlIiKC0+STAhw6ASoiFy92MS9wbGFjZW1lbnRzOnZhbGlkYXRlEnIKDFZhbGlkYXRlSGFuZBIgLnJ1bW1pa3ViLnYxLlZhbGlkYXRlSGFuZFJlcXVlc3QaIS5ydW1taWt1Yi52MS5WYWxpZGF0ZUhhbmRSZXNwb25zZSIdgtPkkwIXOgEqIhIvdjEvaGFuZHM6dmFsaWRhdGUSiQEKEkJhdGNoVmFsaWRhdGVUdXJucxImLnJ1bW1pa3ViLnYxLkJhdGNoVmFsaWRhdGVUdXJuc1JlcXVlc3QaJy5ydW1taWt1Yi52MS5CYXRjaFZhbGlkYXRlVHVybnNSZXNwb25zZSIigtPkkwIcOgEqIhcvdjEvdHVybnM6YmF0Y2hWYWxpZGF0ZRJsChNTdHJlYW1WYWxpZGF0ZVR1cm5zEicucnVtbWlrdWIudjEuU3RyZWFtVmFsaWRhdGVUdXJuc1JlcXVlc3QaKC5ydW1taWt1Yi52MS5TdHJlYW1WYWxpZGF0ZVR1cm5zUmVzcG9uc2UoATABEmoKClNjb3JlUm91bmQSHi5ydW1taWt1Yi52MS5TY29yZVJvdW5kUmVxdWVzdBofLnJ1bW1pa3ViLnYxLlNjb3JlUm91bmRSZXNwb25zZSIbgtPkkwIVOgEqIhAvdjEvcm91bmRzOnNjb3JlEmkKDExpc3RSdWxlc2V0cxIgLnJ1bW1pa3ViLnYxLkxpc3RSdWxlc2V0c1JlcXVlc3QaIS5ydW1taWt1Yi52MS5MaXN0UnVsZXNldHNSZXNwb25zZSIUgtPkkwIOEgwvdjEvcnVsZXNldHMSaQoMTGlzdE1lc3NhZ2VzEiAucnVtbWlrdWIudjEuTGlzdE1lc3NhZ2VzUmVxdWVzdBohLnJ1bW1pa3ViLnYxLkxpc3RNZXNzYWdlc1Jlc3BvbnNlIhSC0+STAg4SDC92MS9tZXNzYWdlc0KOAQoLcnVtbWlrdWIudjFCFlZhbGlkYXRpb25TZXJ2aWNlUHJvdG9QAVopcnVtbWlrdWIuZXhhbXBsZS9nby9ydW1taWt1YnYxO3J1bW1pa3VidjGiAgNSTUuqAgtSdW1taWt1Yi5WMboCCFJ1bW1pa3ViygILUnVtbWlrdWJcVjHqAgxSdW1taWt1Yjo6VjFiBnByb3RvMw", [file_google_api_annotations, file_google_api_field_behavior, file_rummikub_v1_discard, file_rummikub_v1_error_reason, file_rummikub_v1_meld, file_rummikub_v1_room_settings, file_rummikub_v1_ruleset, file_rummikub_v1_score, file_rummikub_v1_tile, file_rummikub_v1_violation]);
 
 /**
  * A request to read melds.
@@ -332,6 +334,122 @@ export const ValidatePlacementResponseSchema: GenMessage<ValidatePlacementRespon
   messageDesc(file_rummikub_v1_validation_service, 5);
 
 /**
+ * A request to judge a hand.
+ *
+ * @generated from message rummikub.v1.ValidateHandRequest
+ */
+export type ValidateHandRequest = Message<"rummikub.v1.ValidateHandRequest"> & {
+  /**
+   * The rules. Unset: the preset OKEY.
+   *
+   * @generated from field: rummikub.v1.DiscardRuleset ruleset = 1;
+   */
+  ruleset?: DiscardRuleset | undefined;
+
+  /**
+   * The tile turned face up, which determines the okey. A numbered tile of the four colors.
+   *
+   * @generated from field: rummikub.v1.Tile indicator = 2;
+   */
+  indicator: Tile;
+
+  /**
+   * The tiles in any order: the 14 of a hand, or 15 before the discard.
+   *
+   * @generated from field: repeated rummikub.v1.Tile tiles = 3;
+   */
+  tiles: Tile[];
+
+  /**
+   * The tile to discard, one of the 15. Unset with 15: the server chooses, for the finish that costs the others most.
+   *
+   * @generated from field: rummikub.v1.Tile discard = 4;
+   */
+  discard: Tile;
+
+  /**
+   * The hand as the player lays it, without the discard. Empty: as the server finds it. At most 7 parts.
+   *
+   * @generated from field: repeated rummikub.v1.HandPart hand = 5;
+   */
+  hand: HandPart[];
+};
+
+/**
+ * Describes the message rummikub.v1.ValidateHandRequest.
+ * Use `create(ValidateHandRequestSchema)` to create a new message.
+ */
+export const ValidateHandRequestSchema: GenMessage<ValidateHandRequest> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_validation_service, 6);
+
+/**
+ * The response to ValidateHand.
+ *
+ * @generated from message rummikub.v1.ValidateHandResponse
+ */
+export type ValidateHandResponse = Message<"rummikub.v1.ValidateHandResponse"> & {
+  /**
+   * Every violation: FINISH_INVALID with the tiles that are left over, or with those of a part that is no meld or pair;
+   * TILE_NOT_IN_RACK. Empty when the hand is finished.
+   *
+   * @generated from field: repeated rummikub.v1.Violation violations = 1;
+   */
+  violations: Violation[];
+
+  /**
+   * The melds or pairs of a finished hand, as the player lays it or as the server finds it. As pairs, which score more,
+   * if it is both.
+   *
+   * @generated from field: repeated rummikub.v1.HandPart hand = 2;
+   */
+  hand: HandPart[];
+
+  /**
+   * Whether a finished hand is one of pairs.
+   *
+   * @generated from field: bool is_pairs = 3;
+   */
+  isPairs: boolean;
+
+  /**
+   * The discard: that of the request, or the one that the server chose. Unset without one.
+   *
+   * @generated from field: rummikub.v1.Tile discard = 7;
+   */
+  discard: Tile;
+
+  /**
+   * The points that each other player loses to a finished hand: 2 for melds, 4 for pairs, twice as much if the discard is
+   * an okey. 0 if the hand is not finished.
+   *
+   * @generated from field: uint32 cost = 4;
+   */
+  cost: number;
+
+  /**
+   * The least number of tiles to exchange until the tiles are a finished hand, however they are laid; with 15 tiles and
+   * no discard, after the best one.
+   *
+   * @generated from field: uint32 missing = 5;
+   */
+  missing: number;
+
+  /**
+   * The tiles that are then exchanged, ascending; with 15 tiles and no discard, the one too many is among them.
+   *
+   * @generated from field: repeated rummikub.v1.Tile spare = 6;
+   */
+  spare: Tile[];
+};
+
+/**
+ * Describes the message rummikub.v1.ValidateHandResponse.
+ * Use `create(ValidateHandResponseSchema)` to create a new message.
+ */
+export const ValidateHandResponseSchema: GenMessage<ValidateHandResponse> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_validation_service, 7);
+
+/**
  * A request to judge turns under one ruleset.
  *
  * @generated from message rummikub.v1.BatchValidateTurnsRequest
@@ -357,7 +475,7 @@ export type BatchValidateTurnsRequest = Message<"rummikub.v1.BatchValidateTurnsR
  * Use `create(BatchValidateTurnsRequestSchema)` to create a new message.
  */
 export const BatchValidateTurnsRequestSchema: GenMessage<BatchValidateTurnsRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_validation_service, 6);
+  messageDesc(file_rummikub_v1_validation_service, 8);
 
 /**
  * The response to BatchValidateTurns.
@@ -378,7 +496,7 @@ export type BatchValidateTurnsResponse = Message<"rummikub.v1.BatchValidateTurns
  * Use `create(BatchValidateTurnsResponseSchema)` to create a new message.
  */
 export const BatchValidateTurnsResponseSchema: GenMessage<BatchValidateTurnsResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_validation_service, 7);
+  messageDesc(file_rummikub_v1_validation_service, 9);
 
 /**
  * A turn of a stream.
@@ -406,7 +524,7 @@ export type StreamValidateTurnsRequest = Message<"rummikub.v1.StreamValidateTurn
  * Use `create(StreamValidateTurnsRequestSchema)` to create a new message.
  */
 export const StreamValidateTurnsRequestSchema: GenMessage<StreamValidateTurnsRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_validation_service, 8);
+  messageDesc(file_rummikub_v1_validation_service, 10);
 
 /**
  * An answer of a stream.
@@ -434,7 +552,7 @@ export type StreamValidateTurnsResponse = Message<"rummikub.v1.StreamValidateTur
  * Use `create(StreamValidateTurnsResponseSchema)` to create a new message.
  */
 export const StreamValidateTurnsResponseSchema: GenMessage<StreamValidateTurnsResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_validation_service, 9);
+  messageDesc(file_rummikub_v1_validation_service, 11);
 
 /**
  * The rack of one player at the end of a round.
@@ -477,7 +595,7 @@ export type RackToScore = Message<"rummikub.v1.RackToScore"> & {
  * Use `create(RackToScoreSchema)` to create a new message.
  */
 export const RackToScoreSchema: GenMessage<RackToScore> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_validation_service, 10);
+  messageDesc(file_rummikub_v1_validation_service, 12);
 
 /**
  * A request to score a finished round. The player with an empty rack won; if there is none, the round was blocked. With
@@ -507,7 +625,7 @@ export type ScoreRoundRequest = Message<"rummikub.v1.ScoreRoundRequest"> & {
  * Use `create(ScoreRoundRequestSchema)` to create a new message.
  */
 export const ScoreRoundRequestSchema: GenMessage<ScoreRoundRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_validation_service, 11);
+  messageDesc(file_rummikub_v1_validation_service, 13);
 
 /**
  * The response to ScoreRound.
@@ -542,7 +660,7 @@ export type ScoreRoundResponse = Message<"rummikub.v1.ScoreRoundResponse"> & {
  * Use `create(ScoreRoundResponseSchema)` to create a new message.
  */
 export const ScoreRoundResponseSchema: GenMessage<ScoreRoundResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_validation_service, 12);
+  messageDesc(file_rummikub_v1_validation_service, 14);
 
 /**
  * A request to list the presets.
@@ -570,7 +688,7 @@ export type ListRulesetsRequest = Message<"rummikub.v1.ListRulesetsRequest"> & {
  * Use `create(ListRulesetsRequestSchema)` to create a new message.
  */
 export const ListRulesetsRequestSchema: GenMessage<ListRulesetsRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_validation_service, 13);
+  messageDesc(file_rummikub_v1_validation_service, 15);
 
 /**
  * A preset.
@@ -626,7 +744,7 @@ export type NamedRuleset = Message<"rummikub.v1.NamedRuleset"> & {
  * Use `create(NamedRulesetSchema)` to create a new message.
  */
 export const NamedRulesetSchema: GenMessage<NamedRuleset> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_validation_service, 14);
+  messageDesc(file_rummikub_v1_validation_service, 16);
 
 /**
  * The response to ListRulesets.
@@ -654,7 +772,7 @@ export type ListRulesetsResponse = Message<"rummikub.v1.ListRulesetsResponse"> &
  * Use `create(ListRulesetsResponseSchema)` to create a new message.
  */
 export const ListRulesetsResponseSchema: GenMessage<ListRulesetsResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_validation_service, 15);
+  messageDesc(file_rummikub_v1_validation_service, 17);
 
 /**
  * A request for the texts of a language.
@@ -684,7 +802,7 @@ export type ListMessagesRequest = Message<"rummikub.v1.ListMessagesRequest"> & {
  * Use `create(ListMessagesRequestSchema)` to create a new message.
  */
 export const ListMessagesRequestSchema: GenMessage<ListMessagesRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_validation_service, 16);
+  messageDesc(file_rummikub_v1_validation_service, 18);
 
 /**
  * The text for a reason.
@@ -712,7 +830,7 @@ export type ReasonText = Message<"rummikub.v1.ReasonText"> & {
  * Use `create(ReasonTextSchema)` to create a new message.
  */
 export const ReasonTextSchema: GenMessage<ReasonText> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_validation_service, 17);
+  messageDesc(file_rummikub_v1_validation_service, 19);
 
 /**
  * The name of a color.
@@ -748,7 +866,7 @@ export type ColorText = Message<"rummikub.v1.ColorText"> & {
  * Use `create(ColorTextSchema)` to create a new message.
  */
 export const ColorTextSchema: GenMessage<ColorText> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_validation_service, 18);
+  messageDesc(file_rummikub_v1_validation_service, 20);
 
 /**
  * The response to ListMessages.
@@ -804,7 +922,7 @@ export type ListMessagesResponse = Message<"rummikub.v1.ListMessagesResponse"> &
  * Use `create(ListMessagesResponseSchema)` to create a new message.
  */
 export const ListMessagesResponseSchema: GenMessage<ListMessagesResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_validation_service, 19);
+  messageDesc(file_rummikub_v1_validation_service, 21);
 
 /**
  * The direction of a script.
@@ -885,6 +1003,17 @@ export const ValidationService: GenService<{
     methodKind: "unary";
     input: typeof ValidatePlacementRequestSchema;
     output: typeof ValidatePlacementResponseSchema;
+  },
+  /**
+   * Judges a hand of a game of discards: whether it is finished, and otherwise what it lacks.
+   * Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+   *
+   * @generated from rpc rummikub.v1.ValidationService.ValidateHand
+   */
+  validateHand: {
+    methodKind: "unary";
+    input: typeof ValidateHandRequestSchema;
+    output: typeof ValidateHandResponseSchema;
   },
   /**
    * Judges many turns in one message. One malformed turn refuses the whole batch; the error names the turn.

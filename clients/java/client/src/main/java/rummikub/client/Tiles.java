@@ -7,14 +7,16 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
+import rummikub.v1.DiscardBoard;
+import rummikub.v1.DiscardPile;
 import rummikub.v1.Meld;
 import rummikub.v1.Placement;
 import rummikub.v1.Table;
 import rummikub.v1.Tile;
 
 /**
- * Tiles as text: {@code R7} is the red 7, {@code J} a joker, {@code [R7 R8 R9] | [B1 K1 J]} a table. The colors are R, B,
- * K (black), O, G and P.
+ * Tiles as text: {@code R7} is the red 7, {@code J} a joker, {@code F} a false joker, {@code [R7 R8 R9] | [B1 K1 J]} a table. The
+ * colors are R, B, K (black), O, G and P.
  */
 public final class Tiles {
   private static final Map<String, Tile> BY_NAME = new TreeMap<>();
@@ -34,6 +36,7 @@ public final class Tiles {
     String[] parts = tile.name().split("_"); // TILE_RED_7, TILE_JOKER
     return switch (tile) {
       case TILE_JOKER -> "J";
+      case TILE_FALSE_JOKER -> "F";
       case TILE_UNSPECIFIED, UNRECOGNIZED -> "?";
       default -> (parts[1].equals("BLACK") ? "K" : parts[1].substring(0, 1)) + parts[2];
     };
@@ -44,7 +47,7 @@ public final class Tiles {
     Tile tile = BY_NAME.get(name.toUpperCase(Locale.ROOT));
     if (tile == null) {
       throw new IllegalArgumentException(
-          "\"" + name + "\" is no tile; names are like R7, B13, K1, O10, G5, P2 and J");
+          "\"" + name + "\" is no tile; names are like R7, B13, K1, O10, G5, P2, J and F");
     }
     return tile;
   }
@@ -93,6 +96,23 @@ public final class Tiles {
       last = placement;
     }
     return text.append("]").toString();
+  }
+
+  /**
+   * Returns the board of a game of discards as text: the indicator, the okey, and the newest discard of each player after the
+   * seat, {@code O4 / O5 / 1{R7} 2{}}; {@code .} if there is none.
+   */
+  public static String boardText(DiscardBoard board) {
+    if (board.getIndicator() == Tile.TILE_UNSPECIFIED) {
+      return ".";
+    }
+    String piles = board.getPilesList().stream().map(Tiles::pileText).collect(Collectors.joining(" "));
+    return name(board.getIndicator()) + " / " + name(board.getOkey()) + " / " + piles;
+  }
+
+  private static String pileText(DiscardPile pile) {
+    String newest = pile.getNewest() == Tile.TILE_UNSPECIFIED ? "" : name(pile.getNewest());
+    return pile.getSeat() + "{" + newest + "}";
   }
 
   private static Meld meld(String text) {

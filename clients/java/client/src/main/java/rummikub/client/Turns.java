@@ -1,15 +1,22 @@
 package rummikub.client;
 
 import java.util.List;
+import rummikub.v1.DiscardTile;
 import rummikub.v1.DrawTile;
+import rummikub.v1.FinishHand;
 import rummikub.v1.Game;
+import rummikub.v1.HandPart;
 import rummikub.v1.JokerFaces;
 import rummikub.v1.Meld;
 import rummikub.v1.Pass;
 import rummikub.v1.Placement;
 import rummikub.v1.PlayTiles;
 import rummikub.v1.PlayTurnRequest;
+import rummikub.v1.ShowIndicator;
 import rummikub.v1.Table;
+import rummikub.v1.TakeDiscard;
+import rummikub.v1.TakeFromPool;
+import rummikub.v1.Tile;
 
 /** Makes requests for turns in a game as the caller has seen it. */
 public final class Turns {
@@ -36,6 +43,31 @@ public final class Turns {
   /** Returns the request to pass. */
   public static PlayTurnRequest pass(Game game) {
     return turn(game).setPassTurn(Pass.getDefaultInstance()).build();
+  }
+
+  /** Returns the request to take a tile of the pool, in a game of discards. */
+  public static PlayTurnRequest takeFromPool(Game game) {
+    return turn(game).setTakeFromPool(TakeFromPool.getDefaultInstance()).build();
+  }
+
+  /** Returns the request to take the newest discard of the player before. */
+  public static PlayTurnRequest takeDiscard(Game game) {
+    return turn(game).setTakeDiscard(TakeDiscard.getDefaultInstance()).build();
+  }
+
+  /** Returns the request to discard a tile, which ends the turn. */
+  public static PlayTurnRequest discard(Game game, Tile tile) {
+    return turn(game).setDiscard(DiscardTile.newBuilder().setTile(tile)).build();
+  }
+
+  /** Returns the request to discard a tile and finish. The hand has the melds or pairs, none: as the service finds them. */
+  public static PlayTurnRequest finish(Game game, Tile tile, List<HandPart> hand) {
+    return turn(game).setFinish(FinishHand.newBuilder().setTile(tile).addAllHand(hand)).build();
+  }
+
+  /** Returns the request to show the indicator's twin. */
+  public static PlayTurnRequest showIndicator(Game game) {
+    return turn(game).setShowIndicator(ShowIndicator.getDefaultInstance()).build();
   }
 
   /**

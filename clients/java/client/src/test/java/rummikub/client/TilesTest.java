@@ -2,17 +2,24 @@ package rummikub.client;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
+import rummikub.v1.DiscardBoard;
+import rummikub.v1.DiscardPile;
+import rummikub.v1.DiscardTile;
+import rummikub.v1.FinishHand;
 import rummikub.v1.Game;
+import rummikub.v1.HandPart;
 import rummikub.v1.JokerFaces;
 import rummikub.v1.Meld;
 import rummikub.v1.MeldKind;
 import rummikub.v1.Placement;
+import rummikub.v1.PlayTurnRequest;
 import rummikub.v1.Table;
 import rummikub.v1.Tile;
 
@@ -22,7 +29,8 @@ class TilesTest {
     Map<Tile, String> names =
         Map.of(
             Tile.TILE_RED_7, "R7", Tile.TILE_BLUE_13, "B13", Tile.TILE_BLACK_1, "K1", Tile.TILE_ORANGE_10, "O10",
-            Tile.TILE_GREEN_5, "G5", Tile.TILE_PURPLE_2, "P2", Tile.TILE_JOKER, "J", Tile.UNRECOGNIZED, "?");
+            Tile.TILE_GREEN_5, "G5", Tile.TILE_PURPLE_2, "P2", Tile.TILE_JOKER, "J", Tile.TILE_FALSE_JOKER, "F",
+            Tile.UNRECOGNIZED, "?");
     names.forEach((tile, name) -> assertEquals(name, Tiles.name(tile)));
     for (Tile tile : Tile.values()) {
       if (tile != Tile.TILE_UNSPECIFIED && tile != Tile.UNRECOGNIZED) {
@@ -72,6 +80,25 @@ class TilesTest {
   }
 
   @Test
+  void aBoardIsTheTextOfItsIndicatorOkeyAndNewestDiscards() {
+    var board = DiscardBoard.newBuilder().setIndicator(Tile.TILE_ORANGE_4).setOkey(Tile.TILE_ORANGE_5);
+    board.addPiles(DiscardPile.newBuilder().setSeat(1).setNewest(Tile.TILE_FALSE_JOKER).setTileCount(2));
+    board.addPiles(DiscardPile.newBuilder().setSeat(3));
+    assertEquals("O4 / O5 / 1{F} 3{}", Tiles.boardText(board.build()));
+    assertEquals(".", Tiles.boardText(Game.getDefaultInstance().getDiscardBoard()));
+  }
+
+  @Test
+  void aTurnDiscardsATile() {
+    Game game = Game.getDefaultInstance();
+    Tile okey = Tile.TILE_ORANGE_5;
+    assertEquals(DiscardTile.newBuilder().setTile(okey).build(), Turns.discard(game, okey).getDiscard());
+    var hand = List.of(HandPart.newBuilder().addAllTiles(Tiles.tiles("R7 R7")).build());
+    var finish = FinishHand.newBuilder().setTile(okey).addAllHand(hand).build();
+    assertEquals(finish, Turns.finish(game, okey, hand).getFinish());
+  }
+
+  @Test
   void meldsDeclareFacesOfJokersThatCanStandForOneOnly() {
     JokerFaces one = JokerFaces.newBuilder().addFaces(Tile.TILE_RED_9).build();
     JokerFaces two = one.toBuilder().addFaces(Tile.TILE_BLUE_9).build();
@@ -84,9 +111,13 @@ class TilesTest {
   @Test
   void turnsHaveTheEtag() {
     Game game = Game.newBuilder().setGameId("1").setEtag("x").build();
-    for (var turn : List.of(Turns.play(game, List.of()), Turns.place(game, List.of()), Turns.draw(game), Turns.pass(game))) {
+    for (var turn :
+        List.of(
+            Turns.play(game, List.of()), Turns.place(game, List.of()), Turns.draw(game), Turns.pass(game),
+            Turns.takeFromPool(game), Turns.takeDiscard(game), Turns.discard(game, Tile.TILE_RED_1),
+            Turns.finish(game, Tile.TILE_RED_1, List.of()), Turns.showIndicator(game))) {
       assertEquals(List.of("1", "x"), List.of(turn.getGameId(), turn.getEtag()));
-      assertTrue(turn.hasPlay() || turn.hasDraw() || turn.hasPassTurn());
+      assertNotEquals(PlayTurnRequest.ActionCase.ACTION_NOT_SET, turn.getActionCase());
     }
   }
 }

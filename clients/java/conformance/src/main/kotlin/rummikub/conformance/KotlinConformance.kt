@@ -35,6 +35,8 @@ import rummikub.v1.ScoreRoundResponse
 import rummikub.v1.StartGameRequest
 import rummikub.v1.StreamValidateTurnsRequest
 import rummikub.v1.SuggestTurnRequest
+import rummikub.v1.ValidateHandRequest
+import rummikub.v1.ValidateHandResponse
 import rummikub.v1.ValidateMeldsRequest
 import rummikub.v1.ValidateMeldsResponse
 import rummikub.v1.ValidatePlacementRequest
@@ -81,6 +83,10 @@ class KotlinConformance(arguments: Array<String>) : Suite(arguments) {
                         ValidatePlacementRequest.getDefaultInstance(),
                         ValidatePlacementResponse.getDefaultInstance(),
                     ) { rules.validation.validatePlacement(it) }
+                "rummikub.v1.ValidationService/ValidateHand" ->
+                    replay(row, ValidateHandRequest.getDefaultInstance(), ValidateHandResponse.getDefaultInstance()) {
+                        rules.validation.validateHand(it)
+                    }
                 "rummikub.v1.ValidationService/ScoreRound" ->
                     replay(row, ScoreRoundRequest.getDefaultInstance(), ScoreRoundResponse.getDefaultInstance()) {
                         rules.validation.scoreRound(it)
