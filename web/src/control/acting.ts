@@ -33,6 +33,7 @@ export class Acting {
     this.#arranging = arranging;
     this.#clock = clock;
     this.#state = arranging.state;
+    arranging.onDiscard = (tile, isFinish) => void (isFinish ? this.finish(tile) : this.discard(tile));
   }
 
   play(callsRummikub = false): Promise<void> {
@@ -58,6 +59,33 @@ export class Acting {
 
   lay(tile: Tile): Promise<void> {
     return this.#turn({ case: "layOnRiver", value: { tile } });
+  }
+
+  takeFromPool(): Promise<void> {
+    return this.#turn({ case: "takeFromPool", value: {} });
+  }
+
+  takeDiscard(): Promise<void> {
+    return this.#turn({ case: "takeDiscard", value: {} });
+  }
+
+  discard(tile: Tile): Promise<void> {
+    return this.#turn({ case: "discard", value: { tile } });
+  }
+
+  /** Discards a tile and ends the round with the others, which the service finds to be a finished hand. */
+  finish(tile: Tile): Promise<void> {
+    return this.#turn({ case: "finish", value: { tile } });
+  }
+
+  showIndicator(): Promise<void> {
+    return this.#turn({ case: "showIndicator", value: {} });
+  }
+
+  /** Does what the last hint suggests. */
+  async takeAdvice(): Promise<void> {
+    const { advice } = this.#state.value;
+    if (advice !== undefined) await this.act((gameId) => this.#service.turns.playTurn({ ...advice, gameId }));
   }
 
   claim(agrees: boolean): Promise<void> {
@@ -147,7 +175,7 @@ export class Acting {
   /** Sends what the player does; shows a refusal. */
   async act(call: (gameId: string) => Promise<{ game?: Game | undefined } | void>): Promise<void> {
     if (this.#state.value.isBusy) return;
-    this.#state.set({ isBusy: true, problem: undefined, notice: undefined });
+    this.#state.set({ isBusy: true, problem: undefined, notice: undefined, advice: undefined });
     const sent = performance.now();
     try {
       const response = await call(this.#gameId);

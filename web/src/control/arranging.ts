@@ -1,11 +1,12 @@
 /** The table as the player arranges it: moves tiles, asks for marks, and saves drafts. */
 import { ErrorReason, type Game, GameState, type Rummikub, type Tile, type Violation } from "rummikub-client";
-import { reasonText, t, violationText } from "../i18n/index.js";
-import { type Arrangement, declare, pull, reorder, sortRack, split, type Target } from "../model/arrangement.js";
+import { reasonText, t, tilesList, violationText } from "../i18n/index.js";
+import { type Arrangement, declare, pull, reorder, split, type Target } from "../model/arrangement.js";
 import { isGrid } from "../model/grid.js";
 import { amend, begin, type History, redo, step, undo } from "../model/history.js";
-import { isSameTable, layoutOf, layoutOfGame, placed, tableOf } from "../model/layout.js";
+import { isSameTable, layoutOf, layoutOfGame, pieceOf, placed, tableOf } from "../model/layout.js";
 import type { Judgment } from "../model/marks.js";
+import { isStand } from "../model/stand.js";
 import type { RackOrder } from "../model/tiles.js";
 import { choices, turnToJudge } from "../model/turn.js";
 import { DraftSaver } from "./draft-saver.js";
@@ -13,6 +14,8 @@ import { Judge } from "./judge.js";
 import type { SessionState, SessionStore } from "./session-state.js";
 
 export class Arranging {
+  /** Called with a tile that the player puts on the own discards, or on the indicator to finish. */
+  onDiscard: (tile: Tile, isFinish: boolean) => void = () => {};
   readonly state: SessionStore;
   readonly #judge: Judge<Arrangement, Judgment>;
   readonly #drafts: DraftSaver<{ game: Game; table: ReturnType<typeof tableOf> }>;
@@ -67,6 +70,7 @@ export class Arranging {
   }
 
   move(ids: readonly number[], target: Target): void {
+    if (target.to === "discard" || target.to === "finish") return this.#discard(ids, target.to === "finish");
     this.#lay(layoutOf(this.arrangement).move(this.arrangement, ids, target), target);
     this.state.set({ selection: [] });
   }
@@ -112,7 +116,7 @@ export class Arranging {
   }
 
   sort(order: RackOrder): void {
-    this.#layRack(sortRack(this.arrangement, order));
+    this.#layRack(layoutOf(this.arrangement).sort(this.arrangement, order));
   }
 
   undo(): void {
@@ -144,7 +148,10 @@ export class Arranging {
   refuse(arrangement: Arrangement, violations: readonly Violation[]): void {
     const marks = layoutOf(arrangement).marks(arrangement, violations);
     const { judgment } = this.state.value;
-    const text = [...new Set(violations.map(violationText))].join(" ");
+    const texts = new Set(violations.map(violationText));
+    const left = violations.filter(({ reason }) => reason === ErrorReason.FINISH_INVALID).flatMap(({ tiles }) => tiles);
+    if (left.length > 0) texts.add(t("leftOver", { tiles: tilesList(left) }));
+    const text = [...texts].join(" ");
     this.state.set({
       problem: { text, violations },
       ...(judgment?.arrangement === arrangement && { judgment: { ...judgment, marks } }),
@@ -159,6 +166,7 @@ export class Arranging {
     const { game: before, history } = this.state.value;
     const isSameTurn = before !== undefined && before.turn?.revision === game.turn?.revision;
     const draft = game.turn?.draft;
+    const isSameRack = before !== undefined && before.rack.join() === game.rack.join();
     const isMine = game.turn !== undefined && game.turn.seat === game.seat;
     const layout = layoutOfGame(game);
     const start = layout.start(game, history.past[0] ?? history.present);
@@ -183,10 +191,10 @@ export class Arranging {
       ...(!isSameTurn && {
         carried: undefined,
         judgment: undefined,
-        hinted: [],
         selection: [],
         othersDraft: undefined,
       }),
+      ...(!(isSameTurn && isSameRack) && { hinted: [], advice: undefined }),
       ...(!isSameTurn && isMine && { shown: undefined }),
       ...(isSnapshot && { othersDraft: draft !== undefined && !isMine ? draft : undefined }),
       ...rest,
@@ -202,9 +210,17 @@ export class Arranging {
     this.#drafts.drop();
   }
 
+  #discard(ids: readonly number[], isFinish: boolean): void {
+    const [piece, ...others] = ids.flatMap((id) => pieceOf(this.arrangement, id) ?? []);
+    if (piece === undefined || others.length > 0) return this.state.set({ notice: t("oneTile") });
+    this.state.set({ selection: [] });
+    this.onDiscard(piece.tile, isFinish);
+  }
+
   #lay(next: Arrangement, target?: Target): void {
     if (!this.mayArrange && target?.to !== "rack") return;
     if (next === this.arrangement) {
+      if (isStand(next)) return;
       if (target?.to === "rack") this.state.set({ notice: t("keepOnTable") });
       if (target?.to === "cell") this.state.set({ notice: reasonText(ErrorReason.CELL_OCCUPIED) });
       return;

@@ -19,6 +19,21 @@ export function eventText({ event }: GameEvent, game: Game): string {
       const { seat, tiles } = event.value;
       return tiles.length > 0 ? t("evYouDrew", { tiles: tilesList(tiles) }) : t("evDrew", { name: name(seat) });
     }
+    case "handsDealt":
+      return t("evDeal", { round: event.value.round });
+    case "poolTileTaken": {
+      const { seat, tile } = event.value;
+      return seat === game.seat ? t("evYouDrew", { tiles: tileText(tile) }) : t("evDrew", { name: name(seat) });
+    }
+    case "discardTaken":
+      return t("evTookDiscard", { name: name(event.value.seat), tile: tileText(event.value.tile) });
+    case "tileDiscarded":
+    case "discardForced":
+      return t("evDiscarded", { name: name(event.value.seat), tile: tileText(event.value.tile) });
+    case "indicatorShown":
+      return t("evShowedIndicator", { name: name(event.value.seat) });
+    case "handFinished":
+      return t(event.value.isPairs ? "finishedPairs" : "finishedMelds", { name: name(event.value.seat) });
     case "turnPassed":
     case "turnEnded":
       return t("evPassed", { name: name(event.value.seat) });

@@ -1,6 +1,13 @@
 /** Questions about the game: hints of a tier, and explanations of plays step by step. */
-import { Existence, HintTier, type Rummikub, type Suggestion } from "rummikub-client";
-import { t, tilesList } from "../i18n/index.js";
+import {
+  Existence,
+  type HandStanding,
+  HintTier,
+  type PlayTurnRequest,
+  type Rummikub,
+  type Suggestion,
+} from "rummikub-client";
+import { t, tilesList, tileText } from "../i18n/index.js";
 import { stepsOf } from "../model/steps.js";
 import { meldingOf, tableBefore } from "../model/turn.js";
 import type { Acting } from "./acting.js";
@@ -20,10 +27,13 @@ export class Hints {
   /** Asks for a hint of a tier, and shows it. */
   async hint(tier: HintTier): Promise<void> {
     await this.#acting.act(async (gameId) => {
-      const { suggestion, turn } = await this.#service.analysis.suggestTurn({
+      const { suggestion, hand, turn } = await this.#service.analysis.suggestTurn({
         subject: { case: "gameId", value: gameId },
         tier,
       });
+      if (hand !== undefined) {
+        return this.#state.set({ hinted: hand.spare, notice: handText(hand, turn), advice: turn });
+      }
       if (suggestion === undefined) return;
       this.#state.set({ hinted: suggestion.tilesPlayed, notice: hintText(suggestion, tier) });
       if (tier === HintTier.TURN && suggestion.table !== undefined) {
@@ -62,4 +72,29 @@ function hintText({ playExists, tilesPlayed }: Suggestion, tier: HintTier): stri
   if (playExists === Existence.NO) return t("cannotPlay");
   if (playExists === Existence.UNKNOWN) return t("playUnknown");
   return tier === HintTier.PLAY_EXISTS ? t("canPlay") : t("bestTiles", { tiles: tilesList(tilesPlayed) });
+}
+
+/** Returns what a hand of a game of discards lacks, and what a hint suggests to do, or which tiles are spare. */
+export function handText({ missing, spare }: HandStanding, turn: PlayTurnRequest | undefined): string {
+  const lacks = missing === 0 ? t("handFinished") : t("handLacks", { count: missing });
+  const advice = adviceText(turn?.action);
+  if (advice !== "") return `${lacks} ${t("advice", { advice })}`;
+  return spare.length > 0 ? `${lacks} ${t("handSpare", { tiles: tilesList(spare) })}` : lacks;
+}
+
+function adviceText(action: PlayTurnRequest["action"] | undefined): string {
+  switch (action?.case) {
+    case "takeFromPool":
+      return t("takeFromPool");
+    case "takeDiscard":
+      return t("takeDiscard");
+    case "discard":
+      return t("discardTile", { tile: tileText(action.value.tile) });
+    case "finish":
+      return t("finishWith", { tile: tileText(action.value.tile) });
+    case "showIndicator":
+      return t("showIndicator");
+    default:
+      return "";
+  }
 }

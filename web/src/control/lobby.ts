@@ -21,9 +21,14 @@ import { type Seat, Seats } from "../api/seats.js";
 
 export const seats = new Seats(sessionStorage, localStorage);
 
+/** Which game is played: a member of Ruleset. */
+export type Family = "melding" | "discard";
+
 /** What a player chooses for a new game. */
 export interface NewGame {
   readonly name: string;
+  /** The game of the preset. */
+  readonly family: Family;
   readonly preset: Preset;
   readonly bots: number;
   readonly level: BotLevel;
@@ -42,19 +47,26 @@ function isLength(setting: string): boolean {
   return RoomSettingsSchema.fields.some(({ localName, fieldKind }) => localName === setting && fieldKind === "message");
 }
 
+/** Returns the options that the form has fields for, where they differ from the preset. */
+function optionsOf({ family, rounds, hasRiver, showsDrafts }: WantedRules): NewGame["options"] {
+  if (family === "discard") return {};
+  return {
+    ...(rounds > 1 && { "gameEnd.matchEnd": MatchEnd.FIXED_ROUNDS, "gameEnd.matchRounds": rounds }),
+    ...(hasRiver && { "turn.draw": TurnDraw.TWO_RIVER }),
+    ...(showsDrafts && { draftVisibility: DraftVisibility.EVERYONE }),
+  };
+}
+
+type WantedRules = Omit<NewGame, "name" | "bots" | "level" | "isPublic">;
+
 /** Returns the ruleset and the settings of a new game: the preset and the options that differ from it. */
-export function rulesOf(wanted: Omit<NewGame, "name" | "bots" | "level" | "isPublic">): {
+export function rulesOf(wanted: WantedRules): {
   ruleset: MessageInitShape<typeof RulesetSchema>;
   settings: MessageInitShape<typeof RoomSettingsSchema>;
 } {
   const options: Record<string, number | boolean> = {
     ...(wanted.turnSeconds !== undefined && { turnTimeLimit: wanted.turnSeconds }),
-    ...(wanted.rounds > 1 && {
-      "gameEnd.matchEnd": MatchEnd.FIXED_ROUNDS,
-      "gameEnd.matchRounds": wanted.rounds,
-    }),
-    ...(wanted.hasRiver && { "turn.draw": TurnDraw.TWO_RIVER }),
-    ...(wanted.showsDrafts && { draftVisibility: DraftVisibility.EVERYONE }),
+    ...optionsOf(wanted),
     ...wanted.options,
   };
   const settings: Record<string, unknown> = {};
@@ -64,7 +76,7 @@ export function rulesOf(wanted: Omit<NewGame, "name" | "bots" | "level" | "isPub
     if (option !== undefined) stages[stage] = { ...stages[stage], [option]: value };
     else settings[path] = isLength(path) ? { seconds: BigInt(value) } : value;
   }
-  return { ruleset: { game: { case: "melding", value: { preset: wanted.preset, ...stages } } }, settings };
+  return { ruleset: { game: { case: wanted.family, value: { preset: wanted.preset, ...stages } } }, settings };
 }
 
 /**

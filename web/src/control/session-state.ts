@@ -1,5 +1,5 @@
 /** What views read of a game that is followed. */
-import type { Game, PlayTiles, SavedDraft, SuggestedStep, Table, Tile, Violation } from "rummikub-client";
+import type { Game, PlayTiles, PlayTurnRequest, SavedDraft, SuggestedStep, Table, Tile, Violation } from "rummikub-client";
 import { arrange, type Arrangement, type Target } from "../model/arrangement.js";
 import type { Cell } from "../model/grid.js";
 import { begin, type History } from "../model/history.js";
@@ -47,6 +47,8 @@ export interface SessionState {
   readonly cursor: Cell;
   /** The tiles of the rack that a hint names. */
   readonly hinted: readonly Tile[];
+  /** The action that a hint suggests in a game of discards. */
+  readonly advice?: PlayTurnRequest | undefined;
   readonly shown?: ShownTurn | undefined;
   readonly othersDraft?: SavedDraft | undefined;
   readonly lastPlay?: LastPlay | undefined;

@@ -7,7 +7,7 @@ import {
   refusal,
   StepKind,
   type SuggestedStep,
-  type Tile,
+  Tile,
   TileColor,
   type Violation,
 } from "rummikub-client";
@@ -56,7 +56,7 @@ export function colorOf(color: TileColor): { name: string; symbol: string } {
 /** Returns a tile's name, such as "red 7". */
 export function tileText(tile: Tile): string {
   const face = faceOf(tile);
-  if (face === undefined) return t("joker");
+  if (face === undefined) return tile === Tile.FALSE_JOKER ? t("falseJoker") : t("joker");
   return t("tileName", { color: colorOf(face.color).name, value: face.value });
 }
 

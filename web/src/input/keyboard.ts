@@ -6,9 +6,12 @@ import type { Arranging } from "../control/arranging.js";
 import { cellText, t, tilesList, tileText } from "../i18n/index.js";
 import { type Arrangement, meldWith, type Target } from "../model/arrangement.js";
 import { freeCell, isGrid, pieceAt } from "../model/grid.js";
+import { discardChoices } from "../model/discards.js";
 import { pieceOf } from "../model/layout.js";
+import { COLUMNS, isStand, slotOf } from "../model/stand.js";
 import { cellBeside, onCellKey } from "./cell-keys.js";
 import { nextPlace, places } from "./places.js";
+import { placeBeside } from "./stand-keys.js";
 
 export type Direction = "left" | "right" | "up" | "down";
 
@@ -70,6 +73,7 @@ function pickUp(arranging: Arranging, focused: number, isWholeMeld: boolean): vo
 function firstPlace(arranging: Arranging, ids: readonly number[]): Target | undefined {
   const { arrangement, state } = arranging;
   if (isGrid(arrangement) && arranging.mayArrange) return { to: "cell", ...freeCell(arrangement, state.value.cursor) };
+  if (isStand(arrangement)) return { to: "rack", index: Math.max(0, slotOf(arrangement, ids[0])) };
   const all = placesFor(arranging, ids);
   return all.find(({ to }) => to === "new") ?? all[0];
 }
@@ -83,21 +87,26 @@ function placesFor(arranging: Arranging, ids: readonly number[]): Target[] {
 function carryOn(arranging: Arranging, direction: Direction): void {
   const { carried } = arranging.state.value;
   if (carried === undefined) return;
+  const { arrangement } = arranging;
   const by = direction === "left" || direction === "up" ? -1 : 1;
   const isContainer = direction === "up" || direction === "down";
-  const target =
-    carried.target?.to === "cell"
-      ? cellBeside(carried.target, direction)
-      : nextPlace(placesFor(arranging, carried.ids), carried.target, by, isContainer);
+  let target: Target;
+  if (carried.target?.to === "cell") target = cellBeside(carried.target, direction);
+  else if (isStand(arrangement))
+    target = placeBeside(carried.target, direction, discardChoices(arranging.state.game).mayDiscard);
+  else target = nextPlace(placesFor(arranging, carried.ids), carried.target, by, isContainer);
   arranging.carry(carried.ids, target);
-  arranging.state.say(placeText(arranging.arrangement, target));
+  arranging.state.say(placeText(arrangement, target));
 }
 
 function dropThere(arranging: Arranging, root: HTMLElement): void {
-  const [id] = arranging.state.value.carried?.ids ?? [];
+  const { carried } = arranging.state.value;
+  const [id] = carried?.ids ?? [];
+  const isLeaving = carried?.target?.to === "discard" || carried?.target?.to === "finish";
   arranging.drop();
   arranging.state.say(t("dropped"));
-  focusPiece(root, id);
+  // The focus would be lost with a tile that leaves the rack.
+  focusPiece(root, isLeaving ? arranging.arrangement.rack.find((piece) => piece.id !== id)?.id : id);
 }
 
 function letGo(arranging: Arranging, root: HTMLElement, id: number | undefined): void {
@@ -115,7 +124,14 @@ function focusPiece(root: HTMLElement, id: number | undefined): void {
 export function placeText(arrangement: Arrangement, target: Target | undefined): string {
   if (target === undefined) return "";
   if (target.to === "new") return t("placeNew");
+  if (target.to === "rack" && isStand(arrangement)) {
+    const tile = arrangement.slots[target.index]?.tile;
+    const slot = { row: Math.floor(target.index / COLUMNS) + 1, slot: (target.index % COLUMNS) + 1 };
+    return `${tile === undefined ? "" : tileText(tile)} ${t("slot", slot)}`.trim();
+  }
   if (target.to === "rack") return t("placeRack");
+  if (target.to === "discard") return t("placeDiscard");
+  if (target.to === "finish") return t("placeFinish");
   if (target.to === "cell") {
     const tile = isGrid(arrangement) ? pieceAt(arrangement, target)?.tile : undefined;
     return `${tile === undefined ? "" : tileText(tile)} ${cellText(target)}`.trim();

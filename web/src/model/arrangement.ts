@@ -36,12 +36,17 @@ export interface Arrangement {
 /** A meld as it is sent. */
 export type LaidMeld = Pick<Meld, "tiles" | "kind" | "declaredFaces">;
 
-/** Where pieces go: between the tiles of a meld, into a new meld, into a cell of a grid, or among those of the rack. */
+/**
+ * Where pieces go: between the tiles of a meld, into a new meld, into a cell of a grid, or among those of the rack. In a
+ * game of discards a rack's index is a slot, and a tile goes on the player's discards, or on the indicator to finish.
+ */
 export type Target =
   | { readonly to: "cell"; readonly x: number; readonly y: number }
   | { readonly to: "meld"; readonly meld: number; readonly index: number }
   | { readonly to: "new" }
-  | { readonly to: "rack"; readonly index: number };
+  | { readonly to: "rack"; readonly index: number }
+  | { readonly to: "discard" }
+  | { readonly to: "finish" };
 
 /** The tiles of a view of a game from which a turn begins. */
 export interface Tiles {
@@ -102,7 +107,7 @@ export function arrangeAs(start: Arrangement, table: readonly LaidMeld[]): Arran
 export function move(arrangement: Arrangement, ids: readonly number[], target: Target): Arrangement {
   const pieces = [...arrangement.rack, ...piecesOfMelds(arrangement)];
   const moved = ids.flatMap((id) => pieces.find((piece) => piece.id === id) ?? []);
-  if (moved.length === 0 || target.to === "cell") return arrangement;
+  if (moved.length === 0 || !["meld", "new", "rack"].includes(target.to)) return arrangement;
   if (target.to === "rack" && moved.some((piece) => piece.origin === "table")) return arrangement;
   const isMoved = (piece: Piece) => moved.some(({ id }) => id === piece.id);
   /** Returns the list without the moved pieces, or with them before the piece that is now at `index`. */

@@ -1,4 +1,4 @@
-/** How tiles lie on a table: in melds, or in the cells of a grid. What asks only this need not know which of both. */
+/** How tiles lie: in melds, in the cells of a grid, or only on a rack of slots. Callers need not know which of them. */
 import { type Game, Manipulation, TableLayout, type Violation } from "rummikub-client";
 import {
   arrange,
@@ -8,6 +8,7 @@ import {
   move,
   type Piece,
   piecesOfMelds,
+  sortRack,
   tableOf as meldsOfTable,
   type Target,
 } from "./arrangement.js";
@@ -22,6 +23,8 @@ import {
   placementsOf,
 } from "./grid.js";
 import { type Marks, marksOf } from "./marks.js";
+import { arrangeStand, isStand, moveOnStand, sortStand, type Stand } from "./stand.js";
+import type { RackOrder } from "./tiles.js";
 import { meldingOf } from "./turn.js";
 
 /** A table as it is sent: melds or placements. */
@@ -37,6 +40,8 @@ export interface Layout<A extends Arrangement = Arrangement> {
   as(start: A, table: LaidTable): A;
   /** Returns the arrangement with pieces moved to a target; the same one if they cannot go there. */
   move(arrangement: A, ids: readonly number[], target: Target): A;
+  /** Returns the arrangement with the rack in an order. */
+  sort(arrangement: A, order: RackOrder): A;
   /** Whether a player whose turn it is may move a piece. */
   isMovable(arrangement: A, id: number): boolean;
   /** Returns the pieces on the table. */
@@ -50,6 +55,7 @@ const MELDS: Layout = {
   start: ({ table, rack }, before) => arrange({ table: table?.melds ?? [], rack }, before),
   as: (start, { melds = [] }) => arrangeAs(start, melds),
   move,
+  sort: sortRack,
   isMovable: () => true,
   pieces: piecesOfMelds,
   table: (arrangement) => ({ melds: meldsOfTable(arrangement) }),
@@ -63,19 +69,34 @@ const GRID: Layout<Grid> = {
   },
   as: (start, { placements = [] }) => arrangeGridAs(start, placements),
   move: moveOnGrid,
+  sort: (grid, order) => ({ ...grid, ...sortRack(grid, order) }),
   isMovable,
   pieces: ({ cells }) => cells,
   table: (grid) => ({ placements: placementsOf(grid) }),
   marks: (_, violations) => ({ melds: new Map(), table: violations, isLegal: violations.length === 0 }),
 };
 
+/** In a game of discards nothing lies on a table. */
+const STAND: Layout<Stand> = {
+  start: ({ rack }, before) => arrangeStand(rack, before),
+  as: (start) => start,
+  move: moveOnStand,
+  sort: sortStand,
+  isMovable: () => true,
+  pieces: () => [],
+  table: () => ({}),
+  marks: (_, violations) => ({ melds: new Map(), table: violations, isLegal: violations.length === 0 }),
+};
+
 /** Returns the layout of a game. */
 export function layoutOfGame(game: Game): Layout {
+  if (game.discardBoard !== undefined) return STAND as Layout;
   return (meldingOf(game)?.melds?.tableLayout === TableLayout.GRID ? GRID : MELDS) as Layout;
 }
 
 /** Returns the layout of an arrangement. */
 export function layoutOf(arrangement: Arrangement): Layout {
+  if (isStand(arrangement)) return STAND as Layout;
   return (isGrid(arrangement) ? GRID : MELDS) as Layout;
 }
 

@@ -8,6 +8,7 @@ import {
   type Tile,
   TurnDraw,
 } from "rummikub-client";
+import { dealtBoard, discardedOn, forcedDiscard, type OpenBoard, takenFrom } from "./board.js";
 import { without } from "./tiles.js";
 import { meldingOf } from "./turn.js";
 
@@ -21,6 +22,8 @@ export interface Frame {
   readonly racks: ReadonlyMap<number, readonly Tile[]>;
   readonly poolCount: number;
   readonly river: readonly Tile[];
+  /** What a game of discards has in place of a table. */
+  readonly board: OpenBoard | undefined;
   /** The tiles that the move laid on the table. */
   readonly played: readonly Tile[];
   /** The tiles pulled from the River, oldest first. */
@@ -29,7 +32,7 @@ export interface Frame {
   readonly score?: RecordedScore;
 }
 
-type Position = Pick<Frame, "round" | "table" | "racks" | "poolCount" | "river" | "played" | "pulled"> & {
+type Position = Pick<Frame, "round" | "table" | "racks" | "poolCount" | "river" | "board" | "played" | "pulled"> & {
   /** The two drawn tiles of which one goes to the River. */
   readonly choice: readonly Tile[];
 };
@@ -40,6 +43,7 @@ const START: Position = {
   racks: new Map(),
   poolCount: 0,
   river: [],
+  board: undefined,
   played: [],
   pulled: [],
   choice: [],
@@ -71,6 +75,7 @@ function after(before: Position, move: RecordedMove, hasRiver: boolean): Positio
         round: before.round + (move.kind === MoveKind.DEAL ? 1 : 0),
         racks: new Map(move.deal?.racks.map(({ seat, tiles }) => [seat, tiles])),
         poolCount: move.deal?.pool.length ?? 0,
+        board: dealtBoard(move.deal),
       };
     case MoveKind.PLAY:
       return play(still, move);
@@ -78,14 +83,19 @@ function after(before: Position, move: RecordedMove, hasRiver: boolean): Positio
       return { ...draw(still, move), choice: hasRiver && move.tiles.length === 2 ? move.tiles : [] };
     case MoveKind.LAY_ON_RIVER:
       return { ...lay(still, move.seat, move.tiles), choice: [] };
+    case MoveKind.TAKE_DISCARD:
+    case MoveKind.DISCARD:
+    case MoveKind.FINISH:
+      return discardMove(still, move);
     case MoveKind.PENALTY:
     case MoveKind.TIME_OUT: {
+      if (still.board !== undefined) return discardForced(draw(still, move), move.seat);
       // A turn that ends while the choice is pending lays the tile that was drawn second.
       const chosen = { ...lay(still, move.seat, before.choice.slice(1)), choice: [] };
       return move.table !== undefined ? play(chosen, move) : draw(chosen, move);
     }
     case MoveKind.RESIGN:
-      return { ...still, choice: [] };
+      return { ...still, choice: [], board: resigned(still.board, move.seat) };
     default:
       return still;
   }
@@ -106,7 +116,34 @@ function tilesOn(table: Table | undefined): Tile[] {
 
 function draw(before: Position, move: RecordedMove): Position {
   const rack = [...rackOf(before, move.seat), ...move.tiles];
-  return { ...withRack(before, move.seat, rack), poolCount: before.poolCount - move.tiles.length };
+  const poolCount = before.poolCount - move.tiles.length;
+  const board = before.board && { ...before.board, taken: move.tiles[0] };
+  return { ...withRack(before, move.seat, rack), poolCount, board };
+}
+
+/** Returns the position after a move of a game of discards with a tile that all see. */
+function discardMove(before: Position, { kind, seat, tiles, hand }: RecordedMove): Position {
+  const { board } = before;
+  const [tile] = tiles;
+  if (board === undefined || seat === undefined || tile === undefined) return before;
+  if (kind === MoveKind.TAKE_DISCARD)
+    return { ...withRack(before, seat, [...rackOf(before, seat), tile]), board: takenFrom(board, seat, tile) };
+  const after = withRack(before, seat, without(rackOf(before, seat), [tile]).left);
+  if (kind === MoveKind.DISCARD) return { ...after, board: discardedOn(board, seat, tile) };
+  const isPairs = hand.every((part) => part.tiles.length === 2);
+  return { ...after, board: { ...board, finish: { tile, hand, isPairs } } };
+}
+
+function discardForced(before: Position, seat: number | undefined): Position {
+  const { board } = before;
+  if (board === undefined || seat === undefined) return before;
+  const rack = rackOf(before, seat);
+  const tile = forcedDiscard(board, rack);
+  return { ...withRack(before, seat, without(rack, [tile]).left), board: discardedOn(board, seat, tile) };
+}
+
+function resigned(board: OpenBoard | undefined, seat: number | undefined): OpenBoard | undefined {
+  return board && { ...board, playing: board.playing.filter((one) => one !== seat) };
 }
 
 function lay(before: Position, seat: number | undefined, tiles: readonly Tile[]): Position {

@@ -6,9 +6,9 @@ export interface Face {
   readonly value: number;
 }
 
-/** Returns the color and the value of a tile; undefined for the joker. */
+/** Returns the color and the value of a tile; undefined for the joker and the false joker. */
 export function faceOf(tile: Tile): Face | undefined {
-  if (tile === Tile.JOKER) return undefined;
+  if (tile === Tile.JOKER || tile === Tile.FALSE_JOKER) return undefined;
   const number = tile > Tile.JOKER ? tile - 2 : tile - 1;
   return { color: Math.floor(number / 13) + 1, value: (number % 13) + 1 };
 }
@@ -17,6 +17,12 @@ export function faceOf(tile: Tile): Face | undefined {
 export function tileOf(color: TileColor, value: number): Tile {
   const number = (color - 1) * 13 + value;
   return number >= Tile.JOKER ? number + 1 : number;
+}
+
+/** Returns the okey of an indicator: the next tile of its color, 1 after 13. */
+export function okeyOf(indicator: Tile): Tile {
+  const face = faceOf(indicator);
+  return face === undefined ? indicator : tileOf(face.color, (face.value % 13) + 1);
 }
 
 /** The two orders of a rack: by color shows runs, by value shows groups. */

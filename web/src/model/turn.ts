@@ -2,6 +2,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import {
   DealThreePairsReshuffle,
+  type DiscardRuleset,
   type Game,
   GameState,
   type MeldingRuleset,
@@ -32,8 +33,23 @@ export interface Choices {
   readonly mustCall: boolean;
 }
 
-/** Returns the rules of a game, or of what else has them; undefined where they are not known. */
-export function meldingOf(what: { readonly ruleset?: Ruleset | undefined } | undefined): MeldingRuleset | undefined {
+/** A message that has rules. */
+type Ruled = { readonly ruleset?: Ruleset | undefined } | undefined;
+
+/** Returns the rules of a game of melding; undefined in other games, and where they are not known. */
+export function meldingOf(what: Ruled): MeldingRuleset | undefined {
+  const game = what?.ruleset?.game;
+  return game?.case === "melding" ? game.value : undefined;
+}
+
+/** Returns the rules of a game of discards; undefined in other games, and where they are not known. */
+export function discardOf(what: Ruled): DiscardRuleset | undefined {
+  const game = what?.ruleset?.game;
+  return game?.case === "discard" ? game.value : undefined;
+}
+
+/** Returns the rules of a game of any kind. */
+export function rulesetOf(what: Ruled): MeldingRuleset | DiscardRuleset | undefined {
   return what?.ruleset?.game.value;
 }
 
@@ -48,7 +64,8 @@ export function choices(game: Game): Choices {
   const me = playerOf(game, seat);
   const isPlaying = state === GameState.PLAYING && me !== undefined && !me.resigned;
   const isMine = isPlaying && turn?.seat === seat;
-  const step = isMine ? turn?.step : undefined;
+  // In a game of discards the steps have other actions: discardChoices.
+  const step = isMine && game.discardBoard === undefined ? turn?.step : undefined;
   const shown = turn?.shownPlay;
   return {
     mayPlay: step === TurnStep.OPEN || step === TurnStep.DRAWN,

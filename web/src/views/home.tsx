@@ -5,7 +5,7 @@ import { createGame, joinAnyGame, joinGame, listGames, listOwnGames, listRuleset
 import { go } from "../control/router.js";
 import { errorText, t } from "../i18n/index.js";
 import { AllOptions } from "./options.js";
-import { meldingOf } from "../model/turn.js";
+import { meldingOf, rulesetOf } from "../model/turn.js";
 
 const NAME = "rummikub.name";
 const SECONDS = [30, 60, 120, 300];
@@ -86,11 +86,20 @@ function CreateForm({ name, isBusy, enter, onProblem }: FormProps & { onProblem:
   useEffect(() => {
     listRulesets().then(setRulesets, onProblem);
   }, []);
-  const chosen = rulesets.find((named) => meldingOf(named)?.preset === preset);
-  const playersMax = meldingOf(chosen)?.deal?.playersMax ?? 4;
-  const mayHaveRiver = meldingOf(chosen)?.melds?.tableLayout !== TableLayout.GRID;
+  const chosen = rulesets.find((named) => rulesetOf(named)?.preset === preset);
+  const family = chosen?.ruleset?.game.case ?? "melding";
+  const playersMax = rulesetOf(chosen)?.deal?.playersMax ?? 4;
+  const hasMelds = family === "melding";
+  const mayHaveRiver = hasMelds && meldingOf(chosen)?.melds?.tableLayout !== TableLayout.GRID;
+  const choose = (next: Preset) => {
+    setPreset(next);
+    // A game of another family has other options.
+    const named = rulesets.find((one) => rulesetOf(one)?.preset === next);
+    if (named?.ruleset?.game.case !== family) setOptions({});
+  };
   const wanted = {
     name: name.trim() || t("player"),
+    family,
     preset,
     bots,
     level,
@@ -112,10 +121,10 @@ function CreateForm({ name, isBusy, enter, onProblem }: FormProps & { onProblem:
       >
         <label class="field">
           {t("rules")}
-          <select value={preset} onChange={(e) => setPreset(Number(e.currentTarget.value))}>
+          <select value={preset} onChange={(e) => choose(Number(e.currentTarget.value))}>
             {rulesets.length === 0 && <option value={Preset.SABRA}>Sabra</option>}
             {rulesets.map((named) => (
-              <option key={named.title} value={meldingOf(named)?.preset}>
+              <option key={named.title} value={rulesetOf(named)?.preset}>
                 {named.title}
               </option>
             ))}
@@ -156,23 +165,25 @@ function CreateForm({ name, isBusy, enter, onProblem }: FormProps & { onProblem:
               ))}
             </select>
           </label>
-          <label class="field">
-            {t("rounds")}
-            <input
-              type="number"
-              min={1}
-              max={100}
-              value={rounds}
-              onInput={(e) => setRounds(Number(e.currentTarget.value))}
-            />
-          </label>
+          {hasMelds && (
+            <label class="field">
+              {t("rounds")}
+              <input
+                type="number"
+                min={1}
+                max={100}
+                value={rounds}
+                onInput={(e) => setRounds(Number(e.currentTarget.value))}
+              />
+            </label>
+          )}
         </div>
-        <Check label={t("withDrafts")} isOn={showsDrafts} onChange={setDrafts} />
+        {hasMelds && <Check label={t("withDrafts")} isOn={showsDrafts} onChange={setDrafts} />}
         {mayHaveRiver && <Check label={t("withRiver")} isOn={hasRiver} onChange={setRiver} />}
         <Check label={t("isPublic")} isOn={isPublic} onChange={setPublic} />
         <details onToggle={(event) => setAllShown(event.currentTarget.open)}>
           <summary>{t("allOptions")}</summary>
-          {isAllShown && <AllOptions options={options} base={chosen} onChange={setOptions} />}
+          {isAllShown && <AllOptions family={family} options={options} base={chosen} onChange={setOptions} />}
         </details>
         <div class="actions">
           <button class="primary" disabled={isBusy}>
@@ -336,7 +347,7 @@ function GameList({ games, action }: { games: GameSummary[]; action: (game: Game
           <span>
             {game.playerNames.join(", ") || "–"}{" "}
             <small class="help">
-              {Preset[meldingOf(game)?.preset ?? 0]} {game.seatsTaken}/{game.playersMax}
+              {Preset[rulesetOf(game)?.preset ?? 0]} {game.seatsTaken}/{game.playersMax}
             </small>
           </span>
           {action(game)}

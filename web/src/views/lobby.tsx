@@ -7,7 +7,7 @@ import { go, inviteLink } from "../control/router.js";
 import { useStore } from "../control/store.js";
 import { errorText, t } from "../i18n/index.js";
 import { clockText } from "../model/clock.js";
-import { meldingOf, playerOf } from "../model/turn.js";
+import { playerOf, rulesetOf } from "../model/turn.js";
 import { useSecondsUntil } from "./clock.js";
 import { CopyButton } from "./copy.js";
 import { LevelSelect } from "./home.js";
@@ -30,7 +30,7 @@ export function Lobby({ game, session, joinCode, onSeat }: LobbyProps) {
   const me = playerOf(game, game.seat);
   const isHost = me?.isHost ?? seats.find(game.gameId)?.seat === 0;
   const mayStart = isHost || (me !== undefined && game.settings?.startBy !== StartBy.HOST);
-  const free = Array.from({ length: meldingOf(game)?.deal?.playersMax ?? 4 }, (_, i) => i + 1).filter(
+  const free = Array.from({ length: rulesetOf(game)?.deal?.playersMax ?? 4 }, (_, i) => i + 1).filter(
     (seat) => ![...game.players, ...game.reservedSeats].some((taken) => taken.seat === seat),
   );
   const seconds = useSecondsUntil(game.nextRoundTime, session.clock);

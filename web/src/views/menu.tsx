@@ -26,7 +26,9 @@ export function Menu({ game, acting }: { game: Game; acting: Acting }) {
       </button>
       {isOpen && question === undefined && (
         <span class="menu-list">
-          <span class="help">{t("initialMeld", { points: meldingOf(game)?.initialMeld?.threshold ?? 30 })}</span>
+          {game.discardBoard === undefined && (
+            <span class="help">{t("initialMeld", { points: meldingOf(game)?.initialMeld?.threshold ?? 30 })}</span>
+          )}
           <button type="button" onClick={() => setQuestion({ text: t("resignSure"), act: () => acting.resign() })}>
             {t("resign")}
           </button>

@@ -1,18 +1,20 @@
 /** All options of a ruleset and the settings of a room, made from the contract's descriptors: a new one appears by itself. */
-import { ScalarType, type DescField } from "@bufbuild/protobuf";
+import { ScalarType, type DescField, type DescMessage } from "@bufbuild/protobuf";
 import type { Duration } from "@bufbuild/protobuf/wkt";
-import { MeldingRulesetSchema, type NamedRuleset, RoomSettingsSchema } from "rummikub-client";
+import { DiscardRulesetSchema, MeldingRulesetSchema, type NamedRuleset, RoomSettingsSchema } from "rummikub-client";
+import type { Family } from "../control/lobby.js";
 import { t } from "../i18n/index.js";
-import { meldingOf } from "../model/turn.js";
+import { rulesetOf } from "../model/turn.js";
 
 type Options = Readonly<Record<string, number | boolean>>;
 
 export function AllOptions(props: {
+  family: Family;
   options: Options;
   base: NamedRuleset | undefined;
   onChange: (options: Options) => void;
 }) {
-  const { options, base, onChange } = props;
+  const { family, options, base, onChange } = props;
   const set = (name: string, value: number | boolean | undefined) => {
     const { [name]: _, ...others } = options;
     onChange(value === undefined ? others : { ...others, [name]: value });
@@ -21,7 +23,7 @@ export function AllOptions(props: {
     <>
       <p class="help">{t("allOptionsHelp")}</p>
       <div class="options">
-        {OPTIONS.map(({ field, stage }) => (
+        {OPTIONS[family].map(({ field, stage }) => (
           <label key={path(field.name, stage?.name)} class="field">
             <code>{path(field.name, stage?.name)}</code>
             <OptionInput
@@ -43,10 +45,17 @@ interface Option {
   readonly stage?: DescField;
 }
 
-const OPTIONS: readonly Option[] = [
-  ...MeldingRulesetSchema.fields.flatMap((stage) => stage.message?.fields.map((field) => ({ field, stage })) ?? []),
-  ...RoomSettingsSchema.fields.map((field) => ({ field })),
-];
+const OPTIONS: Readonly<Record<Family, readonly Option[]>> = {
+  melding: optionsOf(MeldingRulesetSchema),
+  discard: optionsOf(DiscardRulesetSchema),
+};
+
+function optionsOf(ruleset: DescMessage): Option[] {
+  return [
+    ...ruleset.fields.flatMap((stage) => stage.message?.fields.map((field) => ({ field, stage })) ?? []),
+    ...RoomSettingsSchema.fields.map((field) => ({ field })),
+  ];
+}
 
 function path(name: string, stage: string | undefined): string {
   return stage === undefined ? name : `${stage}.${name}`;
@@ -55,7 +64,7 @@ function path(name: string, stage: string | undefined): string {
 /** Returns the value of an option under a preset; of a length of time its seconds. */
 function baseOf(field: DescField, stage: DescField | undefined, base: NamedRuleset | undefined): unknown {
   const part = (message: unknown, name: string) => (message as Record<string, unknown> | undefined)?.[name];
-  const message = stage === undefined ? base?.settings : part(meldingOf(base), stage.localName);
+  const message = stage === undefined ? base?.settings : part(rulesetOf(base), stage.localName);
   const value = part(message, field.localName);
   return field.fieldKind === "message" ? (value as Duration | undefined)?.seconds : value;
 }

@@ -3,7 +3,7 @@ import { BotLevel, type Game, type Player, Teams } from "rummikub-client";
 import { t } from "../i18n/index.js";
 import { clockText, type ServerClock } from "../model/clock.js";
 import { Countdown } from "./clock.js";
-import { meldingOf } from "../model/turn.js";
+import { rulesetOf } from "../model/turn.js";
 
 export function PlayerName({ player, isMe }: { player: Player; isMe: boolean }) {
   const level = { [BotLevel.EASY]: t("easy"), [BotLevel.MEDIUM]: t("medium"), [BotLevel.HARD]: t("hard") } as Record<
@@ -58,6 +58,7 @@ export function Players({ game, clock, onWarning }: PlayersProps) {
 function PlayerCard({ player, game, clock, onWarning }: PlayersProps & { player: Player }) {
   const hasTurn = game.turn?.seat === player.seat;
   const isMe = player.seat === game.seat;
+  const board = game.discardBoard;
   return (
     <li class={`player ${hasTurn ? "has-turn" : ""} ${player.resigned ? "is-out" : ""}`} aria-current={hasTurn}>
       <PlayerName player={player} isMe={isMe} />
@@ -65,12 +66,20 @@ function PlayerCard({ player, game, clock, onWarning }: PlayersProps & { player:
         <span class="count" role="img" aria-label={t("tiles", { count: player.tileCount })}>
           <span class="mini-tile" aria-hidden="true" /> {player.tileCount}
         </span>
-        <span class={player.hasMelded ? "badge good" : "badge"} title={player.hasMelded ? t("melded") : t("notMelded")}>
-          <span aria-hidden="true">{player.hasMelded ? "✓" : "–"}</span>
-          <span class="hidden">{player.hasMelded ? t("melded") : t("notMelded")}</span>
-        </span>
-        {game.rounds.length > 0 && <span class="badge">{t("points", { points: player.totalPoints })}</span>}
-        {meldingOf(game)?.deal?.teams === Teams.PAIRS && (
+        {board === undefined && (
+          <span class={player.hasMelded ? "badge good" : "badge"} title={player.hasMelded ? t("melded") : t("notMelded")}>
+            <span aria-hidden="true">{player.hasMelded ? "✓" : "–"}</span>
+            <span class="hidden">{player.hasMelded ? t("melded") : t("notMelded")}</span>
+          </span>
+        )}
+        {board?.shownBySeat === player.seat && (
+          <span class="badge good" title={t("hasShown")}>
+            <span aria-hidden="true">gösterge ✓</span>
+            <span class="hidden">{t("hasShown")}</span>
+          </span>
+        )}
+        {(game.rounds.length > 0 || board !== undefined) && <span class="badge">{t("points", { points: player.totalPoints })}</span>}
+        {rulesetOf(game)?.deal?.teams === Teams.PAIRS && (
           <span class="badge">{t("team", { team: player.seat % 2 === 1 ? "A" : "B" })}</span>
         )}
         {player.timeLeft && !hasTurn && (

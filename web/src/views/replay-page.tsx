@@ -11,9 +11,12 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { service } from "../api/connection.js";
 import { seats } from "../control/lobby.js";
 import { errorText, type Key, t, tilesList } from "../i18n/index.js";
+import { type OpenBoard, pileOf } from "../model/board.js";
+import { cornersOf } from "../model/discards.js";
 import { type Frame, framesOf } from "../model/replay.js";
 import { stepsOf } from "../model/steps.js";
 import { compareTiles } from "../model/tiles.js";
+import { Board, FinishedHand, finishText, OkeyTile } from "./board.js";
 import { Stepper } from "./stepper.js";
 import { ShownTable } from "./shown-table.js";
 import { StaticTile } from "./tile.js";
@@ -34,6 +37,10 @@ const MOVE_TEXTS: { readonly [kind in MoveKind]?: Key } = {
   [MoveKind.RESIGN]: "mvResign",
   [MoveKind.RETURN_TO_SEAT]: "mvReturn",
   [MoveKind.ABORT]: "gameAborted",
+  [MoveKind.TAKE_DISCARD]: "mvTakeDiscard",
+  [MoveKind.DISCARD]: "mvDiscard",
+  [MoveKind.FINISH]: "mvFinish",
+  [MoveKind.SHOW_INDICATOR]: "mvShowIndicator",
 };
 const AUTOPLAY_MS = 1_200;
 /** A review of a long game takes a while; the service allows a minute. */
@@ -188,9 +195,13 @@ function Replay({ record }: { record: GameRecord }) {
           {frame.score.points.map(({ seat, points }) => `${name(seat)}: ${points > 0 ? "+" : ""}${points}`).join(", ")}
         </p>
       )}
-      <section class="felt" aria-label={t("table")}>
-        <ShownTable table={frame.table} before={frame.tableBefore} fresh={frame.played} />
-      </section>
+      {frame.board !== undefined ? (
+        <ReplayBoard board={frame.board} poolCount={frame.poolCount} name={name} mover={name(frame.move.seat)} />
+      ) : (
+        <section class="felt" aria-label={t("table")}>
+          <ShownTable table={frame.table} before={frame.tableBefore} fresh={frame.played} />
+        </section>
+      )}
       {frame.river.length > 0 && (
         <section class="river" aria-label={t("river")}>
           <h2>{t("river")}</h2>
@@ -207,44 +218,83 @@ function Replay({ record }: { record: GameRecord }) {
             <strong>{name(seat)}</strong> <span class="badge">{t("tiles", { count: rack.length })}</span>
             <div class="small-tiles">
               {[...rack].sort(compareTiles("color")).map((tile, i) => (
-                <StaticTile key={i} tile={tile} />
+                <OkeyTile key={i} tile={tile} okey={frame.board?.okey} />
               ))}
             </div>
           </li>
         ))}
       </ul>
-      <p>
-        <span class="badge">{t("pool", { count: frame.poolCount })}</span>
-      </p>
-      <Explained frame={frame} record={record} name={name(frame.move.seat)} />
-      <section class="card review" aria-label={t("reviewOf")}>
-        <h2>{t("reviewOf")}</h2>
-        <p class="problem" role="alert">
-          {problem}
+      {frame.board === undefined && (
+        <p>
+          <span class="badge">{t("pool", { count: frame.poolCount })}</span>
         </p>
-        {review === undefined ? (
-          <>
-            <button type="button" disabled={isReviewing} onClick={() => void ask()}>
-              {t("review")}
-            </button>
-            {isReviewing && <p role="status">{t("reviewing")}</p>}
-          </>
-        ) : (
-          <>
-            <ul>
-              {review.seats.map(({ seat, played }) => {
-                const turns = review.moves.filter((move) => move.seat === seat && move.missed > 0).length;
-                return <li key={seat}>{t("reviewSeat", { name: name(seat), played, turns })}</li>;
-              })}
-            </ul>
-            <button type="button" disabled={nextMissed === undefined} onClick={() => setAt(nextMissed ?? at)}>
-              {t("onlyMistakes")}
-            </button>
-            <Reviewed frame={frame} review={reviewOf.get(frame.index)} />
-          </>
-        )}
-      </section>
+      )}
+      <Explained frame={frame} record={record} name={name(frame.move.seat)} />
+      {frame.board === undefined && (
+        <section class="card review" aria-label={t("reviewOf")}>
+          <h2>{t("reviewOf")}</h2>
+          <p class="problem" role="alert">
+            {problem}
+          </p>
+          {review === undefined ? (
+            <>
+              <button type="button" disabled={isReviewing} onClick={() => void ask()}>
+                {t("review")}
+              </button>
+              {isReviewing && <p role="status">{t("reviewing")}</p>}
+            </>
+          ) : (
+            <>
+              <ul>
+                {review.seats.map(({ seat, played }) => {
+                  const turns = review.moves.filter((move) => move.seat === seat && move.missed > 0).length;
+                  return <li key={seat}>{t("reviewSeat", { name: name(seat), played, turns })}</li>;
+                })}
+              </ul>
+              <button type="button" disabled={nextMissed === undefined} onClick={() => setAt(nextMissed ?? at)}>
+                {t("onlyMistakes")}
+              </button>
+              <Reviewed frame={frame} review={reviewOf.get(frame.index)} />
+            </>
+          )}
+        </section>
+      )}
     </div>
+  );
+}
+
+/** The table of a game of discards, as the player of the lowest seat sees it. */
+function ReplayBoard({
+  board,
+  poolCount,
+  name,
+  mover,
+}: {
+  board: OpenBoard;
+  poolCount: number;
+  name: (seat: number) => string;
+  mover: string;
+}) {
+  const { indicator, okey, finish, turnOrder, lastSeat } = board;
+  const piles = cornersOf(turnOrder, Math.min(...turnOrder));
+  return (
+    <>
+      <Board
+        indicator={indicator}
+        okey={okey}
+        poolCount={poolCount}
+        lastTile={finish?.tile}
+        piles={piles.map(({ seat, corner }) => {
+          const pile = pileOf(board, seat);
+          return { seat, corner, name: name(seat), newest: pile.at(-1), count: pile.length, isFresh: seat === lastSeat };
+        })}
+      />
+      {finish && (
+        <div class="card">
+          <FinishedHand hand={finish.hand} okey={okey} text={finishText(mover, finish, okey)} />
+        </div>
+      )}
+    </>
   );
 }
 

@@ -7,8 +7,8 @@ import { useStore } from "../control/store.js";
 import { t } from "../i18n/index.js";
 import { clockText } from "../model/clock.js";
 import { playerOf } from "../model/turn.js";
+import { FinishedHand, finishText, OkeyTile } from "./board.js";
 import { useSecondsUntil } from "./clock.js";
-import { StaticTile } from "./tile.js";
 
 export function Result({ game, session }: { game: Game; session: GameSession }) {
   const { isBusy, problem } = useStore(session.state);
@@ -91,15 +91,28 @@ function winnerText(game: Game): string {
   return game.winnerSeats.length === 0 ? t("noWinner") : t("winner", { names: names(game, game.winnerSeats) });
 }
 
+/** How a round ended: for a finished hand, also its melds. */
+function RoundEndView({ game, result }: { game: Game; result: RoundResult }) {
+  const { finish, okey } = game.discardBoard ?? {};
+  if (finish === undefined || okey === undefined) return <p>{endText(game, result)}</p>;
+  return <FinishedHand hand={finish.hand} okey={okey} text={finishText(names(game, [finish.seat]), finish, okey)} />;
+}
+
 function endText(game: Game, { roundEnd, winnerSeats }: RoundResult): string {
+  if (game.discardBoard !== undefined && roundEnd === RoundEnd.BLOCKED) return t("poolEmpty");
   if (roundEnd === RoundEnd.WENT_OUT) return t("wentOut", { names: names(game, winnerSeats) });
   return roundEnd === RoundEnd.BLOCKED ? t("blocked") : t("allResigned");
+}
+
+/** Whether points depend on what is left on the racks: not in a game of discards. */
+function hasRackValues(game: Game): boolean {
+  return game.discardBoard === undefined;
 }
 
 function Scores({ game, result }: { game: Game; result: RoundResult }) {
   return (
     <>
-      <p>{endText(game, result)}</p>
+      <RoundEndView game={game} result={result} />
       <div class="scroll" tabIndex={0} role="region" aria-label={t("roundPoints")}>
         <table class="scores">
           <thead>
@@ -107,7 +120,7 @@ function Scores({ game, result }: { game: Game; result: RoundResult }) {
               <th scope="col">{t("player")}</th>
               <th scope="col">{t("roundPoints")}</th>
               <th scope="col">{t("total")}</th>
-              <th scope="col">{t("rackValue")}</th>
+              {hasRackValues(game) && <th scope="col">{t("rackValue")}</th>}
             </tr>
           </thead>
           <tbody>
@@ -129,14 +142,14 @@ function Score({ game, seat, isWinner }: { game: Game; seat: SeatResult; isWinne
         <th scope="row">{player?.name}</th>
         <td>{seat.points > 0 ? `+${seat.points}` : seat.points}</td>
         <td>{player?.totalPoints}</td>
-        <td>{seat.rackValue}</td>
+        {hasRackValues(game) && <td>{seat.rackValue}</td>}
       </tr>
-      {seat.rack.length > 0 && (
+      {seat.rack.length > 0 && game.discardBoard?.finish?.seat !== seat.seat && (
         <tr>
           <td colSpan={4}>
             <div class="small-tiles" role="group" aria-label={t("rackLeft")}>
               {seat.rack.map((tile, i) => (
-                <StaticTile key={i} tile={tile} />
+                <OkeyTile key={i} tile={tile} okey={game.discardBoard?.okey} />
               ))}
             </div>
           </td>

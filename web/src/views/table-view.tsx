@@ -1,6 +1,6 @@
 /** The table of a running game: players, melds, River, rack, and what the player may do. */
 import { type Game, GameState, HintTier, type Tile } from "rummikub-client";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { violationSummary } from "../control/arranging.js";
 import type { GameSession } from "../control/game-session.js";
 import { useStore } from "../control/store.js";
@@ -12,7 +12,9 @@ import { isGrid } from "../model/grid.js";
 import { placed } from "../model/layout.js";
 import { choices, playerOf } from "../model/turn.js";
 import { ArrangedTable, OthersTable, type TabStop, useTabStop } from "./arranged-table.js";
+import { DiscardActions, DiscardTable, promptText, StandView } from "./discard-table.js";
 import { GridTable } from "./grid-table.js";
+import { HintMenu } from "./hint-menu.js";
 import { Menu } from "./menu.js";
 import { Players } from "./players.js";
 import { Rack } from "./rack.js";
@@ -31,6 +33,7 @@ export function TableView({ game, session }: { game: Game; session: GameSession 
     return () => window.removeEventListener("keydown", onKey);
   }, [session]);
   const may = choices(game);
+  const board = game.discardBoard;
   const me = playerOf(game, game.seat);
   const tabStop = useTabStop();
   const isOver = game.state !== GameState.PLAYING;
@@ -43,9 +46,11 @@ export function TableView({ game, session }: { game: Game; session: GameSession 
     >
       <div class="status-row">
         <h1 class="turn-title">{title(game)}</h1>
-        <span class="badge" role="img" aria-label={t("poolLabel", { count: game.poolCount })}>
-          {t("pool", { count: game.poolCount })}
-        </span>
+        {board === undefined && (
+          <span class="badge" role="img" aria-label={t("poolLabel", { count: game.poolCount })}>
+            {t("pool", { count: game.poolCount })}
+          </span>
+        )}
         <span class="badge">{t("round", { round: game.round })}</span>
         <Menu game={game} acting={session.acting} />
       </div>
@@ -75,7 +80,9 @@ export function TableView({ game, session }: { game: Game; session: GameSession 
           {...(may.mayPlay && state.shown.play && { onApply: () => session.arranging.layHint() })}
         />
       )}
-      {state.othersDraft !== undefined && !isOver ? (
+      {board !== undefined ? (
+        <DiscardTable game={game} session={session} board={board} />
+      ) : state.othersDraft !== undefined && !isOver ? (
         <OthersTable game={game} draft={state.othersDraft} />
       ) : (
         <Arranged game={game} session={session} tabStop={tabStop} />
@@ -87,9 +94,18 @@ export function TableView({ game, session }: { game: Game; session: GameSession 
       {may.toLay.length > 0 && <RiverChoice tiles={may.toLay} acting={session.acting} />}
       {me !== undefined && !isOver && (
         <div class="hand">
-          <TurnMessage session={session} />
-          <Rack arranging={session.arranging} tabStop={tabStop} />
-          <Actions game={game} session={session} />
+          <TurnMessage session={session} prompt={promptText(game)} />
+          {board === undefined ? (
+            <>
+              <Rack arranging={session.arranging} tabStop={tabStop} />
+              <Actions game={game} session={session} />
+            </>
+          ) : (
+            <>
+              <StandView game={game} session={session} board={board} tabStop={tabStop} />
+              <DiscardActions game={game} session={session} />
+            </>
+          )}
         </div>
       )}
       {me === undefined && !isOver && <p class="help center">{t("spectator")}</p>}
@@ -155,9 +171,9 @@ function LastPlay({
 }
 
 /** What is wrong or right with the tiles as they lie. */
-function TurnMessage({ session }: { session: GameSession }) {
+function TurnMessage({ session, prompt }: { session: GameSession; prompt: string }) {
   const { problem, notice, judgment, history, carried } = useStore(session.state);
-  let text = notice ?? "";
+  let text = notice ?? prompt;
   let kind = "";
   if (problem !== undefined) {
     text = problem.text;
@@ -234,40 +250,20 @@ function Actions({ game, session }: { game: Game; session: GameSession }) {
           {t("sortGroups")}
         </button>
       </span>
-      <HintMenu session={session} isReady={isReady} />
+      <HintMenu
+        session={session}
+        isReady={isReady}
+        tiers={[
+          [HintTier.PLAY_EXISTS, "hintExists"],
+          [HintTier.TILES, "hintTiles"],
+          [HintTier.TURN, "hintTurn"],
+        ]}
+      />
       {may.mayRedeal && (
         <button type="button" disabled={!isReady} onClick={() => session.acting.redeal()}>
           {t("redeal")}
         </button>
       )}
     </div>
-  );
-}
-
-function HintMenu({ session, isReady }: { session: GameSession; isReady: boolean }) {
-  const [isOpen, setOpen] = useState(false);
-  const ask = (tier: HintTier) => {
-    setOpen(false);
-    void session.hints.hint(tier);
-  };
-  return (
-    <span class="menu">
-      <button type="button" aria-expanded={isOpen} disabled={!isReady} onClick={() => setOpen(!isOpen)}>
-        {t("hint")}
-      </button>
-      {isOpen && (
-        <span class="menu-list up">
-          <button type="button" onClick={() => ask(HintTier.PLAY_EXISTS)}>
-            {t("hintExists")}
-          </button>
-          <button type="button" onClick={() => ask(HintTier.TILES)}>
-            {t("hintTiles")}
-          </button>
-          <button type="button" onClick={() => ask(HintTier.TURN)}>
-            {t("hintTurn")}
-          </button>
-        </span>
-      )}
-    </span>
   );
 }

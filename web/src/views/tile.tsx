@@ -1,11 +1,25 @@
 /** Tiles: static ones, and those that can be moved. */
-import { type Tile, tileName } from "rummikub-client";
+import { Tile, tileName } from "rummikub-client";
 import { colorOf, t, tileText } from "../i18n/index.js";
 import type { Piece } from "../model/arrangement.js";
 import { faceOf } from "../model/tiles.js";
 
 function Face({ tile }: { tile: Tile }) {
   const face = faceOf(tile);
+  if (tile === Tile.FALSE_JOKER) {
+    return (
+      <svg class="joker" viewBox="0 0 24 24" aria-hidden="true">
+        <path
+          d="M12 2l2.6 5.9 6.4.6-4.8 4.3 1.4 6.3-5.6-3.3-5.6 3.3 1.4-6.3L3 8.5l6.4-.6z"
+          fill="none"
+          stroke="currentColor"
+          stroke-width="2"
+          stroke-linejoin="round"
+        />
+        <circle cx="12" cy="11.6" r="2.2" fill="currentColor" />
+      </svg>
+    );
+  }
   if (face === undefined) {
     return (
       <svg class="joker" viewBox="0 0 24 24" aria-hidden="true">
@@ -39,7 +53,7 @@ function colorClass(tile: Tile): string {
   return `color${faceOf(tile)?.color ?? 0}`;
 }
 
-export function StaticTile({ tile, name, mark = "" }: { tile: Tile; name?: string; mark?: string }) {
+export function StaticTile({ tile, name, mark = "" }: { tile: Tile; name?: string | undefined; mark?: string }) {
   return (
     <span
       class={`tile ${colorClass(tile)} ${mark}`}
@@ -56,7 +70,7 @@ export function StaticTile({ tile, name, mark = "" }: { tile: Tile; name?: strin
 export interface MovableTileProps {
   piece: Piece;
   /** The tile in words. */
-  name?: string;
+  name?: string | undefined;
   mark?: string;
   isSelected: boolean;
   /** Whether Tab reaches the tile; arrows reach the others. */

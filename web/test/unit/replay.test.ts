@@ -7,10 +7,12 @@ import {
   meldsText,
   MoveKind,
   type RecordedMoveSchema,
+  tile,
   tiles,
   tilesText,
   TurnDraw,
 } from "rummikub-client";
+import { pileOf } from "../../src/model/board.js";
 import { type Frame, framesOf } from "../../src/model/replay.js";
 
 type Move = MessageInitShape<typeof RecordedMoveSchema>;
@@ -103,4 +105,80 @@ test("the score stands at the move that ended the round, not at an abort after i
     framesOf(record).map(({ score }) => score !== undefined),
     [false, true, false],
   );
+});
+
+/** Returns each frame of a round of Okey as text: racks, number of tiles in the pool, piles by seat in turn order. */
+function replayOkey(...moves: Move[]): string[] {
+  const deal: Move = {
+    kind: MoveKind.DEAL,
+    deal: {
+      turnOrder: [3, 2, 1],
+      indicator: tile("O4"),
+      racks: [
+        { seat: 1, tiles: tiles("R1 R2") },
+        { seat: 2, tiles: tiles("B1 F") },
+        { seat: 3, tiles: tiles("K1 K2 O5") },
+      ],
+      pool: tiles("R9 B9 O5"),
+    },
+  };
+  const ruleset = { game: { case: "discard" as const, value: {} } };
+  const record = create(GameRecordSchema, { ruleset, moves: [deal, ...moves] });
+  const piles = ({ board }: Frame) => board!.turnOrder.map((seat) => `${seat}{${tilesText(pileOf(board!, seat))}}`);
+  const text = (frame: Frame) =>
+    [...[...frame.racks.values()].map(tilesText), frame.poolCount, piles(frame).join(" ")].join(" / ");
+  return framesOf(record).slice(1).map(text);
+}
+
+test("in Okey, tiles go to the discards, and are taken from those of the player before", () => {
+  assert.deepEqual(
+    replayOkey(
+      { kind: MoveKind.DISCARD, seat: 3, tiles: tiles("K1") },
+      { kind: MoveKind.TAKE_DISCARD, seat: 2, tiles: tiles("K1") },
+      { kind: MoveKind.DISCARD, seat: 2, tiles: tiles("F") },
+      { kind: MoveKind.RESIGN, seat: 2 },
+      { kind: MoveKind.DRAW, seat: 1, tiles: tiles("R9") },
+      { kind: MoveKind.DISCARD, seat: 1, tiles: tiles("R1") },
+      { kind: MoveKind.TAKE_DISCARD, seat: 3, tiles: tiles("R1") },
+    ),
+    [
+      "R1 R2 / B1 F / K2 O5 / 3 / 3{K1} 2{} 1{}",
+      "R1 R2 / B1 F K1 / K2 O5 / 3 / 3{} 2{} 1{}",
+      "R1 R2 / B1 K1 / K2 O5 / 3 / 3{} 2{F} 1{}",
+      "R1 R2 / B1 K1 / K2 O5 / 3 / 3{} 2{F} 1{}",
+      "R1 R2 R9 / B1 K1 / K2 O5 / 2 / 3{} 2{F} 1{}",
+      "R2 R9 / B1 K1 / K2 O5 / 2 / 3{} 2{F} 1{R1}",
+      "R2 R9 / B1 K1 / K2 O5 R1 / 2 / 3{} 2{F} 1{}",
+    ],
+  );
+});
+
+test("in Okey, a time-out discards the tile taken, but no okey", () => {
+  assert.deepEqual(
+    replayOkey(
+      { kind: MoveKind.TIME_OUT, seat: 3 },
+      { kind: MoveKind.TIME_OUT, seat: 2, tiles: tiles("R9") },
+      { kind: MoveKind.DRAW, seat: 1, tiles: tiles("O5") },
+      { kind: MoveKind.TIME_OUT, seat: 1 },
+    ),
+    [
+      "R1 R2 / B1 F / K1 O5 / 3 / 3{K2} 2{} 1{}",
+      "R1 R2 / B1 F / K1 O5 / 2 / 3{K2} 2{R9} 1{}",
+      "R1 R2 O5 / B1 F / K1 O5 / 1 / 3{K2} 2{R9} 1{}",
+      "R1 O5 / B1 F / K1 O5 / 1 / 3{K2} 2{R9} 1{R2}",
+    ],
+  );
+});
+
+test("in Okey, the hand that ended the round is shown, and its discard lies on the indicator", () => {
+  const hand = [{ tiles: tiles("K1 O5") }];
+  const record = create(GameRecordSchema, {
+    moves: [
+      { kind: MoveKind.DEAL, deal: { turnOrder: [1], indicator: tile("O4"), racks: [{ seat: 1, tiles: tiles("K1 K2 O5") }] } },
+      { kind: MoveKind.FINISH, seat: 1, tiles: tiles("K2"), hand },
+    ],
+  });
+  const { board, racks } = framesOf(record)[1]!;
+  assert.equal(tilesText(racks.get(1)!), "K1 O5");
+  assert.deepEqual([tilesText([board!.finish!.tile]), board!.finish!.isPairs], ["K2", true]);
 });

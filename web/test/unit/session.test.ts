@@ -18,6 +18,8 @@ import {
   Rummikub,
   TableLayout,
   type Tile,
+  tile,
+  tileName,
   tiles,
   tilesText,
   TurnService,
@@ -216,6 +218,94 @@ test("on a grid, ValidatePlacement judges, and drafts, plays and hints have plac
     `play R2@-1,0 ${before}`,
   ]));
   session.stop();
+});
+
+/** Returns a game of Okey in which seat 1 has the turn and has taken B8. */
+function okeyGame(changes: Exclude<MessageInitShape<typeof GameSchema>, Game> = {}): Game {
+  return game({
+    ruleset: { game: { case: "discard", value: {} } },
+    rack: tiles("R1 R2 R3 B8"),
+    turn: { seat: 1, step: TurnStep.DISCARDING, revision: 5, tilesDrawn: tiles("B8") },
+    turnOrder: [2, 1],
+    discardBoard: { indicator: tile("O4"), okey: tile("O5"), discardedSeats: [1, 2] },
+    ...changes,
+  });
+}
+
+test("in Okey, tiles are taken and the indicator is shown; a tile is put on the discards, or on the indicator to finish", async () => {
+  const sent: unknown[] = [];
+  const { session, push } = world({
+    playTurn: ({ action }) => {
+      const { tile } = action.value as { tile?: Tile };
+      sent.push([action.case, ...(tile === undefined ? [] : [tileName(tile)])]);
+      return {};
+    },
+  });
+  await push({ case: "snapshot", value: okeyGame() });
+  await session.acting.showIndicator();
+  await session.acting.takeFromPool();
+  await session.acting.takeDiscard();
+  assert.deepEqual(sent.splice(0), [["showIndicator"], ["takeFromPool"], ["takeDiscard"]]);
+  const [first, second] = rackIds(session, 2);
+  session.arranging.move([first!, second!], { to: "discard" });
+  assert.equal(session.state.value.notice, "Select one tile only.");
+  session.arranging.move([first!], { to: "discard" });
+  await until(() => !session.state.value.isBusy);
+  session.arranging.carry([second!], { to: "finish" });
+  session.arranging.drop();
+  await until(() => sent.length === 2);
+  assert.deepEqual(sent, [["discard", "R1"], ["finish", "R2"]]);
+  assert.equal(session.arranging.arrangement.rack.length, 4, "tiles leave the rack with the watch");
+  session.stop();
+});
+
+test("in Okey, a refused finish names the tiles that are left over", async () => {
+  const violation = { reason: ErrorReason.FINISH_INVALID, tiles: tiles("B8 R1") };
+  const { session, push } = world({
+    playTurn: () => {
+      const detail = { reason: ErrorReason.FINISH_INVALID, violations: [violation] };
+      throw new ConnectError("no", Code.FailedPrecondition, undefined, [{ desc: RefusalSchema, value: detail }]);
+    },
+  });
+  await push({ case: "snapshot", value: okeyGame() });
+  await session.acting.finish(tile("R2"));
+  assert.match(session.state.value.problem!.text, /^The hand is not finished: .* Left over: blue 8, red 1\.$/);
+  session.stop();
+});
+
+test("in Okey, a hint says what the hand lacks; its action is taken until the rack changes", async () => {
+  const sent: string[] = [];
+  const { session, push } = world(
+    { playTurn: ({ gameId, etag, action }) => (sent.push(`${gameId} ${etag} ${action.case}`), {}) },
+    {},
+    {
+      suggestTurn: () => ({
+        hand: { missing: 2, spare: tiles("B8") },
+        turn: { etag: "e5", action: { case: "discard", value: { tile: tile("B8") } } },
+      }),
+    },
+  );
+  await push({ case: "snapshot", value: okeyGame() });
+  await session.hints.hint(HintTier.TURN);
+  assert.equal(session.state.value.notice, "Missing tiles: 2. Suggestion: Discard blue 8.");
+  assert.deepEqual(session.state.value.hinted, tiles("B8"));
+  await session.acting.takeAdvice();
+  assert.deepEqual(sent, ["g e5 discard"]);
+  await session.hints.hint(HintTier.TURN);
+  await push({ case: "game", value: okeyGame({ revision: 6, rack: tiles("R1 R2 R3 B9") }) });
+  assert.deepEqual([session.state.value.hinted, session.state.value.advice], [[], undefined]);
+  session.stop();
+});
+
+test("in Okey, what the others do is told, and a hidden tile is not", () => {
+  const told = (event: MessageInitShape<typeof GameEventSchema>["event"]) =>
+    eventText(create(GameEventSchema, { event: event! }), okeyGame());
+  assert.equal(told({ case: "poolTileTaken", value: { seat: 2 } }), "Ben draws.");
+  assert.equal(told({ case: "poolTileTaken", value: { seat: 1, tile: tile("F") } }), "You draw false joker.");
+  assert.equal(told({ case: "discardTaken", value: { seat: 2, tile: tile("R1"), fromSeat: 1 } }), "Ben takes red 1.");
+  assert.equal(told({ case: "tileDiscarded", value: { seat: 2, tile: tile("K9") } }), "Ben discards black 9.");
+  assert.equal(told({ case: "indicatorShown", value: { seat: 2 } }), "Ben shows the indicator.");
+  assert.equal(told({ case: "handFinished", value: { seat: 2, isPairs: true } }), "Ben finishes with pairs.");
 });
 
 test("a saved draft is restored with the first snapshot, and what lies is kept at a reconnect", async () => {

@@ -1,0 +1,212 @@
+/** The table of a game of discards, the rack of slots, and what the player may do there. */
+import { type DiscardBoard, type Game, HintTier, type Tile } from "rummikub-client";
+import type { Arranging } from "../control/arranging.js";
+import type { GameSession } from "../control/game-session.js";
+import { useStore } from "../control/store.js";
+import { t, tileText } from "../i18n/index.js";
+import { cornersOf, discardChoices, newestOf, seatBefore } from "../model/discards.js";
+import { pieceOf } from "../model/layout.js";
+import { COLUMNS, isStand } from "../model/stand.js";
+import { playerOf } from "../model/turn.js";
+import { type TabStop, tabStopOf } from "./arranged-table.js";
+import { Board, type Deed, okeyName, type ShownPile } from "./board.js";
+import { HintMenu } from "./hint-menu.js";
+import { MovableTile } from "./tile.js";
+
+interface DiscardProps {
+  game: Game;
+  session: GameSession;
+  board: DiscardBoard;
+}
+
+export function DiscardTable({ game, session, board }: DiscardProps) {
+  const { isBusy, connection, carried, selection } = useStore(session.state);
+  const { arranging, acting } = session;
+  const may = discardChoices(game);
+  const isReady = !isBusy && connection === "open";
+  const chosen = selectedTile(arranging, selection);
+  const deed = (isOpen: boolean, label: string, act: () => unknown): Deed | undefined =>
+    isOpen && isReady ? { label, act: () => void act() } : undefined;
+  const onPile = (seat: number): Deed | undefined => {
+    if (seat === game.seat && chosen !== undefined)
+      return deed(may.mayDiscard, t("discardTile", { tile: tileText(chosen) }), () => arranging.move(selection, { to: "discard" }));
+    if (game.seat === undefined || seat !== seatBefore(game, game.seat) || may.takeable === undefined) return undefined;
+    const name = nameOf(game, seat);
+    return deed(true, t("takeDiscardOf", { tile: tileText(may.takeable), name }), () => acting.takeDiscard());
+  };
+  return (
+    <Board
+      indicator={board.indicator}
+      okey={board.okey}
+      poolCount={game.poolCount}
+      piles={pilesOf(game, board)}
+      lastTile={board.finish?.tile}
+      onPool={deed(may.mayTake, `${t("takeFromPool")}: ${t("poolLabel", { count: game.poolCount })}`, () => acting.takeFromPool())}
+      onIndicator={
+        chosen === undefined
+          ? deed(may.mayShow, `${t("indicator", { tile: tileText(board.indicator) })}. ${t("showIndicator")}`, () => acting.showIndicator())
+          : deed(may.mayDiscard, t("finishWith", { tile: tileText(chosen) }), () => arranging.move(selection, { to: "finish" }))
+      }
+      onPile={onPile}
+      dropSeat={may.mayDiscard ? game.seat : undefined}
+      target={carried?.target?.to}
+    />
+  );
+}
+
+function selectedTile(arranging: Arranging, selection: readonly number[]): Tile | undefined {
+  const [id, ...others] = selection;
+  return id === undefined || others.length > 0 ? undefined : pieceOf(arranging.arrangement, id)?.tile;
+}
+
+function nameOf(game: Game, seat: number): string {
+  return playerOf(game, seat)?.name ?? t("seat", { seat });
+}
+
+function pilesOf(game: Game, board: DiscardBoard): ShownPile[] {
+  const last = game.turn === undefined ? undefined : seatBefore(game, game.turn.seat);
+  return cornersOf(game.turnOrder, game.seat).map(({ seat, corner }) => {
+    const pile = board.piles.find((one) => one.seat === seat);
+    return {
+      seat,
+      corner,
+      name: nameOf(game, seat),
+      newest: newestOf(pile),
+      count: pile?.tileCount ?? 0,
+      isFresh: seat === last,
+    };
+  });
+}
+
+/** What the player has to do, where no notice says more. */
+export function promptText(game: Game): string {
+  const { mayTake, takeable, mayDiscard } = discardChoices(game);
+  if (mayTake) return takeable === undefined ? t("mustTakePool") : t("mustTake");
+  return mayDiscard ? t("mustDiscard") : "";
+}
+
+/** The rack of slots. Wild tiles, a hint's spare tiles, and those that a refused finish leaves over are marked. */
+export function StandView({ game, session, board, tabStop }: DiscardProps & { tabStop: TabStop }) {
+  const { arranging } = session;
+  const { history, selection, carried, hinted, problem } = useStore(arranging.state);
+  const stand = history.present;
+  if (!isStand(stand)) return null;
+  const stop = tabStopOf(tabStop, stand.rack);
+  const spare = marker(hinted);
+  const left = marker(problem?.violations.flatMap(({ tiles }) => tiles) ?? []);
+  const taken = marker(game.turn?.seat === game.seat ? (game.turn?.tilesDrawn ?? []) : []);
+  const isPlacing = selection.length > 0 && carried === undefined;
+  const target = carried?.target?.to === "rack" ? carried.target.index : -1;
+  return (
+    <section class="rack stand" aria-label={t("stand")} data-drop="rack">
+      {stand.slots.map((piece, slot) => (
+        <span key={slot} class={`stand-slot ${slot === target ? "is-target" : ""}`} data-slot={slot}>
+          {piece !== undefined && (
+            <MovableTile
+              key={piece.id}
+              piece={piece}
+              name={okeyName(piece.tile, board.okey)}
+              mark={[
+                piece.tile === board.okey && "wild",
+                spare(piece.tile) && "hinted",
+                left(piece.tile) && "faulty",
+                taken(piece.tile) && "fresh",
+                carried?.ids.includes(piece.id) && "carried",
+              ]
+                .filter(Boolean)
+                .join(" ")}
+              isSelected={selection.includes(piece.id)}
+              isTabStop={piece.id === stop}
+              onSelect={() => arranging.select(piece.id)}
+              onFocus={() => tabStop.set(piece.id)}
+            />
+          )}
+          {piece === undefined && isPlacing && (
+            <button
+              type="button"
+              class="slot"
+              tabIndex={-1}
+              aria-label={t("slot", { row: Math.floor(slot / COLUMNS) + 1, slot: (slot % COLUMNS) + 1 })}
+              onClick={() => arranging.move(selection, { to: "rack", index: slot })}
+            >
+              +
+            </button>
+          )}
+        </span>
+      ))}
+    </section>
+  );
+}
+
+/** Returns a function that says of each tile, one after the other, whether it is one of some tiles. */
+function marker(tiles: readonly Tile[]): (tile: Tile) => boolean {
+  const left = [...tiles];
+  return (tile) => {
+    const index = left.indexOf(tile);
+    if (index >= 0) left.splice(index, 1);
+    return index >= 0;
+  };
+}
+
+export function DiscardActions({ game, session }: Omit<DiscardProps, "board">) {
+  const { isBusy, connection, selection, advice } = useStore(session.state);
+  const { acting, arranging } = session;
+  const may = discardChoices(game);
+  const isReady = !isBusy && connection === "open";
+  const isChosen = selection.length === 1;
+  return (
+    <div class="actions turn-actions">
+      {may.mayDiscard ? (
+        <>
+          <button
+            type="button"
+            class="primary"
+            disabled={!isReady || !isChosen}
+            onClick={() => arranging.move(selection, { to: "discard" })}
+          >
+            {t("discardSelected")}
+          </button>
+          <button type="button" disabled={!isReady || !isChosen} onClick={() => arranging.move(selection, { to: "finish" })}>
+            {t("finish")}
+          </button>
+        </>
+      ) : (
+        <>
+          <button type="button" class="primary" disabled={!isReady || !may.mayTake} onClick={() => acting.takeFromPool()}>
+            {t("takeFromPool")}
+          </button>
+          <button type="button" disabled={!isReady || may.takeable === undefined} onClick={() => acting.takeDiscard()}>
+            {t("takeDiscard")}
+          </button>
+        </>
+      )}
+      {may.mayShow && (
+        <button type="button" disabled={!isReady} onClick={() => acting.showIndicator()}>
+          {t("showIndicator")}
+        </button>
+      )}
+      <span class="group">
+        <button type="button" onClick={() => arranging.sort("color")}>
+          {t("sortRuns")}
+        </button>
+        <button type="button" onClick={() => arranging.sort("value")}>
+          {t("sortGroups")}
+        </button>
+      </span>
+      <HintMenu
+        session={session}
+        isReady={isReady}
+        tiers={[
+          [HintTier.PLAY_EXISTS, "hintLacks"],
+          [HintTier.TILES, "hintSpare"],
+          [HintTier.TURN, "hintAction"],
+        ]}
+      />
+      {advice !== undefined && (
+        <button type="button" disabled={!isReady} onClick={() => acting.takeAdvice()}>
+          {t("takeAdvice")}
+        </button>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,81 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { type Game, GameSchema, GameState, tile, tiles, TurnStep } from "rummikub-client";
+import { EMPTY } from "../../src/model/arrangement.js";
+import { cornersOf, discardChoices, seatBefore } from "../../src/model/discards.js";
+import { layoutOfGame } from "../../src/model/layout.js";
+import { isStand } from "../../src/model/stand.js";
+import { okeyOf } from "../../src/model/tiles.js";
+import { choices } from "../../src/model/turn.js";
+
+/** Returns a game of Okey in which seat 1 has the turn and seat 2 has discarded K3 before. */
+function game(changes: Exclude<MessageInitShape<typeof GameSchema>, Game> = {}): Game {
+  return create(GameSchema, {
+    state: GameState.PLAYING,
+    seat: 1,
+    ruleset: { game: { case: "discard", value: {} } },
+    players: [{ seat: 1 }, { seat: 2 }, { seat: 3 }, { seat: 4 }],
+    turnOrder: [2, 1, 4, 3],
+    rack: tiles("R1 O4"),
+    poolCount: 40,
+    turn: { seat: 1, step: TurnStep.OPEN },
+    discardBoard: {
+      indicator: tile("O4"),
+      okey: tile("O5"),
+      piles: [{ seat: 1 }, { seat: 2, newest: tile("K3"), tileCount: 1 }, { seat: 3 }, { seat: 4 }],
+      discardedSeats: [2],
+    },
+    ...changes,
+  });
+}
+
+test("the player first takes a tile of the pool or the discard of the player before, then discards", () => {
+  assert.deepEqual(discardChoices(game()), { mayTake: true, takeable: tile("K3"), mayDiscard: false, mayShow: true });
+  const discarding = discardChoices(game({ turn: { seat: 1, step: TurnStep.DISCARDING } }));
+  assert.deepEqual(discarding, { mayTake: false, takeable: undefined, mayDiscard: true, mayShow: true });
+});
+
+test("who does not have the turn, and who watches, does nothing", () => {
+  const none = { mayTake: false, takeable: undefined, mayDiscard: false, mayShow: false };
+  assert.deepEqual(discardChoices(game({ turn: { seat: 2, step: TurnStep.OPEN } })), none);
+  const { seat: _, ...watched } = game();
+  assert.deepEqual(discardChoices(create(GameSchema, watched)), none);
+  assert.deepEqual(discardChoices(game({ state: GameState.ROUND_OVER })), none);
+});
+
+test("the indicator is shown once, by who has its twin, in the first turn, where the rules have it", () => {
+  const { discardBoard: board } = game();
+  const mayShow = (changes: Parameters<typeof game>[0]) => discardChoices(game(changes)).mayShow;
+  assert.equal(mayShow({ rack: tiles("R1") }), false);
+  assert.equal(mayShow({ discardBoard: { ...board!, shownBySeat: 3 } }), false);
+  assert.equal(mayShow({ discardBoard: { ...board!, discardedSeats: [1, 2] } }), false);
+  assert.equal(mayShow({ ruleset: { game: { case: "discard", value: { turn: { showIndicator: false } } } } }), false);
+});
+
+test("the player before is the last one in turn order who has not resigned", () => {
+  assert.equal(seatBefore(game(), 1), 2);
+  assert.equal(seatBefore(game(), 2), 3);
+  const players = [{ seat: 1 }, { seat: 2, resigned: true }, { seat: 3 }, { seat: 4 }];
+  assert.equal(seatBefore(game({ players }), 1), 3);
+});
+
+test("the player before sits at the left of the viewer, and the next one at the right", () => {
+  const corners = (turnOrder: number[], viewer?: number) =>
+    cornersOf(turnOrder, viewer).map(({ seat, corner }) => `${seat} ${corner}`);
+  assert.deepEqual(corners([2, 1, 4, 3], 1), ["1 near-right", "4 far-right", "3 far-left", "2 near-left"]);
+  assert.deepEqual(corners([1, 3, 2], 2), ["2 near-right", "1 far-right", "3 near-left"]);
+  assert.deepEqual(corners([2, 1], 1), ["1 near-right", "2 far-left"]);
+  assert.deepEqual(corners([2, 1]), ["2 near-right", "1 far-left"]);
+});
+
+test("the okey is the next tile of the indicator's color, 1 after 13", () => {
+  assert.equal(okeyOf(tile("O4")), tile("O5"));
+  assert.equal(okeyOf(tile("K13")), tile("K1"));
+});
+
+test("a game of discards has a rack of slots, and no choices of melding", () => {
+  assert.equal(isStand(layoutOfGame(game()).start(game(), EMPTY)), true);
+  const { mayPlay, mayDraw, mayPass } = choices(game());
+  assert.deepEqual([mayPlay, mayDraw, mayPass], [false, false, false]);
+});
