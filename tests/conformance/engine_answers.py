@@ -13,7 +13,15 @@ from engine.actions import (
     TimeOut,
 )
 from engine.deal import Shuffle
+from engine.discard import game as discard
+from engine.discard.actions import DiscardTile, FinishHand
+from engine.discard.events import HandsDealt
+from engine.discard.finishing import HandToJudge, judge_hand
+from engine.discard.round import DiscardRound, Pile, ToDiscard, ToTake
+from engine.discard.ruleset import HAND_SIZE
+from engine.discard.ruleset import Ruleset as DiscardRuleset
 from engine.events import Event
+from engine.family import presets_of, presets_with
 from engine.game import (
     Aborted,
     Finished,
@@ -35,27 +43,30 @@ from engine.melding.grid.rules import judge_grid, read_grid
 from engine.melding.melds import Meld, MeldKind, ProposedMeld, read_meld
 from engine.melding.notation import format_table
 from engine.melding.play import Play
-from engine.melding.presets import chosen
 from engine.melding.round import Choosing, Drawn, Open
 from engine.melding.round import MeldingRound as Round
-from engine.melding.ruleset import SABRA, Preset, Ruleset, problems
+from engine.melding.ruleset import Ruleset
 from engine.melding.scoring import Standing, score_round
 from engine.melding.table import ProposedTable, Table, empty_table
 from engine.melding.turns import arrange
 from engine.notation import format_tile, parse_tile
-from engine.options import option_problems
 from engine.room_settings import DEFAULT_SETTINGS, SETTINGS, RoomSettings
-from engine.seats import Player, Rack, Turn
+from engine.seats import Player, Rack, Turn, from_seat
 from engine.sight import is_open_to_spectators, see
-from engine.tiles import COLORS, JOKER, Tile, in_order, naturals, without
+from engine.tiles import COLORS, FALSE_JOKER, JOKER, Tile, in_order, naturals, without
 from engine.timers import due_ms
 from engine.turns import Applied, apply, create
+from engine.unions import Round as AnyRound
+from engine.unions import RoundStart
+from engine.unions import Ruleset as AnyRuleset
 from engine.violations import Refused
 from support.conformance_cases import (
     Act,
     Creation,
+    DiscardPositionText,
     Faces,
     GridText,
+    HandQuestion,
     LittleGame,
     MeldText,
     Options,
@@ -66,12 +77,12 @@ from support.conformance_cases import (
 )
 from support.conformance_cases import table_text as text_of
 from support.plays import judged
-from support.rooms import Room, Rules, parts
+from support.rooms import Room
 
 START_MS = 1_000_000
 STATES = {Lobby: "LOBBY", Playing: "PLAYING", RoundOver: "ROUND_OVER", Finished: "FINISHED", Aborted: "ABORTED"}
-STEPS = {Open: "OPEN", Choosing: "CHOOSING", Drawn: "DRAWN"}
-TILES = {format_tile(tile): tile for tile in (*naturals(len(COLORS)), JOKER)}
+STEPS = {Open: "OPEN", Choosing: "CHOOSING", Drawn: "DRAWN", ToTake: "OPEN", ToDiscard: "DISCARDING"}
+TILES = {format_tile(tile): tile for tile in (*naturals(len(COLORS)), JOKER, FALSE_JOKER)}
 
 Found = TypeVar("Found")
 
@@ -81,14 +92,24 @@ def ruleset_of(options: Options) -> Ruleset:
 
 
 def room_of(options: Options) -> Room:
-    values = {option: _value_of(option, value) for option, value in options.items()}
-    preset = values.pop("preset", Preset.SABRA)
-    assert isinstance(preset, Preset)
-    return Room(*chosen(preset, values))
+    ruleset, settings = game_options(options)
+    assert isinstance(ruleset, Ruleset)
+    return Room(ruleset, settings)
 
 
-def _value_of(option: str, value: str | int) -> Enum | int:
-    default = getattr(DEFAULT_SETTINGS if option in SETTINGS else SABRA, option)
+def game_options(options: Options) -> tuple[AnyRuleset, RoomSettings]:
+    """Returns ruleset and settings of the family that has the preset."""
+    name = str(options.get("preset", "SABRA"))
+    presets = presets_with(name)
+    assert presets
+    preset = presets.preset_named(name)
+    rules = presets.PRESETS[preset]
+    values = {option: _value_of(option, value, rules) for option, value in options.items() if option != "preset"}
+    return presets.chosen(preset, values)
+
+
+def _value_of(option: str, value: str | int, rules: AnyRuleset) -> Enum | int:
+    default = getattr(DEFAULT_SETTINGS if option in SETTINGS else rules, option)
     return type(default)[str(value)] if isinstance(default, Enum) else int(value) if value is not True else True
 
 
@@ -111,9 +132,27 @@ def table_of(melds: Iterable[MeldText], ruleset: Ruleset) -> tuple[Meld, ...]:
     return tuple(reading for reading in readings if isinstance(reading, Meld))
 
 
-def answer(question: Question, rules: Rules) -> "Faces | GameSeen | dict[str, object]":
+def answer(question: Question, options: Options) -> "Faces | GameSeen | dict[str, object]":
     """Returns the answer to a contrast's question."""
-    ruleset, _ = parts(rules)
+    ruleset, settings = game_options(options)
+    match question:
+        case Creation():
+            return creation_problems(options)
+        case LittleGame():
+            return play(question, ruleset, settings)
+        case HandQuestion():
+            assert isinstance(ruleset, DiscardRuleset)
+            return tuple(one.reason.name for one in judge_hand(hand_of(question, ruleset)).violations)
+        case RoundQuestion():
+            assert isinstance(ruleset, Ruleset)
+            return _score(question, ruleset)
+        case _:
+            assert isinstance(ruleset, Ruleset)
+            return reasons(question, ruleset)
+
+
+def reasons(question: MeldText | TurnQuestion | PlacementQuestion, ruleset: Ruleset) -> Faces:
+    """Returns the reasons why a play is illegal."""
     match question:
         case MeldText():
             reading = read_meld(proposed(question), ruleset)
@@ -122,12 +161,6 @@ def answer(question: Question, rules: Rules) -> "Faces | GameSeen | dict[str, ob
             return tuple(violation.reason.name for violation in judged(play_of(question, ruleset)).violations)
         case PlacementQuestion():
             return tuple(one.reason.name for one in judge_grid(placement_of(question, ruleset)).violations)
-        case RoundQuestion():
-            return _score(question, ruleset)
-        case Creation():
-            return creation_problems(rules)
-        case LittleGame():
-            return play(question, rules)
 
 
 def play_of(question: TurnQuestion, ruleset: Ruleset) -> Play:
@@ -160,6 +193,17 @@ def placement_of(question: PlacementQuestion, ruleset: Ruleset) -> GridPlay:
     )
 
 
+def hand_of(question: HandQuestion, ruleset: DiscardRuleset) -> HandToJudge:
+    """Returns a hand that the rules judge."""
+    return HandToJudge(
+        in_order(tiles_of(question.tiles)),
+        TILES[question.indicator],
+        TILES[question.discard] if question.discard else None,
+        tuple(map(tiles_of, question.hand)),
+        one_high=ruleset.run_one_high,
+    )
+
+
 def grid_of(text: GridText) -> Grid:
     return Grid(tuple(Placement(TILES[face], Cell(x, y)) for face, x, y in text.placements))
 
@@ -184,10 +228,10 @@ def _score(question: RoundQuestion, ruleset: Ruleset) -> dict[str, object]:
     return {"winners": list(result.winners), "points": [seat.points for seat in result.seats]}
 
 
-def creation_problems(rules: Rules) -> Faces:
+def creation_problems(options: Options) -> Faces:
     """Returns the problems that prevent creating a game, as texts."""
-    ruleset, settings = parts(rules)
-    found = (*problems(ruleset), *option_problems(settings))
+    chosen = game_options(options)
+    found = presets_of(chosen[0]).problems_of(*chosen)
     return tuple(" ".join((problem.reason.name, *problem.options)) for problem in found)
 
 
@@ -200,7 +244,7 @@ class GameSeen:
 
     game: Game
     now_ms: int
-    dealt: RoundStarted | None
+    dealt: RoundStart | None
     refused: Faces = ()
     violations: Faces = ()
     draft: Draft | None = None
@@ -210,8 +254,17 @@ class GameSeen:
         return _SEEN[key](self)
 
     @property
+    def any_round(self) -> AnyRound:
+        assert self.game.round
+        return self.game.round
+
+    @property
     def round(self) -> Round:
         return melding.round_of(self.game)
+
+    @property
+    def discards(self) -> DiscardRound:
+        return discard.round_of(self.game)
 
 
 def _of_last_round(seen: GameSeen, default: object, read: Callable[[GameSeen], object]) -> object:
@@ -229,8 +282,16 @@ def _claim_seats(seen: GameSeen) -> list[int]:
 
 
 def _seconds_left(seen: GameSeen) -> float | None:
-    deadline = seen.round.turn.deadline_ms
+    deadline = seen.any_round.turn.deadline_ms
     return None if deadline is None else (deadline - seen.now_ms) / 1000
+
+
+def _discards(seen: GameSeen) -> dict[str, str]:
+    return {str(pile.seat): " ".join(faces_of(pile.tiles[-1:])) for pile in seen.discards.piles}
+
+
+def _finished_pairs(seen: GameSeen) -> bool | None:
+    return seen.discards.finish.is_pairs if seen.discards.finish else None
 
 
 def _absent(seen: GameSeen) -> str:
@@ -262,13 +323,18 @@ _SEEN: dict[str, Callable[[GameSeen], object]] = {
     "ready_seats": lambda seen: [player.seat for player in seen.game.players if player.is_ready],
     "abort_seats": lambda seen: [player.seat for player in seen.game.players if player.wants_abort],
     "has_rematch": lambda seen: bool(seen.game.rematch_game_id),
-    "turn_seat": lambda seen: seen.round.turn.seat if isinstance(seen.game.phase, Playing) else None,
-    "turn_order": lambda seen: list(seen.round.order),
+    "turn_seat": lambda seen: seen.any_round.turn.seat if isinstance(seen.game.phase, Playing) else None,
+    "turn_order": lambda seen: list(seen.any_round.order),
     "table": lambda seen: table_text(seen.round.table),
-    "racks": lambda seen: {str(rack.seat): " ".join(faces_of(rack.tiles)) for rack in seen.round.racks},
-    "pool_count": lambda seen: len(seen.round.pool),
+    "racks": lambda seen: {str(rack.seat): " ".join(faces_of(rack.tiles)) for rack in seen.any_round.racks},
+    "pool_count": lambda seen: len(seen.any_round.pool),
     "river": lambda seen: " ".join(faces_of(seen.round.river)),
-    "step": lambda seen: STEPS[type(seen.round.step)],
+    "step": lambda seen: STEPS[type(seen.any_round.step)],
+    "okey": lambda seen: format_tile(seen.discards.okey),
+    "discards": _discards,
+    "discarded_seats": lambda seen: list(seen.discards.discarded),
+    "shown_by_seat": lambda seen: seen.discards.shown_by,
+    "finished_pairs": _finished_pairs,
     "passed_seats": lambda seen: list(seen.round.passed),
     "last_chance_seats": lambda seen: list(seen.round.last_chance or ()),
     "shown_play": _shown_play,
@@ -304,13 +370,13 @@ def _open_pool(seen: GameSeen) -> str:
 
 
 def _dealt(seen: GameSeen) -> RoundStarted:
-    assert seen.dealt
+    assert isinstance(seen.dealt, RoundStarted)
     return seen.dealt
 
 
-def play(question: LittleGame, rules: Rules) -> GameSeen:
+def play(question: LittleGame, ruleset: AnyRuleset, settings: RoomSettings) -> GameSeen:
     """Plays a short game."""
-    seen = GameSeen(_first(question, rules), START_MS, None)
+    seen = GameSeen(_first(question, ruleset, settings), START_MS, None)
     shuffles = iter(question.shuffles)
     draft: Draft | None = None
     for act in question.actions:
@@ -339,8 +405,8 @@ def _reasons(refused: Refused) -> Faces:
     return tuple(violation.reason.name for violation in refused.violations)
 
 
-def _last_dealt(events: tuple[Event, ...]) -> RoundStarted | None:
-    return next((event for event in events if isinstance(event, RoundStarted)), None)
+def _last_dealt(events: tuple[Event, ...]) -> RoundStart | None:
+    return next((event for event in events if isinstance(event, RoundStarted | HandsDealt)), None)
 
 
 def _of_the_turn(draft: Draft | None, game: Game) -> Draft | None:
@@ -353,8 +419,7 @@ def _due_ms(game: Game) -> int:
     return at_ms
 
 
-def _first(question: LittleGame, rules: Rules) -> Game:
-    ruleset, settings = parts(rules)
+def _first(question: LittleGame, ruleset: AnyRuleset, settings: RoomSettings) -> Game:
     if question.position is None:
         game = create(ruleset, settings).game
         for seat in range(1, question.players + 1):
@@ -363,23 +428,42 @@ def _first(question: LittleGame, rules: Rules) -> Game:
             game = joined.game
         return game
     round_ = round_of(question, ruleset, settings, START_MS)
-    players = tuple(Player(rack.seat, f"player {rack.seat}") for rack in round_.racks)
-    return Game(ruleset, settings, 1, players, Playing(round_))
+    return Game(ruleset, settings, 1, players_of(round_, ruleset), Playing(round_))
 
 
-def round_of(question: LittleGame, ruleset: Ruleset, settings: RoomSettings, now_ms: int) -> Round:
+def players_of(round_: AnyRound, ruleset: AnyRuleset) -> tuple[Player, ...]:
+    """Returns the players of a round, with the points that they have before the first one."""
+    return tuple(Player(rack.seat, f"player {rack.seat}", ruleset.points_at_start) for rack in round_.racks)
+
+
+def round_of(question: LittleGame, ruleset: AnyRuleset, settings: RoomSettings, now_ms: int) -> AnyRound:
     """Returns the round of a game's position, at the beginning of a turn."""
     position = question.position
     assert position
     racks = tuple(Rack(rack.seat, in_order(tiles_of(rack.rack)), rack.has_melded) for rack in position.racks)
     limit = settings.turn_time_limit_seconds
+    turn = Turn(position.turn_seat, now_ms + limit * 1000 if limit else None)
+    if isinstance(position, DiscardPositionText):
+        held = next(len(rack.tiles) for rack in racks if rack.seat == turn.seat)
+        return DiscardRound(
+            number=1,
+            order=from_seat(tuple(rack.seat for rack in racks)[::-1], 1),
+            indicator=TILES[position.indicator],
+            racks=racks,
+            pool=tiles_of(position.pool),
+            piles=tuple(Pile(pile.seat, tiles_of(pile.rack)) for pile in position.discards),
+            turn=turn,
+            step=ToDiscard() if held > HAND_SIZE else ToTake(),
+            discarded=question.discarded,
+        )
+    assert isinstance(ruleset, Ruleset)
     return Round(
         number=1,
         order=turn_order(tuple(rack.seat for rack in racks), 1, ruleset.turn_direction),
         table=table_of(position.table, ruleset) or empty_table(ruleset),
         racks=racks,
         pool=tiles_of(position.pool),
-        turn=Turn(position.turn_seat, now_ms + limit * 1000 if limit else None),
+        turn=turn,
         river=tiles_of(question.river),
     )
 
@@ -392,7 +476,7 @@ def _shuffle(game: Game, shuffles: Iterator[Faces]) -> Shuffle:
 
 
 def _action(act: Act, game: Game, draft: Draft | None, shuffles: Iterator[Faces]) -> Action:
-    return _of_turn(act, draft) or _of_game(act, game, shuffles)
+    return _of_turn(act, draft) or _of_discards(act) or _of_game(act, game, shuffles)
 
 
 def _of_turn(act: Act, draft: Draft | None) -> Action | None:
@@ -407,6 +491,16 @@ def _of_turn(act: Act, draft: Draft | None) -> Action | None:
             return LayOnRiver(act.seat, parse_tile(act.tile))
         case "time_out":
             return TimeOut(draft.table if draft else None)
+        case _:
+            return None
+
+
+def _of_discards(act: Act) -> Action | None:
+    match act.do:
+        case "discard":
+            return DiscardTile(act.seat, parse_tile(act.tile))
+        case "finish":
+            return FinishHand(act.seat, parse_tile(act.tile), tuple(map(tiles_of, act.hand)))
         case _:
             return None
 

@@ -10,13 +10,12 @@ import grpc.aio
 from google.protobuf.timestamp_pb2 import Timestamp
 from google.rpc import error_details_pb2
 
-from conformance.engine_answers import named, round_of
+from conformance.engine_answers import named, players_of, round_of
 from engine.events import GameCreated
 from engine.game import Game, Playing
-from engine.melding.round import MeldingRound as Round
 from engine.notation import parse_tile
-from engine.seats import Player
 from engine.tiles import Tile, without
+from engine.unions import Round
 from rummikub.v1 import error_reason_pb2, game_pb2, meld_pb2, score_pb2, tile_pb2, violation_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
@@ -33,6 +32,7 @@ from support.conformance_cases import (
     Creation,
     Faces,
     GridText,
+    HandQuestion,
     LittleGame,
     MeldText,
     Options,
@@ -49,6 +49,8 @@ from support.conformance_messages import (
     any_table_of,
     creation_of,
     decoded,
+    discard_ruleset_of,
+    hand_of,
     ruleset_of,
     table_of,
     tile_of,
@@ -101,10 +103,11 @@ def end_of(end: score_pb2.RoundEnd.ValueType) -> str:
 async def put(service: Service, options: Options, round_: Round) -> GameAtHand:
     """Stores a running game with a given round."""
     at_hand = GameAtHand(service.client, uuid.uuid4().hex)
-    players = tuple(Player(rack.seat, f"player {rack.seat}") for rack in round_.racks)
+    ruleset, settings = decoded(options)
+    players = players_of(round_, ruleset)
     at_hand.tokens |= {player.seat: str(player.seat) * 43 for player in players}
     tokens = tuple(SeatToken(player.seat, digest(at_hand.tokens[player.seat])) for player in players)
-    game = Game(*decoded(options), 1, players, Playing(round_))
+    game = Game(ruleset, settings, 1, players, Playing(round_))
     change = encode_change(1, service.clock(), bytes(16), (GameCreated(game.ruleset, game.settings),))
     record = Record(at_hand.game_id, game, lineage(NO_ETAG, change), tokens, service.clock(), service.clock())
     await service.store.games.commit(Commit(NO_ETAG, record, change))
@@ -128,6 +131,9 @@ async def answer(service: Service, question: Question, options: Options) -> "Fac
         case PlacementQuestion():
             placed = await service.client.validation.ValidatePlacement(placement_request(question, options))
             return reasons_of(placed.violations)
+        case HandQuestion():
+            hand = await service.client.validation.ValidateHand(hand_request(question, options))
+            return reasons_of(hand.violations)
         case RoundQuestion():
             return await _score(service, question, options)
         case Creation():
@@ -162,6 +168,16 @@ def placement_request(question: PlacementQuestion, options: Options) -> vs.Valid
     )
 
 
+def hand_request(question: HandQuestion, options: Options) -> vs.ValidateHandRequest:
+    return vs.ValidateHandRequest(
+        ruleset=discard_ruleset_of(options),
+        indicator=tile_of(question.indicator),
+        tiles=tiles_of(question.tiles),
+        discard=tile_of(question.discard),
+        hand=hand_of(question.hand),
+    )
+
+
 def score_request(question: RoundQuestion, options: Options) -> vs.ScoreRoundRequest:
     racks = (
         vs.RackToScore(
@@ -192,7 +208,7 @@ async def creation_problems(service: Service, options: Options) -> Faces:
 def _problems(error: grpc.aio.AioRpcError) -> Faces:
     info = error_info(error)
     assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
-    fields = _bad_request(error).field_violations
+    fields = bad_request(error).field_violations
     assert fields[0].reason == info.reason
     return tuple(f"{one.reason} {OPTION_OF_FIELD[one.field]}" for one in fields)
 
@@ -203,10 +219,10 @@ def option_by_option(problems: Faces) -> Faces:
     return tuple(f"{reason} {option}" for reason, *options in split for option in options)
 
 
-def _bad_request(error: grpc.aio.AioRpcError) -> error_details_pb2.BadRequest:
-    bad_request = error_details_pb2.BadRequest()
-    assert any(detail.Unpack(bad_request) for detail in status_details(error).details)
-    return bad_request
+def bad_request(error: grpc.aio.AioRpcError) -> error_details_pb2.BadRequest:
+    detail = error_details_pb2.BadRequest()
+    assert any(one.Unpack(detail) for one in status_details(error).details)
+    return detail
 
 
 # Games
@@ -265,6 +281,11 @@ def _of_last_round(game: game_pb2.Game, default: object, read: Callable[[game_pb
     return read(game.rounds[-1]) if game.rounds else default
 
 
+def _finished_pairs(seen: "GameSeen") -> bool | None:
+    board = seen.game.discard_board
+    return board.finish.is_pairs if board.HasField("finish") else None
+
+
 def _open_draft(game: game_pb2.Game | None) -> str | None:
     return _table(game.turn.draft.table) if game and game.turn.HasField("draft") else None
 
@@ -289,6 +310,13 @@ _SEEN: dict[str, Callable[[GameSeen], object]] = {
     "pool_count": lambda seen: seen.game.pool_count,
     "river": lambda seen: " ".join(faces_of(seen.game.river)),
     "step": lambda seen: game_pb2.TurnStep.Name(seen.game.turn.step).removeprefix("TURN_STEP_"),
+    "okey": lambda seen: FACE_OF[seen.game.discard_board.okey],
+    "discards": lambda seen: {
+        str(pile.seat): FACE_OF[pile.newest] if pile.newest else "" for pile in seen.game.discard_board.piles
+    },
+    "discarded_seats": lambda seen: list(seen.game.discard_board.discarded_seats),
+    "shown_by_seat": lambda seen: seen.game.discard_board.shown_by_seat or None,
+    "finished_pairs": _finished_pairs,
     "passed_seats": lambda seen: list(seen.game.passed_seats),
     "last_chance_seats": lambda seen: list(seen.game.last_chance_seats),
     "shown_play": lambda seen: _shown_play(seen.game),
@@ -315,6 +343,22 @@ _SEEN: dict[str, Callable[[GameSeen], object]] = {
 }
 
 
+TURN_ACTIONS = frozenset(
+    {
+        "play",
+        "draw",
+        "pass",
+        "lay_on_river",
+        "take_from_pool",
+        "take_discard",
+        "discard",
+        "finish",
+        "show_indicator",
+    }
+)
+"""What PlayTurn takes."""
+
+
 @dataclass
 class Table:
     """A game in progress over gRPC, and the seat that looks at it; 0 stands for a spectator."""
@@ -332,7 +376,7 @@ class Table:
             self.service.clock.advance(act.seconds)
             return
         match act.do:
-            case "play" | "draw" | "pass" | "lay_on_river":
+            case do if do in TURN_ACTIONS:
                 await self._take_turn(act)
             case "time_out" | "pause_end":
                 left = _seconds_left(self.seen) if act.do == "time_out" else _next_round_seconds(self.seen)
@@ -358,8 +402,14 @@ class Table:
                 request.draw.SetInParent()
             case "pass":
                 request.pass_turn.SetInParent()
-            case _:
+            case "lay_on_river":
                 request.lay_on_river.tile = tile_of(act.tile)
+            case "discard":
+                request.discard.tile = tile_of(act.tile)
+            case "finish":
+                request.finish.CopyFrom(ts.FinishHand(tile=tile_of(act.tile), hand=hand_of(act.hand)))
+            case _:
+                getattr(request, act.do).SetInParent()
         answer = await self.service.client.turns.PlayTurn(request, metadata=self.game.as_seat(act.seat))
         self.violations = reasons_of(answer.violations)
 

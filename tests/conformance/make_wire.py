@@ -15,7 +15,7 @@ from google.protobuf.message import Message
 from google.rpc import error_details_pb2, status_pb2
 from grpc import StatusCode
 
-from conformance.grpc_answers import placement_request, score_request, turn_request
+from conformance.grpc_answers import hand_request, placement_request, score_request, turn_request
 from engine.room_settings import SETTINGS
 from rummikub.v1 import validation_service_pb2 as vs
 from rummikub.v1 import violation_pb2
@@ -26,19 +26,24 @@ from service.grpc_api.status import DETAILS, status_of
 from service.runtime.slow_calls import completed
 from support.conformance_cases import (
     Creation,
+    HandCase,
+    HandQuestion,
     LittleGame,
     MeldText,
     Options,
+    PlacementCase,
     PlacementQuestion,
     Question,
     RoundQuestion,
+    TurnCase,
     TurnQuestion,
     load,
 )
-from support.conformance_messages import ruleset_of, table_of, tiles_of
+from support.conformance_messages import is_discard, ruleset_of, table_of, tiles_of
 
 PATH: Final = Path(__file__).with_name("wire.json")
 FORMAT: Final = "rummikub-wire/1"
+A_HAND: Final = HandQuestion(indicator="O4", tiles=("R1", "R2", "R3", "R7", "R8", "R9", "R10") * 2)
 
 Call = dict[str, Any]
 """A call as wire.json has it."""
@@ -49,10 +54,9 @@ def requests() -> Iterator[tuple[str, str, Message]]:
     suite = load()
     for meld in suite.melds:
         yield meld.id, *request_of(meld.meld, meld.ruleset)
-    for turn in suite.turns:
-        yield turn.id, *request_of(turn, turn.ruleset)
-    for placement in suite.placements:
-        yield placement.id, *request_of(placement, placement.ruleset)
+    judged: tuple[TurnCase | PlacementCase | HandCase, ...] = (*suite.turns, *suite.placements, *suite.hands)
+    for case in judged:
+        yield case.id, *request_of(case, case.ruleset)
     for round_ in suite.round_scores:
         racks = [vs.RackToScore(seat=rack.seat, rack=tiles_of(rack.rack)) for rack in round_.racks]
         yield round_.id, "ScoreRound", vs.ScoreRoundRequest(ruleset=ruleset_of(round_.ruleset), racks=racks)
@@ -66,7 +70,10 @@ def requests() -> Iterator[tuple[str, str, Message]]:
 
 
 def request_of(question: Question, options: Options) -> tuple[str, Message]:
-    """Returns the RPC and the request of a question. For the creation of a game: the same ruleset with no melds."""
+    """Returns the RPC and the request of a question.
+
+    For the creation of a game: the same ruleset with no melds; with the same hand each time in a game of discards.
+    """
     match question:
         case MeldText():
             return "ValidateMelds", vs.ValidateMeldsRequest(ruleset=ruleset_of(options), melds=table_of([question]))
@@ -74,8 +81,12 @@ def request_of(question: Question, options: Options) -> tuple[str, Message]:
             return "ValidateTurn", turn_request(question, options)
         case PlacementQuestion():
             return "ValidatePlacement", placement_request(question, options)
+        case HandQuestion():
+            return "ValidateHand", hand_request(question, options)
         case RoundQuestion():
             return "ScoreRound", score_request(question, options)
+        case Creation() if is_discard(options):
+            return "ValidateHand", hand_request(A_HAND, options)
         case Creation():
             return "ValidateMelds", vs.ValidateMeldsRequest(ruleset=ruleset_of(options))
         case LittleGame():

@@ -1,20 +1,23 @@
 """Every option's value, every conflict and every reason has a row that shows it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
-from conformance.engine_answers import answer, ruleset_of
+from conformance.engine_answers import reasons, ruleset_of
+from engine.discard.ruleset import OPTIONS as DISCARD_OPTIONS
+from engine.discard.ruleset import Preset as DiscardPreset
 from engine.melding.analysis import NEEDS_ANALYSIS
 from engine.melding.presets import GAME_OPTIONS
 from engine.melding.ruleset import Preset, Ruleset, problems
-from engine.options import text_of
+from engine.options import Option, text_of
 from engine.violations import Reason
 from support.cases import each_of
 from support.conformance_cases import (
     Contrast,
     Creation,
+    HandCase,
     LittleGame,
     MeldCase,
     MeldText,
@@ -39,8 +42,6 @@ VALUES = {
     **{option: tuple(map(text_of, row.values)) for option, row in GAME_OPTIONS.items() if type(row.default) is not int},
 }
 """The options that are enums or booleans, by name; the others are numbers."""
-
-NUMBERS = tuple(option for option in GAME_OPTIONS if option not in VALUES)
 
 OF_THE_SERVICE = {
     "hints": (
@@ -80,16 +81,8 @@ OUTCOMES = {
 }
 """Options that make nothing legal or illegal: each value must lead to another outcome than some other value."""
 
-_OKEY = "tests/engine/discard/test_turns.py::test_illegal_actions_are_refused"
-OF_OTHER_TESTS = {
-    Reason.TOO_MANY_CHANGES: "tests/engine/test_lobby.py::test_a_lobby_has_a_last_change",
-    Reason.ACTION_NOT_IN_GAME: "tests/engine/test_families.py::test_a_game_has_the_actions_of_its_family_alone",
-    Reason.NO_DISCARD_TO_TAKE: _OKEY,
-    Reason.INDICATOR_NOT_SHOWABLE: _OKEY,
-    Reason.INDICATOR_TWIN_NOT_HELD: _OKEY,
-    Reason.FINISH_INVALID: _OKEY,
-}
-"""Reasons that need more changes than a row can hold, or a game of another family, with their test."""
+OF_OTHER_TESTS = {Reason.TOO_MANY_CHANGES: "tests/engine/test_lobby.py::test_a_lobby_has_a_last_change"}
+"""Reasons that need more changes than a row can hold, with their test."""
 
 WIDEST = "allows what any other value does"
 NARROWEST = "allows nothing that any other value forbids"
@@ -143,6 +136,12 @@ NEVER_LEGAL_ALONE = {
 }
 """Values that make nothing legal that another value forbids."""
 
+FAMILIES: Mapping[str, tuple[Mapping[str, Option], tuple[str, ...]]] = {
+    "SABRA": (GAME_OPTIONS, VALUES[PRESET]),
+    "OKEY": (DISCARD_OPTIONS, tuple(preset.name for preset in DiscardPreset)),
+}
+"""The options and presets of each family, by its default preset. Room settings are asked about in the first one."""
+
 PLAYS: list[tuple[MeldText | TurnQuestion, Options]] = [
     *((case.meld, case.ruleset) for case in SUITE.melds),
     *((case, case.ruleset) for case in SUITE.turns),
@@ -154,11 +153,19 @@ SAME_AS_SABRA = {"CARDS": "the same rules by the names of playing cards"}
 """Presets that differ from SABRA only by name."""
 
 
-def contrasts(option: str, *, creations: bool = False) -> tuple[Contrast, ...]:
-    """Returns the contrasts of an option: those about games, or those about creating them."""
+def contrasts(option: str, family: str = "SABRA", *, creations: bool = False) -> tuple[Contrast, ...]:
+    """Returns the contrasts of a family's option: those about games, or those about creating them."""
     return tuple(
-        one for one in SUITE.contrasts if one.option == option and isinstance(one.question, Creation) is creations
+        one
+        for one in SUITE.contrasts
+        if one.option == option and family_of(one) == family and isinstance(one.question, Creation) is creations
     )
+
+
+def family_of(contrast: Contrast) -> str:
+    """Returns the default preset of a contrast's family."""
+    preset = next(iter(contrast.answers)) if contrast.option == PRESET else contrast.ruleset.get(PRESET)
+    return "OKEY" if preset in FAMILIES["OKEY"][1] else "SABRA"
 
 
 def is_legal_alone(contrast: Contrast, value: str) -> bool:
@@ -174,8 +181,8 @@ def comes_out_differently(contrast: Contrast, value: str) -> bool:
     return any(answer != contrast.answers[value] for answer in contrast.answers.values())
 
 
-def is_shown(option: str, value: str, shows: Callable[[Contrast, str], bool]) -> bool:
-    return any(shows(contrast, value) for contrast in contrasts(option) if value in contrast.answers)
+def is_shown(option: str, value: str, shows: Callable[[Contrast, str], bool], family: str = "SABRA") -> bool:
+    return any(shows(contrast, value) for contrast in contrasts(option, family) if value in contrast.answers)
 
 
 LEGALITY = [
@@ -199,7 +206,7 @@ def test_something_is_illegal_under_a_value_and_legal_under_another(option: str,
 def can_be_asked(question: MeldText | TurnQuestion, ruleset: Ruleset) -> bool:
     """Whether the ruleset has no problems and allows the table at the beginning of the turn."""
     table = question.table_before if isinstance(question, TurnQuestion) else ()
-    return not problems(ruleset) and not any(answer(meld, ruleset) for meld in table)
+    return not problems(ruleset) and not any(reasons(meld, ruleset) for meld in table)
 
 
 @pytest.mark.parametrize("option", few_of(sorted({each for each, _ in (*NEVER_LEGAL_ALONE, *NEVER_ILLEGAL_ALONE)}), 2))
@@ -207,16 +214,27 @@ def test_the_exceptions_hold_for_every_meld_and_turn(option: str) -> None:
     for question, others in PLAYS:
         rulesets = {value: ruleset_of({**others, option: option_value(value)}) for value in VALUES[option]}
         asked = {value: rules for value, rules in rulesets.items() if can_be_asked(question, rules)}
-        legal = {value: not answer(question, rules) for value, rules in asked.items()}
+        legal = {value: not reasons(question, rules) for value, rules in asked.items()}
         legal_alone = {(option, value) for value in legal if legal[value] and not all(legal.values())}
         illegal_alone = {(option, value) for value in legal if not legal[value] and any(legal.values())}
         assert not legal_alone & NEVER_LEGAL_ALONE.keys(), question
         assert not illegal_alone & NEVER_ILLEGAL_ALONE.keys(), question
 
 
-@each_of("option, value", [(option, value) for option in OUTCOMES for value in VALUES[option]])
-def test_something_comes_out_differently_under_a_value(option: str, value: str) -> None:
-    assert is_shown(option, value, comes_out_differently)
+DISCARD_VALUES = [
+    ("OKEY", option, text_of(value))
+    for option, row in DISCARD_OPTIONS.items()
+    if type(row.default) is not int
+    for value in row.values
+]
+
+
+@each_of(
+    "family, option, value",
+    [*(("SABRA", option, value) for option in OUTCOMES for value in VALUES[option]), *DISCARD_VALUES],
+)
+def test_something_comes_out_differently_under_a_value(family: str, option: str, value: str) -> None:
+    assert is_shown(option, value, comes_out_differently, family)
 
 
 @pytest.mark.parametrize(
@@ -234,27 +252,38 @@ def test_the_tests_of_exceptions_exist(test: str) -> None:
     assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8")
 
 
-@each_of("preset", VALUES[PRESET])
-def test_a_case_tells_every_preset_from_the_default(preset: str) -> None:
-    told = is_shown(PRESET, preset, comes_out_differently)
+@each_of("family, preset", [(family, preset) for family, (_, presets) in FAMILIES.items() for preset in presets])
+def test_a_case_tells_every_preset_from_the_default(family: str, preset: str) -> None:
+    told = is_shown(PRESET, preset, comes_out_differently, family)
     assert told != (preset in SAME_AS_SABRA)
-    assert all("SABRA" in contrast.answers for contrast in contrasts(PRESET))
+    assert all(family in contrast.answers for contrast in contrasts(PRESET, family))
 
 
-@each_of("option", NUMBERS)
-def test_two_numbers_lead_to_different_answers(option: str) -> None:
-    different = [one for one in contrasts(option) if any(comes_out_differently(one, value) for value in one.answers)]
+RANGES = [
+    (family, option, row.values)
+    for family, (options, _) in FAMILIES.items()
+    for option, row in options.items()
+    if type(row.default) is int
+]
+"""The options that are numbers, with their values."""
+
+
+@each_of("family, option, values", RANGES)
+def test_two_numbers_lead_to_different_answers(family: str, option: str, values: Sequence[int]) -> None:
+    asked = contrasts(option, family)
+    different = [one for one in asked if any(comes_out_differently(one, value) for value in one.answers)]
     numbers = {int(value) for contrast in different for value in contrast.answers}
     assert len(numbers) >= 2
-    assert numbers <= set(GAME_OPTIONS[option].values)
+    assert numbers <= set(values)
 
 
-@each_of("option", NUMBERS)
-def test_numbers_next_to_the_range_are_refused(option: str) -> None:
-    answers = [(int(value), one.answers[value]) for one in contrasts(option, creations=True) for value in one.answers]
+@each_of("family, option, values", RANGES)
+def test_numbers_next_to_the_range_are_refused(family: str, option: str, values: Sequence[int]) -> None:
+    asked = contrasts(option, family, creations=True)
+    answers = [(int(value), one.answers[value]) for one in asked for value in one.answers]
     refused = {number for number, answer in answers if f"OPTION_VALUE_INVALID {option}" in answer}
     allowed = {number for number, answer in answers if not answer}
-    numbers = set(GAME_OPTIONS[option].values)
+    numbers = set(values)
     neighbors = {other for number in numbers for other in (number - 1, number + 1) if other >= 0} - numbers
     assert {min(numbers), max(numbers)} <= allowed <= numbers
     assert neighbors <= refused
@@ -269,21 +298,38 @@ def test_a_game_shows_what_the_solver_is_asked_for(option: str, value: str) -> N
 
 def test_contrasts_are_of_options_and_values_that_exist() -> None:
     for contrast in SUITE.contrasts:
-        known = VALUES.get(contrast.option)
-        assert known is None or set(contrast.answers) <= set(known), contrast.id
+        options, presets = FAMILIES[family_of(contrast)]
         assert contrast.id.split("/")[0] == contrast.option
-        assert contrast.option in {PRESET, *GAME_OPTIONS}
+        assert contrast.option in {PRESET, *options}
         assert len(contrast.answers) >= 2, contrast.id
+        row = options.get(contrast.option)
+        if row is None or type(row.default) is not int:
+            assert set(contrast.answers) <= {*(map(text_of, row.values) if row else presets)}, contrast.id
 
 
-@each_of("first, second", sorted({(row.name, need.option) for row in GAME_OPTIONS.values() for need in row.needs}))
-def test_every_conflict_occurs_alone(first: str, second: str) -> None:
-    assert (f"OPTIONS_CONFLICT {first} {second}",) in [case.expect for case in SUITE.creations]
+CONFLICTS = {
+    (family, row.name, need.option)
+    for family, (options, _) in FAMILIES.items()
+    for row in options.values()
+    for need in row.needs
+} - {("OKEY", "teams", "players_max")}
+"""The conflicts. That of partners with fewer players at most never occurs alone: there are four players at least."""
+
+
+@each_of("family, first, second", sorted(CONFLICTS))
+def test_every_conflict_occurs_alone(family: str, first: str, second: str) -> None:
+    creations = [case for case in SUITE.creations if (case.ruleset.get(PRESET) == "OKEY") is (family == "OKEY")]
+    assert (f"OPTIONS_CONFLICT {first} {second}",) in [case.expect for case in creations]
 
 
 def occurring_alone() -> set[str]:
     """Returns the reasons that are the only reason in some answer."""
-    judged: list[MeldCase | TurnCase | PlacementCase] = [*SUITE.melds, *SUITE.turns, *SUITE.placements]
+    judged: list[MeldCase | TurnCase | PlacementCase | HandCase] = [
+        *SUITE.melds,
+        *SUITE.turns,
+        *SUITE.placements,
+        *SUITE.hands,
+    ]
     answers = [tuple(breach.reason for breach in case.expect.violations) for case in judged]
     answers += [tuple(problem.split()[0] for problem in case.expect) for case in SUITE.creations]
     answers += [tuple(case.expect.get("refused", ())) for case in SUITE.games]

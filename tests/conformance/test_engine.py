@@ -7,6 +7,8 @@ from conformance.engine_answers import (
     answer,
     creation_problems,
     faces_of,
+    game_options,
+    hand_of,
     placement_of,
     play,
     play_of,
@@ -17,7 +19,10 @@ from conformance.engine_answers import (
     tiles_of,
 )
 from engine.actions import TimeOut
+from engine.discard.finishing import judge_hand
+from engine.discard.ruleset import Ruleset as DiscardRuleset
 from engine.events import RoundEnded, TurnStarted, TurnTimedOut
+from engine.family import presets_of
 from engine.game import Game, Playing, RoundEnd
 from engine.melding import game as melding
 from engine.melding.deal import draw_for_start, turn_order
@@ -25,7 +30,6 @@ from engine.melding.grid.rules import judge_grid
 from engine.melding.melds import Meld, read_meld
 from engine.melding.round import MeldingRound as Round
 from engine.melding.rules import meld_violations
-from engine.melding.ruleset import problems
 from engine.melding.scoring import Standing, score_round
 from engine.melding.table import Table, melds_of
 from engine.notation import format_tile
@@ -41,6 +45,8 @@ from support.conformance_cases import (
     CreateCase,
     Faces,
     GameCase,
+    HandCase,
+    HandExpected,
     MeldCase,
     MeldReadingExpected,
     MeldText,
@@ -119,6 +125,23 @@ def test_placement(case: PlacementCase) -> None:
         assert TurnExpected((), played, judgement.points, left, goes_out=not left) == case.expect
 
 
+@each_of("case", [case for case in SUITE.hands if not case.expect.malformed], name)
+def test_hand(case: HandCase) -> None:
+    ruleset, _ = game_options({"preset": "OKEY", **case.ruleset})
+    assert isinstance(ruleset, DiscardRuleset)
+    judged_hand = judge_hand(hand_of(case, ruleset))
+    expected, seen = agree(case.expect.violations, tuple(map(breach, judged_hand.violations)))
+    assert seen == expected
+    told = HandExpected(
+        violations=case.expect.violations,
+        is_pairs=judged_hand.finish is not None and judged_hand.finish.is_pairs,
+        cost=judged_hand.cost,
+        missing=judged_hand.lacks.missing,
+        discard=format_tile(judged_hand.discard) if judged_hand.discard else None,
+    )
+    assert told == case.expect
+
+
 @each_of("case", SUITE.round_scores, name)
 def test_round_score(case: RoundScoreCase) -> None:
     standings = tuple(Standing(rack.seat, tiles_of(rack.rack)) for rack in case.racks)
@@ -177,12 +200,12 @@ def test_start_draw(case: StartDrawCase) -> None:
 
 @each_of("case", SUITE.creations, name)
 def test_create(case: CreateCase) -> None:
-    assert creation_problems(room_of(case.ruleset)) == case.expect
+    assert creation_problems(case.ruleset) == case.expect
 
 
 @each_of("case", SUITE.games, name)
 def test_game(case: GameCase) -> None:
-    seen = play(case.game, room_of(case.ruleset))
+    seen = play(case.game, *game_options(case.ruleset))
     assert seen_as_stated(case.expect, seen.see) == {"refused": [], **case.expect}
 
 
@@ -192,7 +215,7 @@ ANSWERS = [(contrast, value) for contrast in SUITE.contrasts for value in contra
 @each_of("contrast, value", ANSWERS, lambda answer: f"{answer[0].id}={answer[1]}", by=lambda answer: answer[0].option)
 def test_contrast(contrast: Contrast, value: str) -> None:
     expected = contrast.answers[value]
-    seen = answer(contrast.question, room_of(contrast.options(value)))
+    seen = answer(contrast.question, contrast.options(value))
     if isinstance(seen, GameSeen):
         assert isinstance(expected, dict)
         assert seen_as_stated(expected, seen.see) == {"refused": [], **expected}
@@ -221,7 +244,8 @@ def test_every_case_says_what_it_shows() -> None:
 
 @each_of("case", [case for case in SUITE.cases if case not in SUITE.creations], name)
 def test_the_ruleset_can_be_played(case: Case) -> None:
-    assert problems(ruleset_of(case.ruleset)) == ()
+    chosen = game_options({**({"preset": "OKEY"} if isinstance(case, HandCase) else {}), **case.ruleset})
+    assert presets_of(chosen[0]).problems_of(*chosen) == ()
 
 
 @each_of("case", [*SUITE.turns, *SUITE.round_scores, *SUITE.time_outs], name)

@@ -15,9 +15,11 @@ from conformance.grpc_answers import (
     GameSeen,
     Service,
     answer,
+    bad_request,
     creation_problems,
     end_of,
     faces_of,
+    hand_request,
     option_by_option,
     placement_request,
     play,
@@ -46,6 +48,8 @@ from support.conformance_cases import (
     CreateCase,
     Creation,
     GameCase,
+    HandCase,
+    HandExpected,
     MeldCase,
     MeldReadingExpected,
     MeldText,
@@ -64,7 +68,7 @@ from support.conformance_cases import (
     load,
     seen_as_stated,
 )
-from support.conformance_messages import KINDS, decoded, ruleset_of, table_of, tiles_of
+from support.conformance_messages import KINDS, melding_rules_of, ruleset_of, table_of, tiles_of
 from support.harness import (
     Client,
     FakeClock,
@@ -162,6 +166,33 @@ async def test_placement(case: PlacementCase, service: Service) -> None:
         assert {(FACE_OF[one.tile], one.x, one.y) for one in judged.table.placements} == {*case.table_after.placements}
 
 
+@each_of("case", SUITE.hands, name)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_hand(case: HandCase, service: Service) -> None:
+    asking = service.client.validation.ValidateHand(hand_request(case, case.ruleset))
+    if case.expect.malformed:
+        with pytest.raises(grpc.aio.AioRpcError) as refusal:
+            await asking
+        assert refusal.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+        [fault] = bad_request(refusal.value).field_violations
+        assert f"{fault.reason} {fault.field}" == case.expect.malformed
+        return
+    judged = await asking
+    expected, seen = agree(case.expect.violations, tuple(map(breach, judged.violations)))
+    assert seen == expected
+    told = HandExpected(
+        violations=case.expect.violations,
+        is_pairs=judged.is_pairs,
+        cost=judged.cost,
+        missing=judged.missing,
+        discard=FACE_OF[judged.discard] if judged.discard else None,
+    )
+    assert told == case.expect
+    laid = [face for part in judged.hand for face in faces_of(part.tiles)]
+    discarded = [case.expect.discard] if case.expect.discard else []
+    assert sorted([*laid, *discarded]) == sorted(case.tiles) if not seen else not laid
+
+
 @pytest.mark.asyncio(loop_scope="module")
 async def test_all_turns_in_a_batch_and_in_a_stream_are_judged_as_one_by_one(service: Service) -> None:
     validation = service.client.validation
@@ -193,7 +224,7 @@ async def test_round_score(case: RoundScoreCase, service: Service) -> None:
 
 async def before_turn(service: Service, case: TurnCase) -> GameAtHand:
     """Returns a running game in which seat 1 can take the turn of a case; seat 2 and the pool hold the other tiles."""
-    play = validation_codec.play(turn_request(case, case.ruleset), decoded(case.ruleset)[0])
+    play = validation_codec.play(turn_request(case, case.ruleset), melding_rules_of(case.ruleset))
     on_table = [tile for meld in play.table_before for tile in meld.tiles]
     rules = play.ruleset
     tiles = tile_set(rules.geometry_colors, rules.geometry_copies, rules.geometry_jokers)
@@ -254,7 +285,7 @@ async def test_an_illegal_turn_in_a_game(case: TurnCase, service: Service) -> No
 @each_of("case", SUITE.time_outs, name)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_time_out(case: TimeOutCase, service: Service) -> None:
-    rules, _ = decoded(case.ruleset)
+    rules = melding_rules_of(case.ruleset)
     table = validation_codec.play(
         vs.ValidateTurnRequest(table_before=meld_pb2.Table(melds=table_of(case.table)), has_melded=True), rules
     ).table_before
@@ -340,6 +371,7 @@ async def test_contrast(contrast: Contrast, value: str, service: Service) -> Non
 
 def test_every_kind_of_case_is_asked() -> None:
     played = (SUITE.time_outs, SUITE.start_draws, SUITE.games)
-    asked = (SUITE.melds, SUITE.turns, SUITE.placements, SUITE.round_scores, SUITE.creations, *played)
+    judged = (SUITE.melds, SUITE.turns, SUITE.placements, SUITE.hands, SUITE.round_scores, SUITE.creations)
+    asked = (*judged, *played)
     assert sum(map(len, asked)) == len(SUITE.cases)
     assert all(asked)
