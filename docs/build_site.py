@@ -44,6 +44,7 @@ SECTIONS: Final = (
             "docs/concepts/contract.md",
             "docs/concepts/game.md",
             "docs/concepts/turn.md",
+            "docs/concepts/discards.md",
             "docs/concepts/watch.md",
             "docs/concepts/deployment.md",
             "docs/concepts/words.md",

@@ -15,7 +15,14 @@ from enum import Enum
 from pathlib import Path
 from typing import Final
 
+from google.protobuf.message import Message
+
 import contract
+from engine.discard import presets as discards
+from engine.discard.ruleset import OKEY
+from engine.discard.ruleset import OPTIONS as DISCARD_OPTIONS
+from engine.discard.ruleset import Preset as DiscardPreset
+from engine.discard.ruleset import Ruleset as DiscardRuleset
 from engine.melding.analysis import NEEDS_ANALYSIS, options_needing_analysis
 from engine.melding.presets import GAME_OPTIONS, PRESET_SETTINGS, PRESET_TEXTS, PRESETS
 from engine.melding.ruleset import (
@@ -42,6 +49,7 @@ MORE: Final = (
     "Options with one value",
     "Presets",
     "All presets side by side",
+    "Games of discards",
 )
 """The headings that follow those of the options."""
 
@@ -126,6 +134,13 @@ SIDE_BY_SIDE: Final = """\
 `=` is the value of SABRA.
 """
 
+DISCARDS: Final = """\
+## Games of discards
+
+The options of `DiscardRuleset`, beside the [settings of a room](#settings-of-a-room). Their defaults are the preset
+OKEY. What they do is in [rules.md](rules.md#okey).
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Comment:
@@ -137,15 +152,21 @@ class Comment:
 
 def comments() -> dict[str, Comment]:
     """The comments of the contract's rulesets, by option (`run_wrap`), type (`RunWrap`) and value (`RUN_WRAP_OFF`)."""
+    return _comments_of(ruleset_pb2.MeldingRuleset(), GAME_OPTIONS)
+
+
+def _comments_of(ruleset: Message, rows: Mapping[str, Option]) -> dict[str, Comment]:
+    """The comments of the options of a family's ruleset, and of everything that is no option of another family."""
     described = contract.described()
     said = {**contract.comments(described["ruleset"]), **contract.comments(described["room_settings"])}
-    ruleset = ruleset_pb2.MeldingRuleset()
     parts = {
         option: getattr(ruleset, row.stage.name).DESCRIPTOR.name if row.stage else "RoomSettings"
-        for option, row in GAME_OPTIONS.items()
+        for option, row in rows.items()
     }
-    keys = {f"{parts[option]}.{row.path[-1]}": option for option, row in GAME_OPTIONS.items()}
-    return {keys.get(name) or name.rpartition(".")[2]: _comment(text) for name, text in said.items()}
+    keys = {f"{parts[option]}.{row.path[-1]}": option for option, row in rows.items()}
+    others = {name: name.rpartition(".")[2] for name in said if name not in keys}
+    named = {**keys, **{name: last for name, last in others.items() if last not in rows}}
+    return {key: _comment(said[name]) for name, key in named.items()}
 
 
 def _comment(text: str) -> Comment:
@@ -310,6 +331,38 @@ def _differing(row: Option, presets: Sequence[Preset]) -> Iterator[str]:
         yield "=" if value == row.default else f"**{text_of(value)}**"
 
 
+def _discards() -> Iterator[str]:
+    """Yields the options and presets of games of discards."""
+    said = _comments_of(ruleset_pb2.DiscardRuleset(), DISCARD_OPTIONS)
+    yield DISCARDS
+    yield from _table(
+        ("option", "field", "values", "default", "meaning", "evidence"),
+        (_discard_row(row, said[name]) for name, row in DISCARD_OPTIONS.items()),
+    )
+    yield from _table(
+        ("preset", "in a menu", "source", "beside OKEY"),
+        (_discard_preset_row(preset, ruleset) for preset, ruleset in discards.PRESETS.items()),
+    )
+
+
+def _discard_preset_row(preset: DiscardPreset, ruleset: DiscardRuleset) -> tuple[str, ...]:
+    text_, own = discards.PRESET_TEXTS[preset], {name: getattr(ruleset, name) for name in DISCARD_OPTIONS}
+    different = (f"{_code(name)} {text_of(value)}" for name, value in own.items() if value != getattr(OKEY, name))
+    return preset.name, f"{text_.title}: {text_.summary}", f"{text_.source}.", ", ".join(different)
+
+
+def _discard_row(row: Option, comment: Comment) -> tuple[str, ...]:
+    meaning = re.sub(rf" \({row.name}\)| Default {text_of(row.default)}\.", "", comment.meaning)
+    return (
+        _code(row.name),
+        f"`{'.'.join(row.path)}`",
+        span(row.values),
+        f"`{text_of(row.default)}`",
+        meaning,
+        comment.evidence,
+    )
+
+
 def values_of(preset: Preset) -> Mapping[str, object]:
     """The values of a preset by option."""
     parts = (PRESETS[preset], PRESET_SETTINGS[preset])
@@ -344,6 +397,7 @@ def _lines(said: dict[str, Comment]) -> Iterator[str]:
         yield from _preset(preset, said)
     yield SIDE_BY_SIDE
     yield from _matrix()
+    yield from _discards()
 
 
 def _link(heading: str) -> str:

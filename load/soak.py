@@ -1,7 +1,7 @@
 """Plays random games in the engine and checks every invariant at every state.
 
 `python -m load.soak 10000` plays with random rulesets; `--preset VATIKAN` plays with one preset, and `--every-preset`
-as many games with each preset.
+as many games with each preset. One random ruleset in five is that of a game of discards.
 """
 
 import argparse
@@ -16,6 +16,9 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.progress import track
 
+from engine.discard.events import DiscardForced, HandFinished, IndicatorShown, TileDiscarded
+from engine.discard.presets import PRESETS as DISCARD_PRESETS
+from engine.discard.ruleset import Preset as DiscardPreset
 from engine.events import (
     AbortRequested,
     ClockStopped,
@@ -34,11 +37,15 @@ from engine.events import (
 from engine.game import RoundEnd
 from engine.melding.events import TilesPlayed
 from engine.melding.ruleset import Preset
+from support import okey_invariants
 from support.invariants import play_checked_game
 from support.rooms import room_of
 
 PROCESSES = 2
 RANDOM = "random rulesets"
+PRESETS = [preset.name for presets in (Preset, DiscardPreset) for preset in presets]
+DISCARDS_EVERY = 5
+"""One random ruleset in so many is that of a game of discards."""
 
 Job = tuple[str, int]
 """The name of a preset, or RANDOM, and a seed."""
@@ -67,7 +74,7 @@ def parse_arguments() -> argparse.Namespace:
         "--seed", type=int, default=0, help="the seed of the first game; each next seed is one higher (0)"
     )
     rulesets = parser.add_mutually_exclusive_group()
-    rulesets.add_argument("--preset", choices=[preset.name for preset in Preset], help="the preset to play with")
+    rulesets.add_argument("--preset", choices=PRESETS, help="the preset to play with")
     rulesets.add_argument("--every-preset", action="store_true", help="play this many games with each preset")
     return parser.parse_args()
 
@@ -75,7 +82,7 @@ def parse_arguments() -> argparse.Namespace:
 def rules(arguments: argparse.Namespace) -> Sequence[str]:
     """Returns the names of the rulesets to play with."""
     if arguments.every_preset:
-        return [preset.name for preset in Preset]
+        return PRESETS
     return [arguments.preset or RANDOM]
 
 
@@ -99,7 +106,7 @@ def play(job: Job) -> tuple[int, Counter[str], str]:
     """Plays one game; returns its seed, counts of what happened, and the traceback of a broken invariant or ""."""
     name, seed = job
     try:
-        history = play_checked_game(seed, None if name == RANDOM else room_of(Preset[name]))
+        history = played(name, seed)
     except Exception:  # noqa: BLE001 - any error is a finding; it is reported with the seed
         return seed, Counter(), traceback.format_exc()
     counts: Counter[str] = Counter(games=1)
@@ -120,6 +127,15 @@ def play(job: Job) -> tuple[int, Counter[str], str]:
     return seed, counts, ""
 
 
+def played(name: str, seed: int) -> tuple[tuple[Event, ...], ...]:
+    """Plays a game, whose invariants are checked; returns its events, by change."""
+    if name in DiscardPreset.__members__:
+        return okey_invariants.play_checked_game(seed, DISCARD_PRESETS[DiscardPreset[name]])
+    if name == RANDOM and seed % DISCARDS_EVERY == 0:
+        return okey_invariants.play_checked_game(seed)
+    return play_checked_game(seed, None if name == RANDOM else room_of(Preset[name]))
+
+
 ENDS = {RoundEnd.WENT_OUT: "went out", RoundEnd.BLOCKED: "blocked", RoundEnd.RESIGNED: "resigned"}
 
 AROUND: dict[type[Event], str] = {
@@ -133,6 +149,10 @@ AROUND: dict[type[Event], str] = {
     AbortRequested: "abort votes",
     GameAborted: "aborted",
     RematchCreated: "rematches",
+    TileDiscarded: "discards",
+    DiscardForced: "forced discards",
+    IndicatorShown: "indicators",
+    HandFinished: "hands",
 }
 """Events that are not plays, by name."""
 

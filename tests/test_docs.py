@@ -14,7 +14,6 @@ from engine.discard.ruleset import Preset as OkeyPreset
 from engine.melding.presets import GAME_OPTIONS, PRESET_TEXTS
 from engine.melding.ruleset import Preset
 from engine.options import text_of
-from engine.violations import Reason
 from load.bench.__main__ import PARTS
 from rummikub.v1.error_reason_pb2 import ErrorReason
 from service.metrics.metrics import Metrics
@@ -290,7 +289,7 @@ def test_the_page_of_rules_names_reasons_and_values_that_exist() -> None:
     absent, decisions = others.split("\n## ", 1)
     reasons = set(ErrorReason.keys())
     values = {value.name for option in ENUMS for value in type(GAME_OPTIONS[option].default)} | {p.name for p in Preset}
-    values |= set(OkeyPreset.__members__) | set(Reason.__members__)  # the contract does not have Okey yet
+    values |= set(OkeyPreset.__members__)
     constant = re.compile(r"\b[A-Z]+(?:_[A-Z0-9]+)+\b")
     assert set(constant.findall(rules + decisions)) <= reasons | values
     assert set(re.findall(r"^\| ([A-Z_]+) \|", absent, re.MULTILINE)).isdisjoint(reasons)

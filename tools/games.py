@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import grpc.aio
 
+from engine.discard.presets import GAME_OPTIONS as DISCARD_OPTIONS
+from engine.discard.ruleset import Preset as DiscardPreset
 from engine.melding.presets import GAME_OPTIONS
 from rummikub.v1 import game_pb2, meld_pb2, room_settings_pb2, ruleset_pb2, tile_pb2
 from rummikub.v1 import game_service_pb2 as gs
@@ -45,15 +47,22 @@ def options(**chosen: Any) -> Options:  # noqa: ANN401 - each option has a type 
     return chosen
 
 
+DISCARD_PRESETS: Final = frozenset(ruleset_pb2.Preset.Value(f"PRESET_{preset.name}") for preset in DiscardPreset)
+"""The presets of games of discards."""
+
+
 def creation(chosen: Options) -> dict[str, Any]:
-    """Returns the fields `ruleset` and `settings` of a request to create a game."""
+    """Returns the fields `ruleset` and `settings` of a request to create a game, whose preset says which game it is."""
     ruleset, settings = ruleset_pb2.Ruleset(), room_settings_pb2.RoomSettings()
+    is_discard = chosen.get("preset") in DISCARD_PRESETS
+    rules: Any = ruleset.discard if is_discard else ruleset.melding
+    rows = DISCARD_OPTIONS if is_discard else GAME_OPTIONS
     for name, value in chosen.items():
         if name == "preset":
-            ruleset.melding.preset = value
+            rules.preset = value
             continue
-        row = GAME_OPTIONS[name]
-        part: Any = reduce(getattr, row.path[:-1], ruleset.melding if row.stage else settings)
+        row = rows[name]
+        part: Any = reduce(getattr, row.path[:-1], rules if row.stage else settings)
         if row.is_duration:
             getattr(part, row.path[-1]).FromSeconds(value)
         else:

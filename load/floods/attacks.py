@@ -221,7 +221,7 @@ def slow_turn(hostile: HostileTurn) -> vs.ValidateTurnRequest:
     """Returns the request to validate a hostile turn."""
     play = hostile.to_judge
     return vs.ValidateTurnRequest(
-        ruleset=encode_ruleset(play.ruleset),
+        ruleset=encode_ruleset(play.ruleset).melding,
         table_before=meld_pb2.Table(melds=melds_to_send(as_proposed(meld, play.ruleset) for meld in play.table_before)),
         table_after=meld_pb2.Table(melds=melds_to_send(play.table_after)),
         rack=cast("list[tile_pb2.Tile.ValueType]", play.rack),
