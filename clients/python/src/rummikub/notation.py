@@ -1,4 +1,7 @@
-"""Tiles and tables as text: `R7` is the red 7, `J` the joker, `F` a false joker, `[R7 R8 R9] | [B1 K1 J]` a table."""
+"""Tiles and tables as text: `R7` is the red 7, `J` the joker, `F` a false joker, `[R7 R8 R9] | [B1 K1 J]` a table.
+
+`D`, `M` and `C` are the double joker, the mirror and the color change of Rummikub Twist.
+"""
 
 import re
 from collections.abc import Iterable
@@ -6,10 +9,24 @@ from typing import Final, Protocol
 
 from rummikub.v1.discard_pb2 import DiscardBoard, DiscardPile
 from rummikub.v1.meld_pb2 import Meld, Placement, Table
-from rummikub.v1.tile_pb2 import TILE_FALSE_JOKER, TILE_JOKER, TILE_UNSPECIFIED, Tile
+from rummikub.v1.tile_pb2 import (
+    TILE_COLOR_CHANGE,
+    TILE_DOUBLE_JOKER,
+    TILE_FALSE_JOKER,
+    TILE_JOKER,
+    TILE_MIRROR,
+    TILE_UNSPECIFIED,
+    Tile,
+)
 
 _LETTERS: Final = {"RED": "R", "BLUE": "B", "BLACK": "K", "ORANGE": "O", "GREEN": "G", "PURPLE": "P"}
-_NO_NUMBER: Final = {TILE_JOKER: "J", TILE_FALSE_JOKER: "F"}
+_NO_NUMBER: Final = {
+    TILE_JOKER: "J",
+    TILE_FALSE_JOKER: "F",
+    TILE_DOUBLE_JOKER: "D",
+    TILE_MIRROR: "M",
+    TILE_COLOR_CHANGE: "C",
+}
 
 
 def _name(number: Tile.ValueType) -> str:
@@ -31,10 +48,10 @@ class _Tiles(Protocol):
 
 
 def tile(name: str) -> Tile.ValueType:
-    """Returns the tile with a name such as `R7` (R, B, K, O, G, P and 1 to 13), `J` or `F`, in capitals or not."""
+    """Returns the tile with a name such as `R7` (R, B, K, O, G, P and 1 to 13) or a joker's, in capitals or not."""
     number = _TILES.get(name.upper())
     if number is None:
-        raise ValueError(f"no tile is named {name!r}; names are like R7, B13, K1, O10, G5, P2, J and F")
+        raise ValueError(f"no tile is named {name!r}; names are like R7, B13, K1, O10, G5, P2, J, F, D, M and C")
     return number
 
 
@@ -88,12 +105,14 @@ def table_text(table: Table) -> str:
 def board_text(board: DiscardBoard) -> str:
     """Returns the board of a game of discards as a text such as `O4 / O5 / 1{R7} 2{}`; `.` if there is none.
 
-    It has the indicator, the okey, and the newest discard of each player, after the seat.
+    It has the indicator, the okey, and the newest discard of each player, after the seat. A table with melds follows:
+    `O4 / O5 / 1{R7} 2{} / [R7 R8 R9]`.
     """
     if not board.indicator:
         return "."
     piles = " ".join(map(_pile_text, board.piles))
-    return f"{tile_name(board.indicator)} / {tile_name(board.okey)} / {piles}"
+    table = f" / {melds_text(board.table)}" if board.table else ""
+    return f"{tile_name(board.indicator)} / {tile_name(board.okey)} / {piles}{table}"
 
 
 def _pile_text(pile: DiscardPile) -> str:

@@ -10,9 +10,11 @@ from rummikub.v1.turn_service_pb2 import (
     DiscardTile,
     DrawTile,
     FinishHand,
+    LayTiles,
     Pass,
     PlayTiles,
     PlayTurnRequest,
+    ReturnDiscard,
     ShowIndicator,
     TakeDiscard,
     TakeFromPool,
@@ -60,6 +62,20 @@ def discard(game: Game, tile: Tile.ValueType) -> PlayTurnRequest:
 def finish(game: Game, tile: Tile.ValueType, hand: Iterable[HandPart] = ()) -> PlayTurnRequest:
     """Returns the request to discard a tile and finish; without a `hand`, the service finds its melds or pairs."""
     return _turn(game, PlayTurnRequest(finish=FinishHand(tile=tile, hand=hand)))
+
+
+def lay(game: Game, table: Iterable[HandPart]) -> PlayTurnRequest:
+    """Returns the request to lay tiles in a game of discards with a table.
+
+    `table` has all its melds and pairs afterwards: those of the game's table at their places, grown or as they are, and
+    then new ones.
+    """
+    return _turn(game, PlayTurnRequest(lay=LayTiles(table=table)))
+
+
+def return_discard(game: Game) -> PlayTurnRequest:
+    """Returns the request to put the discard taken in this turn back and take a tile of the pool."""
+    return _turn(game, PlayTurnRequest(return_discard=ReturnDiscard()))
 
 
 def show_indicator(game: Game) -> PlayTurnRequest:

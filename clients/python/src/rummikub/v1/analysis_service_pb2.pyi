@@ -262,6 +262,7 @@ class SuggestTurnResponse(_message.Message):
     REVISION_FIELD_NUMBER: _builtins.int
     TURN_FIELD_NUMBER: _builtins.int
     HAND_FIELD_NUMBER: _builtins.int
+    OPENING_FIELD_NUMBER: _builtins.int
     revision: _builtins.int
     """The revision of the game that the suggestion is for. Unset for a position."""
     @_builtins.property
@@ -282,7 +283,11 @@ class SuggestTurnResponse(_message.Message):
 
     @_builtins.property
     def hand(self) -> Global___HandStanding:
-        """What the hand lacks, in a game of discards, which has no suggestion."""
+        """What the hand lacks, in a game of discards without a table, which has no suggestion."""
+
+    @_builtins.property
+    def opening(self) -> Global___OpeningStanding:
+        """What the player lacks to open, in a game of discards with a table (melds_on_table). Unset after the opening."""
 
     def __init__(
         self,
@@ -291,16 +296,45 @@ class SuggestTurnResponse(_message.Message):
         revision: _builtins.int | None = ...,
         turn: _turn_service_pb2.PlayTurnRequest | None = ...,
         hand: Global___HandStanding | None = ...,
+        opening: Global___OpeningStanding | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_revision", b"_revision", "hand", b"hand", "revision", b"revision", "suggestion", b"suggestion", "turn", b"turn"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_revision", b"_revision", "hand", b"hand", "opening", b"opening", "revision", b"revision", "suggestion", b"suggestion", "turn", b"turn"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_revision", b"_revision", "hand", b"hand", "revision", b"revision", "suggestion", b"suggestion", "turn", b"turn"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_revision", b"_revision", "hand", b"hand", "opening", b"opening", "revision", b"revision", "suggestion", b"suggestion", "turn", b"turn"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__revision: _TypeAlias = _typing.Literal["revision"]  # noqa: Y015
     _WhichOneofArgType__revision: _TypeAlias = _typing.Literal["_revision", b"_revision"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__revision) -> _WhichOneofReturnType__revision | None: ...
 
 Global___SuggestTurnResponse: _TypeAlias = SuggestTurnResponse  # noqa: Y015
+
+@_typing.final
+class OpeningStanding(_message.Message):
+    """How near a player of a game of discards is to an opening. Either number is 0 if the player can open in that way."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POINTS_MISSING_FIELD_NUMBER: _builtins.int
+    PAIRS_MISSING_FIELD_NUMBER: _builtins.int
+    points_missing: _builtins.int
+    """The points that the best melds of the rack lack."""
+    pairs_missing: _builtins.int
+    """The pairs that the rack lacks. Unset if pairs are never laid (opening_pairs)."""
+    def __init__(
+        self,
+        *,
+        points_missing: _builtins.int = ...,
+        pairs_missing: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_pairs_missing", b"_pairs_missing", "pairs_missing", b"pairs_missing"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_pairs_missing", b"_pairs_missing", "pairs_missing", b"pairs_missing", "points_missing", b"points_missing"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__pairs_missing: _TypeAlias = _typing.Literal["pairs_missing"]  # noqa: Y015
+    _WhichOneofArgType__pairs_missing: _TypeAlias = _typing.Literal["_pairs_missing", b"_pairs_missing"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__pairs_missing) -> _WhichOneofReturnType__pairs_missing | None: ...
+
+Global___OpeningStanding: _TypeAlias = OpeningStanding  # noqa: Y015
 
 @_typing.final
 class HandStanding(_message.Message):

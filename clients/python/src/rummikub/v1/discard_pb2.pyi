@@ -7,6 +7,7 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from rummikub.v1 import tile_pb2 as _tile_pb2
 import builtins as _builtins
 import sys
@@ -19,9 +20,37 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class _PenaltyCause:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _PenaltyCauseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PenaltyCause.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    PENALTY_CAUSE_UNSPECIFIED: _PenaltyCause.ValueType  # 0
+    """Unset."""
+    PENALTY_CAUSE_OKEY_DISCARDED: _PenaltyCause.ValueType  # 1
+    """Discarded an okey, but to finish."""
+    PENALTY_CAUSE_DISCARD_FITS_TABLE: _PenaltyCause.ValueType  # 2
+    """Discarded a tile that fits on the table, but to finish."""
+    PENALTY_CAUSE_DISCARD_RETURNED: _PenaltyCause.ValueType  # 3
+    """Put a taken discard back."""
+
+class PenaltyCause(_PenaltyCause, metaclass=_PenaltyCauseEnumTypeWrapper):
+    """What a player scores penalty points for."""
+
+PENALTY_CAUSE_UNSPECIFIED: PenaltyCause.ValueType  # 0
+"""Unset."""
+PENALTY_CAUSE_OKEY_DISCARDED: PenaltyCause.ValueType  # 1
+"""Discarded an okey, but to finish."""
+PENALTY_CAUSE_DISCARD_FITS_TABLE: PenaltyCause.ValueType  # 2
+"""Discarded a tile that fits on the table, but to finish."""
+PENALTY_CAUSE_DISCARD_RETURNED: PenaltyCause.ValueType  # 3
+"""Put a taken discard back."""
+Global___PenaltyCause: _TypeAlias = PenaltyCause  # noqa: Y015
+
 @_typing.final
 class HandPart(_message.Message):
-    """A meld of a hand, or a pair. In a run each tile is at its place, a wild one at that of the tile it stands for."""
+    """A meld of a hand or of the table, or a pair. In a run each tile is at its place, a wild one at that of the tile it stands for."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -85,12 +114,22 @@ class DiscardBoard(_message.Message):
     DISCARDED_SEATS_FIELD_NUMBER: _builtins.int
     SHOWN_BY_SEAT_FIELD_NUMBER: _builtins.int
     FINISH_FIELD_NUMBER: _builtins.int
+    TABLE_FIELD_NUMBER: _builtins.int
+    OPENINGS_FIELD_NUMBER: _builtins.int
+    PENALTIES_FIELD_NUMBER: _builtins.int
+    RACK_FINISH_FIELD_NUMBER: _builtins.int
+    OWED_TILE_FIELD_NUMBER: _builtins.int
+    TILES_LAID_FIELD_NUMBER: _builtins.int
     indicator: _tile_pb2.Tile.ValueType
     """The tile turned face up, gösterge. It is never drawn."""
     okey: _tile_pb2.Tile.ValueType
     """The okey: the tile of the indicator's color with the next value, 1 after 13. Its two tiles are wild."""
     shown_by_seat: _builtins.int
     """The seat that has shown the indicator's twin. Unset if none has."""
+    owed_tile: _tile_pb2.Tile.ValueType
+    """The discard taken in the turn that the player must lay, or return. Unset if there is none."""
+    tiles_laid: _builtins.int
+    """The number of tiles laid in the turn, beside those of an opening (pair_opener_tiles)."""
     @_builtins.property
     def piles(self) -> _containers.RepeatedCompositeFieldContainer[Global___DiscardPile]:
         """The discards of the players dealt in, by seat."""
@@ -103,6 +142,22 @@ class DiscardBoard(_message.Message):
     def finish(self) -> Global___HandFinished:
         """The hand that ended the round. Unset if none has."""
 
+    @_builtins.property
+    def table(self) -> _containers.RepeatedCompositeFieldContainer[Global___HandPart]:
+        """The melds and pairs on the table, oldest first (melds_on_table). They keep their places."""
+
+    @_builtins.property
+    def openings(self) -> _containers.RepeatedCompositeFieldContainer[Global___DiscardOpening]:
+        """The openings of the round, oldest first."""
+
+    @_builtins.property
+    def penalties(self) -> _containers.RepeatedCompositeFieldContainer[Global___PenaltyScored]:
+        """The penalties of the round so far, which count at its end."""
+
+    @_builtins.property
+    def rack_finish(self) -> Global___RackFinished:
+        """The rack that was finished, in a game with a table. Unset if none was."""
+
     def __init__(
         self,
         *,
@@ -112,10 +167,16 @@ class DiscardBoard(_message.Message):
         discarded_seats: _abc.Iterable[_builtins.int] | None = ...,
         shown_by_seat: _builtins.int | None = ...,
         finish: Global___HandFinished | None = ...,
+        table: _abc.Iterable[Global___HandPart] | None = ...,
+        openings: _abc.Iterable[Global___DiscardOpening] | None = ...,
+        penalties: _abc.Iterable[Global___PenaltyScored] | None = ...,
+        rack_finish: Global___RackFinished | None = ...,
+        owed_tile: _tile_pb2.Tile.ValueType = ...,
+        tiles_laid: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_shown_by_seat", b"_shown_by_seat", "finish", b"finish", "shown_by_seat", b"shown_by_seat"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_shown_by_seat", b"_shown_by_seat", "finish", b"finish", "rack_finish", b"rack_finish", "shown_by_seat", b"shown_by_seat"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_shown_by_seat", b"_shown_by_seat", "discarded_seats", b"discarded_seats", "finish", b"finish", "indicator", b"indicator", "okey", b"okey", "piles", b"piles", "shown_by_seat", b"shown_by_seat"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_shown_by_seat", b"_shown_by_seat", "discarded_seats", b"discarded_seats", "finish", b"finish", "indicator", b"indicator", "okey", b"okey", "openings", b"openings", "owed_tile", b"owed_tile", "penalties", b"penalties", "piles", b"piles", "rack_finish", b"rack_finish", "shown_by_seat", b"shown_by_seat", "table", b"table", "tiles_laid", b"tiles_laid"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__shown_by_seat: _TypeAlias = _typing.Literal["shown_by_seat"]  # noqa: Y015
     _WhichOneofArgType__shown_by_seat: _TypeAlias = _typing.Literal["_shown_by_seat", b"_shown_by_seat"]  # noqa: Y015
@@ -124,10 +185,40 @@ class DiscardBoard(_message.Message):
 Global___DiscardBoard: _TypeAlias = DiscardBoard  # noqa: Y015
 
 @_typing.final
+class DiscardOpening(_message.Message):
+    """How a player opened: with melds of so many points, or with so many pairs."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEAT_FIELD_NUMBER: _builtins.int
+    IS_PAIRS_FIELD_NUMBER: _builtins.int
+    AMOUNT_FIELD_NUMBER: _builtins.int
+    seat: _builtins.int
+    """The seat."""
+    is_pairs: _builtins.bool
+    """Whether the player opened with pairs."""
+    amount: _builtins.int
+    """The points of the melds, or the number of the pairs."""
+    def __init__(
+        self,
+        *,
+        seat: _builtins.int = ...,
+        is_pairs: _builtins.bool = ...,
+        amount: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["amount", b"amount", "is_pairs", b"is_pairs", "seat", b"seat"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DiscardOpening: _TypeAlias = DiscardOpening  # noqa: Y015
+
+@_typing.final
 class HandsDealt(_message.Message):
-    """A round was dealt. The seats in turn_order have 14 tiles each, the first one has 15 and takes none: the turn that
-    TurnStarted begins is in TURN_STEP_DISCARDING. No one has discarded, next_round_time and join_code are unset, and every
-    player has clock_total_seconds.
+    """A round was dealt. The seats in turn_order have hand_size tiles each, the first one has one more and takes none: the turn
+    that TurnStarted begins is in TURN_STEP_DISCARDING. No player has discarded or melded, next_round_time and
+    join_code are unset, and every player has clock_total_seconds.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -234,8 +325,8 @@ Global___DiscardTaken: _TypeAlias = DiscardTaken  # noqa: Y015
 
 @_typing.final
 class TileDiscarded(_message.Message):
-    """A player discarded a tile, which ended the turn. It is the newest of the player's pile, and the player is one of
-    discarded_seats.
+    """A player discarded a tile, which ended the turn. It is the newest of the player's pile, the player is one of
+    discarded_seats, and tiles_laid and owed_tile are unset.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -312,7 +403,7 @@ Global___IndicatorShown: _TypeAlias = IndicatorShown  # noqa: Y015
 
 @_typing.final
 class HandFinished(_message.Message):
-    """A player discarded a tile and showed a finished hand, which ends the round."""
+    """A player discarded a tile and showed a finished hand, which ends the round. The player is one of discarded_seats."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -345,3 +436,145 @@ class HandFinished(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___HandFinished: _TypeAlias = HandFinished  # noqa: Y015
+
+@_typing.final
+class TilesLaid(_message.Message):
+    """A player laid tiles on the table, and has melded. The discard taken in the turn is no longer owed."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEAT_FIELD_NUMBER: _builtins.int
+    TILES_FIELD_NUMBER: _builtins.int
+    TABLE_FIELD_NUMBER: _builtins.int
+    OKEYS_FIELD_NUMBER: _builtins.int
+    MORE_FIELD_NUMBER: _builtins.int
+    OPENING_FIELD_NUMBER: _builtins.int
+    seat: _builtins.int
+    """The seat that laid them."""
+    okeys: _builtins.int
+    """The number of okeys that the player took from the table, which are now on the rack."""
+    more: _builtins.int
+    """The number of the tiles that are no part of an opening; added to tiles_laid."""
+    @_builtins.property
+    def tiles(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
+        """The tiles that left the rack, in ascending order."""
+
+    @_builtins.property
+    def table(self) -> _containers.RepeatedCompositeFieldContainer[Global___HandPart]:
+        """The table afterwards."""
+
+    @_builtins.property
+    def opening(self) -> Global___DiscardOpening:
+        """The player's opening. Unset if the player had opened before."""
+
+    def __init__(
+        self,
+        *,
+        seat: _builtins.int = ...,
+        tiles: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
+        table: _abc.Iterable[Global___HandPart] | None = ...,
+        okeys: _builtins.int = ...,
+        more: _builtins.int = ...,
+        opening: Global___DiscardOpening | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["opening", b"opening"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["more", b"more", "okeys", b"okeys", "opening", b"opening", "seat", b"seat", "table", b"table", "tiles", b"tiles"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TilesLaid: _TypeAlias = TilesLaid  # noqa: Y015
+
+@_typing.final
+class DiscardReturned(_message.Message):
+    """A player put the discard taken in the turn back, as the newest one of the player before. PoolTileTaken follows."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEAT_FIELD_NUMBER: _builtins.int
+    TILE_FIELD_NUMBER: _builtins.int
+    TO_SEAT_FIELD_NUMBER: _builtins.int
+    seat: _builtins.int
+    """The seat that put it back."""
+    tile: _tile_pb2.Tile.ValueType
+    """The tile."""
+    to_seat: _builtins.int
+    """The seat on whose discards it is now the newest."""
+    def __init__(
+        self,
+        *,
+        seat: _builtins.int = ...,
+        tile: _tile_pb2.Tile.ValueType = ...,
+        to_seat: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["seat", b"seat", "tile", b"tile", "to_seat", b"to_seat"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DiscardReturned: _TypeAlias = DiscardReturned  # noqa: Y015
+
+@_typing.final
+class PenaltyScored(_message.Message):
+    """A player scored penalty points, which count at the end of the round."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEAT_FIELD_NUMBER: _builtins.int
+    POINTS_FIELD_NUMBER: _builtins.int
+    CAUSE_FIELD_NUMBER: _builtins.int
+    seat: _builtins.int
+    """The seat."""
+    points: _builtins.int
+    """The points."""
+    cause: Global___PenaltyCause.ValueType
+    """What for."""
+    def __init__(
+        self,
+        *,
+        seat: _builtins.int = ...,
+        points: _builtins.int = ...,
+        cause: Global___PenaltyCause.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cause", b"cause", "points", b"points", "seat", b"seat"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PenaltyScored: _TypeAlias = PenaltyScored  # noqa: Y015
+
+@_typing.final
+class RackFinished(_message.Message):
+    """A player discarded the last tile of the rack, which ends the round, with the effects of TileDiscarded but for the pile."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEAT_FIELD_NUMBER: _builtins.int
+    TILE_FIELD_NUMBER: _builtins.int
+    IS_PAIRS_FIELD_NUMBER: _builtins.int
+    IS_AT_ONCE_FIELD_NUMBER: _builtins.int
+    seat: _builtins.int
+    """The seat."""
+    tile: _tile_pb2.Tile.ValueType
+    """The discard. An okey doubles the points of the round."""
+    is_pairs: _builtins.bool
+    """Whether the player had opened with pairs, which doubles them."""
+    is_at_once: _builtins.bool
+    """Whether the player had opened in this turn, and no other player at all, which doubles them."""
+    def __init__(
+        self,
+        *,
+        seat: _builtins.int = ...,
+        tile: _tile_pb2.Tile.ValueType = ...,
+        is_pairs: _builtins.bool = ...,
+        is_at_once: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["is_at_once", b"is_at_once", "is_pairs", b"is_pairs", "seat", b"seat", "tile", b"tile"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RackFinished: _TypeAlias = RackFinished  # noqa: Y015

@@ -197,7 +197,9 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     initial_meld_voluntary_delay).
     """
     PASS_NOT_ALLOWED_PLAY_EXISTS: _ErrorReason.ValueType  # 309
-    """FAILED_PRECONDITION. The player may not pass, because a play exists (option pool_empty_pass)."""
+    """FAILED_PRECONDITION. The player may not pass, because a play exists (options pool_empty_pass, turn_voluntary_draw,
+    initial_meld_voluntary_delay).
+    """
     NOTHING_TO_CLAIM: _ErrorReason.ValueType  # 310
     """FAILED_PRECONDITION. No illegal play of that revision is shown (option turn_invalid_submission)."""
     CLAIM_NOT_UNANIMOUS: _ErrorReason.ValueType  # 311
@@ -220,6 +222,12 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """
     INDICATOR_TWIN_NOT_HELD: _ErrorReason.ValueType  # 318
     """FAILED_PRECONDITION. The player does not have the indicator's twin."""
+    KNOCK_TOO_MANY_POINTS: _ErrorReason.ValueType  # 370
+    """FAILED_PRECONDITION. The tiles left on the rack are worth too much to knock (option knock_limit). Metadata: `points`,
+    their value; `limit`.
+    """
+    KNOCK_NOT_IN_GAME: _ErrorReason.ValueType  # 371
+    """FAILED_PRECONDITION. Nobody knocks in this game (option knock_limit)."""
     STORE_UNAVAILABLE: _ErrorReason.ValueType  # 401
     """The server, 401 to 499: it could not answer. Send the same request again, later.
 
@@ -330,6 +338,14 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """Violation. jokers_declaration requires the kind of the meld, and in a group the face of each joker."""
     JOKER_DECLARATION_MISMATCH: _ErrorReason.ValueType  # 621
     """Violation. A joker cannot stand for its declared face, or the number of faces is not that of the jokers."""
+    COLOR_CHANGE_INVALID: _ErrorReason.ValueType  # 622
+    """Violation. A color change is not in a run, or not between two different colors (W-5 to W-7,
+    twist_color_change_at_end).
+    """
+    MIRROR_HALF_TOO_SHORT: _ErrorReason.ValueType  # 623
+    """Violation. A mirror has fewer tiles on one side than twist_mirror_half_min (W-9)."""
+    MIRROR_NOT_SYMMETRIC: _ErrorReason.ValueType  # 624
+    """Violation. The tiles after a mirror do not stand for those before it, read backwards (W-8)."""
     JOKER_RETRIEVAL_BEFORE_INITIAL_MELD: _ErrorReason.ValueType  # 701
     """Violation. A joker left its meld before the player's initial meld (R37)."""
     INITIAL_MELD_TABLE_MODIFIED: _ErrorReason.ValueType  # 702
@@ -421,6 +437,28 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """Violation. A tile of the initial meld lies beside a tile of the table (C7). Metadata: `x`, `y`."""
     FINISH_INVALID: _ErrorReason.ValueType  # 958
     """Violation. The tiles are not a finished hand: these are left over, or form no meld or pair."""
+    NOT_OPENED: _ErrorReason.ValueType  # 959
+    """Violation. The player has not opened in this round, and lays off only."""
+    OPENING_MIXED: _ErrorReason.ValueType  # 960
+    """Violation. An opening is of melds or of pairs, not of both."""
+    OPENING_BELOW_THRESHOLD: _ErrorReason.ValueType  # 961
+    """Violation. The melds of an opening have too few points (opening_points). Metadata: `total`, `threshold`."""
+    OPENING_PAIRS_TOO_FEW: _ErrorReason.ValueType  # 962
+    """Violation. An opening has too few pairs (opening_pairs). Metadata: `pairs`, `needed`."""
+    OKEY_TAKEN_BEFORE_OPENING: _ErrorReason.ValueType  # 963
+    """Violation. A player who has not opened in an earlier step takes an okey from the table."""
+    OPENED_WITH_PAIRS: _ErrorReason.ValueType  # 964
+    """Violation. The player opened with pairs, and lays a new meld."""
+    PAIRS_NOT_OPENED: _ErrorReason.ValueType  # 965
+    """Violation. The player lays a pair, and no player has opened with pairs."""
+    TAKEN_TILE_NOT_USED: _ErrorReason.ValueType  # 966
+    """Violation. The discard taken in the turn is not laid. It must be laid in the next step, or be put back."""
+    TOO_MANY_TILES_LAID: _ErrorReason.ValueType  # 967
+    """Violation. A player who opened with pairs lays too many tiles in a turn (pair_opener_tiles). Metadata: `count`,
+    `limit`.
+    """
+    FINISH_NEEDS_DISCARD: _ErrorReason.ValueType  # 968
+    """Violation. No tile is left to discard: the last tile of a rack is discarded, not laid."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """The reason why a request was refused or a turn is illegal.
@@ -620,7 +658,9 @@ DRAW_NOT_ALLOWED_PLAY_EXISTS: ErrorReason.ValueType  # 308
 initial_meld_voluntary_delay).
 """
 PASS_NOT_ALLOWED_PLAY_EXISTS: ErrorReason.ValueType  # 309
-"""FAILED_PRECONDITION. The player may not pass, because a play exists (option pool_empty_pass)."""
+"""FAILED_PRECONDITION. The player may not pass, because a play exists (options pool_empty_pass, turn_voluntary_draw,
+initial_meld_voluntary_delay).
+"""
 NOTHING_TO_CLAIM: ErrorReason.ValueType  # 310
 """FAILED_PRECONDITION. No illegal play of that revision is shown (option turn_invalid_submission)."""
 CLAIM_NOT_UNANIMOUS: ErrorReason.ValueType  # 311
@@ -643,6 +683,12 @@ the player has discarded before.
 """
 INDICATOR_TWIN_NOT_HELD: ErrorReason.ValueType  # 318
 """FAILED_PRECONDITION. The player does not have the indicator's twin."""
+KNOCK_TOO_MANY_POINTS: ErrorReason.ValueType  # 370
+"""FAILED_PRECONDITION. The tiles left on the rack are worth too much to knock (option knock_limit). Metadata: `points`,
+their value; `limit`.
+"""
+KNOCK_NOT_IN_GAME: ErrorReason.ValueType  # 371
+"""FAILED_PRECONDITION. Nobody knocks in this game (option knock_limit)."""
 STORE_UNAVAILABLE: ErrorReason.ValueType  # 401
 """The server, 401 to 499: it could not answer. Send the same request again, later.
 
@@ -753,6 +799,14 @@ JOKER_DECLARATION_REQUIRED: ErrorReason.ValueType  # 620
 """Violation. jokers_declaration requires the kind of the meld, and in a group the face of each joker."""
 JOKER_DECLARATION_MISMATCH: ErrorReason.ValueType  # 621
 """Violation. A joker cannot stand for its declared face, or the number of faces is not that of the jokers."""
+COLOR_CHANGE_INVALID: ErrorReason.ValueType  # 622
+"""Violation. A color change is not in a run, or not between two different colors (W-5 to W-7,
+twist_color_change_at_end).
+"""
+MIRROR_HALF_TOO_SHORT: ErrorReason.ValueType  # 623
+"""Violation. A mirror has fewer tiles on one side than twist_mirror_half_min (W-9)."""
+MIRROR_NOT_SYMMETRIC: ErrorReason.ValueType  # 624
+"""Violation. The tiles after a mirror do not stand for those before it, read backwards (W-8)."""
 JOKER_RETRIEVAL_BEFORE_INITIAL_MELD: ErrorReason.ValueType  # 701
 """Violation. A joker left its meld before the player's initial meld (R37)."""
 INITIAL_MELD_TABLE_MODIFIED: ErrorReason.ValueType  # 702
@@ -844,4 +898,26 @@ INITIAL_MELD_TOUCHES_TABLE: ErrorReason.ValueType  # 957
 """Violation. A tile of the initial meld lies beside a tile of the table (C7). Metadata: `x`, `y`."""
 FINISH_INVALID: ErrorReason.ValueType  # 958
 """Violation. The tiles are not a finished hand: these are left over, or form no meld or pair."""
+NOT_OPENED: ErrorReason.ValueType  # 959
+"""Violation. The player has not opened in this round, and lays off only."""
+OPENING_MIXED: ErrorReason.ValueType  # 960
+"""Violation. An opening is of melds or of pairs, not of both."""
+OPENING_BELOW_THRESHOLD: ErrorReason.ValueType  # 961
+"""Violation. The melds of an opening have too few points (opening_points). Metadata: `total`, `threshold`."""
+OPENING_PAIRS_TOO_FEW: ErrorReason.ValueType  # 962
+"""Violation. An opening has too few pairs (opening_pairs). Metadata: `pairs`, `needed`."""
+OKEY_TAKEN_BEFORE_OPENING: ErrorReason.ValueType  # 963
+"""Violation. A player who has not opened in an earlier step takes an okey from the table."""
+OPENED_WITH_PAIRS: ErrorReason.ValueType  # 964
+"""Violation. The player opened with pairs, and lays a new meld."""
+PAIRS_NOT_OPENED: ErrorReason.ValueType  # 965
+"""Violation. The player lays a pair, and no player has opened with pairs."""
+TAKEN_TILE_NOT_USED: ErrorReason.ValueType  # 966
+"""Violation. The discard taken in the turn is not laid. It must be laid in the next step, or be put back."""
+TOO_MANY_TILES_LAID: ErrorReason.ValueType  # 967
+"""Violation. A player who opened with pairs lays too many tiles in a turn (pair_opener_tiles). Metadata: `count`,
+`limit`.
+"""
+FINISH_NEEDS_DISCARD: ErrorReason.ValueType  # 968
+"""Violation. No tile is left to discard: the last tile of a rack is discarded, not laid."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

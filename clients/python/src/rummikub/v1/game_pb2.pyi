@@ -133,7 +133,15 @@ class _TurnStepEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TurnStep.Val
     (turn_play_after_draw).
     """
     TURN_STEP_DISCARDING: _TurnStep.ValueType  # 4
-    """The player has a tile too many and must discard one, or finish (games of discards)."""
+    """The player has a tile too many and must discard one, or finish; with a table, may lay tiles before (games of
+    discards).
+    """
+    TURN_STEP_DRAWING: _TurnStep.ValueType  # 5
+    """The player has drawn a tile, or two, and may play or draw again, or pass if the pool is empty (TURN_DRAW_ONE_OR_TWO,
+    TURN_DRAW_ONE_TO_THREE).
+    """
+    TURN_STEP_PLAYED: _TurnStep.ValueType  # 6
+    """The player has played, and may knock, or pass to end the turn (knock_limit)."""
 
 class TurnStep(_TurnStep, metaclass=_TurnStepEnumTypeWrapper):
     """The progress of the turn in progress."""
@@ -149,7 +157,15 @@ TURN_STEP_DRAWN: TurnStep.ValueType  # 3
 (turn_play_after_draw).
 """
 TURN_STEP_DISCARDING: TurnStep.ValueType  # 4
-"""The player has a tile too many and must discard one, or finish (games of discards)."""
+"""The player has a tile too many and must discard one, or finish; with a table, may lay tiles before (games of
+discards).
+"""
+TURN_STEP_DRAWING: TurnStep.ValueType  # 5
+"""The player has drawn a tile, or two, and may play or draw again, or pass if the pool is empty (TURN_DRAW_ONE_OR_TWO,
+TURN_DRAW_ONE_TO_THREE).
+"""
+TURN_STEP_PLAYED: TurnStep.ValueType  # 6
+"""The player has played, and may knock, or pass to end the turn (knock_limit)."""
 Global___TurnStep: _TypeAlias = TurnStep  # noqa: Y015
 
 class _ChangeCause:
@@ -218,7 +234,7 @@ class Player(_message.Message):
     tile_count: _builtins.int
     """The number of tiles on the rack. 0 in the lobby."""
     has_melded: _builtins.bool
-    """Whether the player has made the initial meld of this round."""
+    """Whether the player has made the initial meld of this round, or has opened in a game of discards."""
     total_points: _builtins.int
     """The points of all finished rounds (R64), and those of the start (score_start). May be negative."""
     resigned: _builtins.bool
@@ -419,7 +435,8 @@ class Turn(_message.Message):
     @_builtins.property
     def tiles_drawn(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
         """The tiles drawn in this turn, for the viewer's own seat only: the two to choose from, which are not on the rack
-        yet, or the one drawn last, which is. In a game of discards, the tile taken, which everyone sees if it was a discard.
+        yet; the one drawn last, which is; or in TURN_STEP_DRAWING all of them. In a game of discards, the tile taken, which
+        everyone sees if it was a discard.
         """
 
     @_builtins.property
@@ -1189,7 +1206,9 @@ Global___TurnStarted: _TypeAlias = TurnStarted  # noqa: Y015
 
 @_typing.final
 class TilesPlayed(_message.Message):
-    """A player played tiles, and has melded. passed_seats is empty again."""
+    """A player played tiles, and has melded. passed_seats is empty again. If neither TurnStarted nor RoundEnded follows in the
+    change, the turn goes on in TURN_STEP_PLAYED: the tiles left are few enough points to knock (knock_limit).
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1234,7 +1253,8 @@ Global___TilesPlayed: _TypeAlias = TilesPlayed  # noqa: Y015
 @_typing.final
 class TilesDrawn(_message.Message):
     """A player drew (R22). With TURN_DRAW_TWO_RIVER, two tiles are neither in the pool nor on the rack until RiverTileLaid:
-    the turn is in TURN_STEP_CHOOSING. With a turn_play_after_draw other than FORBIDDEN it is in TURN_STEP_DRAWN.
+    the turn is in TURN_STEP_CHOOSING. With a turn_play_after_draw other than FORBIDDEN it is in TURN_STEP_DRAWN; with
+    TURN_DRAW_ONE_OR_TWO and TURN_DRAW_ONE_TO_THREE in TURN_STEP_DRAWING before the last draw.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -1538,6 +1558,28 @@ class GameCreated(_message.Message):
 Global___GameCreated: _TypeAlias = GameCreated  # noqa: Y015
 
 @_typing.final
+class PlayerKnocked(_message.Message):
+    """A player knocked: RoundEnded follows (knock_limit)."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEAT_FIELD_NUMBER: _builtins.int
+    seat: _builtins.int
+    """The seat that knocked."""
+    def __init__(
+        self,
+        *,
+        seat: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["seat", b"seat"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PlayerKnocked: _TypeAlias = PlayerKnocked  # noqa: Y015
+
+@_typing.final
 class RiverTileLaid(_message.Message):
     """A player laid one of the two drawn tiles on the River and kept the other, which is now on the rack. If a time-out or a
     penalty ended the turn first, the tile drawn first is kept. The turn is in TURN_STEP_OPEN.
@@ -1763,6 +1805,7 @@ class GameEvent(_message.Message):
     PLAYER_ABSENT_FIELD_NUMBER: _builtins.int
     PLAYER_RETURNED_FIELD_NUMBER: _builtins.int
     CLOCK_STOPPED_FIELD_NUMBER: _builtins.int
+    PLAYER_KNOCKED_FIELD_NUMBER: _builtins.int
     HANDS_DEALT_FIELD_NUMBER: _builtins.int
     POOL_TILE_TAKEN_FIELD_NUMBER: _builtins.int
     DISCARD_TAKEN_FIELD_NUMBER: _builtins.int
@@ -1770,6 +1813,10 @@ class GameEvent(_message.Message):
     DISCARD_FORCED_FIELD_NUMBER: _builtins.int
     INDICATOR_SHOWN_FIELD_NUMBER: _builtins.int
     HAND_FINISHED_FIELD_NUMBER: _builtins.int
+    TILES_LAID_FIELD_NUMBER: _builtins.int
+    DISCARD_RETURNED_FIELD_NUMBER: _builtins.int
+    PENALTY_SCORED_FIELD_NUMBER: _builtins.int
+    RACK_FINISHED_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def game_created(self) -> Global___GameCreated:
         """The game was created."""
@@ -1883,6 +1930,10 @@ class GameEvent(_message.Message):
         """A player's clock stopped."""
 
     @_builtins.property
+    def player_knocked(self) -> Global___PlayerKnocked:
+        """A player knocked."""
+
+    @_builtins.property
     def hands_dealt(self) -> _discard_pb2.HandsDealt:
         """A round of a game of discards was dealt."""
 
@@ -1909,6 +1960,22 @@ class GameEvent(_message.Message):
     @_builtins.property
     def hand_finished(self) -> _discard_pb2.HandFinished:
         """A player finished a hand."""
+
+    @_builtins.property
+    def tiles_laid(self) -> _discard_pb2.TilesLaid:
+        """A player laid tiles on the table of a game of discards."""
+
+    @_builtins.property
+    def discard_returned(self) -> _discard_pb2.DiscardReturned:
+        """A player put a taken discard back."""
+
+    @_builtins.property
+    def penalty_scored(self) -> _discard_pb2.PenaltyScored:
+        """A player scored penalty points."""
+
+    @_builtins.property
+    def rack_finished(self) -> _discard_pb2.RackFinished:
+        """A player discarded the last tile of the rack."""
 
     def __init__(
         self,
@@ -1941,6 +2008,7 @@ class GameEvent(_message.Message):
         player_absent: Global___PlayerAbsent | None = ...,
         player_returned: Global___PlayerReturned | None = ...,
         clock_stopped: Global___ClockStopped | None = ...,
+        player_knocked: Global___PlayerKnocked | None = ...,
         hands_dealt: _discard_pb2.HandsDealt | None = ...,
         pool_tile_taken: _discard_pb2.PoolTileTaken | None = ...,
         discard_taken: _discard_pb2.DiscardTaken | None = ...,
@@ -1948,12 +2016,16 @@ class GameEvent(_message.Message):
         discard_forced: _discard_pb2.DiscardForced | None = ...,
         indicator_shown: _discard_pb2.IndicatorShown | None = ...,
         hand_finished: _discard_pb2.HandFinished | None = ...,
+        tiles_laid: _discard_pb2.TilesLaid | None = ...,
+        discard_returned: _discard_pb2.DiscardReturned | None = ...,
+        penalty_scored: _discard_pb2.PenaltyScored | None = ...,
+        rack_finished: _discard_pb2.RackFinished | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["abort_requested", b"abort_requested", "clock_stopped", b"clock_stopped", "discard_forced", b"discard_forced", "discard_taken", b"discard_taken", "error_claimed", b"error_claimed", "event", b"event", "game_aborted", b"game_aborted", "game_created", b"game_created", "game_ended", b"game_ended", "hand_finished", b"hand_finished", "hands_dealt", b"hands_dealt", "illegal_play_shown", b"illegal_play_shown", "indicator_shown", b"indicator_shown", "last_chance_started", b"last_chance_started", "player_absent", b"player_absent", "player_joined", b"player_joined", "player_kicked", b"player_kicked", "player_left", b"player_left", "player_readied", b"player_readied", "player_resigned", b"player_resigned", "player_returned", b"player_returned", "pool_tile_taken", b"pool_tile_taken", "redeal_demanded", b"redeal_demanded", "rematch_created", b"rematch_created", "river_tile_laid", b"river_tile_laid", "round_ended", b"round_ended", "round_started", b"round_started", "seat_token_renewed", b"seat_token_renewed", "tile_discarded", b"tile_discarded", "tiles_drawn", b"tiles_drawn", "tiles_played", b"tiles_played", "turn_ended", b"turn_ended", "turn_passed", b"turn_passed", "turn_penalised", b"turn_penalised", "turn_started", b"turn_started", "turn_timed_out", b"turn_timed_out"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["abort_requested", b"abort_requested", "clock_stopped", b"clock_stopped", "discard_forced", b"discard_forced", "discard_returned", b"discard_returned", "discard_taken", b"discard_taken", "error_claimed", b"error_claimed", "event", b"event", "game_aborted", b"game_aborted", "game_created", b"game_created", "game_ended", b"game_ended", "hand_finished", b"hand_finished", "hands_dealt", b"hands_dealt", "illegal_play_shown", b"illegal_play_shown", "indicator_shown", b"indicator_shown", "last_chance_started", b"last_chance_started", "penalty_scored", b"penalty_scored", "player_absent", b"player_absent", "player_joined", b"player_joined", "player_kicked", b"player_kicked", "player_knocked", b"player_knocked", "player_left", b"player_left", "player_readied", b"player_readied", "player_resigned", b"player_resigned", "player_returned", b"player_returned", "pool_tile_taken", b"pool_tile_taken", "rack_finished", b"rack_finished", "redeal_demanded", b"redeal_demanded", "rematch_created", b"rematch_created", "river_tile_laid", b"river_tile_laid", "round_ended", b"round_ended", "round_started", b"round_started", "seat_token_renewed", b"seat_token_renewed", "tile_discarded", b"tile_discarded", "tiles_drawn", b"tiles_drawn", "tiles_laid", b"tiles_laid", "tiles_played", b"tiles_played", "turn_ended", b"turn_ended", "turn_passed", b"turn_passed", "turn_penalised", b"turn_penalised", "turn_started", b"turn_started", "turn_timed_out", b"turn_timed_out"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort_requested", b"abort_requested", "clock_stopped", b"clock_stopped", "discard_forced", b"discard_forced", "discard_taken", b"discard_taken", "error_claimed", b"error_claimed", "event", b"event", "game_aborted", b"game_aborted", "game_created", b"game_created", "game_ended", b"game_ended", "hand_finished", b"hand_finished", "hands_dealt", b"hands_dealt", "illegal_play_shown", b"illegal_play_shown", "indicator_shown", b"indicator_shown", "last_chance_started", b"last_chance_started", "player_absent", b"player_absent", "player_joined", b"player_joined", "player_kicked", b"player_kicked", "player_left", b"player_left", "player_readied", b"player_readied", "player_resigned", b"player_resigned", "player_returned", b"player_returned", "pool_tile_taken", b"pool_tile_taken", "redeal_demanded", b"redeal_demanded", "rematch_created", b"rematch_created", "river_tile_laid", b"river_tile_laid", "round_ended", b"round_ended", "round_started", b"round_started", "seat_token_renewed", b"seat_token_renewed", "tile_discarded", b"tile_discarded", "tiles_drawn", b"tiles_drawn", "tiles_played", b"tiles_played", "turn_ended", b"turn_ended", "turn_passed", b"turn_passed", "turn_penalised", b"turn_penalised", "turn_started", b"turn_started", "turn_timed_out", b"turn_timed_out"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort_requested", b"abort_requested", "clock_stopped", b"clock_stopped", "discard_forced", b"discard_forced", "discard_returned", b"discard_returned", "discard_taken", b"discard_taken", "error_claimed", b"error_claimed", "event", b"event", "game_aborted", b"game_aborted", "game_created", b"game_created", "game_ended", b"game_ended", "hand_finished", b"hand_finished", "hands_dealt", b"hands_dealt", "illegal_play_shown", b"illegal_play_shown", "indicator_shown", b"indicator_shown", "last_chance_started", b"last_chance_started", "penalty_scored", b"penalty_scored", "player_absent", b"player_absent", "player_joined", b"player_joined", "player_kicked", b"player_kicked", "player_knocked", b"player_knocked", "player_left", b"player_left", "player_readied", b"player_readied", "player_resigned", b"player_resigned", "player_returned", b"player_returned", "pool_tile_taken", b"pool_tile_taken", "rack_finished", b"rack_finished", "redeal_demanded", b"redeal_demanded", "rematch_created", b"rematch_created", "river_tile_laid", b"river_tile_laid", "round_ended", b"round_ended", "round_started", b"round_started", "seat_token_renewed", b"seat_token_renewed", "tile_discarded", b"tile_discarded", "tiles_drawn", b"tiles_drawn", "tiles_laid", b"tiles_laid", "tiles_played", b"tiles_played", "turn_ended", b"turn_ended", "turn_passed", b"turn_passed", "turn_penalised", b"turn_penalised", "turn_started", b"turn_started", "turn_timed_out", b"turn_timed_out"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["game_created", "player_joined", "player_left", "round_started", "turn_started", "tiles_played", "tiles_drawn", "turn_passed", "turn_timed_out", "player_resigned", "round_ended", "game_ended", "river_tile_laid", "turn_ended", "illegal_play_shown", "error_claimed", "turn_penalised", "redeal_demanded", "last_chance_started", "player_readied", "player_kicked", "game_aborted", "rematch_created", "abort_requested", "seat_token_renewed", "player_absent", "player_returned", "clock_stopped", "hands_dealt", "pool_tile_taken", "discard_taken", "tile_discarded", "discard_forced", "indicator_shown", "hand_finished"]  # noqa: Y015
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["game_created", "player_joined", "player_left", "round_started", "turn_started", "tiles_played", "tiles_drawn", "turn_passed", "turn_timed_out", "player_resigned", "round_ended", "game_ended", "river_tile_laid", "turn_ended", "illegal_play_shown", "error_claimed", "turn_penalised", "redeal_demanded", "last_chance_started", "player_readied", "player_kicked", "game_aborted", "rematch_created", "abort_requested", "seat_token_renewed", "player_absent", "player_returned", "clock_stopped", "player_knocked", "hands_dealt", "pool_tile_taken", "discard_taken", "tile_discarded", "discard_forced", "indicator_shown", "hand_finished", "tiles_laid", "discard_returned", "penalty_scored", "rack_finished"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 

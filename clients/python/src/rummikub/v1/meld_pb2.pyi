@@ -58,7 +58,8 @@ class JokerFaces(_message.Message):
     @_builtins.property
     def faces(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
         """The faces that the joker may stand for, in ascending order of their numbers: exactly one in a run; in a group each
-        missing color (R47, R48), or the declared face.
+        missing color (R47, R48), or the declared face. In Twist, a color change has its value in every color, and a regular
+        or double joker without a numbered tile between color changes has several colors.
         """
 
     def __init__(
@@ -113,7 +114,9 @@ class Meld(_message.Message):
 
     @_builtins.property
     def jokers(self) -> _containers.RepeatedCompositeFieldContainer[Global___JokerFaces]:
-        """The faces of each joker, from left to right. Set by the server, for melds of a table; ignored in requests."""
+        """The faces of each joker, from left to right: a double joker has two entries, a mirror none. Set by the server, for
+        melds of a table; ignored in requests.
+        """
 
     def __init__(
         self,

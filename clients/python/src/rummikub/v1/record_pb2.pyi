@@ -71,6 +71,12 @@ class _MoveKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MoveKind.Val
     """Finished a hand."""
     MOVE_KIND_SHOW_INDICATOR: _MoveKind.ValueType  # 18
     """Showed the indicator's twin."""
+    MOVE_KIND_KNOCK: _MoveKind.ValueType  # 19
+    """Knocked, which ended the round."""
+    MOVE_KIND_LAY_TILES: _MoveKind.ValueType  # 20
+    """Laid tiles on the table of a game of discards."""
+    MOVE_KIND_RETURN_DISCARD: _MoveKind.ValueType  # 21
+    """Put a taken discard back, and took a tile of the pool."""
 
 class MoveKind(_MoveKind, metaclass=_MoveKindEnumTypeWrapper):
     """What a player did in a change of a game."""
@@ -113,6 +119,12 @@ MOVE_KIND_FINISH: MoveKind.ValueType  # 17
 """Finished a hand."""
 MOVE_KIND_SHOW_INDICATOR: MoveKind.ValueType  # 18
 """Showed the indicator's twin."""
+MOVE_KIND_KNOCK: MoveKind.ValueType  # 19
+"""Knocked, which ended the round."""
+MOVE_KIND_LAY_TILES: MoveKind.ValueType  # 20
+"""Laid tiles on the table of a game of discards."""
+MOVE_KIND_RETURN_DISCARD: MoveKind.ValueType  # 21
+"""Put a taken discard back, and took a tile of the pool."""
 Global___MoveKind: _TypeAlias = MoveKind  # noqa: Y015
 
 @_typing.final
@@ -268,7 +280,7 @@ class RecordedMove(_message.Message):
 
     @_builtins.property
     def hand(self) -> _containers.RepeatedCompositeFieldContainer[_discard_pb2.HandPart]:
-        """The melds or pairs of MOVE_KIND_FINISH."""
+        """The melds or pairs of MOVE_KIND_FINISH, or the table after MOVE_KIND_LAY_TILES."""
 
     def __init__(
         self,

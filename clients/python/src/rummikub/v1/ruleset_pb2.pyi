@@ -38,8 +38,8 @@ class _PresetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Preset.ValueTy
     PRESET_GUIDE_A: _Preset.ValueType  # 5
     """The first guide: melds with a joker are locked; the table may be used in the turn of the initial meld."""
     PRESET_GUIDE_B: _Preset.ValueType  # 6
-    """The second guide: free jokers, no clock, turns in the order of the start draw, rounds up to a total score, and the
-    error rule: all other players together may claim an error.
+    """The second guide: free jokers, no clock, turns in the order of the start draw, an initial meld of more than 30
+    points, rounds up to a total score, and the error rule: all other players together may claim an error.
     """
     PRESET_WIKI_FR: _Preset.ValueType  # 7
     """The French encyclopedia article: jokers leave only by replacement, into a new meld with two tiles of the rack."""
@@ -60,13 +60,31 @@ class _PresetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Preset.ValueTy
     PRESET_CARDS: _Preset.ValueType  # 14
     """Sabra with two packs of cards: suits are colors, ace to king are 1 to 13. The text notation accepts both names."""
     PRESET_SIX_PLAYERS: _Preset.ValueType  # 15
-    """Five or six players with 160 tiles: three copies of each face and four jokers."""
+    """Two to six players. Five or six have 160 tiles: three copies of each face and four jokers; fewer have 106."""
     PRESET_CROSS: _Preset.ValueType  # 16
     """The cross layout, or "French" rules: tiles lie in a grid as in a crossword, and no tile of the table moves."""
+    PRESET_TAHITI: _Preset.ValueType  # 17
+    """Tahiti, a card game: five cards, four jokers, one joker a meld, no initial meld, locked jokers."""
+    PRESET_GUADALUPE: _Preset.ValueType  # 18
+    """Guadalupe, a card game: ten cards, no jokers, a player draws once or twice and plays after it, no initial meld."""
+    PRESET_SHANGHAI: _Preset.ValueType  # 19
+    """Shanghai, a card game: ten cards, no jokers; who can play must, and who cannot draws until a play exists and makes it."""
+    PRESET_MANIPULATION: _Preset.ValueType  # 20
+    """Manipulation, also known as Finagle: Shanghai with points for the cards left."""
+    PRESET_SIX_COLORS: _Preset.ValueType  # 21
+    """Sabra with six colors: 158 tiles, groups of up to six tiles."""
+    PRESET_CAROUSEL: _Preset.ValueType  # 22
+    """Carousel, a card game: ten cards, a turn begins with one to three draws, a player with few points left may knock."""
+    PRESET_TWIST: _Preset.ValueType  # 30
+    """Rummikub Twist: two each of four kinds of jokers, regular, double, mirror and color change; one minute a turn."""
     PRESET_OKEY: _Preset.ValueType  # 40
     """Okey: a game of discards. The first hand of melds, or of seven pairs, wins the round; the others lose points."""
     PRESET_OKEY_PARTNERS: _Preset.ValueType  # 41
     """Okey in which opposite seats share a score."""
+    PRESET_OKEY_101: _Preset.ValueType  # 42
+    """101 Okey: players open with melds of 101 points or with five pairs, then lay off on all melds. The fewest points win."""
+    PRESET_OKEY_101_PARTNERS: _Preset.ValueType  # 43
+    """101 Okey in which opposite seats play together: who finishes saves the partner too."""
 
 class Preset(_Preset, metaclass=_PresetEnumTypeWrapper):
     """A named set of option values."""
@@ -86,8 +104,8 @@ player.
 PRESET_GUIDE_A: Preset.ValueType  # 5
 """The first guide: melds with a joker are locked; the table may be used in the turn of the initial meld."""
 PRESET_GUIDE_B: Preset.ValueType  # 6
-"""The second guide: free jokers, no clock, turns in the order of the start draw, rounds up to a total score, and the
-error rule: all other players together may claim an error.
+"""The second guide: free jokers, no clock, turns in the order of the start draw, an initial meld of more than 30
+points, rounds up to a total score, and the error rule: all other players together may claim an error.
 """
 PRESET_WIKI_FR: Preset.ValueType  # 7
 """The French encyclopedia article: jokers leave only by replacement, into a new meld with two tiles of the rack."""
@@ -108,13 +126,31 @@ PRESET_MACHIAVELLI: Preset.ValueType  # 13
 PRESET_CARDS: Preset.ValueType  # 14
 """Sabra with two packs of cards: suits are colors, ace to king are 1 to 13. The text notation accepts both names."""
 PRESET_SIX_PLAYERS: Preset.ValueType  # 15
-"""Five or six players with 160 tiles: three copies of each face and four jokers."""
+"""Two to six players. Five or six have 160 tiles: three copies of each face and four jokers; fewer have 106."""
 PRESET_CROSS: Preset.ValueType  # 16
 """The cross layout, or "French" rules: tiles lie in a grid as in a crossword, and no tile of the table moves."""
+PRESET_TAHITI: Preset.ValueType  # 17
+"""Tahiti, a card game: five cards, four jokers, one joker a meld, no initial meld, locked jokers."""
+PRESET_GUADALUPE: Preset.ValueType  # 18
+"""Guadalupe, a card game: ten cards, no jokers, a player draws once or twice and plays after it, no initial meld."""
+PRESET_SHANGHAI: Preset.ValueType  # 19
+"""Shanghai, a card game: ten cards, no jokers; who can play must, and who cannot draws until a play exists and makes it."""
+PRESET_MANIPULATION: Preset.ValueType  # 20
+"""Manipulation, also known as Finagle: Shanghai with points for the cards left."""
+PRESET_SIX_COLORS: Preset.ValueType  # 21
+"""Sabra with six colors: 158 tiles, groups of up to six tiles."""
+PRESET_CAROUSEL: Preset.ValueType  # 22
+"""Carousel, a card game: ten cards, a turn begins with one to three draws, a player with few points left may knock."""
+PRESET_TWIST: Preset.ValueType  # 30
+"""Rummikub Twist: two each of four kinds of jokers, regular, double, mirror and color change; one minute a turn."""
 PRESET_OKEY: Preset.ValueType  # 40
 """Okey: a game of discards. The first hand of melds, or of seven pairs, wins the round; the others lose points."""
 PRESET_OKEY_PARTNERS: Preset.ValueType  # 41
 """Okey in which opposite seats share a score."""
+PRESET_OKEY_101: Preset.ValueType  # 42
+"""101 Okey: players open with melds of 101 points or with five pairs, then lay off on all melds. The fewest points win."""
+PRESET_OKEY_101_PARTNERS: Preset.ValueType  # 43
+"""101 Okey in which opposite seats play together: who finishes saves the partner too."""
 Global___Preset: _TypeAlias = Preset  # noqa: Y015
 
 class _StartDrawJoker:
@@ -196,6 +232,58 @@ TABLE_LAYOUT_GRID: TableLayout.ValueType  # 2
 a group, and a tile may be in one of each. Evidence: the English encyclopedia article, "French" rules.
 """
 Global___TableLayout: _TypeAlias = TableLayout  # noqa: Y015
+
+class _JokerKinds:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _JokerKindsEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_JokerKinds.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    JOKER_KINDS_UNSPECIFIED: _JokerKinds.ValueType  # 0
+    """Unset: the preset's value applies."""
+    JOKER_KINDS_STANDARD: _JokerKinds.ValueType  # 1
+    """The regular joker alone. Evidence: all sources but those of Twist."""
+    JOKER_KINDS_TWIST: _JokerKinds.ValueType  # 2
+    """The regular joker, the double joker, the mirror and the color change, geometry_jokers of each. Evidence: the manual
+    of Rummikub Twist.
+    """
+
+class JokerKinds(_JokerKinds, metaclass=_JokerKindsEnumTypeWrapper):
+    """The kinds of jokers in the tile set (option joker_kinds, W-1 to W-12)."""
+
+JOKER_KINDS_UNSPECIFIED: JokerKinds.ValueType  # 0
+"""Unset: the preset's value applies."""
+JOKER_KINDS_STANDARD: JokerKinds.ValueType  # 1
+"""The regular joker alone. Evidence: all sources but those of Twist."""
+JOKER_KINDS_TWIST: JokerKinds.ValueType  # 2
+"""The regular joker, the double joker, the mirror and the color change, geometry_jokers of each. Evidence: the manual
+of Rummikub Twist.
+"""
+Global___JokerKinds: _TypeAlias = JokerKinds  # noqa: Y015
+
+class _TwistColorChangeAtEnd:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _TwistColorChangeAtEndEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TwistColorChangeAtEnd.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    TWIST_COLOR_CHANGE_AT_END_UNSPECIFIED: _TwistColorChangeAtEnd.ValueType  # 0
+    """Unset: the preset's value applies."""
+    TWIST_COLOR_CHANGE_AT_END_FORBIDDEN: _TwistColorChangeAtEnd.ValueType  # 1
+    """It may not (COLOR_CHANGE_INVALID). Evidence: the Polish rules, which place it between two colors."""
+    TWIST_COLOR_CHANGE_AT_END_ALLOWED: _TwistColorChangeAtEnd.ValueType  # 2
+    """It may: the side without tiles has any color. Evidence: a public program with rules of Twist."""
+
+class TwistColorChangeAtEnd(_TwistColorChangeAtEnd, metaclass=_TwistColorChangeAtEndEnumTypeWrapper):
+    """Whether a color change may be at an end of a run, or beside another one (option twist_color_change_at_end, W-6, W-7)."""
+
+TWIST_COLOR_CHANGE_AT_END_UNSPECIFIED: TwistColorChangeAtEnd.ValueType  # 0
+"""Unset: the preset's value applies."""
+TWIST_COLOR_CHANGE_AT_END_FORBIDDEN: TwistColorChangeAtEnd.ValueType  # 1
+"""It may not (COLOR_CHANGE_INVALID). Evidence: the Polish rules, which place it between two colors."""
+TWIST_COLOR_CHANGE_AT_END_ALLOWED: TwistColorChangeAtEnd.ValueType  # 2
+"""It may: the side without tiles has any color. Evidence: a public program with rules of Twist."""
+Global___TwistColorChangeAtEnd: _TypeAlias = TwistColorChangeAtEnd  # noqa: Y015
 
 class _RunWrap:
     ValueType = _typing.NewType("ValueType", _builtins.int)
@@ -450,8 +538,9 @@ class _TurnVoluntaryDrawEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Tur
     TURN_VOLUNTARY_DRAW_ALLOWED: _TurnVoluntaryDraw.ValueType  # 1
     """The player may draw. Evidence: four sources."""
     TURN_VOLUNTARY_DRAW_ONLY_IF_NO_PLAY: _TurnVoluntaryDraw.ValueType  # 2
-    """The draw is refused (DRAW_NOT_ALLOWED_PLAY_EXISTS). A refused draw reveals that a play exists. Evidence: a house
-    rule.
+    """The draw is refused (DRAW_NOT_ALLOWED_PLAY_EXISTS), and so is the end of a turn after a draw
+    (PASS_NOT_ALLOWED_PLAY_EXISTS; turn_play_after_draw). A refusal reveals that a play exists. Evidence: a house rule,
+    Shanghai.
     """
 
 class TurnVoluntaryDraw(_TurnVoluntaryDraw, metaclass=_TurnVoluntaryDrawEnumTypeWrapper):
@@ -462,8 +551,9 @@ TURN_VOLUNTARY_DRAW_UNSPECIFIED: TurnVoluntaryDraw.ValueType  # 0
 TURN_VOLUNTARY_DRAW_ALLOWED: TurnVoluntaryDraw.ValueType  # 1
 """The player may draw. Evidence: four sources."""
 TURN_VOLUNTARY_DRAW_ONLY_IF_NO_PLAY: TurnVoluntaryDraw.ValueType  # 2
-"""The draw is refused (DRAW_NOT_ALLOWED_PLAY_EXISTS). A refused draw reveals that a play exists. Evidence: a house
-rule.
+"""The draw is refused (DRAW_NOT_ALLOWED_PLAY_EXISTS), and so is the end of a turn after a draw
+(PASS_NOT_ALLOWED_PLAY_EXISTS; turn_play_after_draw). A refusal reveals that a play exists. Evidence: a house rule,
+Shanghai.
 """
 Global___TurnVoluntaryDraw: _TypeAlias = TurnVoluntaryDraw  # noqa: Y015
 
@@ -487,6 +577,15 @@ class _TurnDrawEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TurnDraw.Val
     lets the player continue. With TURN_PLAY_AFTER_DRAW_OTHER_TILES, the play must exist without the tile drawn last.
     Every player sees how many tiles were drawn. Evidence: one sentence of a guide.
     """
+    TURN_DRAW_ONE_OR_TWO: _TurnDraw.ValueType  # 4
+    """A turn begins with a draw. A player who plays nothing then draws a second tile, and may play after it, or pass.
+    Requires TURN_PLAY_AFTER_DRAW_ALLOWED, and no option that lets only a player without a play draw. Evidence:
+    Guadalupe.
+    """
+    TURN_DRAW_ONE_TO_THREE: _TurnDraw.ValueType  # 5
+    """As ONE_OR_TWO, with a third tile for a player who plays nothing after the second; it ends the turn. Evidence:
+    Carousel.
+    """
 
 class TurnDraw(_TurnDraw, metaclass=_TurnDrawEnumTypeWrapper):
     """What a player draws, and whether the turn then ends (option turn_draw, R21)."""
@@ -504,6 +603,15 @@ TURN_DRAW_UNTIL_PLAYABLE: TurnDraw.ValueType  # 3
 """Tiles are drawn until a legal play exists or the pool is empty; then the turn ends, unless turn_play_after_draw
 lets the player continue. With TURN_PLAY_AFTER_DRAW_OTHER_TILES, the play must exist without the tile drawn last.
 Every player sees how many tiles were drawn. Evidence: one sentence of a guide.
+"""
+TURN_DRAW_ONE_OR_TWO: TurnDraw.ValueType  # 4
+"""A turn begins with a draw. A player who plays nothing then draws a second tile, and may play after it, or pass.
+Requires TURN_PLAY_AFTER_DRAW_ALLOWED, and no option that lets only a player without a play draw. Evidence:
+Guadalupe.
+"""
+TURN_DRAW_ONE_TO_THREE: TurnDraw.ValueType  # 5
+"""As ONE_OR_TWO, with a third tile for a player who plays nothing after the second; it ends the turn. Evidence:
+Carousel.
 """
 Global___TurnDraw: _TypeAlias = TurnDraw  # noqa: Y015
 
@@ -794,10 +902,10 @@ class _PoolEmptyPassEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PoolEmp
     POOL_EMPTY_PASS_UNSPECIFIED: _PoolEmptyPass.ValueType  # 0
     """Unset: the preset's value applies."""
     POOL_EMPTY_PASS_ALLOWED: _PoolEmptyPass.ValueType  # 1
-    """A player may always pass. Evidence: the guides ("unable or unwilling")."""
+    """A player may always pass. Evidence: the first guide ("unable or unwilling")."""
     POOL_EMPTY_PASS_ONLY_IF_NO_PLAY: _PoolEmptyPass.ValueType  # 2
     """A player may pass only without a legal play (PASS_NOT_ALLOWED_PLAY_EXISTS). A refused pass reveals that a play
-    exists. Evidence: a publisher's manual, a tournament.
+    exists. Evidence: a publisher's manual, a tournament; four sources end the round once nobody can play.
     """
 
 class PoolEmptyPass(_PoolEmptyPass, metaclass=_PoolEmptyPassEnumTypeWrapper):
@@ -806,10 +914,10 @@ class PoolEmptyPass(_PoolEmptyPass, metaclass=_PoolEmptyPassEnumTypeWrapper):
 POOL_EMPTY_PASS_UNSPECIFIED: PoolEmptyPass.ValueType  # 0
 """Unset: the preset's value applies."""
 POOL_EMPTY_PASS_ALLOWED: PoolEmptyPass.ValueType  # 1
-"""A player may always pass. Evidence: the guides ("unable or unwilling")."""
+"""A player may always pass. Evidence: the first guide ("unable or unwilling")."""
 POOL_EMPTY_PASS_ONLY_IF_NO_PLAY: PoolEmptyPass.ValueType  # 2
 """A player may pass only without a legal play (PASS_NOT_ALLOWED_PLAY_EXISTS). A refused pass reveals that a play
-exists. Evidence: a publisher's manual, a tournament.
+exists. Evidence: a publisher's manual, a tournament; four sources end the round once nobody can play.
 """
 Global___PoolEmptyPass: _TypeAlias = PoolEmptyPass  # noqa: Y015
 
@@ -1453,6 +1561,38 @@ SCORE_WINNER_ONE_WIN: ScoreWinner.ValueType  # 3
 """One point; the losers lose nothing. Evidence: games without scores."""
 Global___ScoreWinner: _TypeAlias = ScoreWinner  # noqa: Y015
 
+class _ScoreTileValues:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ScoreTileValuesEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ScoreTileValues.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    SCORE_TILE_VALUES_UNSPECIFIED: _ScoreTileValues.ValueType  # 0
+    """Unset: the preset's value applies."""
+    SCORE_TILE_VALUES_NUMBERS: _ScoreTileValues.ValueType  # 1
+    """Their numbers. Evidence: all sources."""
+    SCORE_TILE_VALUES_COURT_10: _ScoreTileValues.ValueType  # 2
+    """Their numbers, but 11, 12 and 13, the court cards, count 10. Evidence: Carousel."""
+    SCORE_TILE_VALUES_COURT_10_ACE_11: _ScoreTileValues.ValueType  # 3
+    """As COURT_10, but 1, the ace, counts 11. Evidence: Tahiti."""
+    SCORE_TILE_VALUES_FIVE_OR_TEN: _ScoreTileValues.ValueType  # 4
+    """5 below 10, and 10 from 10 on. Evidence: Manipulation, also known as Finagle."""
+
+class ScoreTileValues(_ScoreTileValues, metaclass=_ScoreTileValuesEnumTypeWrapper):
+    """What numbered tiles left on a rack count (option score_tile_values, R61). Jokers count score_joker_penalty."""
+
+SCORE_TILE_VALUES_UNSPECIFIED: ScoreTileValues.ValueType  # 0
+"""Unset: the preset's value applies."""
+SCORE_TILE_VALUES_NUMBERS: ScoreTileValues.ValueType  # 1
+"""Their numbers. Evidence: all sources."""
+SCORE_TILE_VALUES_COURT_10: ScoreTileValues.ValueType  # 2
+"""Their numbers, but 11, 12 and 13, the court cards, count 10. Evidence: Carousel."""
+SCORE_TILE_VALUES_COURT_10_ACE_11: ScoreTileValues.ValueType  # 3
+"""As COURT_10, but 1, the ace, counts 11. Evidence: Tahiti."""
+SCORE_TILE_VALUES_FIVE_OR_TEN: ScoreTileValues.ValueType  # 4
+"""5 below 10, and 10 from 10 on. Evidence: Manipulation, also known as Finagle."""
+Global___ScoreTileValues: _TypeAlias = ScoreTileValues  # noqa: Y015
+
 class _MatchWinner:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -1525,9 +1665,43 @@ article.
 """
 Global___Contract: _TypeAlias = Contract  # noqa: Y015
 
+class _ScoreSystem:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ScoreSystemEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ScoreSystem.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    SCORE_SYSTEM_UNSPECIFIED: _ScoreSystem.ValueType  # 0
+    """Unset: the preset's value applies."""
+    SCORE_SYSTEM_OKEY: _ScoreSystem.ValueType  # 1
+    """Points are lost from those of the start: 2 to a finish by melds, 4 by pairs, twice as many if the discard is an okey.
+    The game ends when someone has none left; most points win. Evidence: Okey.
+    """
+    SCORE_SYSTEM_OKEY_101: _ScoreSystem.ValueType  # 2
+    """Points are collected: the rack, twice for pairs, 202 without an opening, all doubled by special finishes. The fewest
+    points win after match_rounds. Requires melds_on_table and match_rounds (OPTIONS_CONFLICT). Evidence: 101 Okey.
+    """
+
+class ScoreSystem(_ScoreSystem, metaclass=_ScoreSystemEnumTypeWrapper):
+    """How rounds of a game of discards are scored, and who wins a game (option score_system)."""
+
+SCORE_SYSTEM_UNSPECIFIED: ScoreSystem.ValueType  # 0
+"""Unset: the preset's value applies."""
+SCORE_SYSTEM_OKEY: ScoreSystem.ValueType  # 1
+"""Points are lost from those of the start: 2 to a finish by melds, 4 by pairs, twice as many if the discard is an okey.
+The game ends when someone has none left; most points win. Evidence: Okey.
+"""
+SCORE_SYSTEM_OKEY_101: ScoreSystem.ValueType  # 2
+"""Points are collected: the rack, twice for pairs, 202 without an opening, all doubled by special finishes. The fewest
+points win after match_rounds. Requires melds_on_table and match_rounds (OPTIONS_CONFLICT). Evidence: 101 Okey.
+"""
+Global___ScoreSystem: _TypeAlias = ScoreSystem  # noqa: Y015
+
 @_typing.final
 class TileOptions(_message.Message):
-    """The tile set. The names of these options begin with `geometry_`, which the fields omit: `geometry_colors`."""
+    """The tile set. The names of these options begin with `geometry_`, which the fields omit (`geometry_colors`), except
+    `joker_kinds`.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1535,6 +1709,8 @@ class TileOptions(_message.Message):
     COPIES_FIELD_NUMBER: _builtins.int
     JOKERS_FIELD_NUMBER: _builtins.int
     JOKERS_PER_PLAYER_FIELD_NUMBER: _builtins.int
+    REDUCED_PLAYERS_FIELD_NUMBER: _builtins.int
+    JOKER_KINDS_FIELD_NUMBER: _builtins.int
     colors: _builtins.int
     """Number of colors in the tile set: 4 or 6. Default 4. A group has at most one tile of each color. Evidence: 4 in all
     sources; 6 in an old German set.
@@ -1544,12 +1720,23 @@ class TileOptions(_message.Message):
     players.
     """
     jokers: _builtins.int
-    """Number of jokers in the tile set (geometry_jokers): 0 to 8. Default 2. Evidence: 2 in all sources; 4 in the English
-    article and with five or six players; 0 in Machiavelli; 8 in Twist, of several kinds.
+    """Number of jokers of each kind in the tile set (geometry_jokers): 0 to 8. Default 2. Evidence: 2 in all sources; 4 in
+    the English article and with five or six players; 0 in Machiavelli.
     """
     jokers_per_player: _builtins.int
     """Jokers in the tile set for each player dealt in, instead of geometry_jokers: 0 or 1. Default 0. 1 requires
     geometry_jokers 0 (OPTIONS_CONFLICT). Evidence: older articles, Vatikan.
+    """
+    reduced_players: _builtins.int
+    """Most players with a reduced tile set (geometry_reduced_players): 0 to 5. In a round of at most so many players, one
+    copy of each face is left out, and half of the jokers, rounded down. Default 0: in none. Other values are at least
+    players_min and less than players_max, and require the defaults of jokers_per_player and jokers_beyond_physical
+    (OPTIONS_CONFLICT). Evidence: 4 with 160 tiles, in the manual of the edition for six; 2 in Carousel.
+    """
+    joker_kinds: Global___JokerKinds.ValueType
+    """The kinds of jokers (joker_kinds). Default STANDARD. TWIST excludes the cross layout, the River, `contract`, and the
+    other values of run_wrap, meld_order, jokers_max_per_meld, jokers_adjacent, jokers_declaration, jokers_may_lead,
+    jokers_beyond_physical, initial_meld_joker, initial_meld_same_turn_table_play, manipulation and of joker retrieval.
     """
     def __init__(
         self,
@@ -1558,10 +1745,12 @@ class TileOptions(_message.Message):
         copies: _builtins.int | None = ...,
         jokers: _builtins.int | None = ...,
         jokers_per_player: _builtins.int | None = ...,
+        reduced_players: _builtins.int | None = ...,
+        joker_kinds: Global___JokerKinds.ValueType = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_colors", b"_colors", "_copies", b"_copies", "_jokers", b"_jokers", "_jokers_per_player", b"_jokers_per_player", "colors", b"colors", "copies", b"copies", "jokers", b"jokers", "jokers_per_player", b"jokers_per_player"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_colors", b"_colors", "_copies", b"_copies", "_jokers", b"_jokers", "_jokers_per_player", b"_jokers_per_player", "_reduced_players", b"_reduced_players", "colors", b"colors", "copies", b"copies", "jokers", b"jokers", "jokers_per_player", b"jokers_per_player", "reduced_players", b"reduced_players"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_colors", b"_colors", "_copies", b"_copies", "_jokers", b"_jokers", "_jokers_per_player", b"_jokers_per_player", "colors", b"colors", "copies", b"copies", "jokers", b"jokers", "jokers_per_player", b"jokers_per_player"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_colors", b"_colors", "_copies", b"_copies", "_jokers", b"_jokers", "_jokers_per_player", b"_jokers_per_player", "_reduced_players", b"_reduced_players", "colors", b"colors", "copies", b"copies", "joker_kinds", b"joker_kinds", "jokers", b"jokers", "jokers_per_player", b"jokers_per_player", "reduced_players", b"reduced_players"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__colors: _TypeAlias = _typing.Literal["colors"]  # noqa: Y015
     _WhichOneofArgType__colors: _TypeAlias = _typing.Literal["_colors", b"_colors"]  # noqa: Y015
@@ -1571,6 +1760,8 @@ class TileOptions(_message.Message):
     _WhichOneofArgType__jokers: _TypeAlias = _typing.Literal["_jokers", b"_jokers"]  # noqa: Y015
     _WhichOneofReturnType__jokers_per_player: _TypeAlias = _typing.Literal["jokers_per_player"]  # noqa: Y015
     _WhichOneofArgType__jokers_per_player: _TypeAlias = _typing.Literal["_jokers_per_player", b"_jokers_per_player"]  # noqa: Y015
+    _WhichOneofReturnType__reduced_players: _TypeAlias = _typing.Literal["reduced_players"]  # noqa: Y015
+    _WhichOneofArgType__reduced_players: _TypeAlias = _typing.Literal["_reduced_players", b"_reduced_players"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__colors) -> _WhichOneofReturnType__colors | None: ...
     @_typing.overload
@@ -1579,6 +1770,8 @@ class TileOptions(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__jokers) -> _WhichOneofReturnType__jokers | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__jokers_per_player) -> _WhichOneofReturnType__jokers_per_player | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__reduced_players) -> _WhichOneofReturnType__reduced_players | None: ...
 
 Global___TileOptions: _TypeAlias = TileOptions  # noqa: Y015
 
@@ -1690,6 +1883,8 @@ class MeldOptions(_message.Message):
     JOKERS_BEYOND_PHYSICAL_FIELD_NUMBER: _builtins.int
     CONTRACT_FIELD_NUMBER: _builtins.int
     TABLE_LAYOUT_FIELD_NUMBER: _builtins.int
+    TWIST_COLOR_CHANGE_AT_END_FIELD_NUMBER: _builtins.int
+    TWIST_MIRROR_HALF_MIN_FIELD_NUMBER: _builtins.int
     run_wrap: Global___RunWrap.ValueType
     """Whether a run may continue after 13. Default OFF."""
     meld_order: Global___MeldOrder.ValueType
@@ -1716,6 +1911,14 @@ class MeldOptions(_message.Message):
     jokers_beyond_physical, initial_meld_count, initial_meld_required_kind, initial_meld_same_turn_table_play and of
     joker retrieval.
     """
+    twist_color_change_at_end: Global___TwistColorChangeAtEnd.ValueType
+    """Whether a color change may be at an end of a run, or beside another one. Default FORBIDDEN. ALLOWED requires the
+    joker_kinds TWIST (OPTIONS_CONFLICT).
+    """
+    twist_mirror_half_min: _builtins.int
+    """Fewest tiles on each side of a mirror (MIRROR_HALF_TOO_SHORT): 1 or 2. Default 2. 1 requires the joker_kinds TWIST
+    (OPTIONS_CONFLICT). Evidence: 2 in every example; 1 is the literal reading of the manual of Twist.
+    """
     def __init__(
         self,
         *,
@@ -1728,19 +1931,25 @@ class MeldOptions(_message.Message):
         jokers_beyond_physical: _builtins.bool | None = ...,
         contract: Global___Contract.ValueType = ...,
         table_layout: Global___TableLayout.ValueType = ...,
+        twist_color_change_at_end: Global___TwistColorChangeAtEnd.ValueType = ...,
+        twist_mirror_half_min: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_jokers_beyond_physical", b"_jokers_beyond_physical", "_jokers_may_lead", b"_jokers_may_lead", "jokers_beyond_physical", b"jokers_beyond_physical", "jokers_may_lead", b"jokers_may_lead"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_jokers_beyond_physical", b"_jokers_beyond_physical", "_jokers_may_lead", b"_jokers_may_lead", "_twist_mirror_half_min", b"_twist_mirror_half_min", "jokers_beyond_physical", b"jokers_beyond_physical", "jokers_may_lead", b"jokers_may_lead", "twist_mirror_half_min", b"twist_mirror_half_min"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_jokers_beyond_physical", b"_jokers_beyond_physical", "_jokers_may_lead", b"_jokers_may_lead", "contract", b"contract", "jokers_adjacent", b"jokers_adjacent", "jokers_beyond_physical", b"jokers_beyond_physical", "jokers_declaration", b"jokers_declaration", "jokers_max_per_meld", b"jokers_max_per_meld", "jokers_may_lead", b"jokers_may_lead", "meld_order", b"meld_order", "run_wrap", b"run_wrap", "table_layout", b"table_layout"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_jokers_beyond_physical", b"_jokers_beyond_physical", "_jokers_may_lead", b"_jokers_may_lead", "_twist_mirror_half_min", b"_twist_mirror_half_min", "contract", b"contract", "jokers_adjacent", b"jokers_adjacent", "jokers_beyond_physical", b"jokers_beyond_physical", "jokers_declaration", b"jokers_declaration", "jokers_max_per_meld", b"jokers_max_per_meld", "jokers_may_lead", b"jokers_may_lead", "meld_order", b"meld_order", "run_wrap", b"run_wrap", "table_layout", b"table_layout", "twist_color_change_at_end", b"twist_color_change_at_end", "twist_mirror_half_min", b"twist_mirror_half_min"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__jokers_beyond_physical: _TypeAlias = _typing.Literal["jokers_beyond_physical"]  # noqa: Y015
     _WhichOneofArgType__jokers_beyond_physical: _TypeAlias = _typing.Literal["_jokers_beyond_physical", b"_jokers_beyond_physical"]  # noqa: Y015
     _WhichOneofReturnType__jokers_may_lead: _TypeAlias = _typing.Literal["jokers_may_lead"]  # noqa: Y015
     _WhichOneofArgType__jokers_may_lead: _TypeAlias = _typing.Literal["_jokers_may_lead", b"_jokers_may_lead"]  # noqa: Y015
+    _WhichOneofReturnType__twist_mirror_half_min: _TypeAlias = _typing.Literal["twist_mirror_half_min"]  # noqa: Y015
+    _WhichOneofArgType__twist_mirror_half_min: _TypeAlias = _typing.Literal["_twist_mirror_half_min", b"_twist_mirror_half_min"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__jokers_beyond_physical) -> _WhichOneofReturnType__jokers_beyond_physical | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__jokers_may_lead) -> _WhichOneofReturnType__jokers_may_lead | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__twist_mirror_half_min) -> _WhichOneofReturnType__twist_mirror_half_min | None: ...
 
 Global___MeldOptions: _TypeAlias = MeldOptions  # noqa: Y015
 
@@ -1757,6 +1966,7 @@ class InitialMeldOptions(_message.Message):
     REQUIRED_KIND_FIELD_NUMBER: _builtins.int
     SAME_TURN_TABLE_PLAY_FIELD_NUMBER: _builtins.int
     VOLUNTARY_DELAY_FIELD_NUMBER: _builtins.int
+    NEEDED_FIELD_NUMBER: _builtins.int
     threshold: _builtins.int
     """Points that the initial meld needs: 0 to 200; with 0, any complete meld will do. Default 30. Evidence: 30 in all
     sources; 50 in the book of 1978.
@@ -1775,6 +1985,11 @@ class InitialMeldOptions(_message.Message):
     """Whether a player who could make the initial meld may draw instead. If false, a refused draw reveals that the player
     could meld. Default true. Evidence: true in the manuals, the English article and a tournament.
     """
+    needed: _builtins.bool
+    """Whether a player needs an initial meld before using the table. If false, all players count as those who have melded
+    (has_melded) from the deal on. Default true. false requires threshold 0, score_never_melded OFF and the defaults of
+    the other options of the initial meld (OPTIONS_CONFLICT). Evidence: true in all sources; false in card games.
+    """
     def __init__(
         self,
         *,
@@ -1785,15 +2000,20 @@ class InitialMeldOptions(_message.Message):
         required_kind: Global___InitialMeldRequiredKind.ValueType = ...,
         same_turn_table_play: Global___InitialMeldSameTurnTablePlay.ValueType = ...,
         voluntary_delay: _builtins.bool | None = ...,
+        needed: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_threshold", b"_threshold", "_voluntary_delay", b"_voluntary_delay", "threshold", b"threshold", "voluntary_delay", b"voluntary_delay"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_needed", b"_needed", "_threshold", b"_threshold", "_voluntary_delay", b"_voluntary_delay", "needed", b"needed", "threshold", b"threshold", "voluntary_delay", b"voluntary_delay"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_threshold", b"_threshold", "_voluntary_delay", b"_voluntary_delay", "comparison", b"comparison", "count", b"count", "joker", b"joker", "required_kind", b"required_kind", "same_turn_table_play", b"same_turn_table_play", "threshold", b"threshold", "voluntary_delay", b"voluntary_delay"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_needed", b"_needed", "_threshold", b"_threshold", "_voluntary_delay", b"_voluntary_delay", "comparison", b"comparison", "count", b"count", "joker", b"joker", "needed", b"needed", "required_kind", b"required_kind", "same_turn_table_play", b"same_turn_table_play", "threshold", b"threshold", "voluntary_delay", b"voluntary_delay"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__needed: _TypeAlias = _typing.Literal["needed"]  # noqa: Y015
+    _WhichOneofArgType__needed: _TypeAlias = _typing.Literal["_needed", b"_needed"]  # noqa: Y015
     _WhichOneofReturnType__threshold: _TypeAlias = _typing.Literal["threshold"]  # noqa: Y015
     _WhichOneofArgType__threshold: _TypeAlias = _typing.Literal["_threshold", b"_threshold"]  # noqa: Y015
     _WhichOneofReturnType__voluntary_delay: _TypeAlias = _typing.Literal["voluntary_delay"]  # noqa: Y015
     _WhichOneofArgType__voluntary_delay: _TypeAlias = _typing.Literal["_voluntary_delay", b"_voluntary_delay"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__needed) -> _WhichOneofReturnType__needed | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__threshold) -> _WhichOneofReturnType__threshold | None: ...
     @_typing.overload
@@ -1804,7 +2024,7 @@ Global___InitialMeldOptions: _TypeAlias = InitialMeldOptions  # noqa: Y015
 @_typing.final
 class TurnOptions(_message.Message):
     """What a player may do in a turn. The names of these options begin with `turn_`, which the fields omit, except
-    `manipulation`, `penalty_tiles` and `win_call`.
+    `manipulation`, `penalty_tiles`, `win_call` and `knock_limit`.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -1819,6 +2039,7 @@ class TurnOptions(_message.Message):
     TIMEOUT_CLEAN_FIELD_NUMBER: _builtins.int
     TIMEOUT_DIRTY_FIELD_NUMBER: _builtins.int
     WIN_CALL_FIELD_NUMBER: _builtins.int
+    KNOCK_LIMIT_FIELD_NUMBER: _builtins.int
     direction: Global___TurnDirection.ValueType
     """The direction in which turns pass around the table. Default CLOCKWISE."""
     draw: Global___TurnDraw.ValueType
@@ -1843,6 +2064,10 @@ class TurnOptions(_message.Message):
     """
     win_call: Global___WinCall.ValueType
     """Whether a player who goes out must call it. Default AUTOMATIC."""
+    knock_limit: _builtins.int
+    """Most points on the rack of a player who knocks (knock_limit): 0 to 50; with 0, nobody knocks. Default 0. A knock ends
+    the round, and the lowest rack wins. Evidence: 5 in Carousel.
+    """
     def __init__(
         self,
         *,
@@ -1856,13 +2081,19 @@ class TurnOptions(_message.Message):
         timeout_clean: Global___TurnTimeoutClean.ValueType = ...,
         timeout_dirty: Global___TurnTimeoutDirty.ValueType = ...,
         win_call: Global___WinCall.ValueType = ...,
+        knock_limit: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_penalty_tiles", b"_penalty_tiles", "penalty_tiles", b"penalty_tiles"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_knock_limit", b"_knock_limit", "_penalty_tiles", b"_penalty_tiles", "knock_limit", b"knock_limit", "penalty_tiles", b"penalty_tiles"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_penalty_tiles", b"_penalty_tiles", "direction", b"direction", "draw", b"draw", "invalid_submission", b"invalid_submission", "manipulation", b"manipulation", "penalty_tiles", b"penalty_tiles", "play_after_draw", b"play_after_draw", "timeout_clean", b"timeout_clean", "timeout_dirty", b"timeout_dirty", "voluntary_draw", b"voluntary_draw", "win_call", b"win_call"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_knock_limit", b"_knock_limit", "_penalty_tiles", b"_penalty_tiles", "direction", b"direction", "draw", b"draw", "invalid_submission", b"invalid_submission", "knock_limit", b"knock_limit", "manipulation", b"manipulation", "penalty_tiles", b"penalty_tiles", "play_after_draw", b"play_after_draw", "timeout_clean", b"timeout_clean", "timeout_dirty", b"timeout_dirty", "voluntary_draw", b"voluntary_draw", "win_call", b"win_call"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__knock_limit: _TypeAlias = _typing.Literal["knock_limit"]  # noqa: Y015
+    _WhichOneofArgType__knock_limit: _TypeAlias = _typing.Literal["_knock_limit", b"_knock_limit"]  # noqa: Y015
     _WhichOneofReturnType__penalty_tiles: _TypeAlias = _typing.Literal["penalty_tiles"]  # noqa: Y015
     _WhichOneofArgType__penalty_tiles: _TypeAlias = _typing.Literal["_penalty_tiles", b"_penalty_tiles"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__knock_limit) -> _WhichOneofReturnType__knock_limit | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__penalty_tiles) -> _WhichOneofReturnType__penalty_tiles | None: ...
 
 Global___TurnOptions: _TypeAlias = TurnOptions  # noqa: Y015
@@ -1965,6 +2196,7 @@ class ScoringOptions(_message.Message):
     BLOCKED_POINTS_FIELD_NUMBER: _builtins.int
     BLOCKED_TIE_FIELD_NUMBER: _builtins.int
     CONTRACT_POINTS_FIELD_NUMBER: _builtins.int
+    TILE_VALUES_FIELD_NUMBER: _builtins.int
     joker_penalty: _builtins.int
     """Value of a joker left on a rack: 0 to 100. Default 30. Evidence: 30 in all sources; 25 in a variation; 50 in a
     tournament.
@@ -1983,6 +2215,8 @@ class ScoringOptions(_message.Message):
     """Extra points for the winner of a round with a contract, if that player has melded: 0 to 1000. Default 0. Other
     values require a contract (OPTIONS_CONFLICT). Evidence: the French article names no number.
     """
+    tile_values: Global___ScoreTileValues.ValueType
+    """What numbered tiles left on a rack count. Default NUMBERS."""
     def __init__(
         self,
         *,
@@ -1993,10 +2227,11 @@ class ScoringOptions(_message.Message):
         blocked_points: Global___ScoreBlockedPoints.ValueType = ...,
         blocked_tie: Global___ScoreBlockedTie.ValueType = ...,
         contract_points: _builtins.int | None = ...,
+        tile_values: Global___ScoreTileValues.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_contract_points", b"_contract_points", "_joker_penalty", b"_joker_penalty", "contract_points", b"contract_points", "joker_penalty", b"joker_penalty"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_contract_points", b"_contract_points", "_joker_penalty", b"_joker_penalty", "blocked_points", b"blocked_points", "blocked_tie", b"blocked_tie", "blocked_winner", b"blocked_winner", "contract_points", b"contract_points", "joker_penalty", b"joker_penalty", "never_melded", b"never_melded", "winner", b"winner"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_contract_points", b"_contract_points", "_joker_penalty", b"_joker_penalty", "blocked_points", b"blocked_points", "blocked_tie", b"blocked_tie", "blocked_winner", b"blocked_winner", "contract_points", b"contract_points", "joker_penalty", b"joker_penalty", "never_melded", b"never_melded", "tile_values", b"tile_values", "winner", b"winner"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__contract_points: _TypeAlias = _typing.Literal["contract_points"]  # noqa: Y015
     _WhichOneofArgType__contract_points: _TypeAlias = _typing.Literal["_contract_points", b"_contract_points"]  # noqa: Y015
@@ -2147,6 +2382,7 @@ class DiscardDealOptions(_message.Message):
     PLAYERS_MIN_FIELD_NUMBER: _builtins.int
     PLAYERS_MAX_FIELD_NUMBER: _builtins.int
     TEAMS_FIELD_NUMBER: _builtins.int
+    HAND_SIZE_FIELD_NUMBER: _builtins.int
     players_min: _builtins.int
     """Minimum number of players (players_min): 2 to 4. Default 2. Evidence: most descriptions have 4, some allow 2 or 3."""
     players_max: _builtins.int
@@ -2155,21 +2391,30 @@ class DiscardDealOptions(_message.Message):
     """Whether players score alone or in teams, which requires 4 players (OPTIONS_CONFLICT). Default OFF. Evidence: some
     descriptions of Okey with partners.
     """
+    hand_size: _builtins.int
+    """Tiles dealt to each player, the starter one more (hand_size): 14 to 21. Default 14. Other values than 14 require
+    melds_on_table (OPTIONS_CONFLICT). Evidence: 14 in Okey, 21 in 101 Okey.
+    """
     def __init__(
         self,
         *,
         players_min: _builtins.int | None = ...,
         players_max: _builtins.int | None = ...,
         teams: Global___Teams.ValueType = ...,
+        hand_size: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_players_max", b"_players_max", "_players_min", b"_players_min", "players_max", b"players_max", "players_min", b"players_min"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_hand_size", b"_hand_size", "_players_max", b"_players_max", "_players_min", b"_players_min", "hand_size", b"hand_size", "players_max", b"players_max", "players_min", b"players_min"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_players_max", b"_players_max", "_players_min", b"_players_min", "players_max", b"players_max", "players_min", b"players_min", "teams", b"teams"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_hand_size", b"_hand_size", "_players_max", b"_players_max", "_players_min", b"_players_min", "hand_size", b"hand_size", "players_max", b"players_max", "players_min", b"players_min", "teams", b"teams"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__hand_size: _TypeAlias = _typing.Literal["hand_size"]  # noqa: Y015
+    _WhichOneofArgType__hand_size: _TypeAlias = _typing.Literal["_hand_size", b"_hand_size"]  # noqa: Y015
     _WhichOneofReturnType__players_max: _TypeAlias = _typing.Literal["players_max"]  # noqa: Y015
     _WhichOneofArgType__players_max: _TypeAlias = _typing.Literal["_players_max", b"_players_max"]  # noqa: Y015
     _WhichOneofReturnType__players_min: _TypeAlias = _typing.Literal["players_min"]  # noqa: Y015
     _WhichOneofArgType__players_min: _TypeAlias = _typing.Literal["_players_min", b"_players_min"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__hand_size) -> _WhichOneofReturnType__hand_size | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__players_max) -> _WhichOneofReturnType__players_max | None: ...
     @_typing.overload
@@ -2184,24 +2429,84 @@ class DiscardMeldOptions(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     RUN_ONE_HIGH_FIELD_NUMBER: _builtins.int
+    MELDS_ON_TABLE_FIELD_NUMBER: _builtins.int
     run_one_high: _builtins.bool
     """Whether a 1 may follow a 13 (run_one_high): 12 13 1 is a run, 13 1 2 is none. Default true. Evidence: all sources of
-    Okey but one.
+    Okey but one; false in 101 Okey.
+    """
+    melds_on_table: _builtins.bool
+    """Whether players lay melds on a table, where they only grow (melds_on_table); otherwise a player shows all of them at
+    once to finish. Default false. true requires score_system OKEY_101 (OPTIONS_CONFLICT).
     """
     def __init__(
         self,
         *,
         run_one_high: _builtins.bool | None = ...,
+        melds_on_table: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_run_one_high", b"_run_one_high", "run_one_high", b"run_one_high"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_melds_on_table", b"_melds_on_table", "_run_one_high", b"_run_one_high", "melds_on_table", b"melds_on_table", "run_one_high", b"run_one_high"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_run_one_high", b"_run_one_high", "run_one_high", b"run_one_high"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_melds_on_table", b"_melds_on_table", "_run_one_high", b"_run_one_high", "melds_on_table", b"melds_on_table", "run_one_high", b"run_one_high"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__melds_on_table: _TypeAlias = _typing.Literal["melds_on_table"]  # noqa: Y015
+    _WhichOneofArgType__melds_on_table: _TypeAlias = _typing.Literal["_melds_on_table", b"_melds_on_table"]  # noqa: Y015
     _WhichOneofReturnType__run_one_high: _TypeAlias = _typing.Literal["run_one_high"]  # noqa: Y015
     _WhichOneofArgType__run_one_high: _TypeAlias = _typing.Literal["_run_one_high", b"_run_one_high"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__melds_on_table) -> _WhichOneofReturnType__melds_on_table | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__run_one_high) -> _WhichOneofReturnType__run_one_high | None: ...
 
 Global___DiscardMeldOptions: _TypeAlias = DiscardMeldOptions  # noqa: Y015
+
+@_typing.final
+class DiscardOpeningOptions(_message.Message):
+    """The first melds of a player in a round of 101 Okey. The names of these options begin with `opening_`, which the fields
+    omit. Other values than the defaults require melds_on_table (OPTIONS_CONFLICT).
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POINTS_FIELD_NUMBER: _builtins.int
+    PAIRS_FIELD_NUMBER: _builtins.int
+    RISES_FIELD_NUMBER: _builtins.int
+    points: _builtins.int
+    """The fewest points of the melds with which a player opens (opening_points): 1 to 201. Default 101. A wild tile counts
+    the tile that it stands for. Evidence: all sources of 101 Okey.
+    """
+    pairs: _builtins.int
+    """The fewest pairs with which a player opens instead (opening_pairs): 0 to 10; 0 if pairs are never laid. Default 5.
+    Evidence: all sources of 101 Okey.
+    """
+    rises: _builtins.bool
+    """Whether each player must open with more than the last one who opened in the same way (opening_rises). Default false.
+    Evidence: 101 Okey "katlamalı".
+    """
+    def __init__(
+        self,
+        *,
+        points: _builtins.int | None = ...,
+        pairs: _builtins.int | None = ...,
+        rises: _builtins.bool | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_pairs", b"_pairs", "_points", b"_points", "_rises", b"_rises", "pairs", b"pairs", "points", b"points", "rises", b"rises"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_pairs", b"_pairs", "_points", b"_points", "_rises", b"_rises", "pairs", b"pairs", "points", b"points", "rises", b"rises"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__pairs: _TypeAlias = _typing.Literal["pairs"]  # noqa: Y015
+    _WhichOneofArgType__pairs: _TypeAlias = _typing.Literal["_pairs", b"_pairs"]  # noqa: Y015
+    _WhichOneofReturnType__points: _TypeAlias = _typing.Literal["points"]  # noqa: Y015
+    _WhichOneofArgType__points: _TypeAlias = _typing.Literal["_points", b"_points"]  # noqa: Y015
+    _WhichOneofReturnType__rises: _TypeAlias = _typing.Literal["rises"]  # noqa: Y015
+    _WhichOneofArgType__rises: _TypeAlias = _typing.Literal["_rises", b"_rises"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__pairs) -> _WhichOneofReturnType__pairs | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__points) -> _WhichOneofReturnType__points | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__rises) -> _WhichOneofReturnType__rises | None: ...
+
+Global___DiscardOpeningOptions: _TypeAlias = DiscardOpeningOptions  # noqa: Y015
 
 @_typing.final
 class DiscardTurnOptions(_message.Message):
@@ -2210,21 +2515,34 @@ class DiscardTurnOptions(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     SHOW_INDICATOR_FIELD_NUMBER: _builtins.int
+    PAIR_OPENER_TILES_FIELD_NUMBER: _builtins.int
     show_indicator: _builtins.bool
     """Whether a player who holds the indicator's twin may show it in the first turn, for which all others lose a point
-    (show_indicator). Default true. Evidence: most descriptions of Okey.
+    (show_indicator). Default true. true requires score_system OKEY (OPTIONS_CONFLICT). Evidence: most descriptions of
+    Okey.
+    """
+    pair_opener_tiles: _builtins.int
+    """The most tiles that a player who opened with pairs lays in a turn, beside those of the opening (pair_opener_tiles): 0
+    to 21; 0 for no limit. Default 0. Other values require melds_on_table and opening_pairs (OPTIONS_CONFLICT). Evidence:
+    2 in one description of 101 Okey.
     """
     def __init__(
         self,
         *,
         show_indicator: _builtins.bool | None = ...,
+        pair_opener_tiles: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_show_indicator", b"_show_indicator", "show_indicator", b"show_indicator"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_pair_opener_tiles", b"_pair_opener_tiles", "_show_indicator", b"_show_indicator", "pair_opener_tiles", b"pair_opener_tiles", "show_indicator", b"show_indicator"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_show_indicator", b"_show_indicator", "show_indicator", b"show_indicator"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_pair_opener_tiles", b"_pair_opener_tiles", "_show_indicator", b"_show_indicator", "pair_opener_tiles", b"pair_opener_tiles", "show_indicator", b"show_indicator"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__pair_opener_tiles: _TypeAlias = _typing.Literal["pair_opener_tiles"]  # noqa: Y015
+    _WhichOneofArgType__pair_opener_tiles: _TypeAlias = _typing.Literal["_pair_opener_tiles", b"_pair_opener_tiles"]  # noqa: Y015
     _WhichOneofReturnType__show_indicator: _TypeAlias = _typing.Literal["show_indicator"]  # noqa: Y015
     _WhichOneofArgType__show_indicator: _TypeAlias = _typing.Literal["_show_indicator", b"_show_indicator"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__pair_opener_tiles) -> _WhichOneofReturnType__pair_opener_tiles | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__show_indicator) -> _WhichOneofReturnType__show_indicator | None: ...
 
 Global___DiscardTurnOptions: _TypeAlias = DiscardTurnOptions  # noqa: Y015
@@ -2236,21 +2554,47 @@ class DiscardScoringOptions(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     START_FIELD_NUMBER: _builtins.int
+    SYSTEM_FIELD_NUMBER: _builtins.int
+    DISCARD_PENALTY_FIELD_NUMBER: _builtins.int
+    RETURN_PENALTY_FIELD_NUMBER: _builtins.int
     start: _builtins.int
     """The points of each player at the start (score_start): 5 to 21. Default 20. The game ends when someone has none left.
-    Evidence: 20 in most descriptions of Okey, 5 to 21 in one.
+    Other values than 20 require score_system OKEY (OPTIONS_CONFLICT). Evidence: 20 in most descriptions of Okey, 5 to 21
+    in one.
+    """
+    system: Global___ScoreSystem.ValueType
+    """How rounds are scored, and who wins a game. Default OKEY."""
+    discard_penalty: _builtins.int
+    """The points of a player who discards a tile that fits on the table, or an okey, but to finish (score_discard_penalty):
+    0 to 202. Default 101. Other values require score_system OKEY_101 (OPTIONS_CONFLICT). Evidence: 101 Okey.
+    """
+    return_penalty: _builtins.int
+    """The points of a player who puts a taken discard back (score_return_penalty): 0 to 202. Default 0. Other values require
+    score_system OKEY_101 (OPTIONS_CONFLICT). Evidence: none or 101 in 101 Okey.
     """
     def __init__(
         self,
         *,
         start: _builtins.int | None = ...,
+        system: Global___ScoreSystem.ValueType = ...,
+        discard_penalty: _builtins.int | None = ...,
+        return_penalty: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_start", b"_start", "start", b"start"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_discard_penalty", b"_discard_penalty", "_return_penalty", b"_return_penalty", "_start", b"_start", "discard_penalty", b"discard_penalty", "return_penalty", b"return_penalty", "start", b"start"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_start", b"_start", "start", b"start"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_discard_penalty", b"_discard_penalty", "_return_penalty", b"_return_penalty", "_start", b"_start", "discard_penalty", b"discard_penalty", "return_penalty", b"return_penalty", "start", b"start", "system", b"system"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__discard_penalty: _TypeAlias = _typing.Literal["discard_penalty"]  # noqa: Y015
+    _WhichOneofArgType__discard_penalty: _TypeAlias = _typing.Literal["_discard_penalty", b"_discard_penalty"]  # noqa: Y015
+    _WhichOneofReturnType__return_penalty: _TypeAlias = _typing.Literal["return_penalty"]  # noqa: Y015
+    _WhichOneofArgType__return_penalty: _TypeAlias = _typing.Literal["_return_penalty", b"_return_penalty"]  # noqa: Y015
     _WhichOneofReturnType__start: _TypeAlias = _typing.Literal["start"]  # noqa: Y015
     _WhichOneofArgType__start: _TypeAlias = _typing.Literal["_start", b"_start"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__discard_penalty) -> _WhichOneofReturnType__discard_penalty | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__return_penalty) -> _WhichOneofReturnType__return_penalty | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__start) -> _WhichOneofReturnType__start | None: ...
 
 Global___DiscardScoringOptions: _TypeAlias = DiscardScoringOptions  # noqa: Y015
@@ -2263,7 +2607,7 @@ class DiscardGameEndOptions(_message.Message):
 
     MATCH_ROUNDS_FIELD_NUMBER: _builtins.int
     match_rounds: _builtins.int
-    """Most rounds of a game (match_rounds): 0 to 100; 0 for no limit. Default 0."""
+    """Most rounds of a game, void ones not counted (match_rounds): 0 to 100; 0 for no limit. Default 0."""
     def __init__(
         self,
         *,
@@ -2293,6 +2637,7 @@ class DiscardRuleset(_message.Message):
     TURN_FIELD_NUMBER: _builtins.int
     SCORING_FIELD_NUMBER: _builtins.int
     GAME_END_FIELD_NUMBER: _builtins.int
+    OPENING_FIELD_NUMBER: _builtins.int
     preset: Global___Preset.ValueType
     """The preset that supplies the values of unset fields. Unset: PRESET_OKEY."""
     @_builtins.property
@@ -2315,6 +2660,10 @@ class DiscardRuleset(_message.Message):
     def game_end(self) -> Global___DiscardGameEndOptions:
         """The end of a game."""
 
+    @_builtins.property
+    def opening(self) -> Global___DiscardOpeningOptions:
+        """The first melds of a player in a round."""
+
     def __init__(
         self,
         *,
@@ -2324,10 +2673,11 @@ class DiscardRuleset(_message.Message):
         turn: Global___DiscardTurnOptions | None = ...,
         scoring: Global___DiscardScoringOptions | None = ...,
         game_end: Global___DiscardGameEndOptions | None = ...,
+        opening: Global___DiscardOpeningOptions | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["deal", b"deal", "game_end", b"game_end", "melds", b"melds", "scoring", b"scoring", "turn", b"turn"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["deal", b"deal", "game_end", b"game_end", "melds", b"melds", "opening", b"opening", "scoring", b"scoring", "turn", b"turn"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["deal", b"deal", "game_end", b"game_end", "melds", b"melds", "preset", b"preset", "scoring", b"scoring", "turn", b"turn"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deal", b"deal", "game_end", b"game_end", "melds", b"melds", "opening", b"opening", "preset", b"preset", "scoring", b"scoring", "turn", b"turn"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -2347,7 +2697,9 @@ class Ruleset(_message.Message):
 
     @_builtins.property
     def discard(self) -> Global___DiscardRuleset:
-        """Players take a tile and discard one, and keep their melds on the rack: Okey."""
+        """Players take a tile and discard one, and keep their melds or lay them on a table where they only grow: Okey, 101
+        Okey.
+        """
 
     def __init__(
         self,

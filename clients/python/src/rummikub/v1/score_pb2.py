@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from rummikub.v1 import tile_pb2 as rummikub_dot_v1_dot_tile__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17rummikub/v1/score.proto\x12\x0brummikub.v1\x1a\x16rummikub/v1/tile.proto\"s\n\nSeatResult\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x12\n\nrack_value\x18\x02 \x01(\r\x12\x12\n\ntile_count\x18\x03 \x01(\r\x12\x0e\n\x06points\x18\x04 \x01(\x11\x12\x1f\n\x04rack\x18\x05 \x03(\x0e\x32\x11.rummikub.v1.Tile*l\n\x08RoundEnd\x12\x19\n\x15ROUND_END_UNSPECIFIED\x10\x00\x12\x16\n\x12ROUND_END_WENT_OUT\x10\x01\x12\x15\n\x11ROUND_END_BLOCKED\x10\x02\x12\x16\n\x12ROUND_END_RESIGNED\x10\x03\x42\x82\x01\n\x0brummikub.v1B\nScoreProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\x0bRummikub.V1\xba\x02\x08Rummikub\xca\x02\x0bRummikub\\V1\xea\x02\x0cRummikub::V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17rummikub/v1/score.proto\x12\x0brummikub.v1\x1a\x16rummikub/v1/tile.proto\"s\n\nSeatResult\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x12\n\nrack_value\x18\x02 \x01(\r\x12\x12\n\ntile_count\x18\x03 \x01(\r\x12\x0e\n\x06points\x18\x04 \x01(\x11\x12\x1f\n\x04rack\x18\x05 \x03(\x0e\x32\x11.rummikub.v1.Tile*\x97\x01\n\x08RoundEnd\x12\x19\n\x15ROUND_END_UNSPECIFIED\x10\x00\x12\x16\n\x12ROUND_END_WENT_OUT\x10\x01\x12\x15\n\x11ROUND_END_BLOCKED\x10\x02\x12\x16\n\x12ROUND_END_RESIGNED\x10\x03\x12\x15\n\x11ROUND_END_KNOCKED\x10\x04\x12\x12\n\x0eROUND_END_VOID\x10\x05\x42\x82\x01\n\x0brummikub.v1B\nScoreProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\x0bRummikub.V1\xba\x02\x08Rummikub\xca\x02\x0bRummikub\\V1\xea\x02\x0cRummikub::V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,8 +33,8 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'rummikub.v1.score_pb2', _gl
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\013rummikub.v1B\nScoreProtoP\001Z)rummikub.example/go/rummikubv1;rummikubv1\242\002\003RMK\252\002\013Rummikub.V1\272\002\010Rummikub\312\002\013Rummikub\\V1\352\002\014Rummikub::V1'
-  _globals['_ROUNDEND']._serialized_start=181
-  _globals['_ROUNDEND']._serialized_end=289
+  _globals['_ROUNDEND']._serialized_start=182
+  _globals['_ROUNDEND']._serialized_end=333
   _globals['_SEATRESULT']._serialized_start=64
   _globals['_SEATRESULT']._serialized_end=179
 # @@protoc_insertion_point(module_scope)

@@ -36,6 +36,10 @@ class _RoundEndEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RoundEnd.Val
     """
     ROUND_END_RESIGNED: _RoundEnd.ValueType  # 3
     """All players except one have resigned; with TEAMS_PAIRS, all players of one team."""
+    ROUND_END_KNOCKED: _RoundEnd.ValueType  # 4
+    """A player knocked (knock_limit)."""
+    ROUND_END_VOID: _RoundEnd.ValueType  # 5
+    """All players have opened with pairs: the round is void and scores nothing (101 Okey)."""
 
 class RoundEnd(_RoundEnd, metaclass=_RoundEndEnumTypeWrapper):
     """The way in which a round ended."""
@@ -50,6 +54,10 @@ hold (R59).
 """
 ROUND_END_RESIGNED: RoundEnd.ValueType  # 3
 """All players except one have resigned; with TEAMS_PAIRS, all players of one team."""
+ROUND_END_KNOCKED: RoundEnd.ValueType  # 4
+"""A player knocked (knock_limit)."""
+ROUND_END_VOID: RoundEnd.ValueType  # 5
+"""All players have opened with pairs: the round is void and scores nothing (101 Okey)."""
 Global___RoundEnd: _TypeAlias = RoundEnd  # noqa: Y015
 
 @_typing.final
@@ -66,7 +74,7 @@ class SeatResult(_message.Message):
     seat: _builtins.int
     """The seat."""
     rack_value: _builtins.int
-    """The value of the tiles left on the rack (R61)."""
+    """The value of the tiles left on the rack (R61). 0 in Okey."""
     tile_count: _builtins.int
     """The number of tiles left on the rack."""
     points: _builtins.int

@@ -226,6 +226,12 @@ class _TileEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Tile.ValueType],
     """The purple 13, in games with six colors."""
     TILE_FALSE_JOKER: _Tile.ValueType  # 80
     """A false joker of Okey, sahte okey: it has the face of the okey and is not wild. Only games of discards have it."""
+    TILE_DOUBLE_JOKER: _Tile.ValueType  # 81
+    """A double joker, in Rummikub Twist. It stands for two neighboring tiles of a run, or for two tiles of a group (W-3)."""
+    TILE_MIRROR: _Tile.ValueType  # 82
+    """A mirror, in Rummikub Twist. The tiles after it are those before it, read backwards (W-8)."""
+    TILE_COLOR_CHANGE: _Tile.ValueType  # 83
+    """A color change, in Rummikub Twist. It stands for one value of a run, between tiles of two colors (W-5)."""
 
 class Tile(_Tile, metaclass=_TileEnumTypeWrapper):
     """A face of the tile set: a color and a value, or the joker.
@@ -399,4 +405,10 @@ TILE_PURPLE_13: Tile.ValueType  # 79
 """The purple 13, in games with six colors."""
 TILE_FALSE_JOKER: Tile.ValueType  # 80
 """A false joker of Okey, sahte okey: it has the face of the okey and is not wild. Only games of discards have it."""
+TILE_DOUBLE_JOKER: Tile.ValueType  # 81
+"""A double joker, in Rummikub Twist. It stands for two neighboring tiles of a run, or for two tiles of a group (W-3)."""
+TILE_MIRROR: Tile.ValueType  # 82
+"""A mirror, in Rummikub Twist. The tiles after it are those before it, read backwards (W-8)."""
+TILE_COLOR_CHANGE: Tile.ValueType  # 83
+"""A color change, in Rummikub Twist. It stands for one value of a run, between tiles of two colors (W-5)."""
 Global___Tile: _TypeAlias = Tile  # noqa: Y015

@@ -78,7 +78,9 @@ Global___DrawTile: _TypeAlias = DrawTile  # noqa: Y015
 
 @_typing.final
 class Pass(_message.Message):
-    """Passes when the pool is empty, or ends a turn in which a tile was drawn (turn_play_after_draw)."""
+    """Passes when the pool is empty, or ends a turn in which a tile was drawn (turn_play_after_draw), or after a play that
+    allows a knock (knock_limit).
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -114,6 +116,23 @@ class LayOnRiver(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___LayOnRiver: _TypeAlias = LayOnRiver  # noqa: Y015
+
+@_typing.final
+class Knock(_message.Message):
+    """Ends the round with few points left on the rack, after a draw or a play (knock_limit)."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Knock: _TypeAlias = Knock  # noqa: Y015
 
 @_typing.final
 class TakeFromPool(_message.Message):
@@ -204,6 +223,49 @@ class FinishHand(_message.Message):
 Global___FinishHand: _TypeAlias = FinishHand  # noqa: Y015
 
 @_typing.final
+class LayTiles(_message.Message):
+    """Lays tiles on the table, before the discard (melds_on_table). The turn goes on."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TABLE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def table(self) -> _containers.RepeatedCompositeFieldContainer[_discard_pb2.HandPart]:
+        """The whole table as it shall lie: each meld at its place, grown or as it was, then new melds and pairs. A wild tile
+        whose place a tile of the rack takes goes to the rack, unless it lies elsewhere. At most 40 parts.
+        """
+
+    def __init__(
+        self,
+        *,
+        table: _abc.Iterable[_discard_pb2.HandPart] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["table", b"table"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LayTiles: _TypeAlias = LayTiles  # noqa: Y015
+
+@_typing.final
+class ReturnDiscard(_message.Message):
+    """Puts the discard taken in this turn back, and takes a tile of the pool instead (melds_on_table)."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReturnDiscard: _TypeAlias = ReturnDiscard  # noqa: Y015
+
+@_typing.final
 class ShowIndicator(_message.Message):
     """Shows the indicator's twin, in one's first turn before the discard (show_indicator). The turn goes on."""
 
@@ -234,11 +296,14 @@ class PlayTurnRequest(_message.Message):
     DRAW_FIELD_NUMBER: _builtins.int
     PASS_TURN_FIELD_NUMBER: _builtins.int
     LAY_ON_RIVER_FIELD_NUMBER: _builtins.int
+    KNOCK_FIELD_NUMBER: _builtins.int
     TAKE_FROM_POOL_FIELD_NUMBER: _builtins.int
     TAKE_DISCARD_FIELD_NUMBER: _builtins.int
     DISCARD_FIELD_NUMBER: _builtins.int
     FINISH_FIELD_NUMBER: _builtins.int
     SHOW_INDICATOR_FIELD_NUMBER: _builtins.int
+    LAY_FIELD_NUMBER: _builtins.int
+    RETURN_DISCARD_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
     """The id of the game."""
     etag: _builtins.str
@@ -268,6 +333,10 @@ class PlayTurnRequest(_message.Message):
         """Lays a drawn tile on the River."""
 
     @_builtins.property
+    def knock(self) -> Global___Knock:
+        """Knocks."""
+
+    @_builtins.property
     def take_from_pool(self) -> Global___TakeFromPool:
         """Takes a tile of the pool."""
 
@@ -287,6 +356,14 @@ class PlayTurnRequest(_message.Message):
     def show_indicator(self) -> Global___ShowIndicator:
         """Shows the indicator's twin."""
 
+    @_builtins.property
+    def lay(self) -> Global___LayTiles:
+        """Lays tiles on the table."""
+
+    @_builtins.property
+    def return_discard(self) -> Global___ReturnDiscard:
+        """Puts a taken discard back."""
+
     def __init__(
         self,
         *,
@@ -298,17 +375,20 @@ class PlayTurnRequest(_message.Message):
         draw: Global___DrawTile | None = ...,
         pass_turn: Global___Pass | None = ...,
         lay_on_river: Global___LayOnRiver | None = ...,
+        knock: Global___Knock | None = ...,
         take_from_pool: Global___TakeFromPool | None = ...,
         take_discard: Global___TakeDiscard | None = ...,
         discard: Global___DiscardTile | None = ...,
         finish: Global___FinishHand | None = ...,
         show_indicator: Global___ShowIndicator | None = ...,
+        lay: Global___LayTiles | None = ...,
+        return_discard: Global___ReturnDiscard | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "discard", b"discard", "draw", b"draw", "finish", b"finish", "lay_on_river", b"lay_on_river", "pass_turn", b"pass_turn", "play", b"play", "show_indicator", b"show_indicator", "take_discard", b"take_discard", "take_from_pool", b"take_from_pool"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "discard", b"discard", "draw", b"draw", "finish", b"finish", "knock", b"knock", "lay", b"lay", "lay_on_river", b"lay_on_river", "pass_turn", b"pass_turn", "play", b"play", "return_discard", b"return_discard", "show_indicator", b"show_indicator", "take_discard", b"take_discard", "take_from_pool", b"take_from_pool"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "discard", b"discard", "draw", b"draw", "etag", b"etag", "finish", b"finish", "game_id", b"game_id", "lay_on_river", b"lay_on_river", "pass_turn", b"pass_turn", "play", b"play", "request_id", b"request_id", "show_indicator", b"show_indicator", "take_discard", b"take_discard", "take_from_pool", b"take_from_pool", "validate_only", b"validate_only"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "discard", b"discard", "draw", b"draw", "etag", b"etag", "finish", b"finish", "game_id", b"game_id", "knock", b"knock", "lay", b"lay", "lay_on_river", b"lay_on_river", "pass_turn", b"pass_turn", "play", b"play", "request_id", b"request_id", "return_discard", b"return_discard", "show_indicator", b"show_indicator", "take_discard", b"take_discard", "take_from_pool", b"take_from_pool", "validate_only", b"validate_only"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_action: _TypeAlias = _typing.Literal["play", "draw", "pass_turn", "lay_on_river", "take_from_pool", "take_discard", "discard", "finish", "show_indicator"]  # noqa: Y015
+    _WhichOneofReturnType_action: _TypeAlias = _typing.Literal["play", "draw", "pass_turn", "lay_on_river", "knock", "take_from_pool", "take_discard", "discard", "finish", "show_indicator", "lay", "return_discard"]  # noqa: Y015
     _WhichOneofArgType_action: _TypeAlias = _typing.Literal["action", b"action"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_action) -> _WhichOneofReturnType_action | None: ...
 

@@ -447,6 +447,128 @@ class ValidateHandResponse(_message.Message):
 Global___ValidateHandResponse: _TypeAlias = ValidateHandResponse  # noqa: Y015
 
 @_typing.final
+class ValidateDiscardTurnRequest(_message.Message):
+    """A request to judge a turn of a game of discards with a table."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RULESET_FIELD_NUMBER: _builtins.int
+    INDICATOR_FIELD_NUMBER: _builtins.int
+    RACK_FIELD_NUMBER: _builtins.int
+    TABLE_BEFORE_FIELD_NUMBER: _builtins.int
+    OPENINGS_FIELD_NUMBER: _builtins.int
+    SEAT_FIELD_NUMBER: _builtins.int
+    OWED_TILE_FIELD_NUMBER: _builtins.int
+    TILES_LAID_FIELD_NUMBER: _builtins.int
+    TABLE_AFTER_FIELD_NUMBER: _builtins.int
+    DISCARD_FIELD_NUMBER: _builtins.int
+    indicator: _tile_pb2.Tile.ValueType
+    """The tile turned face up, which determines the okey. A numbered tile of the four colors."""
+    seat: _builtins.int
+    """The player's seat."""
+    owed_tile: _tile_pb2.Tile.ValueType
+    """The discard that was taken in the turn and must be laid; one of the rack. Unset if there is none."""
+    tiles_laid: _builtins.int
+    """The number of tiles laid earlier in the turn, beside those of an opening."""
+    discard: _tile_pb2.Tile.ValueType
+    """The tile to discard. Unset: the turn goes on."""
+    @_builtins.property
+    def ruleset(self) -> _ruleset_pb2.DiscardRuleset:
+        """The rules, with melds_on_table (FIELD_INVALID). Unset: the preset OKEY_101."""
+
+    @_builtins.property
+    def rack(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
+        """The player's tiles after a tile was taken, in any order. At most 22."""
+
+    @_builtins.property
+    def table_before(self) -> _containers.RepeatedCompositeFieldContainer[_discard_pb2.HandPart]:
+        """The melds and pairs on the table, each a legal one (POSITION_IMPOSSIBLE). At most 40."""
+
+    @_builtins.property
+    def openings(self) -> _containers.RepeatedCompositeFieldContainer[_discard_pb2.DiscardOpening]:
+        """The openings of the round, oldest first. The player's is that of seat."""
+
+    @_builtins.property
+    def table_after(self) -> _containers.RepeatedCompositeFieldContainer[_discard_pb2.HandPart]:
+        """The whole table after the step; see LayTiles.table. Empty beside a discard: nothing is laid. At most 40 parts."""
+
+    def __init__(
+        self,
+        *,
+        ruleset: _ruleset_pb2.DiscardRuleset | None = ...,
+        indicator: _tile_pb2.Tile.ValueType = ...,
+        rack: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
+        table_before: _abc.Iterable[_discard_pb2.HandPart] | None = ...,
+        openings: _abc.Iterable[_discard_pb2.DiscardOpening] | None = ...,
+        seat: _builtins.int = ...,
+        owed_tile: _tile_pb2.Tile.ValueType = ...,
+        tiles_laid: _builtins.int = ...,
+        table_after: _abc.Iterable[_discard_pb2.HandPart] | None = ...,
+        discard: _tile_pb2.Tile.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ruleset", b"ruleset"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["discard", b"discard", "indicator", b"indicator", "openings", b"openings", "owed_tile", b"owed_tile", "rack", b"rack", "ruleset", b"ruleset", "seat", b"seat", "table_after", b"table_after", "table_before", b"table_before", "tiles_laid", b"tiles_laid"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ValidateDiscardTurnRequest: _TypeAlias = ValidateDiscardTurnRequest  # noqa: Y015
+
+@_typing.final
+class ValidateDiscardTurnResponse(_message.Message):
+    """The response to ValidateDiscardTurn."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VIOLATIONS_FIELD_NUMBER: _builtins.int
+    TILES_LAID_FIELD_NUMBER: _builtins.int
+    OKEYS_FIELD_NUMBER: _builtins.int
+    OPENING_FIELD_NUMBER: _builtins.int
+    RACK_LEFT_FIELD_NUMBER: _builtins.int
+    PENALTY_FIELD_NUMBER: _builtins.int
+    IS_FINISH_FIELD_NUMBER: _builtins.int
+    okeys: _builtins.int
+    """The number of okeys that the player takes from the table."""
+    penalty: _discard_pb2.PenaltyCause.ValueType
+    """Why the discard costs score_discard_penalty. Unset if it does not."""
+    is_finish: _builtins.bool
+    """Whether the discard is the last tile, which ends the round."""
+    @_builtins.property
+    def violations(self) -> _containers.RepeatedCompositeFieldContainer[_violation_pb2.Violation]:
+        """Every violation, with the subject `tile`, `table` or `table[i]`. Empty when the turn is legal."""
+
+    @_builtins.property
+    def tiles_laid(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
+        """The tiles that leave the rack to the table, in ascending order."""
+
+    @_builtins.property
+    def opening(self) -> _discard_pb2.DiscardOpening:
+        """The player's opening. Unset if the turn has none."""
+
+    @_builtins.property
+    def rack_left(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
+        """The tiles left on the rack after a legal turn, without the discard, in ascending order."""
+
+    def __init__(
+        self,
+        *,
+        violations: _abc.Iterable[_violation_pb2.Violation] | None = ...,
+        tiles_laid: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
+        okeys: _builtins.int = ...,
+        opening: _discard_pb2.DiscardOpening | None = ...,
+        rack_left: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
+        penalty: _discard_pb2.PenaltyCause.ValueType = ...,
+        is_finish: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["opening", b"opening"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["is_finish", b"is_finish", "okeys", b"okeys", "opening", b"opening", "penalty", b"penalty", "rack_left", b"rack_left", "tiles_laid", b"tiles_laid", "violations", b"violations"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ValidateDiscardTurnResponse: _TypeAlias = ValidateDiscardTurnResponse  # noqa: Y015
+
+@_typing.final
 class BatchValidateTurnsRequest(_message.Message):
     """A request to judge turns under one ruleset."""
 

@@ -33,7 +33,7 @@ class ValidationServiceStub(object):
     Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST), UNAUTHENTICATED (API_KEY_INVALID), PERMISSION_DENIED
     (API_KEY_NOT_ALLOWED) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC with a single request, DEADLINE_EXCEEDED
     (REQUEST_TIMED_OUT); every RPC with a ruleset, INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID,
-    OPTIONS_CONFLICT, INSUFFICIENT_TILES).
+    OPTIONS_CONFLICT).
     """
 
     def __init__(self, channel):
@@ -61,6 +61,11 @@ class ValidationServiceStub(object):
                 '/rummikub.v1.ValidationService/ValidateHand',
                 request_serializer=rummikub_dot_v1_dot_validation__service__pb2.ValidateHandRequest.SerializeToString,
                 response_deserializer=rummikub_dot_v1_dot_validation__service__pb2.ValidateHandResponse.FromString,
+                _registered_method=True)
+        self.ValidateDiscardTurn = channel.unary_unary(
+                '/rummikub.v1.ValidationService/ValidateDiscardTurn',
+                request_serializer=rummikub_dot_v1_dot_validation__service__pb2.ValidateDiscardTurnRequest.SerializeToString,
+                response_deserializer=rummikub_dot_v1_dot_validation__service__pb2.ValidateDiscardTurnResponse.FromString,
                 _registered_method=True)
         self.BatchValidateTurns = channel.unary_unary(
                 '/rummikub.v1.ValidationService/BatchValidateTurns',
@@ -97,12 +102,12 @@ class ValidationServiceServicer(object):
     Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST), UNAUTHENTICATED (API_KEY_INVALID), PERMISSION_DENIED
     (API_KEY_NOT_ALLOWED) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC with a single request, DEADLINE_EXCEEDED
     (REQUEST_TIMED_OUT); every RPC with a ruleset, INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID,
-    OPTIONS_CONFLICT, INSUFFICIENT_TILES).
+    OPTIONS_CONFLICT).
     """
 
     def ValidateMelds(self, request, context):
         """Reads melds: returns the kind, the points and the faces of jokers, or the reasons why the tiles form no meld.
-        Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN).
+        Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, INSUFFICIENT_TILES).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -110,7 +115,8 @@ class ValidationServiceServicer(object):
 
     def ValidateTurn(self, request, context):
         """Judges a turn.
-        Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+        Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
+        INSUFFICIENT_TILES).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -118,7 +124,7 @@ class ValidationServiceServicer(object):
 
     def ValidatePlacement(self, request, context):
         """Judges a turn of the cross layout (TABLE_LAYOUT_GRID).
-        Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+        Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE, INSUFFICIENT_TILES).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -132,9 +138,18 @@ class ValidationServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ValidateDiscardTurn(self, request, context):
+        """Judges a turn of a game of discards with a table (melds_on_table): what is laid, the discard, or both.
+        Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def BatchValidateTurns(self, request, context):
         """Judges many turns in one message. One malformed turn refuses the whole batch; the error names the turn.
-        Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+        Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
+        INSUFFICIENT_TILES).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -142,7 +157,8 @@ class ValidationServiceServicer(object):
 
     def StreamValidateTurns(self, request_iterator, context):
         """Judges turns as they arrive and answers in the same order. A malformed turn ends the stream.
-        Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+        Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
+        INSUFFICIENT_TILES).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -150,7 +166,7 @@ class ValidationServiceServicer(object):
 
     def ScoreRound(self, request, context):
         """Scores a finished round (R60 to R63).
-        Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+        Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE, INSUFFICIENT_TILES).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -195,6 +211,11 @@ def add_ValidationServiceServicer_to_server(servicer, server):
                     request_deserializer=rummikub_dot_v1_dot_validation__service__pb2.ValidateHandRequest.FromString,
                     response_serializer=rummikub_dot_v1_dot_validation__service__pb2.ValidateHandResponse.SerializeToString,
             ),
+            'ValidateDiscardTurn': grpc.unary_unary_rpc_method_handler(
+                    servicer.ValidateDiscardTurn,
+                    request_deserializer=rummikub_dot_v1_dot_validation__service__pb2.ValidateDiscardTurnRequest.FromString,
+                    response_serializer=rummikub_dot_v1_dot_validation__service__pb2.ValidateDiscardTurnResponse.SerializeToString,
+            ),
             'BatchValidateTurns': grpc.unary_unary_rpc_method_handler(
                     servicer.BatchValidateTurns,
                     request_deserializer=rummikub_dot_v1_dot_validation__service__pb2.BatchValidateTurnsRequest.FromString,
@@ -236,7 +257,7 @@ class ValidationService(object):
     Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST), UNAUTHENTICATED (API_KEY_INVALID), PERMISSION_DENIED
     (API_KEY_NOT_ALLOWED) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC with a single request, DEADLINE_EXCEEDED
     (REQUEST_TIMED_OUT); every RPC with a ruleset, INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID,
-    OPTIONS_CONFLICT, INSUFFICIENT_TILES).
+    OPTIONS_CONFLICT).
     """
 
     @staticmethod
@@ -337,6 +358,33 @@ class ValidationService(object):
             '/rummikub.v1.ValidationService/ValidateHand',
             rummikub_dot_v1_dot_validation__service__pb2.ValidateHandRequest.SerializeToString,
             rummikub_dot_v1_dot_validation__service__pb2.ValidateHandResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ValidateDiscardTurn(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/rummikub.v1.ValidationService/ValidateDiscardTurn',
+            rummikub_dot_v1_dot_validation__service__pb2.ValidateDiscardTurnRequest.SerializeToString,
+            rummikub_dot_v1_dot_validation__service__pb2.ValidateDiscardTurnResponse.FromString,
             options,
             channel_credentials,
             insecure,

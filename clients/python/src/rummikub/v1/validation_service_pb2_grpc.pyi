@@ -34,7 +34,7 @@ class ValidationServiceStub:
     Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST), UNAUTHENTICATED (API_KEY_INVALID), PERMISSION_DENIED
     (API_KEY_NOT_ALLOWED) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC with a single request, DEADLINE_EXCEEDED
     (REQUEST_TIMED_OUT); every RPC with a ruleset, INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID,
-    OPTIONS_CONFLICT, INSUFFICIENT_TILES).
+    OPTIONS_CONFLICT).
     """
 
     @_typing.overload
@@ -43,31 +43,38 @@ class ValidationServiceStub:
     def __new__(cls, channel: _aio.Channel) -> ValidationServiceAsyncStub: ...
     ValidateMelds: _grpc.UnaryUnaryMultiCallable[_validation_service_pb2.ValidateMeldsRequest, _validation_service_pb2.ValidateMeldsResponse]
     """Reads melds: returns the kind, the points and the faces of jokers, or the reasons why the tiles form no meld.
-    Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN).
+    Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, INSUFFICIENT_TILES).
     """
     ValidateTurn: _grpc.UnaryUnaryMultiCallable[_validation_service_pb2.ValidateTurnRequest, _validation_service_pb2.ValidateTurnResponse]
     """Judges a turn.
-    Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+    Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
+    INSUFFICIENT_TILES).
     """
     ValidatePlacement: _grpc.UnaryUnaryMultiCallable[_validation_service_pb2.ValidatePlacementRequest, _validation_service_pb2.ValidatePlacementResponse]
     """Judges a turn of the cross layout (TABLE_LAYOUT_GRID).
-    Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+    Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE, INSUFFICIENT_TILES).
     """
     ValidateHand: _grpc.UnaryUnaryMultiCallable[_validation_service_pb2.ValidateHandRequest, _validation_service_pb2.ValidateHandResponse]
     """Judges a hand of a game of discards: whether it is finished, and otherwise what it lacks.
     Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
     """
+    ValidateDiscardTurn: _grpc.UnaryUnaryMultiCallable[_validation_service_pb2.ValidateDiscardTurnRequest, _validation_service_pb2.ValidateDiscardTurnResponse]
+    """Judges a turn of a game of discards with a table (melds_on_table): what is laid, the discard, or both.
+    Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+    """
     BatchValidateTurns: _grpc.UnaryUnaryMultiCallable[_validation_service_pb2.BatchValidateTurnsRequest, _validation_service_pb2.BatchValidateTurnsResponse]
     """Judges many turns in one message. One malformed turn refuses the whole batch; the error names the turn.
-    Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+    Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
+    INSUFFICIENT_TILES).
     """
     StreamValidateTurns: _grpc.StreamStreamMultiCallable[_validation_service_pb2.StreamValidateTurnsRequest, _validation_service_pb2.StreamValidateTurnsResponse]
     """Judges turns as they arrive and answers in the same order. A malformed turn ends the stream.
-    Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+    Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
+    INSUFFICIENT_TILES).
     """
     ScoreRound: _grpc.UnaryUnaryMultiCallable[_validation_service_pb2.ScoreRoundRequest, _validation_service_pb2.ScoreRoundResponse]
     """Scores a finished round (R60 to R63).
-    Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+    Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE, INSUFFICIENT_TILES).
     """
     ListRulesets: _grpc.UnaryUnaryMultiCallable[_validation_service_pb2.ListRulesetsRequest, _validation_service_pb2.ListRulesetsResponse]
     """Lists the presets, with every option set.
@@ -87,37 +94,44 @@ class ValidationServiceAsyncStub(ValidationServiceStub):
     Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST), UNAUTHENTICATED (API_KEY_INVALID), PERMISSION_DENIED
     (API_KEY_NOT_ALLOWED) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC with a single request, DEADLINE_EXCEEDED
     (REQUEST_TIMED_OUT); every RPC with a ruleset, INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID,
-    OPTIONS_CONFLICT, INSUFFICIENT_TILES).
+    OPTIONS_CONFLICT).
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     ValidateMelds: _aio.UnaryUnaryMultiCallable[_validation_service_pb2.ValidateMeldsRequest, _validation_service_pb2.ValidateMeldsResponse]  # type: ignore[assignment]
     """Reads melds: returns the kind, the points and the faces of jokers, or the reasons why the tiles form no meld.
-    Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN).
+    Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, INSUFFICIENT_TILES).
     """
     ValidateTurn: _aio.UnaryUnaryMultiCallable[_validation_service_pb2.ValidateTurnRequest, _validation_service_pb2.ValidateTurnResponse]  # type: ignore[assignment]
     """Judges a turn.
-    Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+    Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
+    INSUFFICIENT_TILES).
     """
     ValidatePlacement: _aio.UnaryUnaryMultiCallable[_validation_service_pb2.ValidatePlacementRequest, _validation_service_pb2.ValidatePlacementResponse]  # type: ignore[assignment]
     """Judges a turn of the cross layout (TABLE_LAYOUT_GRID).
-    Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+    Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE, INSUFFICIENT_TILES).
     """
     ValidateHand: _aio.UnaryUnaryMultiCallable[_validation_service_pb2.ValidateHandRequest, _validation_service_pb2.ValidateHandResponse]  # type: ignore[assignment]
     """Judges a hand of a game of discards: whether it is finished, and otherwise what it lacks.
     Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
     """
+    ValidateDiscardTurn: _aio.UnaryUnaryMultiCallable[_validation_service_pb2.ValidateDiscardTurnRequest, _validation_service_pb2.ValidateDiscardTurnResponse]  # type: ignore[assignment]
+    """Judges a turn of a game of discards with a table (melds_on_table): what is laid, the discard, or both.
+    Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+    """
     BatchValidateTurns: _aio.UnaryUnaryMultiCallable[_validation_service_pb2.BatchValidateTurnsRequest, _validation_service_pb2.BatchValidateTurnsResponse]  # type: ignore[assignment]
     """Judges many turns in one message. One malformed turn refuses the whole batch; the error names the turn.
-    Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+    Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
+    INSUFFICIENT_TILES).
     """
     StreamValidateTurns: _aio.StreamStreamMultiCallable[_validation_service_pb2.StreamValidateTurnsRequest, _validation_service_pb2.StreamValidateTurnsResponse]  # type: ignore[assignment]
     """Judges turns as they arrive and answers in the same order. A malformed turn ends the stream.
-    Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+    Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
+    INSUFFICIENT_TILES).
     """
     ScoreRound: _aio.UnaryUnaryMultiCallable[_validation_service_pb2.ScoreRoundRequest, _validation_service_pb2.ScoreRoundResponse]  # type: ignore[assignment]
     """Scores a finished round (R60 to R63).
-    Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+    Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE, INSUFFICIENT_TILES).
     """
     ListRulesets: _aio.UnaryUnaryMultiCallable[_validation_service_pb2.ListRulesetsRequest, _validation_service_pb2.ListRulesetsResponse]  # type: ignore[assignment]
     """Lists the presets, with every option set.
@@ -136,7 +150,7 @@ class ValidationServiceServicer(metaclass=_abc_1.ABCMeta):
     Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST), UNAUTHENTICATED (API_KEY_INVALID), PERMISSION_DENIED
     (API_KEY_NOT_ALLOWED) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC with a single request, DEADLINE_EXCEEDED
     (REQUEST_TIMED_OUT); every RPC with a ruleset, INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID,
-    OPTIONS_CONFLICT, INSUFFICIENT_TILES).
+    OPTIONS_CONFLICT).
     """
 
     @_abc_1.abstractmethod
@@ -146,7 +160,7 @@ class ValidationServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_validation_service_pb2.ValidateMeldsResponse, _abc.Awaitable[_validation_service_pb2.ValidateMeldsResponse]]:
         """Reads melds: returns the kind, the points and the faces of jokers, or the reasons why the tiles form no meld.
-        Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN).
+        Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, INSUFFICIENT_TILES).
         """
 
     @_abc_1.abstractmethod
@@ -156,7 +170,8 @@ class ValidationServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_validation_service_pb2.ValidateTurnResponse, _abc.Awaitable[_validation_service_pb2.ValidateTurnResponse]]:
         """Judges a turn.
-        Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+        Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
+        INSUFFICIENT_TILES).
         """
 
     @_abc_1.abstractmethod
@@ -166,7 +181,7 @@ class ValidationServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_validation_service_pb2.ValidatePlacementResponse, _abc.Awaitable[_validation_service_pb2.ValidatePlacementResponse]]:
         """Judges a turn of the cross layout (TABLE_LAYOUT_GRID).
-        Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+        Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE, INSUFFICIENT_TILES).
         """
 
     @_abc_1.abstractmethod
@@ -180,13 +195,24 @@ class ValidationServiceServicer(metaclass=_abc_1.ABCMeta):
         """
 
     @_abc_1.abstractmethod
+    def ValidateDiscardTurn(
+        self,
+        request: _validation_service_pb2.ValidateDiscardTurnRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_validation_service_pb2.ValidateDiscardTurnResponse, _abc.Awaitable[_validation_service_pb2.ValidateDiscardTurnResponse]]:
+        """Judges a turn of a game of discards with a table (melds_on_table): what is laid, the discard, or both.
+        Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+        """
+
+    @_abc_1.abstractmethod
     def BatchValidateTurns(
         self,
         request: _validation_service_pb2.BatchValidateTurnsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_validation_service_pb2.BatchValidateTurnsResponse, _abc.Awaitable[_validation_service_pb2.BatchValidateTurnsResponse]]:
         """Judges many turns in one message. One malformed turn refuses the whole batch; the error names the turn.
-        Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+        Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
+        INSUFFICIENT_TILES).
         """
 
     @_abc_1.abstractmethod
@@ -196,7 +222,8 @@ class ValidationServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_validation_service_pb2.StreamValidateTurnsResponse], _abc.AsyncIterator[_validation_service_pb2.StreamValidateTurnsResponse]]:
         """Judges turns as they arrive and answers in the same order. A malformed turn ends the stream.
-        Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+        Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
+        INSUFFICIENT_TILES).
         """
 
     @_abc_1.abstractmethod
@@ -206,7 +233,7 @@ class ValidationServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_validation_service_pb2.ScoreRoundResponse, _abc.Awaitable[_validation_service_pb2.ScoreRoundResponse]]:
         """Scores a finished round (R60 to R63).
-        Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+        Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE, INSUFFICIENT_TILES).
         """
 
     @_abc_1.abstractmethod
