@@ -50,7 +50,29 @@ class ShowIndicator:
     seat: int
 
 
-TurnAction = TakeFromPool | TakeDiscard | DiscardTile | FinishHand | ShowIndicator
+@dataclass(frozen=True, slots=True)
+class LayTiles:
+    """A player lays tiles on the table, and the turn goes on (melds_on_table).
+
+    Attributes:
+        seat: The player's seat.
+        table: The whole table as it shall lie: each meld at its place, grown or as it was, then new melds and pairs. In
+            a run each tile is at its place, a wild one at that of the tile it stands for. A wild tile whose place a
+            tile of the rack takes goes to the rack, unless it lies elsewhere.
+    """
+
+    seat: int
+    table: Arrangement
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnDiscard:
+    """A player puts the discard taken in the turn back, and takes the next tile of the pool (melds_on_table)."""
+
+    seat: int
+
+
+TurnAction = TakeFromPool | TakeDiscard | DiscardTile | FinishHand | ShowIndicator | LayTiles | ReturnDiscard
 """Actions of the player whose turn it is."""
 
 BotAction = TurnAction

@@ -3,19 +3,31 @@
 A bot gets a view, so it knows only what its seat may see. The same view gives the same action. Every level finishes as
 soon as it can, and discards a tile that its hand can do without. EASY takes tiles of the pool, unless a discard
 finishes its hand. MEDIUM takes any discard that brings its hand nearer to its end. HARD also discards so that as many
-unseen tiles as possible help it.
+unseen tiles as possible help it. How bots play beside a table is in table_bots.py.
 """
 
 from collections import Counter
 from operator import itemgetter
 from typing import Final
 
-from engine.discard.actions import BotAction, DiscardTile, FinishHand, ShowIndicator, TakeDiscard, TakeFromPool
+from engine.discard.actions import (
+    BotAction,
+    DiscardTile,
+    FinishHand,
+    LayTiles,
+    ReturnDiscard,
+    ShowIndicator,
+    TakeDiscard,
+    TakeFromPool,
+)
 from engine.discard.finishing import best_finish
 from engine.discard.game import rules_of, seen_round
 from engine.discard.hands import Standing, standing
+from engine.discard.laying import TurnAtTable
 from engine.discard.melds import face_of
-from engine.discard.round import ToTake
+from engine.discard.round import HasLaid, ToTake
+from engine.discard.table import Table
+from engine.discard.table_bots import discard_at_table, laying, may_end_soon, wants_discard
 from engine.discard.turns import discard_for
 from engine.discard.views import DiscardView
 from engine.effort import Budget
@@ -44,6 +56,8 @@ def choose_action(view: GameView, level: BotLevel, budget: Budget = BUDGET) -> B
         ValueError: The seat has no action to choose (game.bots_to_act).
     """
     seat, sight = _seen(view)
+    if sight.table is not None:
+        return _at_table(view, seat, sight, sight.table, level, budget)
     if _may_show(view, seat, sight):
         return ShowIndicator(seat)
     if sight.step is ToTake:
@@ -64,6 +78,8 @@ def action_without_play(view: GameView) -> BotAction:
     seat, sight = _seen(view)
     if sight.step is ToTake:
         return TakeFromPool(seat)
+    if sight.owed is not None:
+        return ReturnDiscard(seat)
     return DiscardTile(seat, discard_for(view.rack, sight.taken, sight.okey))
 
 
@@ -73,6 +89,24 @@ def _seen(view: GameView) -> tuple[int, DiscardView]:
     if view.turn is None or view.seat != view.turn.seat or sight is None:
         raise ValueError("it is not the turn of the view's seat")
     return view.turn.seat, sight
+
+
+def _at_table(  # noqa: PLR0913, PLR0917 - the parts of a position
+    view: GameView, seat: int, sight: DiscardView, table: Table, level: BotLevel, budget: Budget
+) -> BotAction:
+    turn, ruleset = TurnAtTable(seat, sight.okey, table, view.rack, sight.owed, sight.laid), rules_of(view)
+    if sight.step is ToTake:
+        newest = _newest_before(view, seat, sight)
+        takes = newest is not None and wants_discard(turn, newest, ruleset, level)
+        return TakeDiscard(seat) if takes else TakeFromPool(seat)
+    is_first = sight.step is not HasLaid and sight.taken is None
+    keeps_okeys = level is not BotLevel.EASY and not may_end_soon(view)
+    after = None if is_first else laying(turn, ruleset, keeps_okeys=keeps_okeys)
+    if after:
+        return LayTiles(seat, after)
+    if turn.owed is not None:
+        return ReturnDiscard(seat)
+    return DiscardTile(seat, discard_at_table(turn, sight, ruleset, level, budget))
 
 
 def _may_show(view: GameView, seat: int, sight: DiscardView) -> bool:

@@ -5,8 +5,7 @@ from itertools import chain, islice
 from engine.deal import ImpossibleDealError, Shuffle, by_chance
 from engine.discard.events import HandsDealt
 from engine.discard.game import round_of, rules_of
-from engine.discard.ruleset import HAND_SIZE
-from engine.game import Game
+from engine.game import Game, RoundEnd
 from engine.seats import Rack, from_seat
 from engine.tiles import FALSE_JOKER, Tile, in_order
 
@@ -34,7 +33,7 @@ def deal(game: Game, shuffle: Shuffle | HandsDealt) -> HandsDealt:
     order = _order(game, by_chance(game.active_seats, shuffle.start_draw)[0] if starter is None else starter)
     indicator, rest = _turned(shuffle)
     left = iter(rest)
-    racks = {seat: Rack(seat, in_order(islice(left, _size(order, seat)))) for seat in order}
+    racks = {seat: Rack(seat, in_order(islice(left, size))) for seat, size in _sizes(game, order).items()}
     return HandsDealt(
         len(game.results) + 1, order, indicator, tuple(racks[seat] for seat in game.active_seats), tuple(left)
     )
@@ -53,16 +52,19 @@ def _turned(shuffle: Shuffle) -> tuple[Tile, tuple[Tile, ...]]:
     return indicator, (*shuffle.deal[:place], *shuffle.deal[place + 1 :])
 
 
-def _size(order: tuple[int, ...], seat: int) -> int:
-    """Returns how many tiles a seat is dealt: the starter one more."""
-    return HAND_SIZE + (seat == order[0])
+def _sizes(game: Game, order: tuple[int, ...]) -> dict[int, int]:
+    """Returns how many tiles each seat is dealt: the starter one more (hand_size)."""
+    return {seat: rules_of(game).hand_size + (seat == order[0]) for seat in order}
 
 
 def _next_starter(game: Game) -> int | None:
-    """Returns the starter of a later round: the next player in turn order who has not resigned."""
+    """Returns the starter of a later round: the next player who has not resigned; after a void round the same one."""
     if not game.results:
         return None
-    return next(seat for seat in round_of(game).order[1:] + round_of(game).order[:1] if seat in game.active_seats)
+    order = round_of(game).order
+    if game.results[-1].end is not RoundEnd.VOID:
+        order = order[1:] + order[:1]
+    return next(seat for seat in order if seat in game.active_seats)
 
 
 def _order(game: Game, starter: int) -> tuple[int, ...]:
@@ -74,14 +76,14 @@ def _check_deal(game: Game, dealt: HandsDealt, tiles: tuple[Tile, ...]) -> None:
     """Raises ImpossibleDealError if the rules cannot have dealt a round of these tiles like this."""
     seats = game.active_seats
     held = tuple(chain.from_iterable(rack.tiles for rack in dealt.racks))
-    starter = _next_starter(game)
+    starter, sizes = _next_starter(game), _sizes(game, dealt.order)
     for holds, problem in (
         (dealt.number == len(game.results) + 1, f"round {dealt.number} does not follow round {len(game.results)}"),
         (tuple(rack.seat for rack in dealt.racks) == seats, f"expected racks of the seats {seats}"),
         (tuple(sorted(dealt.order)) == seats, f"the turn order is not of the seats {seats}"),
         (in_order((dealt.indicator, *held, *dealt.pool)) == tiles, "the tiles are not the tile set"),
         (dealt.indicator != FALSE_JOKER, "the indicator is a false joker"),
-        (all(len(rack.tiles) == _size(dealt.order, rack.seat) for rack in dealt.racks), "a rack has another size"),
+        (all(len(rack.tiles) == sizes.get(rack.seat) for rack in dealt.racks), "a rack has another size"),
         (not any(rack.has_melded for rack in dealt.racks), "a player has melded"),
         (starter in {None, dealt.order[0]}, f"seat {starter} was to start"),
     ):

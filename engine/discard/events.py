@@ -5,7 +5,9 @@ No event has the name of another family's event: games are stored with these nam
 
 from dataclasses import dataclass
 
+from engine.discard.laying import PenaltyCause
 from engine.discard.melds import Arrangement
+from engine.discard.table import Opening
 from engine.seats import Rack
 from engine.tiles import Tile
 
@@ -94,10 +96,79 @@ class HandFinished:
     is_pairs: bool
 
 
-TurnAct = PoolTileTaken | DiscardTaken | TileDiscarded | IndicatorShown | HandFinished
+@dataclass(frozen=True, slots=True)
+class TilesLaid:
+    """A player laid tiles on the table.
+
+    Attributes:
+        seat: The player's seat.
+        tiles: The tiles that left the rack, ascending.
+        table: The table afterwards.
+        okeys: The number of okeys that the player took from the table.
+        more: The number of the tiles that are no part of an opening.
+        opening: The player's opening; None if the player had opened before.
+    """
+
+    seat: int
+    tiles: tuple[Tile, ...]
+    table: Arrangement
+    okeys: int
+    more: int
+    opening: Opening | None
+
+
+@dataclass(frozen=True, slots=True)
+class DiscardReturned:
+    """A player put a taken discard back on the discards of another player."""
+
+    seat: int
+    tile: Tile
+    to_seat: int
+
+
+@dataclass(frozen=True, slots=True)
+class PenaltyScored:
+    """A player scored penalty points, which count at the end of the round."""
+
+    seat: int
+    points: int
+    cause: PenaltyCause
+
+
+@dataclass(frozen=True, slots=True)
+class RackFinished:
+    """A player discarded the last tile of the rack, which ends the round.
+
+    Attributes:
+        seat: The player's seat.
+        tile: The discard.
+        is_pairs: Whether the player had opened with pairs.
+        is_at_once: Whether the player had opened in this turn, and no other player at all.
+    """
+
+    seat: int
+    tile: Tile
+    is_pairs: bool
+    is_at_once: bool
+
+
+Finish = HandFinished | RackFinished
+"""Events of a finish, which ends the round."""
+
+TurnAct = PoolTileTaken | DiscardTaken | TileDiscarded | IndicatorShown | TilesLaid | Finish
 """Events of what a player did in a turn, who is then present."""
 
-OpenDiscardEvent = DiscardTaken | TileDiscarded | DiscardForced | IndicatorShown | HandFinished
+OpenDiscardEvent = (
+    DiscardTaken
+    | TileDiscarded
+    | DiscardForced
+    | IndicatorShown
+    | TilesLaid
+    | DiscardReturned
+    | PenaltyScored
+    | HandFinished
+    | RackFinished
+)
 """Events of which everyone may see all: they are their own views."""
 
 DiscardEvent = OpenDiscardEvent | PoolTileTaken | HandsDealt

@@ -5,15 +5,22 @@ from dataclasses import replace
 from engine.discard.events import (
     DiscardEvent,
     DiscardForced,
+    DiscardReturned,
     DiscardTaken,
+    Finish,
     HandFinished,
     HandsDealt,
     IndicatorShown,
+    PenaltyScored,
     PoolTileTaken,
+    RackFinished,
     TileDiscarded,
+    TilesLaid,
 )
-from engine.discard.game import round_of
-from engine.discard.round import DiscardRound, Pile, ToDiscard, ToTake
+from engine.discard.game import round_of, rules_of
+from engine.discard.round import DiscardRound, HasLaid, Pile, ToDiscard, ToTake
+from engine.discard.ruleset import Ruleset
+from engine.discard.table import Table
 from engine.events import PlayerResigned, TurnEvent, TurnStarted, TurnTimedOut
 from engine.game import Game
 from engine.seats import Rack, Turn
@@ -23,16 +30,17 @@ from engine.tiles import Tile, in_order, without
 def evolve(game: Game, event: TurnEvent | DiscardEvent) -> DiscardRound:
     """Returns the round after an event."""
     if isinstance(event, HandsDealt):
-        return _dealt(event)
+        return _dealt(event, rules_of(game))
     return _evolved(round_of(game), event)
 
 
-def _dealt(event: HandsDealt) -> DiscardRound:
+def _dealt(event: HandsDealt, ruleset: Ruleset) -> DiscardRound:
     """Returns a round before its first turn, in which no tile is taken."""
     piles = tuple(Pile(rack.seat) for rack in event.racks)
     turn = Turn(event.order[0], None)
+    table = Table() if ruleset.melds_on_table else None
     return DiscardRound(
-        event.number, event.order, event.indicator, event.racks, event.pool, piles, turn, step=ToDiscard()
+        event.number, event.order, event.indicator, event.racks, event.pool, piles, turn, step=ToDiscard(), table=table
     )
 
 
@@ -56,8 +64,32 @@ def _evolved(round_: DiscardRound, event: TurnEvent | DiscardEvent) -> DiscardRo
             return _with_pile(_without_tile(round_, seat, tile), pile)
         case IndicatorShown(seat):
             return replace(round_, shown_by=seat)
-        case HandFinished(seat, tile):
+        case _:
+            return _with_table(round_, event)
+
+
+def _with_table(round_: DiscardRound, event: TilesLaid | DiscardReturned | PenaltyScored | Finish) -> DiscardRound:
+    match event:
+        case TilesLaid():
+            return _laid(round_, event)
+        case DiscardReturned(seat, tile, to_seat):
+            pile = replace(round_.pile(to_seat), tiles=(*round_.pile(to_seat).tiles, tile))
+            return _with_pile(_with_rack(round_, _less(round_.rack(seat), (tile,))), pile)
+        case PenaltyScored():
+            return replace(round_, penalties=(*round_.penalties, event))
+        case HandFinished(seat, tile) | RackFinished(seat, tile):
             return replace(_without_tile(round_, seat, tile), finish=event)
+
+
+def _laid(round_: DiscardRound, event: TilesLaid) -> DiscardRound:
+    """Returns the round with tiles on the table, and okeys of the table on the rack."""
+    openings = round_.table.openings if round_.table else ()
+    table = Table(event.table, openings + ((event.opening,) if event.opening else ()))
+    rack = _less(round_.rack(event.seat), event.tiles)
+    rack = replace(rack, tiles=in_order((*rack.tiles, *(round_.okey,) * event.okeys)), has_melded=True)
+    laid, opens = (round_.step.laid, round_.step.is_opening) if isinstance(round_.step, HasLaid) else (0, False)
+    step = HasLaid(laid + event.more, opens or event.opening is not None)
+    return replace(_with_rack(round_, rack), table=table, step=step)
 
 
 def _drawn(round_: DiscardRound, seat: int, tile: Tile) -> DiscardRound:
@@ -66,15 +98,19 @@ def _drawn(round_: DiscardRound, seat: int, tile: Tile) -> DiscardRound:
 
 
 def _with_tile(round_: DiscardRound, seat: int, tile: Tile) -> DiscardRound:
-    return _with_rack(round_, Rack(seat, in_order((*round_.rack(seat).tiles, tile))))
+    rack = round_.rack(seat)
+    return _with_rack(round_, replace(rack, tiles=in_order((*rack.tiles, tile))))
 
 
 def _without_tile(round_: DiscardRound, seat: int, tile: Tile) -> DiscardRound:
     """Returns the round after a seat's discard, which ends its first turn if it was in it."""
     discarded = tuple(sorted({*round_.discarded, seat}))
-    return replace(
-        _with_rack(round_, Rack(seat, without(round_.rack(seat).tiles, (tile,)))), discarded=discarded, step=ToTake()
-    )
+    rack = _less(round_.rack(seat), (tile,))
+    return replace(_with_rack(round_, rack), discarded=discarded, step=ToTake())
+
+
+def _less(rack: Rack, tiles: tuple[Tile, ...]) -> Rack:
+    return replace(rack, tiles=without(rack.tiles, tiles))
 
 
 def _with_rack(round_: DiscardRound, rack: Rack) -> DiscardRound:

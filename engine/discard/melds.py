@@ -3,7 +3,7 @@
 from enum import Enum, auto
 from typing import Final, TypeAlias
 
-from engine.tiles import FALSE_JOKER, MAX_VALUE, Color, Tile, color_of, tile, value_of
+from engine.tiles import FALSE_JOKER, JOKER, MAX_VALUE, Color, Tile, color_of, tile, value_of
 
 Arrangement: TypeAlias = tuple[tuple[Tile, ...], ...]
 """Tiles laid in melds or pairs. In a run each tile is at its place, a wild one at that of the tile it stands for."""
@@ -46,26 +46,58 @@ def meld_kind(tiles: tuple[Tile, ...], okey: Tile, *, one_high: bool) -> MeldKin
         okey: The okey.
         one_high: Whether a 1 may follow a 13.
     """
-    faces = [face_of(t, okey) for t in tiles]
-    fixed = [face for face in faces if face is not None]
-    if len(tiles) < MELD_MIN or not fixed:
-        return None
-    if _is_group(len(tiles), fixed):
+    if is_group(tiles, okey):
         return MeldKind.GROUP
-    return MeldKind.RUN if _is_run(faces, fixed[0], last_place(one_high=one_high)) else None
+    return MeldKind.RUN if run_start(tiles, okey, one_high=one_high) else None
 
 
-def _is_group(size: int, fixed: list[Tile]) -> bool:
-    colors = {color_of(face) for face in fixed}
-    return size <= GROUP_MAX and len({value_of(face) for face in fixed}) == 1 and len(colors) == len(fixed)
+def is_group(tiles: tuple[Tile, ...], okey: Tile) -> bool:
+    """Returns whether tiles are a group. Wild tiles alone are none, nor are jokers, which no such game has."""
+    if JOKER in tiles:
+        return False
+    fixed = fixed_faces(tiles, okey)
+    colors, values = {color_of(face) for face in fixed}, {value_of(face) for face in fixed}
+    return MELD_MIN <= len(tiles) <= GROUP_MAX and len(values) == 1 and len(colors) == len(fixed)
 
 
-def _is_run(faces: list[Tile | None], fixed: Tile, last: int) -> bool:
-    color = color_of(fixed)
-    return any(
-        all(face in {None, tile_at(color, place)} for place, face in enumerate(faces, first))
-        for first in range(1, last - len(faces) + 2)
-    )
+def run_start(tiles: tuple[Tile, ...], okey: Tile, *, one_high: bool) -> int | None:
+    """Returns the place of the first tile of a run; None if tiles, in this order, are none. See `meld_kind`."""
+    faces, fixed = [face_of(t, okey) for t in tiles], fixed_faces(tiles, okey)
+    if len(tiles) < MELD_MIN or not fixed or JOKER in tiles:
+        return None
+    color, value, last = color_of(fixed[0]), value_of(fixed[0]), last_place(one_high=one_high)
+    for place in range(value, last + 1, MAX_VALUE):
+        first = place - faces.index(fixed[0])
+        if first >= 1 and first + len(faces) <= last + 1 and _is_run(faces, color, first):
+            return first
+    return None
+
+
+def _is_run(faces: list[Tile | None], color: Color, first: int) -> bool:
+    return all(face is None or face == tile_at(color, place) for place, face in enumerate(faces, first))
+
+
+def fixed_faces(tiles: tuple[Tile, ...], okey: Tile) -> list[Tile]:
+    """Returns the faces of the tiles that are not wild, in their order."""
+    return [face for face in (face_of(t, okey) for t in tiles) if face is not None]
+
+
+def meld_points(tiles: tuple[Tile, ...], okey: Tile, *, one_high: bool) -> int:
+    """Returns the sum of a meld's values, 0 if tiles are none. A wild tile counts what it stands for.
+
+    One numbered tile with two wild ones can be a group or a run: the one with more points counts.
+    """
+    start, as_group = run_start(tiles, okey, one_high=one_high), 0
+    if is_group(tiles, okey):
+        as_group = len(tiles) * value_of(fixed_faces(tiles, okey)[0])
+    as_run = sum((place - 1) % MAX_VALUE + 1 for place in range(start, start + len(tiles))) if start else 0
+    return max(as_group, as_run)
+
+
+def value_on_rack(t: Tile, okey: Tile) -> int:
+    """Returns what a tile that is left on a rack counts. A wild one counts nothing: it costs a penalty instead."""
+    face = face_of(t, okey)
+    return value_of(face) if face is not None else 0
 
 
 def tile_at(color: Color, place: int) -> Tile:

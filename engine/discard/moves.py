@@ -4,17 +4,47 @@ from collections.abc import Iterator
 from typing import Final
 
 from engine.actions import TimeOut
-from engine.discard.actions import DiscardAction, DiscardTile, FinishHand, ShowIndicator, TakeDiscard, TakeFromPool
-from engine.discard.events import DiscardTaken, HandFinished, HandsDealt, IndicatorShown, PoolTileTaken, TileDiscarded
+from engine.discard.actions import (
+    DiscardAction,
+    DiscardTile,
+    FinishHand,
+    LayTiles,
+    ReturnDiscard,
+    ShowIndicator,
+    TakeDiscard,
+    TakeFromPool,
+)
+from engine.discard.events import (
+    DiscardReturned,
+    DiscardTaken,
+    HandFinished,
+    HandsDealt,
+    IndicatorShown,
+    PoolTileTaken,
+    RackFinished,
+    TileDiscarded,
+    TilesLaid,
+)
 from engine.events import Event, TurnTimedOut
 from engine.game import Game
 from engine.moves import OF_ALL_GAMES, Move, MoveKind
 
 BY_BOTS: Final = frozenset(
-    {MoveKind.DRAW, MoveKind.TAKE_DISCARD, MoveKind.DISCARD, MoveKind.SHOW_INDICATOR, MoveKind.FINISH}
+    {
+        MoveKind.DRAW,
+        MoveKind.TAKE_DISCARD,
+        MoveKind.DISCARD,
+        MoveKind.SHOW_INDICATOR,
+        MoveKind.LAY_TILES,
+        MoveKind.RETURN_DISCARD,
+        MoveKind.FINISH,
+    }
 )
 """The moves that a bot may make for an absent player."""
-_WITH_A_TILE: Final = frozenset({MoveKind.DRAW, MoveKind.TAKE_DISCARD, MoveKind.DISCARD, MoveKind.FINISH})
+_WITH_A_TILE: Final = frozenset(
+    {MoveKind.DRAW, MoveKind.TAKE_DISCARD, MoveKind.DISCARD, MoveKind.RETURN_DISCARD, MoveKind.FINISH}
+)
+_WITH_A_HAND: Final = frozenset({MoveKind.LAY_TILES, MoveKind.FINISH})
 
 
 def move_of(_game: Game, revision: int, time_ms: int, events: tuple[Event, ...]) -> Move | None:
@@ -24,12 +54,17 @@ def move_of(_game: Game, revision: int, time_ms: int, events: tuple[Event, ...])
             return Move(revision, time_ms, MoveKind.DRAW, seat, (tile,))
         case DiscardTaken(seat, tile):
             return Move(revision, time_ms, MoveKind.TAKE_DISCARD, seat, (tile,))
-        case TileDiscarded(seat, tile):
+        case TileDiscarded(seat, tile) | RackFinished(seat, tile):
             return Move(revision, time_ms, MoveKind.DISCARD, seat, (tile,))
         case IndicatorShown(seat):
             return Move(revision, time_ms, MoveKind.SHOW_INDICATOR, seat)
         case HandFinished(seat, tile, hand):
             return Move(revision, time_ms, MoveKind.FINISH, seat, (tile,), hand=hand)
+        case TilesLaid(seat, _, table):
+            return Move(revision, time_ms, MoveKind.LAY_TILES, seat, hand=table)
+        case DiscardReturned(seat):
+            drawn = tuple(event.tile for event in events if isinstance(event, PoolTileTaken))
+            return Move(revision, time_ms, MoveKind.RETURN_DISCARD, seat, drawn)
         case TurnTimedOut(seat, tiles):
             return Move(revision, time_ms, MoveKind.TIME_OUT, seat, tiles)
         case _:
@@ -42,7 +77,7 @@ def is_complete(move: Move) -> bool:
     return (
         kind in BY_BOTS | OF_ALL_GAMES
         and (isinstance(move.dealt, HandsDealt) if kind is MoveKind.DEAL else move.dealt is None)
-        and (kind is MoveKind.FINISH) == bool(move.hand)
+        and (kind in _WITH_A_HAND) == bool(move.hand)
         and (kind in _WITH_A_TILE) == (len(move.tiles) == 1 and kind is not MoveKind.TIME_OUT)
         and (move.table, move.river_index) == (None, None)
     )
@@ -65,5 +100,9 @@ def _action(move: Move) -> DiscardAction | TimeOut:
             return FinishHand(move.seat, move.tiles[0], move.hand)
         case MoveKind.SHOW_INDICATOR:
             return ShowIndicator(move.seat)
+        case MoveKind.LAY_TILES:
+            return LayTiles(move.seat, move.hand)
+        case MoveKind.RETURN_DISCARD:
+            return ReturnDiscard(move.seat)
         case _:
             return TimeOut()

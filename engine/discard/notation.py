@@ -4,9 +4,12 @@
 hand      [R3 R4 R5] | [B6 K6 O6]   melds or pairs; a wild tile stands where the tile would that it stands for
 position  O4 / 1{R7 K1} 2{} / 1{R2 B5} 2{K1 F} / {R7 O8} / 1
           indicator, discards by seat (the newest last), racks by seat, pool, seat with the turn
+table     O4 / 1{R7} 2{} / 1*{R2 B5} 2{K1 F} / {R7 O8} / 1 / [R3 R4 R5] | [B6 K6 O6] / 1:105 2:5p
+          the same with a table, and the points or the pairs (p) of the openings, the oldest first
 ```
 
-A player to move whose rack has a tile more than the others must discard, any other one must take a tile.
+A player to move whose rack has a tile more than the others must discard, any other one must take a tile. `*` marks the
+racks of players who have opened.
 """
 
 import re
@@ -15,6 +18,7 @@ from typing import Final
 
 from engine.discard.melds import Arrangement
 from engine.discard.round import DiscardRound, Pile
+from engine.discard.table import Opening, Table
 from engine.notation import (
     EMPTY,
     Naming,
@@ -37,6 +41,7 @@ from engine.tiles import FALSE_JOKER, JOKER, Tile
 
 _PART: Final = re.compile(r"\[([^\[\]]*)\]")
 _FORM: Final = "indicator / discards / racks / pool / seat"
+_OPENING: Final = re.compile("([1-9]):([0-9]{1,3})(p?)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +53,12 @@ class Position:
     racks: tuple[Rack, ...]
     pool: tuple[Tile, ...]
     turn_seat: int
+    table: Table | None = None
 
 
 def position_of(round_: DiscardRound) -> Position:
     """Returns the position of a round."""
-    return Position(round_.indicator, round_.piles, round_.racks, round_.pool, round_.turn.seat)
+    return Position(round_.indicator, round_.piles, round_.racks, round_.pool, round_.turn.seat, round_.table)
 
 
 def format_hand(hand: Arrangement) -> str:
@@ -83,19 +89,37 @@ def parse_indicator(piece: Piece) -> Tile:
 
 
 def format_position(position: Position) -> str:
-    """Returns `indicator / discards / racks / pool / seat`."""
+    """Returns `indicator / discards / racks / pool / seat`, and ` / table / openings` if there is a table."""
     piles = " ".join(f"{pile.seat}{format_rack(pile.tiles)}" for pile in position.piles)
     parts = (format_tile(position.indicator), piles, format_racks(position.racks), format_rack(position.pool))
-    return f"{' / '.join(parts)} / {position.turn_seat}"
+    table = f" / {format_hand(position.table.melds)} / {_format_openings(position.table)}" if position.table else ""
+    return f"{' / '.join(parts)} / {position.turn_seat}{table}"
+
+
+def _format_openings(table: Table) -> str:
+    return " ".join(f"{one.seat}:{one.amount}{'p' * one.is_pairs}" for one in table.openings) or EMPTY
 
 
 def parse_position(text: str) -> Position:
-    """Parses `indicator / discards / racks / pool / seat`. Raises NotationError."""
-    parts = Piece(text).parts("////", _FORM)
+    """Parses what `format_position` returns. Raises NotationError."""
+    has_table = text.count("/") > _FORM.count("/")
+    parts = Piece(text).parts("//////" if has_table else "////", f"{_FORM} / table / openings" if has_table else _FORM)
     indicator = parse_indicator(next(parts))
     piles = tuple(Pile(seat, tiles) for seat, _, tiles in seat_tiles(next(parts), Naming.TILES))
     racks, pool, seat = parse_racks(next(parts)), parse_pool(next(parts)), next(parts)
-    position = Position(indicator, piles, racks, pool, parse_seat(seat))
+    table = Table(next(parts).read(parse_hand), _openings(next(parts))) if has_table else None
+    position = Position(indicator, piles, racks, pool, parse_seat(seat), table)
     if position.turn_seat not in {rack.seat for rack in racks}:
         raise seat.error("is the seat to move, but has no rack")
     return position
+
+
+def _openings(piece: Piece) -> tuple[Opening, ...]:
+    return () if is_empty(piece) else tuple(map(_opening, piece.words()))
+
+
+def _opening(word: Piece) -> Opening:
+    match = _OPENING.fullmatch(word.text)
+    if not match:
+        raise word.error("is not an opening: expected SEAT:POINTS, or SEAT:PAIRSp")
+    return Opening(int(match[1]), bool(match[3]), int(match[2]))

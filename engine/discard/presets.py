@@ -4,19 +4,42 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from engine.discard.ruleset import OKEY, OPTIONS, PAIRS_PLAYERS, Preset, Ruleset, Teams, problems, with_options
+from engine.discard.ruleset import (
+    HAND_SIZE_MOST,
+    OKEY,
+    OPTIONS,
+    PAIRS_PLAYERS,
+    Preset,
+    Ruleset,
+    ScoreSystem,
+    Teams,
+    problems,
+    with_options,
+)
 from engine.options import Option, OptionProblem, PresetText, option_problems
 from engine.room_settings import DEFAULT_SETTINGS, SETTINGS, RoomSettings
 
+OKEY_101: Final = replace(
+    OKEY,
+    preset=Preset.OKEY_101,
+    hand_size=HAND_SIZE_MOST,
+    run_one_high=False,
+    melds_on_table=True,
+    show_indicator=False,
+    score_system=ScoreSystem.OKEY_101,
+    match_rounds=5,
+)
+
+
+def _with_partners(ruleset: Ruleset, preset: Preset) -> Ruleset:
+    return replace(ruleset, preset=preset, players_min=PAIRS_PLAYERS, players_max=PAIRS_PLAYERS, teams=Teams.PAIRS)
+
+
 PRESETS: Final = {
     Preset.OKEY: OKEY,
-    Preset.OKEY_PARTNERS: replace(
-        OKEY,
-        preset=Preset.OKEY_PARTNERS,
-        players_min=PAIRS_PLAYERS,
-        players_max=PAIRS_PLAYERS,
-        teams=Teams.PAIRS,
-    ),
+    Preset.OKEY_PARTNERS: _with_partners(OKEY, Preset.OKEY_PARTNERS),
+    Preset.OKEY_101: OKEY_101,
+    Preset.OKEY_101_PARTNERS: _with_partners(OKEY_101, Preset.OKEY_101_PARTNERS),
 }
 
 
@@ -34,6 +57,16 @@ PRESET_TEXTS: Final = {
         "Okey with partners",
         "Okey in which opposite seats share a score.",
         "Okey with partners, which some descriptions mention",
+    ),
+    Preset.OKEY_101: PresetText(
+        "101 Okey",
+        "Open with melds of 101 points or with five pairs, and lay off on all melds. The fewest points win.",
+        "101 Okey as most descriptions of the game agree on it; where they differ, our own decisions",
+    ),
+    Preset.OKEY_101_PARTNERS: PresetText(
+        "101 Okey with partners",
+        "101 Okey in which opposite seats play together: who finishes saves the partner too.",
+        "101 Okey with partners as one description has it",
     ),
 }
 

@@ -5,6 +5,8 @@
 5 12.500 1 discard R2
 6 14.000 4 take R2                                           draw K1 from the pool
 7 15.250 4 finish K9 [R1 R2 R3] | [B6 K6 O6]
+8 16.000 4 meld [R1 R2 R3] | [B6 K6 O6]                      the whole table
+9 16.500 4 putback K1                                        draw K1 from the pool instead
 ```
 """
 
@@ -39,7 +41,8 @@ class MoveText:
         if isinstance(move.dealt, HandsDealt):
             return _format_deal(move.dealt)
         tiles = format_tiles(move.tiles)
-        return f"{tiles} {format_hand(move.hand)}" if move.kind is MoveKind.FINISH else tiles
+        hand = format_hand(move.hand) if move.kind in {MoveKind.FINISH, MoveKind.LAY_TILES} else ""
+        return f"{tiles} {hand}".strip()
 
     @staticmethod
     def parse(move: Move, rest: Piece, round_number: int) -> Move:
@@ -47,6 +50,8 @@ class MoveText:
         match move.kind:
             case MoveKind.DEAL:
                 return replace(move, dealt=_deal(rest, round_number))
+            case MoveKind.LAY_TILES:
+                return replace(move, hand=rest.read(parse_hand))
             case MoveKind.FINISH if words := rest.words():
                 hand = rest.after(words[0]).read(parse_hand)
                 return replace(move, tiles=words[0].read(parse_tiles), hand=hand)

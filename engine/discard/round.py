@@ -1,11 +1,13 @@
 """A round of a draw-and-discard game: the indicator, the racks, the pool, the discards, and the turn in progress."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Final
 
-from engine.discard.events import HandFinished
+from engine.discard.events import Finish, PenaltyScored
+from engine.discard.laying import TurnAtTable
 from engine.discard.melds import okey_of
+from engine.discard.table import Table
 from engine.seats import Rack, Turn
 from engine.tiles import Tile, in_order
 
@@ -30,7 +32,20 @@ class ToDiscard:
     is_seen: bool = False
 
 
-Step = ToTake | ToDiscard
+@dataclass(frozen=True, slots=True)
+class HasLaid:
+    """The player has laid tiles, and must discard one or lay more.
+
+    Attributes:
+        laid: The number of tiles laid in the turn, beside those of an opening.
+        is_opening: Whether the player opened in the turn.
+    """
+
+    laid: int
+    is_opening: bool
+
+
+Step = ToTake | ToDiscard | HasLaid
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +72,8 @@ class DiscardRound:
         discarded: The seats that have discarded, ascending: their first turn is over.
         shown_by: The seat that has shown the indicator's twin; None if none has.
         finish: The end of a round that a player has finished.
+        table: The table; None in a game without one (melds_on_table).
+        penalties: The penalties of the round so far.
     """
 
     number: int
@@ -69,7 +86,9 @@ class DiscardRound:
     step: Step
     discarded: tuple[int, ...] = ()
     shown_by: int | None = None
-    finish: HandFinished | None = None
+    finish: Finish | None = None
+    table: Table | None = None
+    penalties: tuple[PenaltyScored, ...] = ()
 
     @property
     def okey(self) -> Tile:
@@ -90,14 +109,29 @@ class DiscardRound:
         on_racks = (t for rack in self.racks for t in rack.tiles)
         discards = (t for pile in self.piles for t in pile.tiles)
         finishing = (self.finish.tile,) if self.finish else ()
-        return in_order((self.indicator, *on_racks, *discards, *self.pool, *finishing))
+        on_table = (t for meld in self.table.melds for t in meld) if self.table else ()
+        return in_order((self.indicator, *on_racks, *discards, *self.pool, *finishing, *on_table))
 
     @property
     def names_its_seats(self) -> bool:
-        """Whether discards, the shown indicator and the finish are of seats dealt in."""
+        """Whether discards, the shown indicator, openings, penalties and the finish are of seats dealt in."""
         named = {*self.discarded, *(pile.seat for pile in self.piles)}
         named.update(() if self.shown_by is None else (self.shown_by,), (self.finish.seat,) if self.finish else ())
+        named.update(penalty.seat for penalty in self.penalties)
+        named.update(opening.seat for opening in (self.table.openings if self.table else ()))
         return named.issubset(self.order)
+
+    def turn_at(self, table: Table) -> TurnAtTable:
+        """Returns the turn in progress as the rules of the table judge it."""
+        seat = self.turn.seat
+        start = TurnAtTable(seat, self.okey, table, self.rack(seat).tiles)
+        match self.step:
+            case ToDiscard(taken, is_seen=True):
+                return replace(start, owed=taken)
+            case HasLaid(laid):
+                return replace(start, laid=laid)
+            case _:
+                return start
 
     @property
     def to_act(self) -> tuple[int, ...]:

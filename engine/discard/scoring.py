@@ -1,12 +1,19 @@
-"""Scores rounds and games. Points are lost from those that each player has at the start."""
+"""Scores rounds and games (score_system).
 
+In Okey points are lost from those that each player has at the start, and the most win. In 101 Okey penalty points are
+collected, and the fewest win.
+"""
+
+from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-from engine.discard.events import HandFinished
+from engine.discard.events import HandFinished, RackFinished
 from engine.discard.hands import FinishedHand
+from engine.discard.melds import value_on_rack
 from engine.discard.round import DiscardRound
-from engine.discard.ruleset import Ruleset, Teams
+from engine.discard.ruleset import Ruleset, ScoreSystem, Teams
+from engine.game import Game, RoundEnd
 from engine.seats import Player
 from engine.tiles import Tile
 
@@ -16,12 +23,33 @@ PAIRS_COST: Final = 4
 OKEY_FACTOR: Final = 2
 """A finish with an okey as the discard costs so many times as much."""
 INDICATOR_COST: Final = 1
+FINISH_POINTS: Final = -101
+"""The points of a finish in 101 Okey, before they are doubled."""
+UNOPENED_POINTS: Final = 202
+OKEY_LEFT_POINTS: Final = 101
+FACTOR: Final = 2
+"""Each of these multiplies the points of a round: an okey as the last discard, pairs, and opening in the last turn."""
 
 
-def points_of(round_: DiscardRound, ruleset: Ruleset) -> dict[int, int]:
-    """Returns the points of a round by seat: what a finish costs the others, and a shown indicator."""
+def points_of(round_: DiscardRound, end: RoundEnd, ruleset: Ruleset) -> dict[int, int]:
+    """Returns the points of a round by seat."""
+    if ruleset.score_system is ScoreSystem.OKEY:
+        return _points_lost(round_, ruleset)
+    return _points_collected(round_, end, ruleset)
+
+
+def rack_value(tiles: tuple[Tile, ...], round_: DiscardRound) -> int:
+    """Returns the sum of the tiles on a rack at the end of a round; 0 where they do not count, as in Okey."""
+    return 0 if round_.table is None else sum(value_on_rack(t, round_.okey) for t in tiles)
+
+
+# Okey
+
+
+def _points_lost(round_: DiscardRound, ruleset: Ruleset) -> dict[int, int]:
+    """Returns what a finish costs the others, and a shown indicator."""
     costs = [] if round_.shown_by is None else [(round_.shown_by, INDICATOR_COST)]
-    if round_.finish:
+    if isinstance(round_.finish, HandFinished):
         costs.append((round_.finish.seat, cost_of(round_.finish.tile, round_.finish, round_.okey)))
     return {
         seat: -sum(cost for winner, cost in costs if not are_one_side((seat, winner), ruleset))
@@ -35,6 +63,45 @@ def cost_of(discard: Tile | None, hand: FinishedHand | HandFinished, okey: Tile)
     return cost * OKEY_FACTOR if discard == okey else cost
 
 
+# 101 Okey
+
+
+def _points_collected(round_: DiscardRound, end: RoundEnd, ruleset: Ruleset) -> dict[int, int]:
+    """Returns the points of a round of 101 Okey: none of a void one, only penalties of one that resignations ended."""
+    points = Counter(dict.fromkeys(sorted(round_.order), 0))
+    if end is RoundEnd.VOID:
+        return dict(points)
+    for penalty in round_.penalties:
+        points[penalty.seat] += penalty.points
+    finish = round_.finish if isinstance(round_.finish, RackFinished) else None
+    factor = factor_of(finish, round_.okey) if finish else 1
+    for seat in () if end is RoundEnd.RESIGNED else round_.order:
+        if finish and seat == finish.seat:
+            points[seat] += FINISH_POINTS * factor
+        elif not (finish and are_one_side((seat, finish.seat), ruleset)):
+            points[seat] += _cost_of_rack(round_, seat, factor)
+    return dict(points)
+
+
+def factor_of(finish: RackFinished, okey: Tile) -> int:
+    """Returns by what a finish multiplies the points of its round: 1, 2, 4 or 8."""
+    reasons = (finish.tile == okey, finish.is_pairs, finish.is_at_once)
+    return int(FACTOR ** sum(reasons))
+
+
+def _cost_of_rack(round_: DiscardRound, seat: int, factor: int) -> int:
+    """Returns what a player who has not finished pays. An okey costs the same whatever the factor."""
+    tiles = round_.rack(seat).tiles
+    opening = round_.table.opening(seat) if round_.table else None
+    cost = UNOPENED_POINTS
+    if opening:
+        cost = rack_value(tiles, round_) * (FACTOR if opening.is_pairs else 1)
+    return cost * factor + tiles.count(round_.okey) * OKEY_LEFT_POINTS
+
+
+# Winners
+
+
 def round_winners(round_: DiscardRound, seats: Iterable[int], ruleset: Ruleset) -> tuple[int, ...]:
     """Returns the seats, of some, that have won a round; none if no player finished it."""
     finish = round_.finish
@@ -46,13 +113,25 @@ def are_one_side(seats: tuple[int, ...], ruleset: Ruleset) -> bool:
     return len({seat % 2 if ruleset.teams is Teams.PAIRS else seat for seat in seats}) == 1
 
 
-def is_last_round(number: int, players: tuple[Player, ...], ruleset: Ruleset) -> bool:
-    """Returns whether a game ends after a number of rounds with these totals (score_start, match_rounds)."""
-    return number == ruleset.match_rounds or any(player.total_points <= 0 for player in players)
+def is_last_round(game: Game, ruleset: Ruleset) -> bool:
+    """Returns whether a game ends after its finished rounds (score_start, match_rounds)."""
+    if sum(result.end is not RoundEnd.VOID for result in game.results) == ruleset.match_rounds > 0:
+        return True
+    return ruleset.score_system is ScoreSystem.OKEY and any(player.total_points <= 0 for player in game.players)
 
 
-def game_winners(players: tuple[Player, ...]) -> tuple[int, ...]:
-    """Returns the players with the most points among those who have not resigned."""
+def game_winners(players: tuple[Player, ...], ruleset: Ruleset) -> tuple[int, ...]:
+    """Returns the players with the best total among those who have not resigned.
+
+    In Okey partners have the same points. In 101 Okey the sum of both totals counts.
+    """
     able = [player for player in players if not player.resigned]
-    most = max(player.total_points for player in able)
-    return tuple(player.seat for player in able if player.total_points == most)
+    if ruleset.score_system is ScoreSystem.OKEY:
+        totals = {player.seat: player.total_points for player in able}
+    else:
+        totals = {player.seat: -_side_total(player, players, ruleset) for player in able}
+    return tuple(seat for seat, total in totals.items() if total == max(totals.values()))
+
+
+def _side_total(player: Player, players: tuple[Player, ...], ruleset: Ruleset) -> int:
+    return sum(one.total_points for one in players if are_one_side((player.seat, one.seat), ruleset))

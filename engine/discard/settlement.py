@@ -2,9 +2,10 @@
 
 from engine.clocks import start_turn
 from engine.decisions import Context
+from engine.discard.events import TilesLaid
 from engine.discard.game import round_of, rules_of
 from engine.discard.round import DiscardRound
-from engine.discard.scoring import are_one_side, game_winners, is_last_round, points_of, round_winners
+from engine.discard.scoring import are_one_side, game_winners, is_last_round, points_of, rack_value, round_winners
 from engine.events import Event, PlayerAbsent, PlayerResigned, RoundEnded
 from engine.game import Game, Playing, RoundEnd, RoundResult, SeatResult, next_seat, with_result
 from engine.results import game_ended, paused, with_racks
@@ -17,17 +18,20 @@ def settle(game: Game, event: Event, context: Context) -> tuple[Event, ...]:
     if are_one_side(game.active_seats, rules_of(game)):
         return (game_ended(game, game.active_seats),)
     if game.is_abandoned or game.is_left_to_bots:
-        return (game_ended(game, game_winners(game.players), abandoned=game.is_abandoned),)
+        return (game_ended(game, game_winners(game.players, rules_of(game)), abandoned=game.is_abandoned),)
     return ()
 
 
 def _consequences(game: Game, round_: DiscardRound, event: Event, context: Context) -> tuple[Event, ...]:
+    if isinstance(event, TilesLaid):  # all have opened with pairs
+        return _end_round(game, round_, RoundEnd.VOID, context)
     if round_.finish:
         return _end_round(game, round_, RoundEnd.WENT_OUT, context)
     if are_one_side(game.active_seats, rules_of(game)):
         return _end_round(game, round_, RoundEnd.RESIGNED, context)
     if isinstance(event, PlayerAbsent | PlayerResigned) and game.is_abandoned:
-        return (game_ended(game, game_winners(game.players) if game.results else (), abandoned=True),)
+        winners = game_winners(game.players, rules_of(game)) if game.results else ()
+        return (game_ended(game, winners, abandoned=True),)
     if isinstance(event, PlayerResigned) and event.seat != round_.turn.seat:
         return ()
     if not round_.pool:
@@ -37,12 +41,13 @@ def _consequences(game: Game, round_: DiscardRound, event: Event, context: Conte
 
 def _end_round(game: Game, round_: DiscardRound, end: RoundEnd, context: Context) -> tuple[Event, ...]:
     """Returns the score of the round, with the end of the game or the time of the next round (round_pause_seconds)."""
-    points = points_of(round_, rules_of(game))
-    seats = tuple(SeatResult(seat, 0, len(round_.rack(seat).tiles), points[seat]) for seat in points)
+    points = points_of(round_, end, rules_of(game))
+    racks = {seat: round_.rack(seat).tiles for seat in points}
+    seats = tuple(SeatResult(seat, rack_value(racks[seat], round_), len(racks[seat]), points[seat]) for seat in points)
     winners = round_winners(round_, game.active_seats, rules_of(game))
     ended = RoundEnded(with_racks(game, RoundResult(round_.number, end, winners, seats), round_))
     after = with_result(game, ended.result)
-    is_last = is_last_round(round_.number, after.players, rules_of(game))
+    is_last = is_last_round(after, rules_of(game))
     if end is RoundEnd.RESIGNED or is_last or after.is_left_to_bots:
-        return (ended, game_ended(after, game_winners(after.players)))
+        return (ended, game_ended(after, game_winners(after.players, rules_of(game))))
     return (paused(game, ended, context.now_ms),)

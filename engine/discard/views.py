@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
-from engine.discard.events import DiscardEvent, HandFinished, HandsDealt, OpenDiscardEvent, PoolTileTaken
+from engine.discard.events import DiscardEvent, Finish, HandsDealt, OpenDiscardEvent, PenaltyScored, PoolTileTaken
 from engine.discard.round import DiscardRound, Pile, Step, ToDiscard
+from engine.discard.table import Table
 from engine.tiles import Tile
 
 
@@ -28,7 +29,11 @@ class DiscardView:
         taken: The tile that this player has taken; None if there is none or the viewer has not seen it.
         discarded: The seats that have discarded, whose first turn is over.
         shown_by: The seat that has shown the indicator's twin; None if none has.
-        finish: The hand that ended the round.
+        finish: The finish that ended the round.
+        table: The table; None in a game without one (melds_on_table).
+        penalties: The penalties of the round so far.
+        owed: The discard taken in the turn that the player must lay; None if there is none.
+        laid: The number of tiles laid in the turn, beside those of an opening.
     """
 
     indicator: Tile
@@ -38,7 +43,11 @@ class DiscardView:
     taken: Tile | None
     discarded: tuple[int, ...]
     shown_by: int | None
-    finish: HandFinished | None
+    finish: Finish | None
+    table: Table | None = None
+    penalties: tuple[PenaltyScored, ...] = ()
+    owed: Tile | None = None
+    laid: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +74,7 @@ DiscardEventView = OpenDiscardEvent | HandsDealtView | PoolTileTakenView
 
 def see(round_: DiscardRound, _active: tuple[int, ...], seat: int | None, _draft: object) -> DiscardView:
     """Returns the view of a round."""
+    turn = round_.turn_at(round_.table) if round_.table else None
     return DiscardView(
         round_.indicator,
         round_.okey,
@@ -74,6 +84,10 @@ def see(round_: DiscardRound, _active: tuple[int, ...], seat: int | None, _draft
         round_.discarded,
         round_.shown_by,
         round_.finish,
+        round_.table,
+        round_.penalties,
+        turn.owed if turn else None,
+        turn.laid if turn else 0,
     )
 
 

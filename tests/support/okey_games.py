@@ -1,17 +1,32 @@
-"""Games of Okey for tests: from positions as text, and with random players."""
+"""Games of Okey and 101 Okey for tests: from positions as text, and with random players."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 from engine.actions import Action, Join, Resign, ReturnToSeat, StandIn, StartGame, StartNextRound, TimeOut
 from engine.deal import Shuffle
-from engine.discard.actions import DiscardTile, FinishHand, ShowIndicator, TakeDiscard, TakeFromPool, TurnAction
+from engine.discard.actions import (
+    DiscardTile,
+    FinishHand,
+    LayTiles,
+    ReturnDiscard,
+    ShowIndicator,
+    TakeDiscard,
+    TakeFromPool,
+    TurnAction,
+)
 from engine.discard.game import round_of, rules_of
 from engine.discard.hands import standing
+from engine.discard.laying import TurnAtTable, judge_turn
+from engine.discard.melds import Arrangement
 from engine.discard.notation import parse_position
-from engine.discard.round import DiscardRound, ToDiscard, ToTake
+from engine.discard.presets import OKEY_101
+from engine.discard.round import DiscardRound, HasLaid, ToDiscard, ToTake
 from engine.discard.ruleset import HAND_SIZE, OKEY, OPTIONS, Ruleset, Teams, problems, with_options
+from engine.discard.table import Table, growths
+from engine.discard.table_bots import laying, wants_discard
 from engine.game import Aborted, Finished, Game, Playing, RoundOver
 from engine.room_settings import DEFAULT_SETTINGS, AbsentAction, RacksShown, RoomSettings
 from engine.seats import HOST, BotLevel, Player, Turn, from_seat
@@ -31,7 +46,7 @@ def game_at(position: str, ruleset: Ruleset = OKEY, *, discarded: tuple[int, ...
         position: The position.
         ruleset: The rules.
         discarded: The seats that have discarded. Without any, it is the first turn of the seat to move.
-        round_: Other parts of the round.
+        round_: Other parts of the round. Beside a table the seat to move must take a tile unless its step is given.
     """
     parsed = parse_position(position)
     seats = tuple(rack.seat for rack in parsed.racks)
@@ -44,8 +59,9 @@ def game_at(position: str, ruleset: Ruleset = OKEY, *, discarded: tuple[int, ...
         pool=parsed.pool,
         piles=parsed.piles,
         turn=Turn(parsed.turn_seat, NOW + 120_000, 9),
-        step=ToDiscard() if holds > HAND_SIZE else ToTake(),
+        step=ToDiscard() if holds > HAND_SIZE and parsed.table is None else ToTake(),
         discarded=discarded,
+        table=parsed.table,
     )
     players = tuple(Player(seat, NAMES[seat - 1], ruleset.points_at_start) for seat in seats)
     return Game(ruleset, DEFAULT_SETTINGS, 10, players, Playing(replace(made, **round_)))  # type: ignore[arg-type]
@@ -73,9 +89,20 @@ def started(
 # Random games
 
 
+_OF_OKEY = (
+    "players_min",
+    "players_max",
+    "teams",
+    "run_one_high",
+    "show_indicator",
+    "score_start",
+    "match_rounds",
+)
+
+
 def random_ruleset(rng: random.Random) -> Ruleset:
     """Returns a ruleset without problems, whose games take few rounds."""
-    chosen = {name: rng.choice(row.usual) for name, row in OPTIONS.items() if rng.random() < 0.4}
+    chosen = {name: rng.choice(OPTIONS[name].usual) for name in _OF_OKEY if rng.random() < 0.4}
     chosen |= {"match_rounds": rng.choice((1, 1, 2, 3)), "score_start": rng.choice((5, 5, 20))}
     if chosen.get("teams") is Teams.PAIRS:
         chosen |= {"players_min": 4, "players_max": 4}
@@ -83,24 +110,44 @@ def random_ruleset(rng: random.Random) -> Ruleset:
     return ruleset if not problems(ruleset) else replace(ruleset, players_min=2)
 
 
-def random_changes(
-    seed: int, settings: RoomSettings = DEFAULT_SETTINGS, ruleset: Ruleset | None = None
-) -> Iterator[Change]:
-    """Returns the changes of a random game, in which some players are slow, resign, or are bots.
+_OF_101 = (
+    "hand_size",
+    "run_one_high",
+    "opening_points",
+    "opening_pairs",
+    "opening_rises",
+    "pair_opener_tiles",
+    "score_discard_penalty",
+    "score_return_penalty",
+)
 
-    The seed determines the ruleset unless it is given.
-    """
+
+def random_101_ruleset(rng: random.Random) -> Ruleset:
+    """Returns a ruleset of 101 Okey without problems, whose games take few rounds."""
+    chosen = {name: rng.choice(OPTIONS[name].usual) for name in _OF_101 if rng.random() < 0.5}
+    chosen |= {"match_rounds": rng.choice((1, 1, 2, 3)), "players_min": 2}
+    if rng.random() < 0.3:
+        chosen |= {"teams": Teams.PAIRS, "players_min": 4}
+    ruleset = with_options(OKEY_101, chosen)
+    return ruleset if not problems(ruleset) else replace(ruleset, pair_opener_tiles=0)
+
+
+def random_changes(
+    seed: int,
+    choose: Callable[[random.Random], Ruleset] = random_ruleset,
+    **chosen: Any,  # noqa: ANN401 - settings by name
+) -> Iterator[Change]:
+    """Returns the changes of a random game, in which some players are slow, resign, or are bots."""
     rng = random.Random(seed)
-    ruleset = ruleset or random_ruleset(rng)
-    settings = replace(
-        settings,
+    ruleset = choose(rng)
+    settings = RoomSettings(
         turn_time_limit_seconds=rng.choice((0, 30)),
         clock_total_seconds=rng.choice((0, 0, 0, 60)),
         absent_after_timeouts=rng.choice((1, 2, 3)),
         absent_action=rng.choice(tuple(AbsentAction)),
         racks_shown=rng.choice(tuple(RacksShown)),
     )
-    return changes_under(ruleset, settings, rng)
+    return changes_under(ruleset, replace(settings, **chosen), rng)
 
 
 def changes_under(ruleset: Ruleset, settings: RoomSettings, rng: random.Random) -> Iterator[Change]:
@@ -146,6 +193,8 @@ def random_action(game: Game, rng: random.Random) -> Action:
 
 def _turn(game: Game, round_: DiscardRound, seat: int, rng: random.Random) -> TurnAction:
     rules, tiles = rules_of(game), round_.rack(seat).tiles
+    if round_.table is not None:
+        return _turn_at_table(game, round_, round_.table, rng)
     is_first = seat not in round_.discarded and round_.shown_by is None
     if rules.show_indicator and is_first and round_.indicator in tiles and rng.random() < 0.5:
         return ShowIndicator(seat)
@@ -156,3 +205,34 @@ def _turn(game: Game, round_: DiscardRound, seat: int, rng: random.Random) -> Tu
     if stands.missing == 0:
         return FinishHand(seat, stands.spare[0])
     return DiscardTile(seat, rng.choice(tiles if rng.random() < 0.02 else stands.spare))
+
+
+def _turn_at_table(game: Game, round_: DiscardRound, table: Table, rng: random.Random) -> TurnAction:
+    rules, turn = rules_of(game), round_.turn_at(table)
+    seat, tiles = turn.seat, turn.rack
+    if isinstance(round_.step, ToTake):
+        before = next(one for one in reversed(from_seat(round_.order, seat)) if one in game.active_seats)
+        newest = round_.pile(before).tiles[-1:]
+        takes = newest and (rng.random() < 0.05 or wants_discard(turn, newest[0], rules, BotLevel.HARD))
+        return TakeDiscard(seat) if takes else TakeFromPool(seat)
+    if isinstance(round_.step, HasLaid) or round_.step.taken is not None:
+        after = random_step(turn, rules, rng)
+        if after:
+            return LayTiles(seat, after)
+    if turn.owed is not None:
+        return ReturnDiscard(seat)
+    return DiscardTile(seat, rng.choice(tiles))
+
+
+def random_step(turn: TurnAtTable, ruleset: Ruleset, rng: random.Random) -> Arrangement | None:
+    """Returns a legal step of a turn: a good one, or one tile laid off; None for none, as it happens."""
+    if rng.random() < 0.5:
+        return laying(turn, ruleset, keeps_okeys=rng.random() < 0.5)
+    melds, tiles = turn.table.melds, rng.sample(turn.rack, len(turn.rack))
+    steps = (
+        (*melds[:place], grown, *melds[place + 1 :])
+        for t in tiles[:5]
+        for place, meld in enumerate(melds)
+        for grown in growths(meld, t, turn.okey, one_high=ruleset.run_one_high)
+    )
+    return next((step for step in steps if not judge_turn(turn, step, None, ruleset).violations), None)

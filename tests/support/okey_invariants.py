@@ -1,13 +1,28 @@
-"""The invariants of games of Okey, in every state of random ones. Expected values do not come from the engine."""
+"""The invariants of games of discards, in every state of random ones. Expected values do not come from the engine."""
 
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from engine.actions import Resign
-from engine.discard.actions import DiscardTile, FinishHand, ShowIndicator, TakeDiscard, TakeFromPool
-from engine.discard.events import HandFinished, HandsDealt, PoolTileTaken
+from engine.discard.actions import (
+    DiscardTile,
+    FinishHand,
+    LayTiles,
+    ReturnDiscard,
+    ShowIndicator,
+    TakeDiscard,
+    TakeFromPool,
+)
+from engine.discard.events import (
+    HandFinished,
+    HandsDealt,
+    PenaltyScored,
+    PoolTileTaken,
+    RackFinished,
+    TileDiscarded,
+)
 from engine.discard.game import round_of, rules_of
 from engine.discard.round import DiscardRound, Pile, ToDiscard, ToTake
 from engine.discard.ruleset import Ruleset, Teams
@@ -20,32 +35,35 @@ from engine.sight import see, see_event
 from engine.tiles import Tile
 from engine.turns import apply
 from engine.violations import Refused
+from oracles import okey_101
 from oracles.okey_hands import is_finished
 from support.invariants import RECORD_EVERY
-from support.okey_games import TILES, random_changes
+from support.okey_games import TILES, random_changes, random_ruleset
 from support.random_play import Change
+
+Choose = Callable[[random.Random], Ruleset]
 
 VIEWS_EVERY = 7
 """The interval, in changes, of comparing views with those of a game with other hidden tiles."""
 
 
-def play_checked_game(seed: int, ruleset: Ruleset | None = None) -> tuple[tuple[Event, ...], ...]:
+def play_checked_game(seed: int, choose: Choose = random_ruleset) -> tuple[tuple[Event, ...], ...]:
     """Plays a random game, and checks each change of it and its replay, and for one game in ten its record.
 
-    Returns its events, by change. The seed determines the ruleset unless it is given.
+    Returns its events, by change.
     """
     try:
-        return tuple(change.applied.events for change in _check_game(seed, ruleset))
+        return tuple(change.applied.events for change in _check_game(seed, choose))
     except Exception as error:
         error.add_note(f"in the random game of seed {seed}")
         raise
 
 
-def _check_game(seed: int, ruleset: Ruleset | None) -> Sequence[Change]:
+def _check_game(seed: int, choose: Choose) -> Sequence[Change]:
     rng = random.Random(seed)
     changes: list[Change] = []
     before: Game | None = None
-    for change in random_changes(seed, ruleset=ruleset):
+    for change in random_changes(seed, choose):
         changes.append(change)
         game = change.applied.game
         assert game.revision == len(changes)
@@ -68,19 +86,37 @@ def check_round(game: Game) -> None:
     round_ = round_of(game)
     held = [t for rack in round_.racks for t in rack.tiles] + [t for pile in round_.piles for t in pile.tiles]
     finishing = [round_.finish.tile] if round_.finish else []
-    assert Counter([round_.indicator, *held, *round_.pool, *finishing]) == Counter(TILES)
+    on_table = [t for meld in round_.table.melds for t in meld] if round_.table else []
+    assert Counter([round_.indicator, *held, *round_.pool, *finishing, *on_table]) == Counter(TILES)
     assert sorted(round_.tiles) == sorted(TILES)
     assert round_.names_its_seats
     assert round_.to_act == (round_.turn.seat,)
     if isinstance(game.phase, Playing):
         for rack in round_.racks:
-            must_discard = rack.seat == round_.turn.seat and isinstance(round_.step, ToDiscard)
-            assert game.player(rack.seat).resigned or len(rack.tiles) == 14 + must_discard
-        assert round_.pool or isinstance(round_.step, ToDiscard)
-    start = rules_of(game).score_start
+            must_discard = rack.seat == round_.turn.seat and not isinstance(round_.step, ToTake)
+            if not game.player(rack.seat).resigned and not rack.has_melded:
+                assert len(rack.tiles) == rules_of(game).hand_size + must_discard
+            assert rack.tiles
+        assert round_.pool or not isinstance(round_.step, ToTake)
+    check_table(game, round_)
+    start = 0 if round_.table else rules_of(game).score_start
     for player in game.players:
         points = [seat.points for result in game.results for seat in result.seats if seat.seat == player.seat]
         assert player.total_points == start + sum(points)
+
+
+def check_table(game: Game, round_: DiscardRound) -> None:
+    """Checks that all melds are whole, and that those who have opened opened with enough."""
+    table, rules = round_.table, rules_of(game)
+    assert (table is not None) == rules.melds_on_table
+    if table is None:
+        return
+    for meld in table.melds:
+        whole = okey_101.is_pair(meld, round_.okey) or okey_101.is_meld(meld, round_.okey, one_high=rules.run_one_high)
+        assert whole, meld
+    assert {opening.seat for opening in table.openings} == {rack.seat for rack in round_.racks if rack.has_melded}
+    for opening in table.openings:
+        assert opening.amount >= (rules.opening_pairs if opening.is_pairs else rules.opening_points)
 
 
 def check_change(before: Game, game: Game, events: tuple[Event, ...]) -> None:
@@ -96,6 +132,18 @@ def check_change(before: Game, game: Game, events: tuple[Event, ...]) -> None:
                 left = list(old.rack(seat).tiles)
                 left.remove(tile)
                 assert is_finished(tuple(left), old.okey, one_high=rules_of(game).run_one_high)
+            case TileDiscarded(seat, tile) if old.table is not None:
+                costs = rules_of(game).score_discard_penalty and (
+                    tile == old.okey
+                    or okey_101.fits(old.table.melds, tile, old.okey, one_high=rules_of(game).run_one_high)
+                )
+                cost = sum(one.points for one in events if isinstance(one, PenaltyScored) and one.seat == seat)
+                assert cost == (rules_of(game).score_discard_penalty if costs else 0)
+            case RackFinished(seat, tile):
+                assert old.rack(seat).tiles == (tile,)
+                assert old.rack(seat).has_melded
+            case RoundEnded(result) if old.table is not None:
+                check_collected(game, round_of(game), result)
             case RoundEnded(result):
                 check_result(game, round_of(game), result)
             case _:
@@ -105,7 +153,7 @@ def check_change(before: Game, game: Game, events: tuple[Event, ...]) -> None:
 def check_result(game: Game, round_: DiscardRound, result: RoundResult) -> None:
     side = {seat: seat % 2 if rules_of(game).teams is Teams.PAIRS else seat for seat in round_.order}
     cost = Counter[int]()
-    if round_.finish:
+    if isinstance(round_.finish, HandFinished):
         cost[side[round_.finish.seat]] += (
             2 * (1 + round_.finish.is_pairs) * (2 if round_.finish.tile == round_.okey else 1)
         )
@@ -122,6 +170,44 @@ def check_result(game: Game, round_: DiscardRound, result: RoundResult) -> None:
         most = max(player.total_points for player in game.players if not player.resigned)
         best = tuple(p.seat for p in game.players if p.total_points == most and not p.resigned)
         assert game.phase.winners == best
+
+
+def check_collected(game: Game, round_: DiscardRound, result: RoundResult) -> None:
+    """Checks the points of a round of 101 Okey, and who wins the game."""
+    rules, finish, table = rules_of(game), round_.finish, round_.table
+    assert table
+    penalties = tuple((one.seat, one.points) for one in round_.penalties)
+    points = {seat.seat: seat.points for seat in result.seats}
+    ended = okey_101.Ended(
+        round_.okey,
+        {rack.seat: rack.tiles for rack in round_.racks},
+        {one.seat: one.is_pairs for one in table.openings},
+        penalties,
+        finish.seat if finish else None,
+        finish.tile if finish else None,
+        isinstance(finish, RackFinished) and finish.is_at_once,
+        rules.teams is Teams.PAIRS,
+    )
+    match result.end:
+        case RoundEnd.VOID:
+            assert {one.seat for one in table.openings if one.is_pairs} >= set(game.active_seats)
+            assert not any(points.values())
+        case RoundEnd.RESIGNED:
+            assert points == {seat: sum(cost for who, cost in penalties if who == seat) for seat in points}
+        case _:
+            assert (result.end is RoundEnd.WENT_OUT) == (finish is not None)
+            assert points == okey_101.scores(ended)
+    played = sum(one.end is not RoundEnd.VOID for one in game.results)
+    only_bots = all(player.bot or player.resigned for player in game.players)
+    is_over = result.end is RoundEnd.RESIGNED or only_bots or played == rules.match_rounds
+    assert isinstance(game.phase, Finished) == is_over
+    if isinstance(game.phase, Finished):
+        totals = Counter[int]()
+        for player in game.players:
+            totals[player.seat % 2 if rules.teams is Teams.PAIRS else player.seat] += player.total_points
+        of = {p.seat: totals[p.seat % 2 if rules.teams is Teams.PAIRS else p.seat] for p in game.players}
+        able = [p.seat for p in game.players if not p.resigned]
+        assert game.phase.winners == tuple(seat for seat in able if of[seat] == min(of[one] for one in able))
 
 
 # Views
@@ -201,6 +287,8 @@ def check_refusals(game: Game) -> None:
             tile: Tile = next((t for rack in round_.racks if rack.seat == seat for t in rack.tiles), Tile(1))
             assert isinstance(apply(game, DiscardTile(seat, tile), 0), Refused)
             assert isinstance(apply(game, FinishHand(seat, tile), 0), Refused)
+            assert isinstance(apply(game, LayTiles(seat, ()), 0), Refused)
+            assert isinstance(apply(game, ReturnDiscard(seat), 0), Refused)
         if not mine or seat in round_.discarded:
             assert isinstance(apply(game, ShowIndicator(seat), 0), Refused)
         if player.resigned:

@@ -29,7 +29,7 @@ def judged(
         )
     )
     assert (found.finish is None) == bool(found.violations)
-    assert bool(found.cost) == bool(found.finish)
+    assert (found.cost == 0) == (found.finish is None)
     if found.finish:
         laid = [*chain.from_iterable(found.finish.tiles), *([found.discard] if found.discard else [])]
         assert in_order(laid) == in_order(parse_tiles(tiles))
@@ -71,6 +71,7 @@ def test_a_1_after_13_is_an_option() -> None:
     ("tiles", "discard", "cost"),
     [
         (f"{ELEVEN} R12 R13 R1 O3", "O3", 2),
+        (f"{ELEVEN} R12 R6 R1 O3", "O3", 2),
         (f"{ELEVEN} R12 R13 R1 R6", "R6", 4),
         (f"{PAIRS} O3", "O3", 4),
         (f"{PAIRS} R6", "R6", 8),

@@ -64,3 +64,8 @@ def test_a_1_after_13_is_an_option() -> None:
 )
 def test_pairs(tiles: str, expected: bool) -> None:
     assert is_pair(parse_tiles(tiles), OKEY) is expected
+
+
+@pytest.mark.parametrize("tiles", ["J J J", "J R2 R3", "R7 J B7"])
+def test_jokers_of_other_games_are_in_no_meld(tiles: str) -> None:
+    assert meld_kind(parse_tiles(tiles), parse_tile("K8"), one_high=True) is None

@@ -1,8 +1,13 @@
+from dataclasses import replace
+
 import pytest
 
 from engine.discard.game import round_of
 from engine.discard.notation import format_hand, format_position, parse_hand, parse_position, position_of
+from engine.discard.presets import OKEY_101
 from engine.discard.round import Pile
+from engine.discard.ruleset import OKEY, Ruleset
+from engine.discard.table import Opening, Table
 from engine.notation import NotationError, parse_tiles
 from engine.seats import Rack
 from support.okey_games import game_at, started
@@ -19,9 +24,26 @@ def test_a_position_has_indicator_discards_racks_pool_and_turn() -> None:
     assert format_position(position) == POSITION
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_positions_of_games_are_read_as_they_are_written(seed: int) -> None:
-    round_ = round_of(started(seed))
+@pytest.mark.parametrize(
+    "table",
+    [
+        Table(),
+        Table(
+            (parse_tiles("R3 R4 R5"), parse_tiles("B6 B6")),
+            (Opening(1, is_pairs=False, amount=105), Opening(2, is_pairs=True, amount=5)),
+        ),
+    ],
+)
+def test_a_position_can_have_a_table_and_openings(table: Table) -> None:
+    position = replace(parse_position(POSITION), table=table)
+    text = format_position(position)
+    assert parse_position(text) == position
+    assert text == f"{POSITION} / " + ("[R3 R4 R5] | [B6 B6] / 1:105 2:5p" if table.melds else ". / .")
+
+
+@pytest.mark.parametrize(("seed", "ruleset"), [(0, OKEY), (1, OKEY), (2, OKEY_101), (3, OKEY_101)])
+def test_positions_of_games_are_read_as_they_are_written(seed: int, ruleset: Ruleset) -> None:
+    round_ = round_of(started(seed, ruleset))
     text = format_position(position_of(round_))
     assert parse_position(text) == position_of(round_)
     assert position_of(round_of(game_at(text))) == position_of(round_)
@@ -58,6 +80,9 @@ def test_what_is_no_hand_is_refused_with_its_column(text: str, message: str, col
         ("O4 / 1{} 1{} / 1{R1} / . / 1", "has two racks", 10),
         ("O4 / 1{} / 1{R1} / .", "a part is missing", 20),
         ("O4 / 1{} / 1{R1} / . / 2", "has no rack", 24),
+        ("O4 / 1{} / 1{R1} / . / 1 / .", "a part is missing", 28),
+        ("O4 / 1{} / 1{R1} / . / 1 / R1 / .", "is not a meld or a pair", 28),
+        ("O4 / 1{} / 1{R1} / . / 1 / . / 1:x", "is not an opening", 32),
     ],
 )
 def test_what_is_no_position_is_refused_with_its_column(text: str, message: str, column: int) -> None:

@@ -1,44 +1,81 @@
 """Random games keep every invariant in every state (support/okey_invariants.py)."""
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import get_args
 
 import pytest
 
 from engine.actions import StandIn
-from engine.discard.events import DiscardEvent
+from engine.discard.events import (
+    DiscardEvent,
+    DiscardReturned,
+    HandFinished,
+    IndicatorShown,
+    PenaltyScored,
+    RackFinished,
+    TilesLaid,
+)
+from engine.discard.laying import PenaltyCause
 from engine.discard.presets import PRESETS
 from engine.discard.ruleset import Preset
 from engine.events import PlayerAbsent, PlayerReturned, RoundEnded, TurnTimedOut
 from engine.game import RoundEnd
-from support.okey_games import random_changes
-from support.okey_invariants import play_checked_game
+from support.okey_games import random_101_ruleset, random_changes, random_ruleset
+from support.okey_invariants import Choose, play_checked_game
 
 GAMES = 200
+SOAK_GAMES = 1_000
 CHUNKS = 8
 
 
 @pytest.mark.slow
 @pytest.mark.unmeasured
+@pytest.mark.parametrize("choose", [random_ruleset, random_101_ruleset])
 @pytest.mark.parametrize("chunk", range(CHUNKS))
-def test_random_games_keep_every_invariant_to_their_end(chunk: int) -> None:
+def test_random_games_keep_every_invariant_to_their_end(chunk: int, choose: Choose) -> None:
     for seed in range(chunk, GAMES, CHUNKS):
-        play_checked_game(seed)
+        play_checked_game(seed, choose)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_many_random_games_of_101_okey_keep_every_invariant(chunk: int) -> None:
+    for seed in range(GAMES + chunk, GAMES + SOAK_GAMES, CHUNKS):
+        play_checked_game(seed, random_101_ruleset)
 
 
 @pytest.mark.slow
 @pytest.mark.unmeasured
 @pytest.mark.parametrize("preset", Preset)
 def test_a_whole_game_of_a_preset_keeps_every_invariant(preset: Preset) -> None:
-    play_checked_game(1, PRESETS[preset])
+    play_checked_game(1, lambda _: PRESETS[preset])
 
 
-def test_random_games_have_every_kind_of_event() -> None:
+ANY = {*RoundEnd} - {RoundEnd.KNOCKED} | {
+    TurnTimedOut,
+    PlayerAbsent,
+    PlayerReturned,
+    "a stand-in",
+    *get_args(DiscardEvent),
+}
+ON_TABLE = {RoundEnd.VOID, TilesLaid, DiscardReturned, PenaltyScored, RackFinished, *PenaltyCause}
+AT_THE_END = {HandFinished, IndicatorShown}
+
+
+@pytest.mark.parametrize(
+    ("choose", "kinds", "seeds"),
+    [
+        (random_ruleset, ANY - ON_TABLE, range(40)),
+        (random_101_ruleset, (ANY | ON_TABLE) - AT_THE_END, (1, 2, 3, 4, 17, 48)),
+    ],
+)
+def test_random_games_have_every_kind_of_event(choose: Choose, kinds: set[object], seeds: Iterable[int]) -> None:
     met = Counter[object]()
-    for seed in range(40):
-        for change in random_changes(seed):
+    for seed in seeds:
+        for change in random_changes(seed, choose):
             met.update(type(event) for event in change.applied.events)
             met.update(event.result.end for event in change.applied.events if isinstance(event, RoundEnded))
+            met.update(event.cause for event in change.applied.events if isinstance(event, PenaltyScored))
             met["a stand-in"] += isinstance(change.action, StandIn)
-    kinds = {*get_args(DiscardEvent), *RoundEnd, TurnTimedOut, PlayerAbsent, PlayerReturned, "a stand-in"}
     assert [kind for kind in kinds if not met[kind]] == []

@@ -12,38 +12,47 @@ from engine.moves import OF_ALL_GAMES, Move, MoveKind
 from engine.notation import parse_tiles
 from engine.record import GameRecord, RecordError, record_of, replayed
 from engine.record_text import RecordTextError, format_record, parse_record
-from support.okey_games import random_changes
+from support.okey_games import random_101_ruleset, random_changes
+from support.random_play import Change
 
 TILE = parse_tiles("R7")
 
 
+def _recorded(changes: Iterator[Change]) -> GameRecord:
+    return record_of((one.applied.game.revision, one.now_ms, one.applied.events) for one in changes)
+
+
 @cache
 def recorded(seed: int) -> GameRecord:
-    return record_of((one.applied.game.revision, one.now_ms, one.applied.events) for one in random_changes(seed))
+    return _recorded(random_changes(seed))
+
+
+@cache
+def recorded_101(seed: int) -> GameRecord:
+    return _recorded(random_changes(seed, choose=random_101_ruleset))
 
 
 def test_records_have_moves_of_every_kind() -> None:
-    kinds = {move.kind for seed in range(40) for move in recorded(seed).moves}
+    games = [*map(recorded, range(40)), *map(recorded_101, range(20))]
+    kinds = {move.kind for game in games for move in game.moves}
     assert kinds | {MoveKind.ABORT} == BY_BOTS | OF_ALL_GAMES
-    assert any(move.by_bot for seed in range(40) for move in recorded(seed).moves)
+    assert any(move.by_bot for game in games for move in game.moves)
 
 
+@pytest.mark.parametrize("game", [recorded, recorded_101])
 @pytest.mark.parametrize("seed", range(6))
-def test_a_record_is_read_from_its_text_and_played_again(seed: int) -> None:
-    record = recorded(seed)
+def test_a_record_is_read_from_its_text_and_played_again(seed: int, game: Callable[[int], GameRecord]) -> None:
+    record = game(seed)
     read = parse_record(format_record(record))
     assert read == record
     assert sum(1 for _ in replayed(read)) == len(record.moves)
 
 
-def lines_of(seed: int) -> list[str]:
-    return format_record(recorded(seed)).splitlines()
-
-
 def with_word(verb: str, change: Callable[[str], str]) -> Iterator[str]:
     """Yields texts of records with the first move of a kind changed."""
+    recorded_here = recorded_101 if verb in {"meld", "putback"} else recorded
     for seed in range(40):
-        lines = lines_of(seed)
+        lines = format_record(recorded_here(seed)).splitlines()
         place = next((place for place, line in enumerate(lines) if f" {verb}" in line and line[0].isdecimal()), None)
         if place is not None:
             yield "\n".join([*lines[:place], change(lines[place]), *lines[place + 1 :]])
@@ -61,6 +70,10 @@ def with_word(verb: str, change: Callable[[str], str]) -> Iterator[str]:
         ("finish", lambda line: f"{line.partition('[')[0].strip()} .", "incomplete"),
         ("finish", lambda line: f"{line.partition('[')[0].strip()} [R1 R2]", "rack"),
         ("timeout", lambda line: f"{line} J", "the tiles are not the next ones"),
+        ("meld", lambda line: f"{line} | [J J J]", "the tiles form neither a group nor a run: J J J"),
+        ("meld", lambda line: f"{line.partition('[')[0].strip()} .", "incomplete"),
+        ("putback", lambda line: f"{line.rsplit(' ', 1)[0]} J", "the tiles are not the next ones"),
+        ("putback", lambda line: line.rsplit(" ", 1)[0], "incomplete"),
     ],
 )
 def test_a_record_that_breaks_a_rule_is_refused(verb: str, change: Callable[[str], str], message: str) -> None:
@@ -75,6 +88,7 @@ def test_a_record_that_breaks_a_rule_is_refused(verb: str, change: Callable[[str
         ("deal", lambda line: line.replace(" / ", " ", 1), "is not a tile"),
         ("deal", lambda line: line[: line.rindex("/")], "a part is missing"),
         ("finish", lambda line: f"{line}]", "follows a meld"),
+        ("meld", lambda line: f"{line}]", "follows a meld"),
         ("indicator", lambda line: f"{line} R7", "follows indicator: expected nothing"),
         ("finish", lambda line: line[: line.index("finish") + 6], ""),
     ],
@@ -97,6 +111,9 @@ MOVE = Move(5, 1000, MoveKind.DISCARD, 1, TILE)
         replace(MOVE, tiles=()),
         replace(MOVE, tiles=TILE * 2),
         replace(MOVE, hand=(TILE,)),
+        replace(MOVE, kind=MoveKind.LAY_TILES, hand=(TILE,)),
+        replace(MOVE, kind=MoveKind.LAY_TILES, tiles=()),
+        replace(MOVE, kind=MoveKind.RETURN_DISCARD, tiles=()),
         replace(MOVE, table=()),
         replace(MOVE, river_index=0),
         replace(MOVE, dealt=RoundStarted(1, (), (), (), ())),

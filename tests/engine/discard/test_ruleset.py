@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from engine.discard.presets import GAME_OPTIONS, PRESET_TEXTS, PRESETS, chosen, preset_named, problems_of, stated
-from engine.discard.ruleset import OKEY, OPTIONS, Preset, Ruleset, Teams, problems, with_options
+from engine.discard.ruleset import OKEY, OPTIONS, Preset, Ruleset, ScoreSystem, Teams, problems, with_options
 from engine.family import DEFAULT_RULESET, presets_of, presets_with
 from engine.melding import presets as melding_presets
 from engine.melding.ruleset import Preset as MeldingPreset
@@ -40,10 +40,39 @@ def test_no_two_families_have_a_preset_of_one_name() -> None:
             {"teams": Teams.PAIRS},
             [(Reason.OPTIONS_CONFLICT, ("teams", "players_min"), "PAIRS")],
         ),
+        ({"hand_size": 21}, [(Reason.OPTIONS_CONFLICT, ("hand_size", "melds_on_table"), "21")]),
+        ({"opening_points": 51}, [(Reason.OPTIONS_CONFLICT, ("opening_points", "melds_on_table"), "51")]),
+        ({"opening_pairs": 4}, [(Reason.OPTIONS_CONFLICT, ("opening_pairs", "melds_on_table"), "4")]),
+        ({"opening_rises": True}, [(Reason.OPTIONS_CONFLICT, ("opening_rises", "melds_on_table"), "true")]),
+        ({"pair_opener_tiles": 2}, [(Reason.OPTIONS_CONFLICT, ("pair_opener_tiles", "melds_on_table"), "2")]),
+        (
+            {"score_discard_penalty": 0},
+            [(Reason.OPTIONS_CONFLICT, ("score_discard_penalty", "score_system"), "0")],
+        ),
+        ({"score_return_penalty": 9}, [(Reason.OPTIONS_CONFLICT, ("score_return_penalty", "score_system"), "9")]),
+        (
+            {"melds_on_table": True},
+            [(Reason.OPTIONS_CONFLICT, ("melds_on_table", "score_system"), "true")],
+        ),
+        (
+            {"score_system": ScoreSystem.OKEY_101, "score_start": 9},
+            [
+                (Reason.OPTIONS_CONFLICT, ("show_indicator", "score_system"), "true"),
+                (Reason.OPTIONS_CONFLICT, ("score_system", "melds_on_table"), "OKEY_101"),
+                (Reason.OPTIONS_CONFLICT, ("score_system", "match_rounds"), "OKEY_101"),
+                (Reason.OPTIONS_CONFLICT, ("score_start", "score_system"), "9"),
+            ],
+        ),
     ],
 )
 def test_options_out_of_range_or_in_conflict(options: dict[str, object], expected: list[tuple[object, ...]]) -> None:
     assert list(problems(with_options(OKEY, options))) == [OptionProblem(*problem) for problem in expected]  # type: ignore[arg-type]
+
+
+def test_no_pairs_leave_no_limit_for_those_who_open_with_them() -> None:
+    rules = replace(PRESETS[Preset.OKEY_101], opening_pairs=0, pair_opener_tiles=2)
+    conflict = OptionProblem(Reason.OPTIONS_CONFLICT, ("pair_opener_tiles", "opening_pairs"), "2")
+    assert problems(rules) == (conflict,)
 
 
 def test_every_option_has_a_place_in_the_contract() -> None:
@@ -51,9 +80,18 @@ def test_every_option_has_a_place_in_the_contract() -> None:
         ("deal", "players_min"),
         ("deal", "players_max"),
         ("deal", "teams"),
+        ("deal", "hand_size"),
         ("melds", "run_one_high"),
+        ("melds", "melds_on_table"),
+        ("opening", "points"),
+        ("opening", "pairs"),
+        ("opening", "rises"),
         ("turn", "show_indicator"),
+        ("turn", "pair_opener_tiles"),
+        ("scoring", "system"),
         ("scoring", "start"),
+        ("scoring", "discard_penalty"),
+        ("scoring", "return_penalty"),
         ("game_end", "match_rounds"),
     ]
     assert set(GAME_OPTIONS) == set(OPTIONS) | set(SETTINGS)
@@ -71,3 +109,4 @@ def test_the_tile_set_has_two_of_each_tile_and_two_false_jokers() -> None:
     assert len(Ruleset().tiles(2)) == len(Ruleset().tiles(4)) == 106
     assert Ruleset().points_at_start == 20
     assert Ruleset(score_start=7).points_at_start == 7
+    assert PRESETS[Preset.OKEY_101].points_at_start == 0

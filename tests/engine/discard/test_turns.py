@@ -234,6 +234,14 @@ def test_a_hand_is_finished_as_the_player_lays_it() -> None:
     assert pairs.events[0] == found
 
 
+def test_a_hand_is_finished_with_wild_tiles() -> None:
+    game = game_at(four(f"{ELEVEN} R12 K8 R1 O9", turn=1))
+    found = is_a(do(game, FinishHand(1, parse_tile("O9"))).events[0], HandFinished)
+    assert not found.is_pairs
+    laid = parse_hand("[R12 K8 R1] | [K3 K4 K5 K6] | [O7 B7 R7] | [B9 B10 B11 B12]")
+    assert is_a(do(game, FinishHand(1, parse_tile("O9"), laid)).events[0], HandFinished).hand == laid
+
+
 # The end of rounds and games
 
 

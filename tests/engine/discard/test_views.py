@@ -1,11 +1,15 @@
 from dataclasses import replace
 
 from engine.actions import TimeOut
-from engine.discard.actions import DiscardTile, FinishHand, ShowIndicator, TakeDiscard, TakeFromPool
-from engine.discard.events import DiscardTaken, HandsDealt, PoolTileTaken
+from engine.discard.actions import DiscardTile, FinishHand, LayTiles, ShowIndicator, TakeDiscard, TakeFromPool
+from engine.discard.events import DiscardTaken, HandsDealt, PenaltyScored, PoolTileTaken
 from engine.discard.game import round_of, seen_round
-from engine.discard.round import ToDiscard, ToTake
+from engine.discard.laying import PenaltyCause
+from engine.discard.notation import parse_hand
+from engine.discard.presets import OKEY_101
+from engine.discard.round import HasLaid, ToDiscard, ToTake
 from engine.discard.ruleset import OKEY
+from engine.discard.table import Opening, Table
 from engine.discard.views import DiscardView, HandsDealtView, PileView, PoolTileTakenView
 from engine.game import Game
 from engine.notation import parse_tile, parse_tiles
@@ -77,3 +81,22 @@ def test_a_first_turn_is_over_with_its_discard() -> None:
     assert seen(after, 1).discarded == (2,)
     timed_out = do(replace(GAME), TimeOut(), NOW + 120_001).game
     assert seen(timed_out, 1).discarded == (2,)
+
+
+def test_all_see_the_table_the_openings_the_penalties_and_a_discard_that_must_be_laid() -> None:
+    paid = (PenaltyScored(1, 101, PenaltyCause.OKEY_DISCARDED),)
+    position = "R4 / 1{} 2{} 3{K7} / 1{R1} 2*{B10 O1} 3{R1} / {O9} / 2 / [B9 R5 B11] | [K4 K5 K6] / 2:105"
+    game = game_at(position, OKEY_101, penalties=paid)
+    view = seen(game, None)
+    assert view.table == Table(parse_hand("[B9 R5 B11] | [K4 K5 K6]"), (Opening(2, is_pairs=False, amount=105),))
+    assert (view.penalties, view.owed, view.laid) == (paid, None, 0)
+    taken = do(game, TakeDiscard(2)).game
+    assert {seen(taken, seat).owed for seat in (None, 1, 2)} == {parse_tile("K7")}
+    laid = do(taken, LayTiles(2, parse_hand("[B9 B10 B11] | [K4 K5 K6 K7]")))
+    for seat in (None, 1, 2):
+        view = seen(laid.game, seat)
+        assert (view.step, view.owed, view.laid, view.taken) == (HasLaid, None, 2, None)
+        assert see_event(laid.events[0], seat) == laid.events[0]
+    assert [player.has_melded for player in see(laid.game, None).players] == [False, True, False]
+    drawn = do(game, TakeFromPool(2)).game
+    assert {seen(drawn, seat).owed for seat in (None, 1, 2)} == {None}
