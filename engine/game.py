@@ -20,6 +20,8 @@ class RoundEnd(Enum):
     WENT_OUT = auto()
     BLOCKED = auto()
     RESIGNED = auto()
+    KNOCKED = auto()
+    VOID = auto()
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,10 @@ class MoveKind(Enum):
     TAKE_DISCARD = auto()
     DISCARD = auto()
     SHOW_INDICATOR = auto()
+    LAY_TILES = auto()
+    RETURN_DISCARD = auto()
     FINISH = auto()
+    KNOCK = auto()
     TIME_OUT = auto()
     RESIGN = auto()
     RETURN_TO_SEAT = auto()
@@ -51,7 +54,7 @@ class Move:
             drawn for it.
         table: The table of PLAY and SHOW, and of a TIME_OUT that committed a draft; else None.
         river_index: The oldest River tile that a PLAY pulled.
-        hand: The melds or pairs of FINISH.
+        hand: The melds or pairs of FINISH; the table of LAY_TILES.
         dealt: The deal of DEAL and REDEAL.
         by_bot: Whether a bot did it for an absent player (absent_action).
     """

@@ -2,14 +2,15 @@
 
 ```
 tile      R7 B13 K1 O4 G2 P9 J F   red, blue, blacK, orange (Y too on input), green, purple; joker; false joker
+          D M C                    the special jokers of Twist: double, mirror, color change
 rack      {R2 B5 J}
 racks     1*{R2 B5} 2{K1 J}        by seat, * for players who have melded
 pool      {R7 O8}                  in the order of drawing, or . if it is empty
 ```
 
 Playing cards have other names (`Naming.CARDS`). A card is a rank A, 2 to 10, J, Q or K with a suit: H (hearts) for red,
-D (diamonds) for orange, C (clubs) for blue, S (spades) for black. The joker is `*`, because J is the jack. Green and
-purple have no cards.
+D (diamonds) for orange, C (clubs) for blue, S (spades) for black. The joker is `*`, because J is the jack. Green,
+purple, the false joker and the special jokers have no cards.
 
 Parsing accepts more than formatting writes: any case of tiles and cards; the value first (`7R`); `J*` for a joker; a
 letter a to h after a tile (`R7a`), which identifies physical copies elsewhere; commas between tiles (`{R2,B5}`).
@@ -23,7 +24,19 @@ from enum import Enum, auto
 from typing import Final, TypeVar
 
 from engine.seats import Rack
-from engine.tiles import COLORS, FALSE_JOKER, JOKER, MAX_VALUE, Color, Tile, in_order, tile
+from engine.tiles import (
+    COLOR_CHANGE,
+    COLORS,
+    DOUBLE_JOKER,
+    FALSE_JOKER,
+    JOKER,
+    MAX_VALUE,
+    MIRROR,
+    Color,
+    Tile,
+    in_order,
+    tile,
+)
 
 _T = TypeVar("_T")
 
@@ -47,7 +60,7 @@ _RANKS: Final = ("A", *map(str, range(2, 11)), "J", "Q", "K")
 _VALUES: Final = range(1, MAX_VALUE + 1)
 _NAMES: Final = {
     Naming.TILES: {f"{color.value}{value}": tile(color, value) for color in COLORS for value in _VALUES}
-    | {"J": JOKER, "F": FALSE_JOKER},
+    | {"J": JOKER, "F": FALSE_JOKER, "D": DOUBLE_JOKER, "M": MIRROR, "C": COLOR_CHANGE},
     Naming.CARDS: {
         f"{rank}{suit}": tile(color, value)
         for suit, color in _SUITS.items()
@@ -65,7 +78,7 @@ _OTHER_NAMES: Final = {
 } | {"J*": JOKER}
 _READ: Final = {Naming.TILES: _NAMES[Naming.TILES] | _OTHER_NAMES, Naming.CARDS: _NAMES[Naming.CARDS]}
 _EXPECTED: Final = {
-    Naming.TILES: "a tile: expected a color R, B, K, O, G or P with a value 1 to 13, J or F",
+    Naming.TILES: "a tile: expected a color R, B, K, O, G or P with a value 1 to 13, J, D, M, C or F",
     Naming.CARDS: "a card: expected a rank A, 2 to 10, J, Q or K with a suit H, D, C or S, or *",
 }
 
@@ -144,7 +157,8 @@ def format_tile(t: Tile, naming: Naming = Naming.TILES) -> str:
     """Returns `R7` or `J`; as cards `7H` or `*`. Raises NotationError if there is no such card."""
     name = _NAME_OF[naming].get(t)
     if name is None:
-        raise NotationError(f"{format_tile(t)!r} has no card: green, purple and the false joker have none")
+        has_none = "green, purple, the false joker and special jokers have none"
+        raise NotationError(f"{format_tile(t)!r} has no card: {has_none}")
     return name
 
 

@@ -12,7 +12,7 @@ Tile = NewType("Tile", int)
 """A face, numbered as in the contract's enum Tile.
 
 1 to 52 are (color - 1) * 13 + value, 53 is the joker, 54 to 79 are green and purple of games with six colors, 80 is the
-false joker of Okey.
+false joker of Okey, 81 to 83 are the special jokers of Twist.
 """
 
 MAX_VALUE: Final = 13
@@ -36,7 +36,17 @@ JOKER: Final = Tile(53)
 _NATURALS: Final = tuple(Tile(number) for number in range(1, 80) if number != JOKER)
 FALSE_JOKER: Final = Tile(80)
 """Stands for the face of the okey, whose own tiles are wild."""
-LAST_TILE: Final = FALSE_JOKER
+DOUBLE_JOKER: Final = Tile(81)
+"""Stands for two neighboring tiles of a meld (Twist)."""
+MIRROR: Final = Tile(82)
+"""Stands in the middle of a meld whose second half is its first half read backwards (Twist)."""
+COLOR_CHANGE: Final = Tile(83)
+"""Stands for a value of a run, between two colors (Twist)."""
+SPECIAL_JOKERS: Final = frozenset({DOUBLE_JOKER, MIRROR, COLOR_CHANGE})
+PLACES_OF: Final = {JOKER: 1, DOUBLE_JOKER: 2, MIRROR: 0, COLOR_CHANGE: 1}
+"""How many places of a meld each joker covers."""
+JOKERS: Final = frozenset(PLACES_OF)
+LAST_TILE: Final = COLOR_CHANGE
 """The tile with the highest number, in any game."""
 _FACES: Final = {
     (color, value): _NATURALS[place * MAX_VALUE + value - 1]
@@ -79,9 +89,9 @@ def value_of(natural: Tile) -> int:
     return _VALUE_OF[natural]
 
 
-def tile_set(colors: int, copies: int, jokers: int) -> tuple[Tile, ...]:
-    """Returns all tiles of a game, ascending (R1, geometry_colors, geometry_copies, geometry_jokers)."""
-    return in_order((*(natural for natural in naturals(colors) for _ in range(copies)), *(JOKER,) * jokers))
+def tile_set(colors: int, copies: int, jokers: int, kinds: tuple[Tile, ...] = (JOKER,)) -> tuple[Tile, ...]:
+    """Returns all tiles of a game, ascending: so many jokers of each kind (R1, geometry_*, joker_kinds)."""
+    return in_order((*naturals(colors) * copies, *kinds * jokers))
 
 
 def in_order(tiles: Iterable[Tile]) -> tuple[Tile, ...]:

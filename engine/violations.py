@@ -49,6 +49,8 @@ class Reason(Enum):
     CLAIM_OWN_PLAY = auto()
     CLAIM_ALREADY_VOTED = auto()
     TABLE_LAYOUT_MISMATCH = auto()
+    KNOCK_TOO_MANY_POINTS = auto()
+    KNOCK_NOT_IN_GAME = auto()
     # Violations: conservation of tiles
     TILE_UNKNOWN = auto()
     JOKER_TO_RACK = auto()
@@ -78,6 +80,9 @@ class Reason(Enum):
     JOKER_LEADS_MELD = auto()
     JOKER_DECLARATION_REQUIRED = auto()
     JOKER_DECLARATION_MISMATCH = auto()
+    COLOR_CHANGE_INVALID = auto()
+    MIRROR_HALF_TOO_SHORT = auto()
+    MIRROR_NOT_SYMMETRIC = auto()
     # Violations: the initial meld
     JOKER_RETRIEVAL_BEFORE_INITIAL_MELD = auto()
     INITIAL_MELD_TABLE_MODIFIED = auto()
@@ -121,6 +126,16 @@ class Reason(Enum):
     INDICATOR_NOT_SHOWABLE = auto()
     INDICATOR_TWIN_NOT_HELD = auto()
     FINISH_INVALID = auto()
+    NOT_OPENED = auto()
+    OPENING_MIXED = auto()
+    OPENING_BELOW_THRESHOLD = auto()
+    OPENING_PAIRS_TOO_FEW = auto()
+    OKEY_TAKEN_BEFORE_OPENING = auto()
+    OPENED_WITH_PAIRS = auto()
+    PAIRS_NOT_OPENED = auto()
+    TAKEN_TILE_NOT_USED = auto()
+    TOO_MANY_TILES_LAID = auto()
+    FINISH_NEEDS_DISCARD = auto()
 
 
 class Violation(NamedTuple):

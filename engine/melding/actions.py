@@ -41,6 +41,13 @@ class Pass:
 
 
 @dataclass(frozen=True, slots=True)
+class Knock:
+    """A player ends the round with few points left on the rack (knock_limit)."""
+
+    seat: int
+
+
+@dataclass(frozen=True, slots=True)
 class LayOnRiver:
     """A player lays one of the two drawn tiles on the River and keeps the other (turn_draw TWO_RIVER)."""
 
@@ -68,7 +75,7 @@ class RequestRedeal:
     shuffle: Shuffle | RoundStarted
 
 
-TurnAction = PlayTiles | DrawTile | LayOnRiver | Pass
+TurnAction = PlayTiles | DrawTile | LayOnRiver | Pass | Knock
 """Actions of the player whose turn it is."""
 
 BotAction = TurnAction | ClaimError

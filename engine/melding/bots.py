@@ -8,18 +8,18 @@ before a bot chooses it. Where a bot must play if it can, every level uses the s
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Final
 
 from engine.effort import Budget
-from engine.melding.actions import BotAction, ClaimError, DrawTile, LayOnRiver, Pass, PlayTiles
+from engine.melding.actions import BotAction, ClaimError, DrawTile, Knock, LayOnRiver, Pass, PlayTiles
 from engine.melding.analysis import GridSituation, Situation, situation_of
-from engine.melding.game import rules_of, seen_round
+from engine.melding.game import must_draw_first, rules_of, seen_round
 from engine.melding.grid.bots import GridPosition, play_on_grid
 from engine.melding.initial_meld import suffices
 from engine.melding.melds import Meld, MeldKind, NotAMeld, ProposedMeld, read_meld
 from engine.melding.play import Play
-from engine.melding.round import Choosing, Drawn
+from engine.melding.round import Choosing, Drawing, Drawn, HasPlayed, Open
 from engine.melding.rules import judge
 from engine.melding.ruleset import (
     InitialMeldSameTurnTablePlay,
@@ -30,21 +30,25 @@ from engine.melding.ruleset import (
     TurnVoluntaryDraw,
 )
 from engine.melding.run_shape import run_shape
+from engine.melding.scoring import may_knock, rack_value
 from engine.melding.solver import LegalTurn, Objective, best_turn
 from engine.melding.table import ProposedMelds
+from engine.melding.twist.bots import joined_tables, melds_with_special_jokers
 from engine.melding.views import MeldingView
 from engine.seats import BotLevel, Turn
-from engine.tiles import COLORS, JOKER, MAX_VALUE, Tile, color_of, tile, value_of, without
+from engine.tiles import COLORS, JOKER, JOKERS, MAX_VALUE, SPECIAL_JOKERS, Tile, color_of, tile, value_of, without
 from engine.views import GameView
 
 BUDGET: Final = Budget(nodes=20_000)
 """The default search budget of a turn: about two seconds."""
-JOKERS: Final = 2
+JOKERS_MAX: Final = 2
 """Most jokers that a bot uses in one meld from its rack."""
 FIRST_MELDS: Final = 80
 """How many melds of a rack a bot tries as the first one."""
 CANDIDATES: Final = 60
 """How many combinations of melds the rules judge for a bot."""
+LIKELY_POINTS: Final = 3
+"""What a tile on another rack counts at least in a bot's eyes, when it decides on a knock."""
 
 
 def choose_action(view: GameView, level: BotLevel, budget: Budget = BUDGET) -> BotAction:
@@ -58,8 +62,8 @@ def choose_action(view: GameView, level: BotLevel, budget: Budget = BUDGET) -> B
     Raises:
         ValueError: The seat has no action to choose (game.bots_to_act).
     """
-    turn, seat, sight = _seen(view)
-    if _has_nothing_to_play(turn, seat, sight):
+    _, seat, sight = _seen(view)
+    if _has_nothing_to_play(view):
         return action_without_play(view)
     position = _position_of(view, seat, sight)
     if isinstance(position, GridPosition):
@@ -69,12 +73,12 @@ def choose_action(view: GameView, level: BotLevel, budget: Budget = BUDGET) -> B
 
 
 def action_without_search(view: GameView) -> BotAction | None:
-    """Returns an action that needs no search, a vote or the River choice; None if the bot must look for a play.
+    """Returns an action that needs no search, such as a vote or the River choice; None if the bot must look for a play.
 
     Raises:
         ValueError: As `choose_action`.
     """
-    return action_without_play(view) if _has_nothing_to_play(*_seen(view)) else None
+    return action_without_play(view) if _has_nothing_to_play(view) else None
 
 
 def action_without_play(view: GameView) -> BotAction:
@@ -87,11 +91,22 @@ def action_without_play(view: GameView) -> BotAction:
     return _vote(seat, sight) if turn.seat != seat else turn_without_play(seat, sight, view)
 
 
-def turn_without_play(seat: int, sight: MeldingView, view: GameView) -> DrawTile | LayOnRiver | Pass:
-    """Returns an action of the seat whose turn it is that plays no tiles: the River choice, a draw, or a pass."""
+def turn_without_play(seat: int, sight: MeldingView, view: GameView) -> DrawTile | LayOnRiver | Pass | Knock:
+    """Returns an action that plays no tiles, of the seat to move: the River choice, a knock, a draw, or a pass."""
     if sight.step is Choosing:
         return LayOnRiver(seat, _less_useful(sight.tiles_drawn, view.rack))
-    return DrawTile(seat) if sight.step is not Drawn and view.pool_count else Pass(seat)
+    if _should_knock(seat, sight, view):
+        return Knock(seat)
+    return DrawTile(seat) if sight.step in {Open, Drawing} and view.pool_count else Pass(seat)
+
+
+def _should_knock(seat: int, sight: MeldingView, view: GameView) -> bool:
+    """Returns whether the seat may knock, and is likely to win by it: others hold some points a tile."""
+    ruleset = rules_of(view)
+    if not may_knock(view.rack, ruleset) or (sight.step is Open and view.pool_count):
+        return False
+    others = [player.tile_count for player in view.players if player.seat != seat and not player.resigned]
+    return rack_value(view.rack, ruleset) < LIKELY_POINTS * min(others)
 
 
 def _seen(view: GameView) -> tuple[Turn, int, MeldingView]:
@@ -102,9 +117,11 @@ def _seen(view: GameView) -> tuple[Turn, int, MeldingView]:
     return view.turn, view.seat, sight
 
 
-def _has_nothing_to_play(turn: Turn, seat: int, sight: MeldingView) -> bool:
-    """Returns whether the seat must vote, or choose the tile for the River."""
-    return turn.seat != seat or sight.step is Choosing
+def _has_nothing_to_play(view: GameView) -> bool:
+    """Returns whether the seat must vote or choose the tile for the River, must draw before a play, or has played."""
+    turn, seat, sight = _seen(view)
+    draws = must_draw_first(rules_of(view), sight.step, view.pool_count)
+    return turn.seat != seat or sight.step in {Choosing, HasPlayed} or draws
 
 
 def _vote(seat: int, sight: MeldingView) -> ClaimError:
@@ -116,7 +133,7 @@ def _vote(seat: int, sight: MeldingView) -> ClaimError:
 
 def _less_useful(tiles: tuple[Tile, ...], rack: tuple[Tile, ...]) -> Tile:
     """Returns the tile to lay on the River: the one with fewer neighbors, then the higher one."""
-    naturals = [t for t in tiles if t != JOKER]
+    naturals = [t for t in tiles if t not in JOKERS]
     return min(naturals or tiles, key=lambda t: (_neighbors(t, rack), -t))
 
 
@@ -202,20 +219,20 @@ def _position_of(view: GameView, seat: int, sight: MeldingView) -> "_Position | 
     drawn = sight.tiles_drawn[0] if sight.step is Drawn else None
     stays = drawn is not None and rules_of(view).turn_play_after_draw is TurnPlayAfterDraw.OTHER_TILES
     tiles = without(view.rack, sight.tiles_drawn) if stays else view.rack
-    must_play = drawn is None and _must_play(view, has_melded=has_melded)
+    must_play = _must_play(view, after_draw=drawn is not None, has_melded=has_melded)
     situation = situation_of(sight.table, tiles, has_melded, rules_of(view), sight.river)
     if isinstance(situation, GridSituation):
         return GridPosition(seat, situation, view.rack, must_play)
     return _Position(seat, situation, view.rack, drawn, must_play)
 
 
-def _must_play(view: GameView, *, has_melded: bool) -> bool:
+def _must_play(view: GameView, *, after_draw: bool, has_melded: bool) -> bool:
     """Returns whether a bot must play if it can, or passes would never end the round (R59).
 
     turn_voluntary_draw, initial_meld_voluntary_delay, pool_empty_pass, pool_empty_stuck_test.
     """
     ruleset = rules_of(view)
-    if view.pool_count:
+    if view.pool_count or after_draw:
         delays = ruleset.initial_meld_voluntary_delay or has_melded
         return ruleset.turn_voluntary_draw is TurnVoluntaryDraw.ONLY_IF_NO_PLAY or not delays
     ends_by_passes = ruleset.pool_empty_stuck_test is not PoolEmptyStuckTest.EXACT
@@ -259,8 +276,11 @@ def _declared(meld: Meld) -> ProposedMeld:
 
 
 def _as_proposal(meld: Meld) -> ProposedMeld:
-    """Returns a meld with its kind, and with declared faces where each joker can have only one."""
-    is_clear = all(len(faces) == 1 for faces in meld.joker_faces)
+    """Returns a meld with its kind, and with declared faces where each joker can have only one.
+
+    Special jokers have no declared faces: the order of the tiles determines what they stand for.
+    """
+    is_clear = SPECIAL_JOKERS.isdisjoint(meld.tiles) and all(len(faces) == 1 for faces in meld.joker_faces)
     return ProposedMeld(meld.tiles, meld.kind, tuple(faces[0] for faces in meld.joker_faces) if is_clear else ())
 
 
@@ -294,12 +314,16 @@ def _layings(melds: tuple[Meld, ...], situation: Situation) -> list[tuple[Meld, 
 
 def _rank(meld: Meld) -> tuple[int, int, int]:
     """Returns the sort key of melds: fewest jokers, then most tiles, then most points."""
-    return meld.tiles.count(JOKER), -len(meld.tiles), -meld.points
+    return _jokers(meld), -len(meld.tiles), -meld.points
 
 
 def _laying_rank(laying: tuple[Meld, ...]) -> tuple[int, int, int]:
-    jokers = sum(meld.tiles.count(JOKER) for meld in laying)
+    jokers = sum(map(_jokers, laying))
     return -sum(len(meld.tiles) for meld in laying), jokers, -sum(meld.points for meld in laying)
+
+
+def _jokers(meld: Meld) -> int:
+    return sum(t in JOKERS for t in meld.tiles)
 
 
 def _beside(first: Meld, melds: list[Meld], rack: tuple[Tile, ...]) -> tuple[Meld, ...]:
@@ -316,9 +340,10 @@ def _beside(first: Meld, melds: list[Meld], rack: tuple[Tile, ...]) -> tuple[Mel
 
 def _melds_of(rack: tuple[Tile, ...], ruleset: Ruleset) -> tuple[Meld, ...]:
     """Returns the melds that a rack supplies."""
-    faces = frozenset(rack) - {JOKER}
-    jokers = min(JOKERS, rack.count(JOKER))
-    proposed = (*_groups(faces, jokers, ruleset), *_runs(faces, jokers, ruleset))
+    faces = frozenset(rack) - JOKERS
+    jokers = min(JOKERS_MAX, rack.count(JOKER))
+    special = melds_with_special_jokers(rack, JOKERS_MAX, ruleset)
+    proposed = (*_groups(faces, jokers, ruleset), *_runs(faces, jokers, ruleset), *special)
     return tuple(meld for meld in (_read(meld, ruleset) for meld in proposed) if isinstance(meld, Meld))
 
 
@@ -369,15 +394,16 @@ def _added(position: _Position, laid: _Found | None) -> _Found | None:
 
 
 def _with_one_more(position: _Position, table: ProposedMelds, left: tuple[Tile, ...]) -> _Found | None:
-    """Returns a play with one more tile, if there is one."""
-    naturals = tuple(dict.fromkeys(t for t in reversed(left) if t != JOKER))
-    for t in naturals or left[:1]:
-        for place, meld in enumerate(table):
-            for grown in _grown(meld, t, position.situation.ruleset):
-                found = position.judged((*table[:place], grown, *table[place + 1 :]))
-                if found:
-                    return found
-    return None
+    """Returns a play with one more tile, if there is one. A mirror or a color change may join two melds."""
+    naturals = tuple(dict.fromkeys(t for t in reversed(left) if t not in JOKERS))
+    grown = (
+        (*table[:place], meld, *table[place + 1 :])
+        for t in naturals or dict.fromkeys(left)
+        for place, old in enumerate(table)
+        for meld in _grown(old, t, position.situation.ruleset)
+    )
+    tables = chain(grown, joined_tables(table, left))
+    return next((found for after in tables if (found := position.judged(after))), None)
 
 
 def _grown(meld: ProposedMeld, t: Tile, ruleset: Ruleset) -> Iterator[ProposedMeld]:

@@ -26,7 +26,7 @@ from engine.melding.ruleset import (
 )
 from engine.melding.table import tiles_on
 from engine.seats import Rack
-from engine.tiles import JOKER, MAX_VALUE, Tile, in_order, value_of, without
+from engine.tiles import JOKER, JOKERS, MAX_VALUE, Tile, in_order, value_of, without
 
 PAIRS_FOR_REDEAL: Final = 3
 
@@ -221,7 +221,7 @@ def _drawn(seat: int, draw: _Draw) -> int | None:
     """Returns the value of the first tile that counts for a seat (R8), or None if the tiles run out."""
     for tile in draw.tiles:
         draw.draws.append(StartDraw(seat, tile))
-        if tile != JOKER:
+        if tile not in JOKERS:
             return value_of(tile)
         if draw.ruleset.start_draw_joker is not StartDrawJoker.REDRAW:
             return 0 if draw.ruleset.start_draw_joker is StartDrawJoker.LOWEST else MAX_VALUE + 1

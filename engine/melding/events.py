@@ -143,15 +143,32 @@ class TurnPassed:
     declined: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class PlayerKnocked:
+    """A player knocked, which ends the round (knock_limit)."""
+
+    seat: int
+
+
 TurnAct = (
-    TilesPlayed | TileDrawn | TilesDrawn | TilesOffered | TurnEnded | TurnPassed | TurnPenalised | IllegalPlayShown
+    TilesPlayed
+    | TileDrawn
+    | TilesDrawn
+    | TilesOffered
+    | TurnEnded
+    | TurnPassed
+    | TurnPenalised
+    | IllegalPlayShown
+    | PlayerKnocked
 )
 """Events of what a player did in a turn, who is then present."""
 
 FreeEvent = ErrorClaimed | IllegalPlayShown | RedealDemanded
 """Events of actions that cost their player nothing, so that one might repeat them for ever."""
 
-OpenMeldingEvent = TilesPlayed | RiverTileLaid | IllegalPlayShown | ErrorClaimed | RedealDemanded | LastChanceStarted
+OpenMeldingEvent = (
+    TilesPlayed | RiverTileLaid | IllegalPlayShown | ErrorClaimed | RedealDemanded | LastChanceStarted | PlayerKnocked
+)
 """Events of which everyone may see all: they are their own views."""
 
 MeldingEvent = OpenMeldingEvent | TurnAct | RoundStarted

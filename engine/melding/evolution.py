@@ -9,6 +9,7 @@ from engine.melding.events import (
     IllegalPlayShown,
     LastChanceStarted,
     MeldingEvent,
+    PlayerKnocked,
     RedealDemanded,
     RiverTileLaid,
     RoundStarted,
@@ -21,8 +22,9 @@ from engine.melding.events import (
     TurnPenalised,
 )
 from engine.melding.game import round_of, rules_of
-from engine.melding.round import Choosing, Drawn, MeldingRound, Open, ShownPlay
-from engine.melding.ruleset import Ruleset, TurnPlayAfterDraw
+from engine.melding.round import Choosing, Drawing, Drawn, HasPlayed, MeldingRound, Open, ShownPlay, Step
+from engine.melding.ruleset import DRAWS, Ruleset, TurnPlayAfterDraw
+from engine.melding.scoring import may_knock
 from engine.melding.table import Table, empty_table
 from engine.seats import Rack, Turn
 from engine.tiles import Tile, in_order, without
@@ -31,21 +33,20 @@ from engine.tiles import Tile, in_order, without
 def evolve(game: Game, event: TurnEvent | MeldingEvent) -> MeldingRound:
     """Returns the round after an event."""
     if isinstance(event, RoundStarted):
-        table = empty_table(rules_of(game))
-        return MeldingRound(event.number, event.order, table, event.racks, event.pool, Turn(event.order[0], None))
+        return _round_started(rules_of(game), event)
     return _evolved(game, _declined(round_of(game), event), event)
 
 
 def _evolved(game: Game, round_: MeldingRound, event: TurnEvent | MeldingEvent) -> MeldingRound:  # noqa: C901 - one case an event, each a line
     match event:
-        case RoundStarted() | RedealDemanded():
+        case RoundStarted() | RedealDemanded() | PlayerKnocked():
             return round_
         case PlayerResigned(seat):
             return _resigned(round_, seat)
         case TurnStarted(turn):
             return _turn_started(round_, turn)
         case TilesPlayed():
-            return _tiles_played(round_, event)
+            return _tiles_played(rules_of(game), round_, event)
         case TileDrawn(seat, tile):
             return _drawn_in_turn(rules_of(game), round_, seat, (tile,))
         case TilesDrawn(seat, tiles):
@@ -68,6 +69,15 @@ def _evolved(game: Game, round_: MeldingRound, event: TurnEvent | MeldingEvent) 
             return _claimed(round_, seat, agrees)
         case LastChanceStarted(seats):
             return replace(round_, last_chance=seats)
+
+
+def _round_started(ruleset: Ruleset, event: RoundStarted) -> MeldingRound:
+    """Returns a round as it was dealt. Without an initial meld, all players count as those who have made it."""
+    racks = event.racks
+    if not ruleset.initial_meld_needed:
+        racks = tuple(replace(rack, has_melded=True) for rack in racks)
+    table, turn = empty_table(ruleset), Turn(event.order[0], None)
+    return MeldingRound(event.number, event.order, table, racks, event.pool, turn)
 
 
 def _declined(round_: MeldingRound, event: TurnEvent | MeldingEvent) -> MeldingRound:
@@ -133,18 +143,26 @@ def _moved(
     )
 
 
-def _tiles_played(round_: MeldingRound, event: TilesPlayed) -> MeldingRound:
+def _tiles_played(ruleset: Ruleset, round_: MeldingRound, event: TilesPlayed) -> MeldingRound:
     held = round_.rack(event.seat).tiles + event.pulled
     rack = Rack(event.seat, without(held, event.tiles), has_melded=True)
     river = round_.river[: len(round_.river) - len(event.pulled)]
-    return _moved(round_, rack, event.table, round_.pool, river)
+    moved = _moved(round_, rack, event.table, round_.pool, river)
+    goes_on = ruleset.knock_limit and may_knock(rack.tiles, ruleset)
+    return replace(moved, step=HasPlayed()) if goes_on else moved
 
 
 def _drawn_in_turn(ruleset: Ruleset, round_: MeldingRound, seat: int, tiles: tuple[Tile, ...]) -> MeldingRound:
     drawn = _tiles_drawn(round_, seat, tiles)
     if ruleset.turn_play_after_draw is TurnPlayAfterDraw.FORBIDDEN:
         return drawn
-    return replace(drawn, step=Drawn(tiles[-1]))
+    return replace(drawn, step=_step_after_draw(ruleset, round_.step, tiles[-1]))
+
+
+def _step_after_draw(ruleset: Ruleset, step: Step, tile: Tile) -> Step:
+    """Returns the step after a draw in a turn that goes on."""
+    drawn = (*step.tiles, tile) if isinstance(step, Drawing) else (tile,)
+    return Drawing(drawn) if len(drawn) < DRAWS.get(ruleset.turn_draw, 0) else Drawn(tile)
 
 
 def _river_tile_laid(round_: MeldingRound, seat: int, tile: Tile) -> MeldingRound:

@@ -2,7 +2,7 @@
 
 from engine.game import Game
 from engine.game import round_of as any_round_of
-from engine.melding.round import MeldingRound
+from engine.melding.round import MeldingRound, Open, Step
 from engine.melding.ruleset import Ruleset
 from engine.melding.views import MeldingView
 from engine.views import GameView
@@ -21,6 +21,11 @@ def round_of(game: Game) -> MeldingRound:
     if not isinstance(round_, MeldingRound):
         raise TypeError("the game is of another family")
     return round_
+
+
+def must_draw_first(ruleset: Ruleset, step: type[Step], pool_count: int) -> bool:
+    """Returns whether a player may not play before drawing (turn_draw ONE_OR_TWO, ONE_TO_THREE)."""
+    return ruleset.begins_with_draw and step is Open and pool_count > 0
 
 
 def seen_round(view: GameView) -> MeldingView | None:

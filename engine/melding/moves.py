@@ -9,6 +9,7 @@ from engine.game import Game
 from engine.melding.actions import (
     ClaimError,
     DrawTile,
+    Knock,
     LayOnRiver,
     MeldingAction,
     Pass,
@@ -19,6 +20,7 @@ from engine.melding.actions import (
 from engine.melding.events import (
     ErrorClaimed,
     IllegalPlayShown,
+    PlayerKnocked,
     RedealDemanded,
     RiverTileLaid,
     RoundStarted,
@@ -51,6 +53,7 @@ BY_BOTS: Final = frozenset(
         MoveKind.CLAIM,
         MoveKind.OBJECT,
         MoveKind.PENALTY,
+        MoveKind.KNOCK,
     }
 )
 """The moves that a bot may make for an absent player."""
@@ -96,6 +99,8 @@ def _move_without_table(revision: int, time_ms: int, event: Event) -> Move | Non
             return Move(revision, time_ms, MoveKind.LAY_ON_RIVER, seat, (tile,))
         case TurnPassed(seat) | TurnEnded(seat):
             return Move(revision, time_ms, MoveKind.PASS_TURN, seat)
+        case PlayerKnocked(seat):
+            return Move(revision, time_ms, MoveKind.KNOCK, seat)
         case ErrorClaimed(seat, agrees):
             return Move(revision, time_ms, MoveKind.CLAIM if agrees else MoveKind.OBJECT, seat)
         case TurnPenalised(seat, tiles):
@@ -151,5 +156,7 @@ def _plain_action(move: Move) -> TurnAction:
             return DrawTile(seat)
         case MoveKind.LAY_ON_RIVER:
             return LayOnRiver(seat, move.tiles[0])
+        case MoveKind.KNOCK:
+            return Knock(seat)
         case _:
             return Pass(seat)

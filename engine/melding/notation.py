@@ -42,7 +42,7 @@ from engine.notation import (
     tile_in,
 )
 from engine.seats import Rack
-from engine.tiles import JOKER, Tile, in_order
+from engine.tiles import JOKER, JOKERS, SPECIAL_JOKERS, Tile, in_order
 
 _MELD: Final = re.compile(r"(run|group)?\s*\[([^\[\]]*)\]", re.IGNORECASE)
 _ROW: Final = re.compile(r"(-?[0-9]{1,9}),(-?[0-9]{1,9})\[([^\[\]]*)\]")
@@ -71,16 +71,18 @@ def position_of(round_: MeldingRound, ruleset: Ruleset = SABRA) -> Position:
 def format_meld(meld: ProposedMeld | Meld, naming: Naming = Naming.TILES, ruleset: Ruleset = SABRA) -> str:
     """Returns `[R3 R4 R5]`, with declared faces, and with the kind where it is needed.
 
-    The kind is needed where faces are declared, or where one numbered tile and jokers leave it open. The text of a Meld
-    is read as the same meld by the ruleset that read it.
+    The kind is needed where faces are declared, or where one numbered face and jokers leave it open. The text of a Meld
+    is read as the same meld by the ruleset that read it. Beside a special joker of Twist no face is written: its place
+    says what it stands for.
 
     Raises:
         NotationError: There is no such card, or the numbers of declared faces and jokers differ.
     """
     proposed = as_proposed(meld, ruleset) if isinstance(meld, Meld) else meld
-    naturals = sum(t != JOKER for t in proposed.tiles)
-    kind = proposed.kind.name.lower() if proposed.kind and (naturals <= 1 or proposed.declared) else ""
-    return f"{kind}[{_format_declared(proposed, naming) if proposed.declared else format_tiles(meld.tiles, naming)}]"
+    naturals = {*proposed.tiles} - JOKERS
+    declares = bool(proposed.declared) and not SPECIAL_JOKERS.intersection(proposed.tiles)
+    kind = proposed.kind.name.lower() if proposed.kind and (len(naturals) <= 1 or declares) else ""
+    return f"{kind}[{_format_declared(proposed, naming) if declares else format_tiles(meld.tiles, naming)}]"
 
 
 def _format_declared(meld: ProposedMeld, naming: Naming) -> str:

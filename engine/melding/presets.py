@@ -9,15 +9,18 @@ from engine.melding.ruleset import (
     SABRA,
     DealOrder,
     DealThreePairsReshuffle,
+    InitialMeldComparison,
     InitialMeldCount,
     InitialMeldJoker,
     InitialMeldRequiredKind,
     InitialMeldSameTurnTablePlay,
+    JokerKinds,
     JokerRetrievalMode,
     JokerRetrievalReuse,
     JokerRetrievalSource,
     JokersAdjacent,
     JokersDeclaration,
+    JokersMaxPerMeld,
     MatchEnd,
     PoolEmptyMode,
     PoolEmptyPass,
@@ -27,12 +30,16 @@ from engine.melding.ruleset import (
     ScoreBlockedPoints,
     ScoreBlockedWinner,
     ScoreNeverMelded,
+    ScoreTileValues,
     ScoreWinner,
     StartDrawDetermines,
     StartDrawTile,
     TableLayout,
     TurnDirection,
+    TurnDraw,
     TurnInvalidSubmission,
+    TurnPlayAfterDraw,
+    TurnVoluntaryDraw,
     problems,
     with_options,
 )
@@ -44,6 +51,20 @@ def _preset(preset: Preset, **options: object) -> Ruleset:
     return with_options(SABRA, {"preset": preset, **options})
 
 
+_SHANGHAI: Final = {
+    "geometry_jokers": 0,
+    "players_min": 3,
+    "players_max": 5,
+    "deal_hand_size": 10,
+    "initial_meld_needed": False,
+    "initial_meld_threshold": 0,
+    "turn_draw": TurnDraw.UNTIL_PLAYABLE,
+    "turn_voluntary_draw": TurnVoluntaryDraw.ONLY_IF_NO_PLAY,
+    "turn_play_after_draw": TurnPlayAfterDraw.ALLOWED,
+    "pool_empty_pass": PoolEmptyPass.ONLY_IF_NO_PLAY,
+}
+"""What Shanghai and Manipulation have in common."""
+
 PRESETS: Final = {
     Preset.SABRA: SABRA,
     Preset.INTL_OFFICIAL: _preset(Preset.INTL_OFFICIAL, pool_empty_pass=PoolEmptyPass.ONLY_IF_NO_PLAY),
@@ -51,6 +72,7 @@ PRESETS: Final = {
     Preset.WIKI_EN: _preset(
         Preset.WIKI_EN,
         joker_retrieval_reuse=JokerRetrievalReuse.NEW_MELD_IF_REPLACED,
+        pool_empty_pass=PoolEmptyPass.ONLY_IF_NO_PLAY,
         score_blocked_winner=ScoreBlockedWinner.FEWEST_TILES,
         score_blocked_points=ScoreBlockedPoints.NORMAL,
         score_never_melded=ScoreNeverMelded.CREDIT_EVERY_OTHER_PLAYER,
@@ -68,7 +90,9 @@ PRESETS: Final = {
     Preset.GUIDE_B: _preset(
         Preset.GUIDE_B,
         start_draw_determines=StartDrawDetermines.FULL_ORDER,
+        initial_meld_comparison=InitialMeldComparison.GREATER_THAN,
         turn_invalid_submission=TurnInvalidSubmission.PENALISE_ON_UNANIMOUS_CLAIM,
+        pool_empty_pass=PoolEmptyPass.ONLY_IF_NO_PLAY,
         score_blocked_winner=ScoreBlockedWinner.FEWEST_TILES,
         score_blocked_points=ScoreBlockedPoints.NORMAL,
         match_end=MatchEnd.TARGET_SCORE,
@@ -80,6 +104,7 @@ PRESETS: Final = {
         joker_retrieval_mode=JokerRetrievalMode.REPLACE,
         joker_retrieval_source=JokerRetrievalSource.RACK_ONLY,
         joker_retrieval_reuse=JokerRetrievalReuse.NEW_MELD_TWO_RACK_TILES,
+        pool_empty_pass=PoolEmptyPass.ONLY_IF_NO_PLAY,
         score_blocked_winner=ScoreBlockedWinner.FEWEST_TILES,
         score_blocked_points=ScoreBlockedPoints.NORMAL,
     ),
@@ -91,6 +116,7 @@ PRESETS: Final = {
         joker_retrieval_mode=JokerRetrievalMode.REPLACE,
         joker_retrieval_source=JokerRetrievalSource.RACK_ONLY,
         joker_retrieval_reuse=JokerRetrievalReuse.NEW_MELD,
+        pool_empty_pass=PoolEmptyPass.ONLY_IF_NO_PLAY,
         score_blocked_points=ScoreBlockedPoints.NORMAL,
     ),
     Preset.GUIDE_4: _preset(
@@ -140,9 +166,54 @@ PRESETS: Final = {
         initial_meld_same_turn_table_play=InitialMeldSameTurnTablePlay.ALLOWED,
         score_winner=ScoreWinner.ONE_WIN,
     ),
+    Preset.CAROUSEL: _preset(
+        Preset.CAROUSEL,
+        geometry_reduced_players=2,
+        players_max=5,
+        deal_hand_size=10,
+        run_wrap=RunWrap.ONE_HIGH,
+        initial_meld_needed=False,
+        initial_meld_threshold=0,
+        turn_draw=TurnDraw.ONE_TO_THREE,
+        turn_play_after_draw=TurnPlayAfterDraw.ALLOWED,
+        knock_limit=5,
+        score_tile_values=ScoreTileValues.COURT_10,
+        score_joker_penalty=25,
+    ),
+    Preset.TAHITI: _preset(
+        Preset.TAHITI,
+        geometry_jokers=4,
+        players_max=5,
+        deal_hand_size=5,
+        run_wrap=RunWrap.ONE_HIGH,
+        jokers_max_per_meld=JokersMaxPerMeld.ONE,
+        initial_meld_needed=False,
+        initial_meld_threshold=0,
+        joker_retrieval_mode=JokerRetrievalMode.LOCKED,
+        joker_retrieval_source=JokerRetrievalSource.RACK_ONLY,
+        score_tile_values=ScoreTileValues.COURT_10_ACE_11,
+    ),
+    Preset.GUADALUPE: _preset(
+        Preset.GUADALUPE,
+        geometry_jokers=0,
+        players_max=5,
+        deal_hand_size=10,
+        run_wrap=RunWrap.ONE_HIGH,
+        initial_meld_needed=False,
+        initial_meld_threshold=0,
+        turn_draw=TurnDraw.ONE_OR_TWO,
+        turn_play_after_draw=TurnPlayAfterDraw.ALLOWED,
+        score_winner=ScoreWinner.ONE_WIN,
+    ),
+    Preset.SHANGHAI: _preset(Preset.SHANGHAI, **_SHANGHAI, score_winner=ScoreWinner.ONE_WIN),
+    Preset.MANIPULATION: _preset(Preset.MANIPULATION, **_SHANGHAI, score_tile_values=ScoreTileValues.FIVE_OR_TEN),
+    Preset.SIX_COLORS: _preset(Preset.SIX_COLORS, geometry_colors=6),
     Preset.CROSS: _preset(Preset.CROSS, table_layout=TableLayout.GRID),
+    Preset.TWIST: _preset(Preset.TWIST, joker_kinds=JokerKinds.TWIST),
     Preset.CARDS: _preset(Preset.CARDS),
-    Preset.SIX_PLAYERS: _preset(Preset.SIX_PLAYERS, geometry_copies=3, geometry_jokers=4, players_min=5, players_max=6),
+    Preset.SIX_PLAYERS: _preset(
+        Preset.SIX_PLAYERS, geometry_copies=3, geometry_jokers=4, geometry_reduced_players=4, players_max=6
+    ),
 }
 
 
@@ -159,6 +230,12 @@ PRESET_SETTINGS: Final = dict.fromkeys(Preset, DEFAULT_SETTINGS) | {
     Preset.MSO_2019: RoomSettings(turn_time_limit_seconds=0, clock_total_seconds=600, clock_increment_seconds=10),
     Preset.VATIKAN: _NO_LIMIT,
     Preset.MACHIAVELLI: _NO_LIMIT,
+    Preset.CAROUSEL: _NO_LIMIT,
+    Preset.TAHITI: _NO_LIMIT,
+    Preset.GUADALUPE: _NO_LIMIT,
+    Preset.SHANGHAI: _NO_LIMIT,
+    Preset.MANIPULATION: _NO_LIMIT,
+    Preset.TWIST: _ONE_MINUTE,
 }
 """The settings of a room that plays by a preset, unless they are chosen."""
 
@@ -196,8 +273,9 @@ PRESET_TEXTS: Final = {
     ),
     Preset.GUIDE_B: PresetText(
         "Claimed errors",
-        "No clock; rounds up to a total of 200; the other players may claim an error together.",
-        "the second of the general guides, with its error rule; it plays to an unspecified total, here 200",
+        "No clock; a first meld above 30; rounds up to 200 points; the others may claim an error together.",
+        "the second of the general guides, with its error rule; it plays to an unspecified total, here 200; its "
+        "summary lets 30 points do for the first meld",
     ),
     Preset.WIKI_FR: PresetText(
         "Encyclopedia, French",
@@ -236,10 +314,48 @@ PRESET_TEXTS: Final = {
         "Machiavelli, a manipulation rummy with cards, in the version that requires a meld from the rack "
         "first; a win counts one point",
     ),
+    Preset.CAROUSEL: PresetText(
+        "Carousel",
+        "A card game: ten cards; a turn begins with one to three; knock with five points or less.",
+        "Carousel, a manipulation rummy with cards, as a rules site and rule books for cards have it; one round",
+    ),
+    Preset.TAHITI: PresetText(
+        "Tahiti",
+        "A card game: five cards, four jokers, one joker a meld, no initial meld.",
+        "Tahiti, a manipulation rummy with cards, as a rule book of rummy games and an Italian page have it, without "
+        "the four loose cards on the table",
+    ),
+    Preset.GUADALUPE: PresetText(
+        "Guadalupe",
+        "A card game: ten cards, no jokers; a turn begins with one card or two, no initial meld.",
+        "Guadalupe, a manipulation rummy with cards; the number of cards and that the ace is high or low are decided "
+        "here, and a win counts one point",
+    ),
+    Preset.SHANGHAI: PresetText(
+        "Shanghai",
+        "A card game: ten cards, no jokers; who can play must, and who cannot draws until it is possible.",
+        "Shanghai, a manipulation rummy with cards; a win counts one point",
+    ),
+    Preset.MANIPULATION: PresetText(
+        "Manipulation",
+        "A card game: Shanghai with points: cards below ten cost 5, all others 10.",
+        "Manipulation, also known as Finagle, a manipulation rummy with cards, with the cards and the ace of Shanghai",
+    ),
+    Preset.SIX_COLORS: PresetText(
+        "Sabra in six colors",
+        "The standard game with 158 tiles: green and purple too, groups of up to six tiles.",
+        "a set with six colors that older encyclopedia articles name, sold in Germany",
+    ),
     Preset.CROSS: PresetText(
         "Cross layout",
         "Tiles lie in a grid as in a crossword: rows are runs, columns are groups, and no tile moves.",
         "the English encyclopedia's paragraph on French rules, with its example; what it leaves open is decided here",
+    ),
+    Preset.TWIST: PresetText(
+        "Twist",
+        "Four kinds of jokers, two of each: regular, double, mirror and color change; one minute a turn.",
+        "the publisher's English manual of Rummikub Twist; the Polish rules for the color change; what they leave open "
+        "is decided here",
     ),
     Preset.CARDS: PresetText(
         "Sabra with cards",
@@ -247,9 +363,9 @@ PRESET_TEXTS: Final = {
         "the encyclopedia articles' game with two packs of cards: Sabra under other names",
     ),
     Preset.SIX_PLAYERS: PresetText(
-        "Sabra for five or six",
-        "The standard game with 160 tiles: three copies of each tile and four jokers.",
-        "the publishers' edition for five and six players, 160 tiles",
+        "Sabra for up to six",
+        "The standard game; five or six play with 160 tiles: three copies of each and four jokers.",
+        "the publishers' edition for five and six players, 160 tiles, of which up to four players leave out 54",
     ),
 }
 

@@ -31,7 +31,19 @@ class Drawn:
     tile: Tile
 
 
-Step = Open | Choosing | Drawn
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """The player drew and may play or draw again, but not pass while the pool has tiles (turn_draw ONE_OR_TWO)."""
+
+    tiles: tuple[Tile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HasPlayed:
+    """The player has played, and may knock or pass (knock_limit)."""
+
+
+Step = Open | Choosing | Drawn | Drawing | HasPlayed
 
 
 @dataclass(frozen=True, slots=True)

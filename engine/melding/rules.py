@@ -27,7 +27,17 @@ from engine.melding.variants import (
     the_river_has_the_tile,
     the_winner_calls,
 )
-from engine.tiles import COLORS, JOKER, LAST_TILE, Tile, in_order, naturals, value_of
+from engine.tiles import (
+    COLORS,
+    JOKER,
+    JOKERS,
+    LAST_TILE,
+    PLACES_OF,
+    Tile,
+    in_order,
+    naturals,
+    value_of,
+)
 from engine.violations import Reason, Violation
 
 
@@ -97,10 +107,10 @@ def _breaches(play: BasePlay, group: "RuleGroup", found: Sequence[Violation]) ->
 def points_of(play: BasePlay) -> int:
     """Returns the value of the tiles played (Judgement.points)."""
     played = play.played
-    if JOKER not in played:
+    if JOKERS.isdisjoint(played):
         return natural_points(played)
     jokers = sorted((points for meld in play.new_melds for points in joker_points(meld)), reverse=True)
-    return natural_points(played) + sum(jokers[: played.count(JOKER)])
+    return natural_points(played) + sum(jokers[: sum(PLACES_OF.get(t, 0) for t in played)])
 
 
 _VALUES: Final = [value_of(Tile(t)) if Tile(t) in naturals(len(COLORS)) else 0 for t in range(LAST_TILE + 1)]
@@ -113,14 +123,14 @@ def natural_points(tiles: Iterable[Tile]) -> int:
 
 def no_joker_leaves_the_table(play: Exchange) -> Iterator[Violation]:
     """R45, R49: a joker of the table never returns to a rack."""
-    jokers = play.missing.count(JOKER)
+    jokers = tuple([t for t in play.missing if t in JOKERS])
     if jokers:
-        yield Violation(Reason.JOKER_TO_RACK, play.subject, (JOKER,) * jokers)
+        yield Violation(Reason.JOKER_TO_RACK, play.subject, jokers)
 
 
 def no_tile_leaves_the_table(play: Exchange) -> Iterator[Violation]:
     """R45: every tile that was on the table is on it at the end."""
-    numbered = tuple([t for t in play.missing if t != JOKER])
+    numbered = tuple([t for t in play.missing if t not in JOKERS])
     if numbered:
         yield Violation(Reason.TABLE_TILE_MISSING, play.subject, numbered)
 

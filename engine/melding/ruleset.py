@@ -10,7 +10,7 @@ from enum import Enum, auto
 from typing import Final
 
 from engine.options import Needs, OptionProblem, Stage, option, option_problems, options_of
-from engine.tiles import JOKER, MAX_VALUE, Tile, is_natural, tile_set
+from engine.tiles import COLOR_CHANGE, DOUBLE_JOKER, JOKER, MAX_VALUE, MIRROR, Tile, is_natural, tile_set
 from engine.violations import Reason
 
 PAIRS_PLAYERS: Final = 4
@@ -36,6 +36,13 @@ class Preset(Enum):
     CARDS = auto()
     SIX_PLAYERS = auto()
     CROSS = auto()
+    TAHITI = auto()
+    GUADALUPE = auto()
+    SHANGHAI = auto()
+    MANIPULATION = auto()
+    SIX_COLORS = auto()
+    CAROUSEL = auto()
+    TWIST = auto()
 
 
 class StartDrawJoker(Enum):
@@ -129,6 +136,8 @@ class TurnDraw(Enum):
     ONE = auto()
     TWO_RIVER = auto()
     UNTIL_PLAYABLE = auto()
+    ONE_OR_TWO = auto()
+    ONE_TO_THREE = auto()
 
 
 class TurnTimeoutDirty(Enum):
@@ -372,6 +381,15 @@ class ScoreWinner(Enum):
     ONE_WIN = auto()
 
 
+class ScoreTileValues(Enum):
+    """The values of numbered tiles left on a rack (R61)."""
+
+    NUMBERS = auto()
+    COURT_10 = auto()
+    COURT_10_ACE_11 = auto()
+    FIVE_OR_TEN = auto()
+
+
 class MatchWinner(Enum):
     """Who wins a game of several rounds."""
 
@@ -396,6 +414,24 @@ class TableLayout(Enum):
     GRID = auto()
 
 
+class JokerKinds(Enum):
+    """The kinds of jokers of the game (W-1 to W-12)."""
+
+    STANDARD = auto()
+    TWIST = auto()
+
+
+class TwistColorChangeAtEnd(Enum):
+    """Whether a color change may be at an end of a run, or beside another one (W-6, W-7)."""
+
+    FORBIDDEN = auto()
+    ALLOWED = auto()
+
+
+DRAWS: Final = {TurnDraw.ONE_OR_TWO: 2, TurnDraw.ONE_TO_THREE: 3}
+"""The most draws of a turn that begins with a draw, and in which a player who plays nothing draws again (turn_draw)."""
+
+
 TILES: Final = Stage("tiles", "geometry_")
 DEAL: Final = Stage("deal", "deal_")
 MELDS: Final = Stage("melds")
@@ -408,11 +444,18 @@ GAME_END: Final = Stage("game_end")
 
 
 def _players_with_jokers(rules: "Ruleset") -> Sequence[int]:
-    """Returns the numbers of players for whom the tile set has the jokers that each of them gets first."""
-    return [players for players in range(2, 7) if rules.deal_fixed_jokers * players <= rules.jokers(players)]
+    """Returns the numbers of players up to which the tile set has the jokers that each of them gets first."""
+    lacking = (n for n in range(rules.players_min, 7) if rules.deal_fixed_jokers * n > rules.jokers(n))
+    return range(2, next(lacking, 7))
 
 
 _REPLACES_JOKERS: Final = Needs("joker_retrieval_mode", (JokerRetrievalMode.REPLACE, JokerRetrievalMode.LOCKED))
+
+_HAS_TWIST: Final = Needs("joker_kinds", (JokerKinds.TWIST,))
+_KINDS: Final = {
+    JokerKinds.STANDARD: (JOKER,),
+    JokerKinds.TWIST: (JOKER, DOUBLE_JOKER, MIRROR, COLOR_CHANGE),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,6 +467,41 @@ class Ruleset:
     geometry_copies: int = option(2, (2, 3), stage=TILES)
     geometry_jokers: int = option(2, range(9), stage=TILES)
     geometry_jokers_per_player: int = option(0, range(2), stage=TILES, needs=(Needs("geometry_jokers", (0,)),))
+    geometry_reduced_players: int = option(
+        0,
+        range(6),
+        stage=TILES,
+        usual=(0, 0, 2, 3),
+        needs=(
+            Needs("players_min", lambda rules: range(2, rules.geometry_reduced_players + 1)),
+            Needs("players_max", lambda rules: range(rules.geometry_reduced_players + 1, 7)),
+            Needs("geometry_jokers_per_player", (0,)),
+            Needs("jokers_beyond_physical", (True,)),
+        ),
+    )
+    joker_kinds: JokerKinds = option(
+        JokerKinds.STANDARD,
+        stage=TILES,
+        usual=(JokerKinds.STANDARD,),
+        needs=(
+            Needs("run_wrap", (RunWrap.OFF,)),
+            Needs("meld_order", (MeldOrder.STRICT,)),
+            Needs("jokers_max_per_meld", (JokersMaxPerMeld.UNLIMITED_WITH_ONE_NATURAL,)),
+            Needs("jokers_adjacent", (JokersAdjacent.ALLOWED,)),
+            Needs("jokers_declaration", (JokersDeclaration.POSITIONAL,)),
+            Needs("jokers_may_lead", (True,)),
+            Needs("jokers_beyond_physical", (True,)),
+            Needs("contract", (Contract.OFF,)),
+            Needs("table_layout", (TableLayout.MELDS,)),
+            Needs("initial_meld_joker", (InitialMeldJoker.REPRESENTED_VALUE,)),
+            Needs("initial_meld_same_turn_table_play", (InitialMeldSameTurnTablePlay.FORBIDDEN,)),
+            Needs("turn_draw", (TurnDraw.ONE, TurnDraw.UNTIL_PLAYABLE)),
+            Needs("manipulation", (Manipulation.FREE,)),
+            Needs("joker_retrieval_mode", (JokerRetrievalMode.FREE,)),
+            Needs("joker_retrieval_reuse", (JokerRetrievalReuse.ANY_MELD,)),
+            Needs("joker_retrieval_same_meld", (JokerRetrievalSameMeld.ALLOWED,)),
+        ),
+    )
     players_min: int = option(
         2, range(2, 7), stage=DEAL, needs=(Needs("players_max", lambda rules: range(rules.players_min, 7)),)
     )
@@ -492,6 +570,10 @@ class Ruleset:
             Needs("joker_retrieval_same_meld", (JokerRetrievalSameMeld.ALLOWED,)),
         ),
     )
+    twist_color_change_at_end: TwistColorChangeAtEnd = option(
+        TwistColorChangeAtEnd.FORBIDDEN, stage=MELDS, usual=(TwistColorChangeAtEnd.FORBIDDEN,), needs=(_HAS_TWIST,)
+    )
+    twist_mirror_half_min: int = option(2, (1, 2), stage=MELDS, usual=(2,), needs=(_HAS_TWIST,))
     initial_meld_threshold: int = option(30, range(201), stage=INITIAL_MELD, usual=(0, 0, 20, 30, 40, 50))
     initial_meld_comparison: InitialMeldComparison = option(InitialMeldComparison.AT_LEAST, stage=INITIAL_MELD)
     initial_meld_count: InitialMeldCount = option(InitialMeldCount.ONE_OR_MORE, stage=INITIAL_MELD)
@@ -501,19 +583,53 @@ class Ruleset:
         InitialMeldSameTurnTablePlay.FORBIDDEN, stage=INITIAL_MELD
     )
     initial_meld_voluntary_delay: bool = option(default=True, stage=INITIAL_MELD, asks=(False,))
+    initial_meld_needed: bool = option(
+        default=True,
+        stage=INITIAL_MELD,
+        needs=(
+            Needs("initial_meld_threshold", (0,)),
+            Needs("initial_meld_comparison", (InitialMeldComparison.AT_LEAST,)),
+            Needs("initial_meld_count", (InitialMeldCount.ONE_OR_MORE,)),
+            Needs("initial_meld_joker", (InitialMeldJoker.REPRESENTED_VALUE,)),
+            Needs("initial_meld_required_kind", (InitialMeldRequiredKind.ANY,)),
+            Needs("initial_meld_same_turn_table_play", (InitialMeldSameTurnTablePlay.FORBIDDEN,)),
+            Needs("initial_meld_voluntary_delay", (True,)),
+            Needs("score_never_melded", (ScoreNeverMelded.OFF,)),
+        ),
+    )
     turn_direction: TurnDirection = option(TurnDirection.CLOCKWISE, stage=TURN)
-    turn_draw: TurnDraw = option(TurnDraw.ONE, stage=TURN, asks=(TurnDraw.UNTIL_PLAYABLE,))
+    turn_draw: TurnDraw = option(
+        TurnDraw.ONE,
+        stage=TURN,
+        asks=(TurnDraw.UNTIL_PLAYABLE,),
+        needs=(
+            Needs("turn_play_after_draw", (TurnPlayAfterDraw.ALLOWED,), of=tuple(DRAWS)),
+            Needs("turn_voluntary_draw", (TurnVoluntaryDraw.ALLOWED,), of=tuple(DRAWS)),
+            Needs("initial_meld_voluntary_delay", (True,), of=tuple(DRAWS)),
+            Needs(
+                "score_never_melded",
+                tuple(value for value in ScoreNeverMelded if value is not ScoreNeverMelded.FLAT_100_OR_200),
+                of=tuple(DRAWS),
+            ),
+        ),
+    )
     turn_voluntary_draw: TurnVoluntaryDraw = option(
         TurnVoluntaryDraw.ALLOWED, stage=TURN, asks=(TurnVoluntaryDraw.ONLY_IF_NO_PLAY,)
     )
     turn_play_after_draw: TurnPlayAfterDraw = option(
-        TurnPlayAfterDraw.FORBIDDEN, stage=TURN, needs=(Needs("turn_draw", (TurnDraw.ONE, TurnDraw.UNTIL_PLAYABLE)),)
+        TurnPlayAfterDraw.FORBIDDEN,
+        stage=TURN,
+        needs=(
+            Needs("turn_draw", (TurnDraw.ONE, TurnDraw.UNTIL_PLAYABLE), of=(TurnPlayAfterDraw.OTHER_TILES,)),
+            Needs("turn_draw", (TurnDraw.ONE, TurnDraw.UNTIL_PLAYABLE, *DRAWS), of=(TurnPlayAfterDraw.ALLOWED,)),
+        ),
     )
     manipulation: Manipulation = option(Manipulation.FREE, stage=TURN)
     turn_invalid_submission: TurnInvalidSubmission = option(TurnInvalidSubmission.REJECT, stage=TURN)
     penalty_tiles: int = option(3, range(1, 15), stage=TURN, usual=(1, 2, 7, 14))
     turn_timeout_clean: TurnTimeoutClean = option(TurnTimeoutClean.DRAW_ONE, stage=TURN)
     turn_timeout_dirty: TurnTimeoutDirty = option(TurnTimeoutDirty.COMMIT_IF_VALID_ELSE_REVERT, stage=TURN)
+    knock_limit: int = option(0, range(51), stage=TURN, usual=(0, 5, 20))
     win_call: WinCall = option(WinCall.AUTOMATIC, stage=TURN)
     joker_retrieval_mode: JokerRetrievalMode = option(JokerRetrievalMode.FREE, stage=JOKER_RETRIEVAL)
     joker_retrieval_source: JokerRetrievalSource = option(
@@ -556,6 +672,7 @@ class Ruleset:
         stage=POOL_END,
         needs=(Needs("pool_empty_mode", (PoolEmptyMode.ONE_LAST_CHANCE,)),),
     )
+    score_tile_values: ScoreTileValues = option(ScoreTileValues.NUMBERS, stage=SCORING)
     score_joker_penalty: int = option(30, range(101), stage=SCORING, usual=(0, 25, 50, 100))
     score_never_melded: ScoreNeverMelded = option(
         ScoreNeverMelded.OFF, stage=SCORING, asks=(ScoreNeverMelded.FLAT_100_OR_200,)
@@ -596,17 +713,33 @@ class Ruleset:
         """The points of each player before the first round."""
         return 0
 
+    @property
+    def begins_with_draw(self) -> bool:
+        """Whether a turn begins with a draw while the pool has tiles (turn_draw)."""
+        return self.turn_draw in DRAWS
+
     def jokers(self, players: int) -> int:
-        """Returns the number of jokers for a number of players (geometry_jokers, geometry_jokers_per_player)."""
-        return self.geometry_jokers + self.geometry_jokers_per_player * players
+        """Returns how many jokers of each kind a number of players has.
+
+        geometry_jokers, geometry_jokers_per_player; half of them with a reduced tile set.
+        """
+        jokers = self.geometry_jokers + self.geometry_jokers_per_player * players
+        return jokers - jokers // 2 * self._is_reduced(players)
+
+    def copies(self, players: int) -> int:
+        """Returns how many copies of each face a number of players have (geometry_copies, geometry_reduced_players)."""
+        return self.geometry_copies - self._is_reduced(players)
+
+    def _is_reduced(self, players: int) -> bool:
+        return players <= self.geometry_reduced_players
 
     def tiles(self, players: int) -> tuple[Tile, ...]:
         """Returns the tile set for a number of players, ascending (R1)."""
-        return tile_set(self.geometry_colors, self.geometry_copies, self.jokers(players))
+        return tile_set(self.geometry_colors, self.copies(players), self.jokers(players), _KINDS[self.joker_kinds])
 
     def copies_of(self, tile: Tile) -> int:
         """Returns how many copies of a tile the largest tile set of the game has; 0 for a tile that is not in it."""
-        if tile == JOKER:
+        if tile in _KINDS[self.joker_kinds]:
             return self.jokers(self.players_max)
         return self.geometry_copies if is_natural(tile, self.geometry_colors) else 0
 
@@ -637,13 +770,16 @@ def with_options(preset: Ruleset, options: Mapping[str, object]) -> Ruleset:
 
 def tile_count(ruleset: Ruleset, players: int) -> int:
     """Returns the size of the tile set for a number of players (R1)."""
-    return ruleset.geometry_colors * MAX_VALUE * ruleset.geometry_copies + ruleset.jokers(players)
+    jokers = ruleset.jokers(players) * len(_KINDS[ruleset.joker_kinds])
+    return ruleset.geometry_colors * MAX_VALUE * ruleset.copies(players) + jokers
 
 
 def problems(ruleset: Ruleset) -> tuple[OptionProblem, ...]:
     """Returns all problems of a ruleset: those of its options, then the size of the tile set."""
     found = [*option_problems(ruleset)]
-    if ruleset.deal_hand_size * ruleset.players_max >= tile_count(ruleset, ruleset.players_max):
-        options = ("deal_hand_size", "players_max")
-        found.append(OptionProblem(Reason.INSUFFICIENT_TILES, options, str(ruleset.deal_hand_size)))
+    for option_name in ("players_max", "geometry_reduced_players"):
+        players = getattr(ruleset, option_name)
+        if players and ruleset.deal_hand_size * players >= tile_count(ruleset, players):
+            options = ("deal_hand_size", option_name)
+            found.append(OptionProblem(Reason.INSUFFICIENT_TILES, options, str(ruleset.deal_hand_size)))
     return tuple(found)

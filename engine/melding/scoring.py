@@ -1,7 +1,8 @@
 """Scores racks, rounds, and games (R60 to R64)."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from engine.game import RoundEnd, RoundResult, SeatResult
 from engine.melding.ruleset import (
@@ -14,11 +15,12 @@ from engine.melding.ruleset import (
     ScoreBlockedTie,
     ScoreBlockedWinner,
     ScoreNeverMelded,
+    ScoreTileValues,
     ScoreWinner,
     Teams,
 )
 from engine.seats import Player
-from engine.tiles import JOKER, Tile, value_of
+from engine.tiles import JOKERS, MAX_VALUE, Tile, value_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +42,29 @@ class Standing:
     declined: bool = False
 
 
+COMPARED: Final = frozenset({RoundEnd.BLOCKED, RoundEnd.KNOCKED})
+"""The ends of rounds that the lowest rack wins (score_blocked_winner)."""
+_COURT: Final = 10
+"""What a court card, 11 to 13, counts in most card games."""
+_NUMBERS: Final = range(1, MAX_VALUE + 1)
+_VALUES: Final[Mapping[ScoreTileValues, tuple[int, ...]]] = {
+    ScoreTileValues.NUMBERS: tuple(_NUMBERS),
+    ScoreTileValues.COURT_10: tuple(min(number, _COURT) for number in _NUMBERS),
+    ScoreTileValues.COURT_10_ACE_11: tuple(11 if number == 1 else min(number, _COURT) for number in _NUMBERS),
+    ScoreTileValues.FIVE_OR_TEN: tuple(5 if number < _COURT else 10 for number in _NUMBERS),
+}
+"""What numbered tiles on a rack count, from 1 on (score_tile_values)."""
+
+
 def rack_value(tiles: tuple[Tile, ...], ruleset: Ruleset) -> int:
-    """Returns the value of tiles left on a rack: a joker counts score_joker_penalty (R61)."""
-    return sum(ruleset.score_joker_penalty if t == JOKER else value_of(t) for t in tiles)
+    """Returns the value of tiles left on a rack (R61, score_tile_values, score_joker_penalty)."""
+    values = _VALUES[ruleset.score_tile_values]
+    return sum(ruleset.score_joker_penalty if t in JOKERS else values[value_of(t) - 1] for t in tiles)
+
+
+def may_knock(tiles: tuple[Tile, ...], ruleset: Ruleset) -> bool:
+    """Returns whether tiles left on a rack are few enough points to knock with (knock_limit)."""
+    return ruleset.knock_limit > 0 and len(tiles) > 0 and rack_value(tiles, ruleset) <= ruleset.knock_limit
 
 
 def score_round(number: int, end: RoundEnd, standings: tuple[Standing, ...], ruleset: Ruleset) -> RoundResult:
@@ -96,7 +118,7 @@ class _Ended:
         return rack_value(standing.tiles, self.ruleset)
 
     def is_blocked_under(self, *points: ScoreBlockedPoints) -> bool:
-        return self.end is RoundEnd.BLOCKED and self.ruleset.score_blocked_points in points
+        return self.end in COMPARED and self.ruleset.score_blocked_points in points
 
     def lost(self, loser: Standing) -> int:
         """Returns the points that a loser loses (R60, R63, score_never_melded)."""
@@ -185,18 +207,18 @@ def _for_contract(standing: Standing, winners: tuple[int, ...], ruleset: Ruleset
 
 
 def _best(end: RoundEnd, standings: tuple[Standing, ...], ruleset: Ruleset) -> tuple[int, ...]:
-    """Returns the winners. Only a blocked round can have several (score_blocked_tie)."""
+    """Returns the winners. Only a round whose racks are compared can have several (score_blocked_tie)."""
     able = tuple(standing for standing in standings if not standing.resigned)
     measure = _measure(end, ruleset)
     best = min(map(measure, able))
     tied = tuple(standing.seat for standing in able if measure(standing) == best)
-    alone = end is not RoundEnd.BLOCKED or ruleset.score_blocked_tie is ScoreBlockedTie.TURN_ORDER
+    alone = end not in COMPARED or ruleset.score_blocked_tie is ScoreBlockedTie.TURN_ORDER
     return tied[:1] if alone else tied
 
 
 def _measure(end: RoundEnd, ruleset: Ruleset) -> Callable[[Standing], tuple[int, ...]]:
     """Returns the function that the winner minimizes. A second metric may break ties (R62, score_blocked_winner)."""
-    is_blocked = end is RoundEnd.BLOCKED
+    is_blocked = end in COMPARED
     by_value = is_blocked and ruleset.score_blocked_winner is ScoreBlockedWinner.LOWEST_VALUE
     by_both = not is_blocked or ruleset.score_blocked_tie is ScoreBlockedTie.OTHER_METRIC_THEN_SHARE
 

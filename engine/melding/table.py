@@ -12,7 +12,7 @@ from typing import TypeAlias, TypeVar
 from engine.melding.grid.cells import Grid, without_faces
 from engine.melding.melds import Meld, MeldKind, NotAMeld, ProposedMeld, as_proposed, read_meld
 from engine.melding.ruleset import MeldOrder, Ruleset, TableLayout
-from engine.tiles import JOKER, Tile, in_order
+from engine.tiles import JOKER, JOKERS, Tile, in_order
 
 _M = TypeVar("_M", Meld, ProposedMeld)
 
@@ -136,7 +136,7 @@ def read_melds(proposed: ProposedMelds, before: Iterable[Meld], ruleset: Ruleset
         tiles = in_order(sent.tiles)
         same = _take_same(sent, known[tiles], ruleset)
         read[place] = read_meld(_completed(sent, same), ruleset)
-        if same and JOKER in tiles and read[place] == read_meld(sent, ruleset):
+        if same and not JOKERS.isdisjoint(tiles) and read[place] == read_meld(sent, ruleset):
             spare[tiles].append(same)
         elif isinstance(read[place], NotAMeld):
             like = _take_same(sent, spare[tiles], ruleset)
@@ -184,7 +184,7 @@ def _has_same_order(meld: ProposedMeld, old: Meld, ruleset: Ruleset) -> bool:
     """
     if meld.tiles == old.tiles or ruleset.meld_order is MeldOrder.CANONICALISE:
         return True
-    is_a_group = meld.kind is MeldKind.GROUP or len(meld.tiles) - meld.tiles.count(JOKER) > 1
+    is_a_group = meld.kind is MeldKind.GROUP or sum(t not in JOKERS for t in meld.tiles) > 1
     return old.kind is MeldKind.GROUP and is_a_group
 
 

@@ -15,7 +15,7 @@ from engine.melding.events import (
     TurnPassed,
     TurnPenalised,
 )
-from engine.melding.round import Choosing, Drawn, MeldingRound, Open, ShownPlay, Step
+from engine.melding.round import Choosing, Drawing, Drawn, HasPlayed, MeldingRound, Open, ShownPlay, Step
 from engine.melding.table import Table
 from engine.tiles import Tile
 
@@ -30,7 +30,7 @@ class MeldingView:
         passed: The seats that have passed in a row.
         last_chance: The seats with a last turn left.
         step: The type of the step of the turn in progress.
-        tiles_drawn: The tiles to choose from, or the one drawn; empty for other seats.
+        tiles_drawn: The tiles to choose from, or those drawn one by one; empty for other seats.
         draft: The last draft of the turn; None if there is none or the viewer may not see it (draft_visibility).
         shown_play: The last illegal play shown in the turn.
     """
@@ -111,9 +111,9 @@ def see(round_: MeldingRound, active: tuple[int, ...], seat: int | None, draft: 
 
 def _tiles_drawn(step: Step) -> tuple[Tile, ...]:
     match step:
-        case Open():
+        case Open() | HasPlayed():
             return ()
-        case Choosing(tiles):
+        case Choosing(tiles) | Drawing(tiles):
             return tiles
         case Drawn(tile):
             return (tile,)

@@ -176,7 +176,7 @@ def test_an_empty_table_is_a_dot_and_an_empty_pool_is_read_as_one() -> None:
     assert format_position(position) == ". / 1{} / {} / 1"
 
 
-NOT_A_TILE = " is not a tile: expected a color R, B, K, O, G or P with a value 1 to 13, J or F"
+NOT_A_TILE = " is not a tile: expected a color R, B, K, O, G or P with a value 1 to 13, J, D, M, C or F"
 NOT_A_MELD = " is not a meld: expected [tiles], run[tiles] or group[tiles]"
 ALL_OR_NONE = " of another form: expected a face for each joker of a meld, or none"
 NOT_A_CARD = " is not a card: expected a rank A, 2 to 10, J, Q or K with a suit H, D, C or S, or *"
@@ -356,7 +356,7 @@ def test_each_tile_of_four_colors_has_a_card_of_its_own_and_copies_are_dropped()
 def test_green_and_purple_have_no_cards() -> None:
     with pytest.raises(NotationError) as caught:
         format_tile(parse_tile("P7"), Naming.CARDS)
-    assert str(caught.value) == "'P7' has no card: green, purple and the false joker have none"
+    assert str(caught.value) == "'P7' has no card: green, purple, the false joker and special jokers have none"
 
 
 def test_declared_faces_are_formatted_with_joker_and_kind() -> None:
@@ -367,6 +367,7 @@ def test_declared_faces_are_formatted_with_joker_and_kind() -> None:
     with pytest.raises(NotationError) as caught:
         format_meld(ProposedMeld(parse_tiles("R5 J J O5"), None, parse_tiles("B5")))
     assert str(caught.value) == "'B5' cannot be formatted: declare one face for each joker"
+    assert format_meld(ProposedMeld(parse_tiles("R2 D R5"), MeldKind.RUN, parse_tiles("R3 R4"))) == "[R2 D R5]"
 
 
 @pytest.mark.parametrize(
@@ -410,6 +411,10 @@ METADATA = {
     Reason.NOT_YOUR_TURN: {"seat"},
     Reason.INITIAL_MELD_NO_MELD_REACHES_THRESHOLD: {"best", "threshold"},
     Reason.INITIAL_MELD_BELOW_THRESHOLD: {"total", "threshold"},
+    Reason.KNOCK_TOO_MANY_POINTS: {"points", "limit"},
+    Reason.OPENING_BELOW_THRESHOLD: {"total", "threshold"},
+    Reason.OPENING_PAIRS_TOO_FEW: {"pairs", "needed"},
+    Reason.TOO_MANY_TILES_LAID: {"count", "limit"},
     Reason.COORDINATE_OUT_OF_RANGE: {"x", "y"},
     Reason.CELL_OCCUPIED: {"x", "y"},
     Reason.TABLE_TILE_MOVED: {"x", "y"},

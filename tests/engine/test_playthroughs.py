@@ -57,7 +57,7 @@ from engine.melding.events import (
 from engine.melding.grid.cells import Grid
 from engine.melding.melds import read_meld
 from engine.melding.notation import format_position, format_table, parse_position, parse_table, position_of
-from engine.melding.round import Choosing, Drawn, Open
+from engine.melding.round import Choosing, Drawing, Drawn, HasPlayed, Open
 from engine.melding.round import MeldingRound as Round
 from engine.melding.ruleset import (
     SABRA,
@@ -106,7 +106,7 @@ SCENARIOS: Mapping[str, tuple[int, int, AnyRules]] = {
     "presets/JUMBO_DE": (0, 3, room_of(Preset.JUMBO_DE)),
     "presets/WIKI_EN": (4, 3, room_of(Preset.WIKI_EN)),
     "presets/GUIDE_A": (0, 2, room_of(Preset.GUIDE_A)),
-    "presets/GUIDE_B": (33, 3, room_of(Preset.GUIDE_B)),
+    "presets/GUIDE_B": (24, 3, room_of(Preset.GUIDE_B)),
     "presets/WIKI_FR": (3, 2, room_of(Preset.WIKI_FR)),
     "presets/ES": (3, 2, room_of(Preset.ES)),
     "presets/GUIDE_4": (13, 2, room_of(Preset.GUIDE_4)),
@@ -114,11 +114,20 @@ SCENARIOS: Mapping[str, tuple[int, int, AnyRules]] = {
     "presets/MSO_2019": (71, 2, room_of(Preset.MSO_2019)),
     "presets/VATIKAN": (3, 2, room_of(Preset.VATIKAN)),
     "presets/MACHIAVELLI": (3, 2, room_of(Preset.MACHIAVELLI)),
+    "presets/TAHITI": (3, 2, room_of(Preset.TAHITI)),
+    "presets/GUADALUPE": (3, 2, room_of(Preset.GUADALUPE)),
+    "presets/SHANGHAI": (5, 3, room_of(Preset.SHANGHAI)),
+    "presets/MANIPULATION": (0, 3, room_of(Preset.MANIPULATION)),
+    "presets/SIX_COLORS": (4, 2, room_of(Preset.SIX_COLORS)),
+    "presets/CAROUSEL": (0, 3, room_of(Preset.CAROUSEL)),
     "presets/CROSS": (17, 2, room_of(Preset.CROSS)),
+    "presets/TWIST": (121, 2, room_of(Preset.TWIST)),
     "presets/CARDS": (3, 2, room_of(Preset.CARDS)),
     "presets/SIX_PLAYERS": (3, 5, room_of(Preset.SIX_PLAYERS)),
     "presets/OKEY": (9, 3, replace(DISCARD_PRESETS[DiscardPreset.OKEY], players_max=3, match_rounds=2)),
     "presets/OKEY_PARTNERS": (0, 4, replace(DISCARD_PRESETS[DiscardPreset.OKEY_PARTNERS], match_rounds=1)),
+    "presets/OKEY_101": (3, 3, replace(DISCARD_PRESETS[DiscardPreset.OKEY_101], players_max=3, match_rounds=1)),
+    "presets/OKEY_101_PARTNERS": (1, 4, replace(DISCARD_PRESETS[DiscardPreset.OKEY_101_PARTNERS], match_rounds=1)),
 }
 """Seed, players and ruleset of each game, by file name."""
 
@@ -131,9 +140,17 @@ PRESETS_SHOW: Mapping[Preset | DiscardPreset, tuple[str, ...]] = {
     Preset.MSO_2019: ("redeal demanded", ", declined", "clock stopped"),
     Preset.VATIKAN: (r"13 [RBKO]1\]",),
     Preset.MACHIAVELLI: (r"13 [RBKO]1\]",),
+    Preset.GUADALUPE: ("may draw again", "turn ended"),
+    Preset.SHANGHAI: ("tiles drawn: ",),
+    Preset.MANIPULATION: ("tiles drawn: ",),
+    Preset.SIX_COLORS: (r"play .*\bG\d",),
+    Preset.CAROUSEL: ("may draw again", "may knock", "player knocked", "KNOCKED"),
     Preset.CROSS: (r"play 1 (call )?-?\d+,-?\d+\[",),
+    Preset.TWIST: tuple(rf"played \{{[^}}]*\b{letter}\b" for letter in "DMC"),
     Preset.SIX_PLAYERS: ("player joined: seat 5",),
     DiscardPreset.OKEY: ("indicator shown", "discard taken", "discard forced", "finish-hand"),
+    DiscardPreset.OKEY_101: ("tiles laid", "discard taken", "penalty scored"),
+    DiscardPreset.OKEY_101_PARTNERS: ("tiles laid", "opening"),
     DiscardPreset.OKEY_PARTNERS: ("hand finished", r"won by \([13], [24]\)|won by \((1, 3|2, 4)\)"),
 }
 """Patterns that must occur in a preset's game."""
@@ -268,6 +285,10 @@ def format_more(round_: Round) -> Iterator[str]:
             pass
         case Choosing(tiles):
             yield f"to choose from {format_rack(tiles)}"
+        case HasPlayed():
+            yield "may knock"
+        case Drawing(tiles):
+            yield f"drawn in this turn {format_rack(tiles)}, may draw again"
         case Drawn(tile):
             yield f"drawn in this turn {format_tile(tile)}"
     if round_.shown_play is not None:

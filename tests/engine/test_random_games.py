@@ -42,13 +42,14 @@ from engine.melding.ruleset import (
     TurnInvalidSubmission,
     TurnPlayAfterDraw,
     TurnTimeoutDirty,
+    TwistColorChangeAtEnd,
     WinCall,
     problems,
 )
 from engine.melding.table import melds_of
 from engine.options import option_problems
 from engine.room_settings import SETTINGS, ClockFlag
-from engine.tiles import JOKER, Tile
+from engine.tiles import JOKER, SPECIAL_JOKERS, Tile
 from support.invariants import RECORD_EVERY, play_checked_game
 from support.random_play import play_random_game, players_of, random_changes, random_room
 from support.rooms import parts, room, room_of
@@ -189,7 +190,7 @@ MADE_OF = (
     "an action for an absent player",
     "an empty bank",
     *get_args(CommonEvent | MeldingEvent),
-    *RoundEnd,
+    *({*RoundEnd} - {RoundEnd.VOID}),
 )
 
 
@@ -202,6 +203,7 @@ RARE = (
     replace(DRAFTS, turn_play_after_draw=TurnPlayAfterDraw.OTHER_TILES, win_call=WinCall.REQUIRED),
     replace(SABRA, turn_invalid_submission=TurnInvalidSubmission.PENALISE_ON_UNANIMOUS_CLAIM),
     room_of(Preset.GUIDE_B),
+    room_of(Preset.CAROUSEL),
     room(DRAFTS, absent_after_timeouts=1, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2),
     room(DRAFTS, clock_total_seconds=5, clock_flag=ClockFlag.TIME_OUT_EACH_TURN),
 )
@@ -210,10 +212,45 @@ RARE = (
 
 def test_random_games_have_every_kind_of_event() -> None:
     recorder = Recorder()
-    for seed in range(63):
-        ruleset = RARE[seed % 9] if seed % 9 < len(RARE) else random_room(random.Random(seed), with_analysis=True)
+    for seed in range(70):
+        ruleset = RARE[seed % 10] if seed % 10 < len(RARE) else random_room(random.Random(seed), with_analysis=True)
         play_random_game(seed, players_of(ruleset, seed), ruleset, recorder)
     assert [part for part in MADE_OF if not recorder.met[part]] == []
+
+
+@pytest.mark.parametrize("seed", few_of(range(0, 400, RECORD_EVERY), 2))
+def test_games_of_twist_keep_every_invariant_and_their_records_play_again(seed: int) -> None:
+    play_checked_game(seed, room_of(Preset.TWIST))
+
+
+TWIST = PRESETS[Preset.TWIST]
+MANY_SPECIAL = replace(
+    TWIST,
+    geometry_jokers=4,
+    twist_mirror_half_min=1,
+    twist_color_change_at_end=TwistColorChangeAtEnd.ALLOWED,
+    turn_invalid_submission=TurnInvalidSubmission.PENALISE,
+)
+
+
+def test_random_games_of_twist_have_every_kind_of_play() -> None:
+    kinds = {*SPECIAL_JOKERS, "joined", "an illegal play"}
+    met: set[object] = set()
+    for seed in takewhile(lambda _: not kinds <= met, range(60)):
+        before: tuple[Meld, ...] = ()
+        for change in random_changes(seed, 2, (TWIST, MANY_SPECIAL)[seed % 2]):
+            for event in change.applied.events:
+                match event:
+                    case TilesPlayed():
+                        table = melds_of(event.table)
+                        met.update(SPECIAL_JOKERS.intersection(event.tiles))
+                        met.update(["joined"] if len(table) < len(before) else [])
+                        before = table
+                    case TurnPenalised():
+                        met.add("an illegal play")
+                    case _:
+                        pass
+    assert kinds <= met
 
 
 CROSS = PRESETS[Preset.CROSS]

@@ -68,6 +68,7 @@ VARIANTS: dict[str, Rules] = {
         SABRA, players_max=3, deal_hand_size=21, deal_three_pairs_reshuffle=DealThreePairsReshuffle.ON_REQUEST
     ),
     "committed drafts": replace(SABRA, turn_timeout_dirty=TurnTimeoutDirty.COMMIT_IF_VALID_ELSE_REVERT),
+    "draws one by one, and a knock": room_of(Preset.CAROUSEL),
     "play after a draw": replace(SABRA, turn_play_after_draw=TurnPlayAfterDraw.OTHER_TILES),
     "absences": room(SABRA, absent_after_timeouts=1, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=4),
 }

@@ -11,6 +11,7 @@ from engine.melding.ruleset import (
     OPTIONS,
     SABRA,
     Contract,
+    JokerKinds,
     JokerRetrievalGroupOfThree,
     JokerRetrievalMode,
     JokerRetrievalReuse,
@@ -29,6 +30,7 @@ from engine.melding.ruleset import (
     Teams,
     TurnDraw,
     TurnPlayAfterDraw,
+    TwistColorChangeAtEnd,
     problems,
     tile_count,
     with_options,
@@ -47,6 +49,9 @@ COMPANIONS: dict[object, dict[str, object]] = {
     Teams.PAIRS: {"players_min": 4},
     JokerRetrievalSource.RACK_ONLY: BY_RETRIEVAL,
     JokerRetrievalGroupOfThree.BOTH_COLORS: BY_RETRIEVAL,
+    TurnDraw.ONE_OR_TWO: {"turn_play_after_draw": TurnPlayAfterDraw.ALLOWED},
+    TurnDraw.ONE_TO_THREE: {"turn_play_after_draw": TurnPlayAfterDraw.ALLOWED},
+    TwistColorChangeAtEnd.ALLOWED: {"joker_kinds": JokerKinds.TWIST},
     PoolEmptyLastChanceStart.NEXT_PLAYER_FIRST: {"pool_empty_mode": PoolEmptyMode.ONE_LAST_CHANCE},
 }
 """Other options that a value requires."""
@@ -56,25 +61,26 @@ def chosen(**options: object) -> Ruleset:
     return with_options(SABRA, options)
 
 
+NEEDED_BY_NUMBERS: dict[str, dict[str, object]] = {
+    "deal_hand_size": {"players_max": 2},
+    "geometry_copies": {"players_max": 2},
+    "deal_fixed_jokers": {"players_max": 2},
+    "geometry_reduced_players": {"players_max": 6, "geometry_copies": 3},
+    "geometry_jokers_per_player": {"geometry_jokers": 0},
+    "joker_retrieval_end_of_run_free": BY_RETRIEVAL,
+    "initial_meld_needed": {"initial_meld_threshold": 0},
+    "twist_mirror_half_min": {"joker_kinds": JokerKinds.TWIST},
+    "match_rounds": {"match_end": MatchEnd.FIXED_ROUNDS},
+    "match_target_score": {"match_end": MatchEnd.TARGET_SCORE},
+    "contract_points": {"contract": Contract.SINGLE_COLOR},
+}
+
+
 def number_companions(option: str, value: int) -> dict[str, object]:
     """Returns the options that a number requires, so that only the number itself is invalid."""
-    match option:
-        case "players_min":
-            return {"players_max": 6} if value <= 6 else {}
-        case "deal_hand_size" | "geometry_copies" | "deal_fixed_jokers":
-            return {"players_max": 2}
-        case "geometry_jokers_per_player":
-            return {"geometry_jokers": 0}
-        case "joker_retrieval_end_of_run_free":
-            return BY_RETRIEVAL
-        case "match_rounds":
-            return {"match_end": MatchEnd.FIXED_ROUNDS}
-        case "match_target_score":
-            return {"match_end": MatchEnd.TARGET_SCORE}
-        case "contract_points":
-            return {"contract": Contract.SINGLE_COLOR}
-        case _:
-            return {}
+    if option == "players_min":
+        return {"players_max": 6} if value <= 6 else {}
+    return NEEDED_BY_NUMBERS.get(option, {})
 
 
 # Options and their values
@@ -112,6 +118,7 @@ def test_a_number_next_to_its_range_is_named(option: str, value: int) -> None:
     found = problems(chosen(**{**number_companions(option, value), option: value}))
     assert found[0] == OptionProblem(Reason.OPTION_VALUE_INVALID, (option,), str(value))
     beside = {("players_min", "players_max"), ("deal_fixed_jokers", "players_max")}
+    beside |= {("geometry_reduced_players", "players_max"), ("geometry_reduced_players", "players_min")}
     assert {problem.options for problem in found[1:]} <= beside, "of players and jokers there may be too few besides"
 
 
@@ -261,6 +268,12 @@ def test_presets_that_need_an_analysis() -> None:
     asking = {preset: options_needing_analysis(rules) for preset, rules in PRESETS.items()}
     assert {preset: options for preset, options in asking.items() if options} == {
         Preset.INTL_OFFICIAL: ("pool_empty_pass",),
+        Preset.WIKI_EN: ("pool_empty_pass",),
+        Preset.GUIDE_B: ("pool_empty_pass",),
+        Preset.WIKI_FR: ("pool_empty_pass",),
+        Preset.ES: ("pool_empty_pass",),
+        Preset.SHANGHAI: ("turn_draw", "turn_voluntary_draw", "pool_empty_pass"),
+        Preset.MANIPULATION: ("turn_draw", "turn_voluntary_draw", "pool_empty_pass"),
         Preset.MSO_2019: ("pool_empty_pass", "score_never_melded"),
     }
 
@@ -312,7 +325,8 @@ def test_with_options_keeps_given_options() -> None:
 def test_how_many_tiles_a_game_has() -> None:
     assert tile_count(SABRA, 4) == 106
     assert tile_count(chosen(geometry_colors=6), 2) == 158
-    assert tile_count(PRESETS[Preset.SIX_PLAYERS], 6) == 160
+    assert [tile_count(PRESETS[Preset.SIX_PLAYERS], players) for players in (2, 4, 5, 6)] == [106, 106, 160, 160]
+    assert PRESETS[Preset.SIX_PLAYERS].copies_of(JOKER) == 4
     assert tile_count(PRESETS[Preset.MACHIAVELLI], 5) == 104
     assert [tile_count(PRESETS[Preset.VATIKAN], players) for players in (2, 3, 5)] == [106, 107, 109]
     by_players = chosen(geometry_jokers=0, geometry_jokers_per_player=1)

@@ -16,6 +16,7 @@ from engine.melding.ruleset import (
     ScoreBlockedTie,
     ScoreBlockedWinner,
     ScoreNeverMelded,
+    ScoreTileValues,
     ScoreWinner,
     Teams,
     problems,
@@ -166,6 +167,10 @@ OPTIONS = [
             # The winner of a blocked round pays nothing, melded or not.
             ("- R2 ; R5", BLOCKED, [1], [3, -3]),
         ],
+        ScoreTileValues.NUMBERS: [("; R1 R2 ; K10 K13", WENT_OUT, [1], [26, -3, -23])],
+        ScoreTileValues.COURT_10: [("; R1 R2 ; K10 K13", WENT_OUT, [1], [23, -3, -20])],
+        ScoreTileValues.COURT_10_ACE_11: [("; R1 R2 ; K10 K13", WENT_OUT, [1], [33, -13, -20])],
+        ScoreTileValues.FIVE_OR_TEN: [("; R1 R2 ; K10 K13", WENT_OUT, [1], [30, -10, -20])],
         Teams.OFF: [("; R5 ; K9 ; J", WENT_OUT, [1], [44, -5, -9, -30])],
         Teams.PAIRS: [
             ("; R5 ; K9 ; J", WENT_OUT, [1, 3], [26, 0, 26, 0]),
@@ -195,6 +200,7 @@ FIELD_OF: dict[type[Enum], str] = {
     ScoreBlockedTie: "score_blocked_tie",
     ScoreWinner: "score_winner",
     ScoreNeverMelded: "score_never_melded",
+    ScoreTileValues: "score_tile_values",
     Teams: "teams",
     MatchWinner: "match_winner",
 }

@@ -23,11 +23,15 @@ from engine.melding.ruleset import (
     ScoreBlockedTie,
     ScoreBlockedWinner,
     ScoreNeverMelded,
+    ScoreTileValues,
     ScoreWinner,
     Teams,
 )
 from engine.seats import Player
-from engine.tiles import JOKER, Tile
+from engine.tiles import JOKER, JOKERS, Tile
+
+COMPARED = frozenset({RoundEnd.BLOCKED, RoundEnd.KNOCKED})
+"""The ends of rounds that the lowest rack wins."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,22 @@ class Hand:
 def number_of(tile: Tile) -> int:
     """Returns the value of a numbered tile. 53 is the joker; the fifth color follows it."""
     return (tile - 1 - (tile > JOKER)) % 13 + 1
+
+
+def worth(tile: Tile, ruleset: Ruleset) -> int:
+    """Returns what a tile costs on a rack."""
+    if tile in JOKERS:
+        return ruleset.score_joker_penalty
+    number = number_of(tile)
+    match ruleset.score_tile_values:
+        case ScoreTileValues.NUMBERS:
+            return number
+        case ScoreTileValues.COURT_10:
+            return 10 if number in {11, 12, 13} else number
+        case ScoreTileValues.COURT_10_ACE_11:
+            return {1: 11, 11: 10, 12: 10, 13: 10}.get(number, number)
+        case ScoreTileValues.FIVE_OR_TEN:
+            return 10 if number >= 10 else 5
 
 
 def expected_result(game: Game, number: int, end: RoundEnd) -> RoundResult:
@@ -70,10 +90,10 @@ def expected_result(game: Game, number: int, end: RoundEnd) -> RoundResult:
 
 def _hands(game: Game, round_: Round) -> list[Hand]:
     """Returns the hands, in turn order from the starter."""
-    joker, hands = rules_of(game).score_joker_penalty, []
+    hands = []
     for seat in round_.order:
         rack = round_.rack(seat)
-        value = sum(joker if tile == JOKER else number_of(tile) for tile in rack.tiles)
+        value = sum(worth(tile, rules_of(game)) for tile in rack.tiles)
         declined, resigned = seat in round_.declined, game.player(seat).resigned
         hands.append(Hand(seat, value, len(rack.tiles), rack.has_melded, declined, resigned))
     return hands
@@ -81,15 +101,15 @@ def _hands(game: Game, round_: Round) -> list[Hand]:
 
 def _best(end: RoundEnd, able: Sequence[Hand], ruleset: Ruleset) -> list[int]:
     """Returns the players who win by their own rack, in turn order."""
-    by_value = end is RoundEnd.BLOCKED and ruleset.score_blocked_winner is ScoreBlockedWinner.LOWEST_VALUE
+    by_value = end in COMPARED and ruleset.score_blocked_winner is ScoreBlockedWinner.LOWEST_VALUE
     ways = ["value", "count"] if by_value else ["count", "value"]
-    if end is RoundEnd.BLOCKED and ruleset.score_blocked_tie is not ScoreBlockedTie.OTHER_METRIC_THEN_SHARE:
+    if end in COMPARED and ruleset.score_blocked_tie is not ScoreBlockedTie.OTHER_METRIC_THEN_SHARE:
         ways = ways[:1]
     best = list(able)
     for way in ways:
         least = min(getattr(hand, way) for hand in best)
         best = [hand for hand in best if getattr(hand, way) == least]
-    alone = end is not RoundEnd.BLOCKED or ruleset.score_blocked_tie is ScoreBlockedTie.TURN_ORDER
+    alone = end not in COMPARED or ruleset.score_blocked_tie is ScoreBlockedTie.TURN_ORDER
     return [hand.seat for hand in best[:1] if alone] or [hand.seat for hand in best]
 
 
@@ -119,7 +139,7 @@ def _points(end: RoundEnd, hands: Sequence[Hand], best: Sequence[int], ruleset: 
 def _lost_and_won(end: RoundEnd, loser: Hand, lowest: int, ruleset: Ruleset) -> tuple[int, int]:
     """Returns the points that a loser loses, and the points won from them."""
     beyond = max(0, loser.value - lowest)
-    how = ruleset.score_blocked_points if end is RoundEnd.BLOCKED else ScoreBlockedPoints.NORMAL
+    how = ruleset.score_blocked_points if end in COMPARED else ScoreBlockedPoints.NORMAL
     lost, won = {
         ScoreBlockedPoints.DIFFERENCE: (beyond, beyond),
         ScoreBlockedPoints.NORMAL: (loser.value, loser.value),
@@ -139,7 +159,7 @@ def _lost_and_won(end: RoundEnd, loser: Hand, lowest: int, ruleset: Ruleset) -> 
 
 def _points_in_pairs(end: RoundEnd, hands: Sequence[Hand], best: Sequence[int], ruleset: Ruleset) -> Mapping[int, int]:
     """Returns points in pairs: for both winners, the other side's tiles minus those on the winning side's racks."""
-    counts_own = end is RoundEnd.BLOCKED and ruleset.score_blocked_points is ScoreBlockedPoints.DIFFERENCE
+    counts_own = end in COMPARED and ruleset.score_blocked_points is ScoreBlockedPoints.DIFFERENCE
     winning, held = {seat % 2 for seat in best}, [0, 0]
     for hand in hands:
         held[hand.seat % 2] += hand.value if counts_own or hand.seat not in best else 0

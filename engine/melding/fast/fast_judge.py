@@ -12,7 +12,7 @@ from engine.melding.fast.fast_play import FastPlay, PlayerState
 from engine.melding.fast.read_melds import CACHED_MELDS_MAX, CacheBudget, PlayMelds, counts
 from engine.melding.fast.tile_counts import (
     FLAGGED,
-    JOKERS,
+    JOKER_COUNTS,
     ONE,
     OVERFLOW,
     count_of,
@@ -20,13 +20,14 @@ from engine.melding.fast.tile_counts import (
     exchange,
     is_within,
     split,
+    tiles_of,
 )
 from engine.melding.melds import Meld
 from engine.melding.play import STEPS, BasePlay, Play
 from engine.melding.rules import RuleGroup, groups_of, natural_points, points_of, violations_of
-from engine.melding.ruleset import InitialMeldSameTurnTablePlay, Ruleset
+from engine.melding.ruleset import InitialMeldSameTurnTablePlay, JokerKinds, Ruleset
 from engine.melding.table import Melds
-from engine.tiles import JOKER, Tile, naturals
+from engine.tiles import JOKER, JOKERS, Tile, naturals
 from engine.violations import Violation
 
 RULESETS_MAX: Final = 64
@@ -81,7 +82,8 @@ class FastJudge(Generic[B, A]):
         self.read: Final = melds.after.read
         self._groups = groups_of(ruleset)
         self._has_quick_rules = all(group.is_clearly_kept for group in self._groups)
-        faces = (*naturals(ruleset.geometry_colors), JOKER)
+        self._is_standard = ruleset.joker_kinds is JokerKinds.STANDARD
+        faces = (*naturals(ruleset.geometry_colors), *JOKERS)
         self._tile_set = sum(ONE[face] * ruleset.copies_of(face) for face in faces)
 
     def judge(
@@ -115,8 +117,11 @@ class FastJudge(Generic[B, A]):
             if quick_only and self._count_new(before, after) > QUICK_MELDS_MAX:
                 return None
             totals = self._read_totals(before, after)
-        if quick_only and count_of(totals[0] + totals[1], JOKER) > QUICK_MELDS_MAX:  # they may have to be read again
-            return None
+        if quick_only:
+            both = totals[0] + totals[1]
+            jokers = count_of(both, JOKER) if self._is_standard else len(tiles_of(both & JOKER_COUNTS))
+            if jokers > QUICK_MELDS_MAX:  # their melds may have to be read again
+                return None
         return self._judge(before, after, totals, player, steps)
 
     def new_table(self, before: Sequence[B], after: Sequence[A]) -> Melds:
@@ -157,7 +162,8 @@ class FastJudge(Generic[B, A]):
             return None
         exchanged = added, missing, foreign = exchange(total_before, total_after, rack)
         is_in_doubt = missing or foreign or not added or total_after & FLAGGED
-        if is_in_doubt or added & JOKERS or not self._is_simple(player):  # the points of a joker depend on its meld
+        has_joker = added & JOKER_COUNTS  # its points depend on its meld
+        if is_in_doubt or has_joker or not self._is_simple(player):
             play = FastPlay(self._melds, (before, after), (*totals, *exchanged), player, self._subject)
             return verdict_of(play, self._groups, steps)
         played, left = split(player.rack, added)

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from engine.lazy import lazy_property
 from engine.melding.fast.read_melds import PlayMelds, ReadMeld
-from engine.melding.fast.tile_counts import FLAGGED, JOKERS, count_of, split, tiles_of
+from engine.melding.fast.tile_counts import FLAGGED, JOKER_COUNTS, count_of, split, tiles_of
 from engine.melding.melds import Meld, NotAMeld, ProposedMeld
 from engine.melding.play import BasePlay, Play
 from engine.melding.ruleset import Ruleset
@@ -83,7 +83,7 @@ class FastPlay(BasePlay):
     @lazy_property
     def _after(self) -> Sequence[ReadMeld]:
         """Returns the melds of the table after, with the joker faces that they keep from the table before."""
-        if not self._counts_before & JOKERS:
+        if not self._counts_before & JOKER_COUNTS:
             return self._sent
         return self._melds.reader.with_known_jokers(self._before, self._sent)
 
@@ -103,7 +103,7 @@ class FastPlay(BasePlay):
     def not_melds(self) -> tuple[tuple[int, NotAMeld], ...]:
         """See BasePlay. With joker faces of the table before, a meld may be one that is none by itself."""
         none = [(place, meld) for place, meld in enumerate(self._sent) if meld.identity is None]
-        if self._counts_before & JOKERS and [meld for _, meld in none if meld.tiles_with_joker is not None]:
+        if self._counts_before & JOKER_COUNTS and [meld for _, meld in none if meld.tiles_with_joker is not None]:
             none = [(place, meld) for place, meld in enumerate(self._after) if meld.identity is None]
         return tuple([(place, meld.meld) for place, meld in none if isinstance(meld.meld, NotAMeld)])
 

@@ -11,7 +11,7 @@ from engine.melding.fast.tile_counts import FLAG, tight_counts_of
 from engine.melding.melds import Meld, NotAMeld, ProposedMeld, as_proposed, read_meld
 from engine.melding.ruleset import Ruleset
 from engine.melding.table import Identity, identity, read_melds
-from engine.tiles import JOKER, Tile, in_order
+from engine.tiles import JOKERS, Tile, in_order
 
 CACHED_MELDS_MAX: Final = 65_536
 """Most melds, valid or not, that are cached for all rulesets together: about 50 MB. The default rules have about 11,000
@@ -100,7 +100,7 @@ class MeldReader:
             meld,
             tight_counts_of(proposed.tiles) + (FLAG if isinstance(meld, NotAMeld) else 0),
             self._number(identity(meld)) if isinstance(meld, Meld) else None,
-            in_order(proposed.tiles) if JOKER in proposed.tiles else None,
+            None if JOKERS.isdisjoint(proposed.tiles) else in_order(proposed.tiles),
         )
 
     def _number(self, same: Identity) -> int:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from engine.tiles import JOKER, LAST_TILE, Tile
+from engine.tiles import JOKERS, LAST_TILE, Tile
 
 _BITS: Final = 8
 _FACE: Final = (1 << _BITS) - 1
@@ -50,7 +50,7 @@ _COUNTS: Final = _FACE_GUARDS - (_FACE_GUARDS >> _BITS - 1)
 _GUARDS: Final = _FACE_GUARDS + (1 << _LOW_BITS - 1)
 """The highest bit of every face, and of the low bits."""
 
-JOKERS: Final = _FACE * _FACES[JOKER]
+JOKER_COUNTS: Final = sum([_FACE * _FACES[t] for t in JOKERS])
 """The bits that count jokers."""
 
 

@@ -23,8 +23,9 @@ from engine.melding.solver.grid_search import BestGridTurn, best_grid_turn, has_
 from engine.melding.solver.problem import problem_from
 from engine.melding.solver.search import Meter, OutOfBudget
 from engine.melding.solver.solution import solve
+from engine.melding.solver.special_jokers import find_turn_beside, has_special_jokers, turn_exists_beside
 from engine.melding.solver.turn_search import find_best, turn_exists
-from engine.tiles import Tile
+from engine.tiles import SPECIAL_JOKERS, Tile
 
 __all__ = [
     "EXACT",
@@ -58,13 +59,16 @@ def best_turn(
     """Returns the best legal turn: by the objective, then with the fewest melds changed, then by a fixed order."""
     if isinstance(situation, GridSituation):
         return best_grid_turn(situation, objective, budget)
-    return find_best(situation, objective, Meter(budget))
+    find = find_turn_beside if has_special_jokers(situation) else find_best
+    return find(situation, objective, Meter(budget))
 
 
 def has_turn(situation: AnySituation, budget: Budget = AMPLE) -> Existence:
     """Returns whether any legal turn exists; stops at the first one."""
     if isinstance(situation, GridSituation):
         return has_grid_turn(situation, budget)
+    if has_special_jokers(situation):
+        return turn_exists_beside(situation, Meter(budget))
     try:
         return Existence.YES if turn_exists(situation, Meter(budget)) else Existence.NO
     except OutOfBudget:
@@ -72,7 +76,9 @@ def has_turn(situation: AnySituation, budget: Budget = AMPLE) -> Existence:
 
 
 def arrange(tiles: tuple[Tile, ...], ruleset: Ruleset, budget: Budget = AMPLE) -> Arrangement:
-    """Returns whether and how all tiles can be arranged into melds of a ruleset."""
+    """Returns whether and how all tiles can be arranged into melds of a ruleset. Special jokers: UNKNOWN."""
+    if not SPECIAL_JOKERS.isdisjoint(tiles):
+        return Arrangement(Existence.UNKNOWN)
     try:
         found = solve(problem_from(tiles, (), ruleset, Objective.MOST_TILES), Meter(budget))
     except OutOfBudget:
@@ -83,7 +89,12 @@ def arrange(tiles: tuple[Tile, ...], ruleset: Ruleset, budget: Budget = AMPLE) -
 def count_best_turns(
     situation: Situation, objective: Objective = Objective.MOST_TILES, limit: int = 100, budget: Budget = AMPLE
 ) -> Count:
-    """Returns the number of best turns that play different tiles of the rack, counted up to a limit."""
+    """Returns the number of best turns that play different tiles of the rack, counted up to a limit.
+
+    With special jokers, which turns are best is not known: at least 0.
+    """
+    if has_special_jokers(situation):
+        return Count(0, is_exact=False)
     return count_best(situation, objective, limit, Meter(budget))
 
 

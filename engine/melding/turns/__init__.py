@@ -5,6 +5,7 @@ from engine.game import Game, is_expired
 from engine.melding.actions import (
     ClaimError,
     DrawTile,
+    Knock,
     LayOnRiver,
     MeldingAction,
     Pass,
@@ -18,7 +19,7 @@ from engine.melding.round import Choosing, MeldingRound
 from engine.melding.ruleset import Ruleset
 from engine.melding.table import ProposedTable
 from engine.melding.turns.drafts import check_draft
-from engine.melding.turns.draws import draw, lay_on_river, pass_turn
+from engine.melding.turns.draws import draw, knock, lay_on_river, pass_turn
 from engine.melding.turns.plays import claim_error, play_tiles
 from engine.melding.turns.redeal import request_redeal
 from engine.violations import Reason, Refused, refused
@@ -27,7 +28,7 @@ from engine.violations import Reason, Refused, refused
 def decide(game: Game, round_: MeldingRound, action: MeldingAction, context: Context) -> Decision:
     """Decides on an action in the round."""
     match action:
-        case PlayTiles() | DrawTile() | LayOnRiver() | Pass():
+        case PlayTiles() | DrawTile() | LayOnRiver() | Pass() | Knock():
             return _take_turn(game, round_, action, context)
         case ClaimError():
             return claim_error(game, round_, action, context)
@@ -87,3 +88,5 @@ def _act(game: Game, round_: MeldingRound, action: TurnAction, context: Context)
             return lay_on_river(round_, action)
         case Pass(seat):
             return pass_turn(rules_of(game), round_, seat, context)
+        case Knock(seat):
+            return knock(rules_of(game), round_, seat)

@@ -3,9 +3,18 @@
 from engine.decisions import Context, Decision, TurnOver
 from engine.melding.actions import LayOnRiver
 from engine.melding.analysis import Existence
-from engine.melding.events import RiverTileLaid, TileDrawn, TilesDrawn, TilesOffered, TurnEnded, TurnPassed
-from engine.melding.round import Choosing, Drawn, MeldingRound
+from engine.melding.events import (
+    PlayerKnocked,
+    RiverTileLaid,
+    TileDrawn,
+    TilesDrawn,
+    TilesOffered,
+    TurnEnded,
+    TurnPassed,
+)
+from engine.melding.round import Choosing, Drawing, Drawn, HasPlayed, MeldingRound, Open
 from engine.melding.ruleset import (
+    DRAWS,
     PoolEmptyPass,
     Ruleset,
     ScoreNeverMelded,
@@ -13,6 +22,7 @@ from engine.melding.ruleset import (
     TurnPlayAfterDraw,
     TurnVoluntaryDraw,
 )
+from engine.melding.scoring import may_knock, rack_value
 from engine.melding.turns.settlement import can_play
 from engine.tiles import Tile, in_order, without
 from engine.violations import Reason, refused
@@ -23,7 +33,7 @@ def draw(ruleset: Ruleset, round_: MeldingRound, seat: int, context: Context) ->
 
     R21 to R24, turn_draw, turn_voluntary_draw, initial_meld_voluntary_delay, score_never_melded.
     """
-    if isinstance(round_.step, Drawn):
+    if isinstance(round_.step, Drawn | HasPlayed):
         return refused(Reason.TURN_PHASE_WRONG)
     if not round_.pool:
         return refused(Reason.POOL_EMPTY)
@@ -37,6 +47,8 @@ def draw(ruleset: Ruleset, round_: MeldingRound, seat: int, context: Context) ->
         case TurnDraw.UNTIL_PLAYABLE:
             tiles = _until_playable(round_, seat, ruleset, context)
             return _after_draw(TilesDrawn(seat, tiles, declined), ruleset)
+        case TurnDraw.ONE_TO_THREE if _is_last_draw(round_, ruleset):
+            return TurnOver((TileDrawn(seat, round_.pool[0], declined),))
         case _:
             return _after_draw(TileDrawn(seat, round_.pool[0], declined), ruleset)
 
@@ -53,15 +65,45 @@ def lay_on_river(round_: MeldingRound, action: LayOnRiver) -> Decision:
 def pass_turn(ruleset: Ruleset, round_: MeldingRound, seat: int, context: Context) -> Decision:
     """Decides on `Pass`: a pass with an empty pool (R24, R59, pool_empty_pass), or the end of a turn after a draw."""
     if isinstance(round_.step, Drawn):
-        declined = _declines_after_draw(round_, seat, round_.step.tile, ruleset, context)
-        return TurnOver((TurnEnded(seat, declined),))
+        return _pass_after_draw(ruleset, round_, seat, round_.step.tile, context)
+    if isinstance(round_.step, HasPlayed):
+        return TurnOver((TurnEnded(seat),))
     if round_.pool:
         return refused(Reason.PASS_NOT_ALLOWED_POOL_NOT_EMPTY)
+    if isinstance(round_.step, Drawing):
+        return TurnOver((TurnEnded(seat),))
     must_play = ruleset.pool_empty_pass is PoolEmptyPass.ONLY_IF_NO_PLAY
     if must_play and can_play(context, round_, seat, ruleset) is Existence.YES:
         return refused(Reason.PASS_NOT_ALLOWED_PLAY_EXISTS)
     declined = not must_play and _declines(round_, seat, ruleset, context)
     return TurnOver((TurnPassed(seat, declined),))
+
+
+def knock(ruleset: Ruleset, round_: MeldingRound, seat: int) -> Decision:
+    """Decides on `Knock`: after a draw or a play, or with an empty pool (knock_limit)."""
+    if not ruleset.knock_limit:
+        return refused(Reason.KNOCK_NOT_IN_GAME)
+    if isinstance(round_.step, Open) and round_.pool:
+        return refused(Reason.TURN_PHASE_WRONG)
+    tiles = round_.rack(seat).tiles
+    if not may_knock(tiles, ruleset):
+        return refused(Reason.KNOCK_TOO_MANY_POINTS, points=rack_value(tiles, ruleset), limit=ruleset.knock_limit)
+    return TurnOver((PlayerKnocked(seat),))
+
+
+def _pass_after_draw(ruleset: Ruleset, round_: MeldingRound, seat: int, drawn: Tile, context: Context) -> Decision:
+    """Decides on the end of a turn after a draw: refused to a player who has a play and must play."""
+    playable = round_.rack(seat).tiles
+    if ruleset.turn_play_after_draw is TurnPlayAfterDraw.OTHER_TILES:
+        playable = without(playable, (drawn,))
+    if _must_play(round_, seat, ruleset) and can_play(context, round_, seat, ruleset, playable) is Existence.YES:
+        return refused(Reason.PASS_NOT_ALLOWED_PLAY_EXISTS)
+    return TurnOver((TurnEnded(seat, _declines_after_draw(round_, seat, drawn, ruleset, context)),))
+
+
+def _is_last_draw(round_: MeldingRound, ruleset: Ruleset) -> bool:
+    """Returns whether a player draws as often in a turn as turn_draw ONE_TO_THREE lets them."""
+    return isinstance(round_.step, Drawing) and len(round_.step.tiles) + 1 == DRAWS[ruleset.turn_draw]
 
 
 def _after_draw(drawn: TileDrawn | TilesDrawn, ruleset: Ruleset) -> Decision:

@@ -7,7 +7,7 @@ from engine.decisions import Context, TurnOver
 from engine.events import Event, PlayerAbsent, PlayerResigned, RoundEnded, TurnStarted
 from engine.game import Game, Playing, RoundEnd, next_seat, with_result
 from engine.melding.analysis import Existence, situation_of
-from engine.melding.events import LastChanceStarted, RiverTileLaid, TurnPenalised
+from engine.melding.events import LastChanceStarted, PlayerKnocked, RiverTileLaid, TurnPenalised
 from engine.melding.game import round_of, rules_of
 from engine.melding.round import Choosing, MeldingRound
 from engine.melding.ruleset import (
@@ -70,6 +70,8 @@ def have_all_claimed(game: Game, round_: MeldingRound, *claiming: int) -> bool:
 def _consequences(game: Game, round_: MeldingRound, event: Event, context: Context) -> tuple[Event, ...] | TurnOver:
     if any(not rack.tiles for rack in round_.racks):
         return _end_round(game, round_, RoundEnd.WENT_OUT, context)
+    if isinstance(event, PlayerKnocked):
+        return _end_round(game, round_, RoundEnd.KNOCKED, context)
     if are_one_side(game.active_seats, rules_of(game)):
         return _end_round(game, round_, RoundEnd.RESIGNED, context)
     if isinstance(event, PlayerAbsent | PlayerResigned) and game.is_abandoned:

@@ -6,7 +6,7 @@ from engine.game import Game
 from engine.melding.actions import PlayTiles
 from engine.melding.events import TilesPlayed
 from engine.melding.game import rules_of
-from engine.melding.round import Choosing, Drawn, MeldingRound
+from engine.melding.round import Choosing, Drawing, Drawn, HasPlayed, MeldingRound
 from engine.melding.ruleset import Ruleset, TurnTimeoutClean, TurnTimeoutDirty
 from engine.melding.table import ProposedTable, is_same_table
 from engine.melding.turns.plays import judged
@@ -22,7 +22,9 @@ def time_out(game: Game, round_: MeldingRound, draft: ProposedTable | None) -> T
     match round_.step:
         case Choosing():
             return TurnOver((TurnTimedOut(seat, ()), *default_river_choice(round_)))
-        case Drawn() if _is_clean(round_, draft):
+        case HasPlayed():
+            return TurnOver((TurnTimedOut(seat, ()),))
+        case Drawn() | Drawing() if _is_clean(round_, draft):
             return TurnOver((TurnTimedOut(seat, ()),))
         case _:
             tiles = round_.pool[: _timeout_tiles(round_, draft, ruleset)]
