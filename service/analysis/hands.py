@@ -1,8 +1,9 @@
-"""The query for a hint in a game of discards, which a worker answers."""
+"""The query for a hint in a game of discards, which a worker answers: what a hand lacks, or what an opening lacks."""
 
 from dataclasses import dataclass
 
 from engine.discard.actions import TurnAction
+from engine.discard.best_melds import Missing, missing_to_open
 from engine.discard.bots import choose_action
 from engine.discard.game import rules_of, seen_round
 from engine.discard.hands import Standing, standing
@@ -16,9 +17,14 @@ from service.errors import ActionRefused
 
 @dataclass(frozen=True, slots=True)
 class HandHint:
-    """What the hand of a seat lacks, and the action that a bot of level HARD would take; None on another's turn."""
+    """A hint for a seat.
 
-    lacks: Standing
+    Attributes:
+        lacks: What its hand lacks, or what it lacks to open; None if it has opened.
+        action: The action that a bot of level HARD would take; None on another's turn.
+    """
+
+    lacks: Standing | Missing | None
     action: TurnAction | None
 
 
@@ -32,9 +38,7 @@ class HandQuery:
     def answer(self, budget: Budget) -> HandHint:
         """Returns the hint. If the time of the budget ends, the discard is the best one compared so far."""
         view = self.view
-        round_ = seen_round(view)
-        assert round_ is not None, "own_hand_query has checked it"  # noqa: S101 - for the type
-        lacks = standing(view.rack, round_.okey, one_high=rules_of(view).run_one_high)
+        lacks = _lacks(view)
         has_turn = view.turn is not None and view.turn.seat == view.seat
         asks = self.tier is HintTier.TURN
         return HandHint(lacks, choose_action(view, BotLevel.HARD, budget) if asks and has_turn else None)
@@ -49,3 +53,13 @@ def own_hand_query(view: GameView, tier: HintTier) -> HandQuery:
         raise ActionRefused(refused(Reason.GAME_NOT_STARTED))
     check_hint(view, tier)
     return HandQuery(view, tier)
+
+
+def _lacks(view: GameView) -> Standing | Missing | None:
+    round_, ruleset = seen_round(view), rules_of(view)
+    assert round_ is not None, "own_hand_query has checked it"  # noqa: S101 - for the type
+    if round_.table is None:
+        return standing(view.rack, round_.okey, one_high=ruleset.run_one_high)
+    if view.seat is None or round_.table.opening(view.seat):
+        return None
+    return missing_to_open(view.rack, round_.okey, round_.table, ruleset)

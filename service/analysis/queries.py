@@ -13,12 +13,12 @@ from engine.game import Aborted, Finished, RoundOver
 from engine.melding.actions import PlayTiles, TurnAction
 from engine.melding.analysis import AnySituation, GridSituation, Situation, situation_of
 from engine.melding.bots import turn_without_play
-from engine.melding.game import rules_of, seen_round
+from engine.melding.game import must_draw_first, rules_of, seen_round
 from engine.melding.grid.cells import without_faces
 from engine.melding.grid.play import GridPlay
 from engine.melding.grid.rules import GridJudgement, judge_grid
 from engine.melding.play import Play
-from engine.melding.round import Choosing, Drawn
+from engine.melding.round import Choosing, Drawn, HasPlayed
 from engine.melding.rules import Judgement, judge
 from engine.melding.ruleset import Ruleset, TurnPlayAfterDraw
 from engine.melding.scoring import rack_value
@@ -202,7 +202,7 @@ def turn_query(
 def own_turn_query(view: GameView, tier: HintTier, objective: Objective) -> BestTurnQuery | TurnExistsQuery | None:
     """Returns the query for a view's seat, on its turn or as if it were.
 
-    None while the seat must lay a tile on the River: then it can play nothing (turn_draw TWO_RIVER). Raises
+    None while the seat can play nothing: it must lay a tile on the River or draw first, or has played. Raises
     HintNotAllowed, and ActionRefused if no round is running or the player resigned.
     """
     round_ = seen_round(view)
@@ -210,7 +210,7 @@ def own_turn_query(view: GameView, tier: HintTier, objective: Objective) -> Best
         raise ActionRefused(refused(Reason.GAME_NOT_STARTED))
     check_hint(view, tier)
     turn = _own_turn(view)
-    if turn and turn.step is Choosing:
+    if turn and (turn.step in {Choosing, HasPlayed} or must_draw_first(rules_of(view), turn.step, view.pool_count)):
         return None
     kept = _unplayable_tiles(turn, rules_of(view))
     player = next(player for player in view.players if player.seat == view.seat)

@@ -36,7 +36,7 @@ from engine.melding.table import ProposedTable, Table, as_grid, tiles_on
 from engine.notation import Naming, NotationError, format_tile, format_tiles, parse_tile, parse_tiles
 from engine.options import text_of
 from engine.seats import Rack
-from engine.tiles import JOKER, Color, Tile, color_of, in_order, without
+from engine.tiles import JOKERS, Color, Tile, color_of, in_order, without
 from engine.violation_texts import DESCRIPTIONS
 from engine.violations import Reason
 from service.cli.puzzles import PUZZLES
@@ -452,7 +452,7 @@ _STYLES: Final = {
 }
 _JOKER_STYLE: Final = "1;36"
 _PIECES: Final = {
-    Naming.TILES: re.compile(r"\b([RBKOGP](1[0-3]|[1-9])|J)\b"),
+    Naming.TILES: re.compile(r"\b([RBKOGP](1[0-3]|[1-9])|[JDMC])\b"),
     Naming.CARDS: re.compile(r"\b(10|[2-9AJQK])[HDCS]\b|\*"),
 }
 
@@ -472,7 +472,7 @@ def _painted(text: str, naming: Naming) -> str:
 
     def paint(piece: re.Match[str]) -> str:
         t = parse_tile(piece[0], naming)
-        return f"\x1b[{_JOKER_STYLE if t == JOKER else _STYLES[color_of(t)]}m{piece[0]}\x1b[0m"
+        return f"\x1b[{_JOKER_STYLE if t in JOKERS else _STYLES[color_of(t)]}m{piece[0]}\x1b[0m"
 
     return _PIECES[naming].sub(paint, text)
 

@@ -6,6 +6,7 @@ from typing import Final, Literal, Protocol
 
 from google.protobuf.duration_pb2 import Duration
 
+from engine.discard.best_melds import Missing
 from engine.discard.hands import Standing
 from engine.melding.analysis import AnySituation, situation_of
 from engine.melding.melds import ProposedMeld
@@ -15,6 +16,7 @@ from engine.melding.solver import steps as st
 from engine.melding.table import tiles_on
 from engine.tiles import JOKER, Tile, in_order, without
 from rummikub.v1 import analysis_service_pb2
+from service.analysis.hands import HandHint
 from service.analysis.queries import HintTier, PlayedTurn, Suggestion
 from service.analysis.records import ExplanationQuery
 from service.codec.fields import duration, invalid
@@ -138,10 +140,20 @@ def encode_arrangement(arrangement: Arrangement) -> analysis_service_pb2.Arrange
     )
 
 
-def encode_standing(lacks: Standing, tier: HintTier) -> analysis_service_pb2.HandStanding:
-    """Returns what a hand lacks, as far as the tier shows it."""
-    spare = tile_numbers(lacks.spare) if tier >= HintTier.TILES else ()
-    return analysis_service_pb2.HandStanding(missing=lacks.missing, spare=spare)
+def encode_hand_hint(hint: HandHint, tier: HintTier) -> analysis_service_pb2.SuggestTurnResponse:
+    """Returns a hint in a game of discards, as far as the tier shows it, without the turn."""
+    response = analysis_service_pb2.SuggestTurnResponse()
+    match hint.lacks:
+        case Standing(missing, spare):
+            response.hand.missing = missing
+            response.hand.spare.extend(tile_numbers(spare) if tier >= HintTier.TILES else ())
+        case Missing(points, pairs):
+            response.opening.points_missing = points
+            if pairs is not None:
+                response.opening.pairs_missing = pairs
+        case None:
+            pass
+    return response
 
 
 def encode_suggestion(suggestion: Suggestion, shown: HintTier) -> analysis_service_pb2.Suggestion:

@@ -5,28 +5,54 @@ The functions are those of families.FamilyCodec, and what ValidateHand needs.
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final
 
-from engine.discard.actions import DiscardTile, FinishHand, ShowIndicator, TakeDiscard, TakeFromPool, TurnAction
-from engine.discard.events import HandFinished, HandsDealt
+from engine.discard.actions import (
+    DiscardTile,
+    FinishHand,
+    LayTiles,
+    ReturnDiscard,
+    ShowIndicator,
+    TakeDiscard,
+    TakeFromPool,
+    TurnAction,
+)
+from engine.discard.events import HandFinished, HandsDealt, PenaltyScored, RackFinished, TilesLaid
 from engine.discard.finishing import HandToJudge, JudgedHand
+from engine.discard.laying import PenaltyCause, TurnAtTable, Verdict
 from engine.discard.melds import Arrangement, okey_of
-from engine.discard.round import Step, ToDiscard, ToTake
-from engine.discard.ruleset import HAND_SIZE, Ruleset
+from engine.discard.round import HasLaid, Step, ToDiscard, ToTake
+from engine.discard.ruleset import HAND_SIZE, HAND_SIZE_MOST, Ruleset
+from engine.discard.table import Opening, Table, is_legal
 from engine.discard.views import DiscardView, HandsDealtView, PoolTileTakenView
 from engine.moves import MoveKind
-from engine.tiles import NATURALS, Tile
+from engine.tiles import NATURALS, Tile, in_order, without
 from engine.unions import ProposedTable
 from rummikub.v1 import discard_pb2, game_pb2, record_pb2, turn_service_pb2, validation_service_pb2
 from service.codec.deals import encode_racks, pool_of, racks_of
-from service.codec.fields import invalid, seats_of
-from service.codec.tiles import DISCARD_TILES, encode_violation, tile_number, tile_numbers, tile_of, tiles_of
+from service.codec.fields import invalid, seat_of, seats_of
+from service.codec.tiles import (
+    DISCARD_TILES,
+    POOL_MAX,
+    encode_violation,
+    tile_number,
+    tile_numbers,
+    tile_of,
+    tiles_of,
+)
 
 TILES: Final = DISCARD_TILES
 _PARTS_MAX: Final = HAND_SIZE // 2
+TABLE_MAX: Final = 40
+"""Most melds and pairs of a table in a request: more than the tiles of any game make."""
+_POINTS_MAX: Final = 1_000
+"""Most points, or pairs, of an opening in a request: more than the tiles of any rack make."""
 _STEPS: Final[dict[type[Step], game_pb2.TurnStep.ValueType]] = {
     ToTake: game_pb2.TURN_STEP_OPEN,
     ToDiscard: game_pb2.TURN_STEP_DISCARDING,
+    HasLaid: game_pb2.TURN_STEP_DISCARDING,
 }
 
 
@@ -45,7 +71,31 @@ def _board(view: DiscardView) -> discard_pb2.DiscardBoard:
         ),
         discarded_seats=view.discarded,
         shown_by_seat=view.shown_by,
-        finish=None if view.finish is None else _finish(view.finish),
+        finish=_finish(view.finish) if isinstance(view.finish, HandFinished) else None,
+        table=encode_hand(view.table.melds) if view.table else (),
+        openings=map(_opening, view.table.openings) if view.table else (),
+        penalties=map(_penalty, view.penalties),
+        rack_finish=_rack_finish(view.finish) if isinstance(view.finish, RackFinished) else None,
+        owed_tile=_tile_if_any(view.owed),
+        tiles_laid=view.laid,
+    )
+
+
+def _opening(opening: Opening) -> discard_pb2.DiscardOpening:
+    return discard_pb2.DiscardOpening(seat=opening.seat, is_pairs=opening.is_pairs, amount=opening.amount)
+
+
+def _cause(cause: PenaltyCause) -> discard_pb2.PenaltyCause.ValueType:
+    return discard_pb2.PenaltyCause.Value(f"PENALTY_CAUSE_{cause.name}")
+
+
+def _penalty(penalty: PenaltyScored) -> discard_pb2.PenaltyScored:
+    return discard_pb2.PenaltyScored(seat=penalty.seat, points=penalty.points, cause=_cause(penalty.cause))
+
+
+def _rack_finish(finish: RackFinished) -> discard_pb2.RackFinished:
+    return discard_pb2.RackFinished(
+        seat=finish.seat, tile=tile_number(finish.tile), is_pairs=finish.is_pairs, is_at_once=finish.is_at_once
     )
 
 
@@ -92,10 +142,25 @@ def encode_hand(hand: Arrangement) -> list[discard_pb2.HandPart]:
 EVENT_FIELDS: Final[dict[str, tuple[str, Callable[[Any], Any]]]] = {
     "hand": ("hand", encode_hand),
     "uncovered": ("uncovered", _tile_if_any),
+    "cause": ("cause", _cause),
 }
 """Fields of events that have another form in the contract."""
 
+
+def _tiles_laid(laid: TilesLaid) -> game_pb2.GameEvent:
+    event = discard_pb2.TilesLaid(
+        seat=laid.seat,
+        tiles=tile_numbers(laid.tiles),
+        table=encode_hand(laid.table),
+        okeys=laid.okeys,
+        more=laid.more,
+        opening=_opening(laid.opening) if laid.opening else None,
+    )
+    return game_pb2.GameEvent(tiles_laid=event)
+
+
 WHOLE_EVENTS: Final[dict[type, Callable[[Any], game_pb2.GameEvent]]] = {
+    TilesLaid: _tiles_laid,
     HandsDealtView: _hands_dealt,
     PoolTileTakenView: _pool_tile_taken,
 }
@@ -115,12 +180,19 @@ def _finish_hand(message: turn_service_pb2.FinishHand) -> Callable[[int], Finish
     return lambda seat: FinishHand(seat, tile, hand)
 
 
+def _lay_tiles(message: turn_service_pb2.LayTiles) -> Callable[[int], LayTiles]:
+    table = hand_of(message.table, "lay.table", TABLE_MAX)
+    return lambda seat: LayTiles(seat, table)
+
+
 ACTIONS: Final[dict[str, Callable[[turn_service_pb2.PlayTurnRequest, bytes], Callable[[int], TurnAction]]]] = {
     "take_from_pool": lambda _message, _data: TakeFromPool,
     "take_discard": lambda _message, _data: TakeDiscard,
     "discard": lambda message, _data: _discard(message.discard),
     "finish": lambda message, _data: _finish_hand(message.finish),
     "show_indicator": lambda _message, _data: ShowIndicator,
+    "lay": lambda message, _data: _lay_tiles(message.lay),
+    "return_discard": lambda _message, _data: ReturnDiscard,
 }
 """Decoders of a turn's action, by the member's name. Each takes the request and its bytes."""
 
@@ -138,12 +210,16 @@ def set_action(message: turn_service_pb2.PlayTurnRequest, action: TurnAction) ->
             message.finish.CopyFrom(turn_service_pb2.FinishHand(tile=tile_number(tile), hand=encode_hand(hand)))
         case ShowIndicator():
             message.show_indicator.SetInParent()
+        case LayTiles(_, table):
+            message.lay.CopyFrom(turn_service_pb2.LayTiles(table=encode_hand(table)))
+        case ReturnDiscard():
+            message.return_discard.SetInParent()
 
 
-def hand_of(parts: Sequence[discard_pb2.HandPart], field: str) -> Arrangement:
+def hand_of(parts: Sequence[discard_pb2.HandPart], field: str, most: int = _PARTS_MAX) -> Arrangement:
     """Returns melds or pairs as the client sent them. Raises InvalidRequest."""
-    if len(parts) > _PARTS_MAX:
-        raise invalid(field, f"expected at most {_PARTS_MAX} melds or pairs")
+    if len(parts) > most:
+        raise invalid(field, f"expected at most {most} melds or pairs")
     empty = next((place for place, part in enumerate(parts) if not part.tiles), None)
     if empty is not None:
         raise invalid(f"{field}[{empty}].tiles", "expected the tiles of a meld or a pair")
@@ -201,6 +277,8 @@ def set_table_of_move(_message: record_pb2.RecordedMove, _table: ProposedTable) 
 
 def hand_to_judge(message: validation_service_pb2.ValidateHandRequest, rules: Ruleset) -> HandToJudge:
     """Returns a hand to judge. Raises InvalidRequest."""
+    if rules.melds_on_table:
+        raise invalid("ruleset", "expected no melds_on_table: ValidateDiscardTurn judges the others")
     indicator = _indicator(message.indicator, "indicator")
     tiles = tiles_of(message.tiles, "tiles", HAND_SIZE + 1, "FIELD_INVALID", TILES)
     discard = tile_of(message.discard, "discard", TILES) if message.discard else None
@@ -211,8 +289,7 @@ def hand_to_judge(message: validation_service_pb2.ValidateHandRequest, rules: Ru
         raise invalid("discard", f"expected the discard beside a hand of {len(tiles)} tiles")
     if discard is not None and (discard not in tiles or len(tiles) == HAND_SIZE):
         raise invalid("discard", f"expected one of {HAND_SIZE + 1} tiles", "POSITION_IMPOSSIBLE")
-    if Counter((indicator, *tiles)) - Counter(rules.tiles(rules.players_max)):
-        raise invalid("tiles", "there are two tiles of each face, the indicator among them", "POSITION_IMPOSSIBLE")
+    _check_possible((indicator, *tiles), rules, "tiles")
     return HandToJudge(tiles, indicator, discard, hand, one_high=rules.run_one_high)
 
 
@@ -226,4 +303,71 @@ def encode_judged_hand(judged: JudgedHand) -> validation_service_pb2.ValidateHan
         cost=judged.cost,
         missing=judged.lacks.missing,
         spare=tile_numbers(judged.lacks.spare),
+    )
+
+
+def _check_possible(tiles: tuple[Tile, ...], rules: Ruleset, field: str) -> None:
+    """Raises InvalidRequest if a position has a face more often than the tile set."""
+    if Counter(tiles) - Counter(rules.tiles(rules.players_max)):
+        raise invalid(field, "there are two tiles of each face, the indicator among them", "POSITION_IMPOSSIBLE")
+
+
+# Turns to judge
+
+
+@dataclass(frozen=True, slots=True)
+class TurnToJudge:
+    """A turn at a table outside of a game: the step and the discard, of which one may be missing."""
+
+    turn: TurnAtTable
+    after: Arrangement | None
+    discard: Tile | None
+
+
+def turn_to_judge(message: validation_service_pb2.ValidateDiscardTurnRequest, rules: Ruleset) -> TurnToJudge:
+    """Returns a turn to judge. Raises InvalidRequest."""
+    if not rules.melds_on_table:
+        raise invalid("ruleset", "expected melds_on_table: ValidateHand judges the others")
+    indicator = _indicator(message.indicator, "indicator")
+    rack = in_order(tiles_of(message.rack, "rack", HAND_SIZE_MOST + 1, "FIELD_INVALID", TILES))
+    if not rack:
+        raise invalid("rack", "expected the player's tiles")
+    table = Table(
+        hand_of(message.table_before, "table_before", TABLE_MAX),
+        tuple(_opening_of(one, f"openings[{place}]") for place, one in enumerate(message.openings)),
+    )
+    seat, okey = seat_of(message.seat, "seat"), okey_of(indicator)
+    _check_possible((indicator, *rack, *chain.from_iterable(table.melds)), rules, "rack")
+    if not is_legal(table, okey, one_high=rules.run_one_high):
+        raise invalid("table_before", "expected melds and pairs", "POSITION_IMPOSSIBLE")
+    owed = tile_of(message.owed_tile, "owed_tile", TILES) if message.owed_tile else None
+    if owed is not None and owed not in rack:
+        raise invalid("owed_tile", "expected one of the rack", "POSITION_IMPOSSIBLE")
+    if message.tiles_laid > POOL_MAX:
+        raise invalid("tiles_laid", f"expected at most {POOL_MAX}")
+    discard = tile_of(message.discard, "discard", TILES) if message.discard else None
+    sent = hand_of(message.table_after, "table_after", TABLE_MAX)
+    after = None if discard is not None and not sent else sent
+    return TurnToJudge(TurnAtTable(seat, okey, table, rack, owed, message.tiles_laid), after, discard)
+
+
+def _opening_of(message: discard_pb2.DiscardOpening, field: str) -> Opening:
+    if message.amount > _POINTS_MAX:
+        raise invalid(f"{field}.amount", f"expected at most {_POINTS_MAX}")
+    return Opening(seat_of(message.seat, f"{field}.seat"), message.is_pairs, message.amount)
+
+
+def encode_verdict(to_judge: TurnToJudge, verdict: Verdict) -> validation_service_pb2.ValidateDiscardTurnResponse:
+    """Returns a ValidateDiscardTurnResponse."""
+    laid, is_legal_turn = verdict.laid, not verdict.violations
+    rack = laid.turn.rack if laid else to_judge.turn.rack
+    left = rack if to_judge.discard is None else without(rack, (to_judge.discard,))
+    return validation_service_pb2.ValidateDiscardTurnResponse(
+        violations=map(encode_violation, verdict.violations),
+        tiles_laid=tile_numbers(laid.tiles) if laid else (),
+        okeys=laid.okeys if laid else 0,
+        opening=_opening(laid.opening) if laid and laid.opening else None,
+        rack_left=tile_numbers(left) if is_legal_turn else (),
+        penalty=_cause(verdict.penalty) if verdict.penalty else discard_pb2.PENALTY_CAUSE_UNSPECIFIED,
+        is_finish=verdict.is_finish,
     )

@@ -51,6 +51,8 @@ _ENDS: Final = {
     RoundEnd.WENT_OUT: score_pb2.ROUND_END_WENT_OUT,
     RoundEnd.BLOCKED: score_pb2.ROUND_END_BLOCKED,
     RoundEnd.RESIGNED: score_pb2.ROUND_END_RESIGNED,
+    RoundEnd.KNOCKED: score_pb2.ROUND_END_KNOCKED,
+    RoundEnd.VOID: score_pb2.ROUND_END_VOID,
 }
 _LEVELS: Final = {
     game_pb2.BOT_LEVEL_EASY: BotLevel.EASY,

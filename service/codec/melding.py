@@ -10,16 +10,16 @@ from typing import Any, Final
 from google.protobuf.message import Message
 
 from engine.identity_cache import identity_cache
-from engine.melding.actions import DrawTile, LayOnRiver, Pass, PlayTiles, TurnAction
+from engine.melding.actions import DrawTile, Knock, LayOnRiver, Pass, PlayTiles, TurnAction
 from engine.melding.drafts import Draft
 from engine.melding.events import RoundStarted, StartDraw
 from engine.melding.grid.cells import Grid
 from engine.melding.melds import Meld, ProposedMeld
-from engine.melding.round import Choosing, Drawn, Open, ShownPlay, Step
+from engine.melding.round import Choosing, Drawing, Drawn, HasPlayed, Open, ShownPlay, Step
 from engine.melding.table import ProposedTable, Table
 from engine.melding.views import MeldingView, RoundStartedView
 from engine.moves import MoveKind
-from engine.tiles import JOKER
+from engine.tiles import PLACES_OF
 from rummikub.v1 import game_pb2, meld_pb2, record_pb2, turn_service_pb2
 from service.codec import raw_messages
 from service.codec.deals import encode_racks, pool_of, racks_of
@@ -48,6 +48,8 @@ _STEPS: Final[dict[type[Step], game_pb2.TurnStep.ValueType]] = {
     Open: game_pb2.TURN_STEP_OPEN,
     Choosing: game_pb2.TURN_STEP_CHOOSING,
     Drawn: game_pb2.TURN_STEP_DRAWN,
+    Drawing: game_pb2.TURN_STEP_DRAWING,
+    HasPlayed: game_pb2.TURN_STEP_PLAYED,
 }
 
 
@@ -161,6 +163,7 @@ ACTIONS: Final[dict[str, Callable[[turn_service_pb2.PlayTurnRequest, bytes], Cal
     "play": lambda message, data: _play_tiles(message.play, data),
     "draw": lambda _message, _data: DrawTile,
     "pass_turn": lambda _message, _data: Pass,
+    "knock": lambda _message, _data: Knock,
     "lay_on_river": lambda message, _data: _lay_on_river(message.lay_on_river),
 }
 """Decoders of a turn's action, by the member's name. Each takes the request and its bytes."""
@@ -182,6 +185,8 @@ def set_action(message: turn_service_pb2.PlayTurnRequest, action: TurnAction) ->
             message.draw.SetInParent()
         case Pass():
             message.pass_turn.SetInParent()
+        case Knock():
+            message.knock.SetInParent()
         case LayOnRiver(_, tile):
             message.lay_on_river.tile = tile_number(tile)
 
@@ -225,7 +230,7 @@ def table_of_move(message: record_pb2.RecordedMove, kind: MoveKind, field: str) 
         return None
     table = table_of(message.table, f"{field}.table")
     for place, meld in enumerate(() if isinstance(table, Grid) else table):
-        if meld.declared and len(meld.declared) != meld.tiles.count(JOKER):
+        if meld.declared and len(meld.declared) != sum(PLACES_OF.get(t, 0) for t in meld.tiles):
             at = f"{field}.table[{place}].declared_faces"
             raise invalid(at, "expected a face for each joker, or none", "MALFORMED_MELD")
     return table

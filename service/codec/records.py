@@ -12,7 +12,7 @@ from engine.record import GameRecord, RecordedPlayer, RoundScore
 from engine.record_text import RecordTextError, parse_in_steps
 from engine.seats import BotLevel
 from rummikub.v1 import game_pb2, record_pb2, score_pb2
-from service.codec.discard import encode_hand, hand_of
+from service.codec.discard import TABLE_MAX, encode_hand, hand_of
 from service.codec.families import FamilyCodec, codec_of
 from service.codec.fields import SEATS_MAX, invalid, player_name, river_index, seat_of, seats_of
 from service.codec.rulesets import encode_ruleset, encode_settings, game_options
@@ -132,7 +132,7 @@ def _move(message: record_pb2.RecordedMove, field: str, created_ms: int, round_n
         tiles=tiles_of(message.tiles, f"{field}.tiles", POOL_MAX, "FIELD_INVALID", codec.TILES),
         table=codec.table_of_move(message, kind, field),
         river_index=river_index(message, f"{field}.river_index"),
-        hand=hand_of(message.hand, f"{field}.hand"),
+        hand=hand_of(message.hand, f"{field}.hand", TABLE_MAX),
         dealt=codec.deal(message.deal, f"{field}.deal", round_number) if message.HasField("deal") else None,
         by_bot=message.by_bot,
     )

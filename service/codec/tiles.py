@@ -8,7 +8,7 @@ from engine.melding.grid.cells import Cell, Grid, Placement
 from engine.melding.melds import Meld, MeldKind, NotAMeld, ProposedMeld
 from engine.melding.rules import meld_violations
 from engine.melding.table import ProposedMelds, ProposedTable, Table
-from engine.tiles import COLORS, FALSE_JOKER, JOKER, NATURALS, Tile, naturals
+from engine.tiles import COLORS, FALSE_JOKER, JOKERS, NATURALS, PLACES_OF, Tile, naturals
 from engine.violation_texts import describe_violation
 from engine.violations import Violation
 from rummikub.v1 import error_reason_pb2, meld_pb2, tile_pb2, violation_pb2
@@ -25,7 +25,7 @@ MELD_TILES_MAX: Final = 32
 """Most tiles of a meld in a request."""
 RACK_TILES_MAX: Final = 128
 """Most tiles of a rack, or of the River, in a request."""
-MELDING_TILES: Final = frozenset({*naturals(len(COLORS)), JOKER})
+MELDING_TILES: Final = frozenset({*naturals(len(COLORS)), *JOKERS})
 """The tiles of melding games."""
 DISCARD_TILES: Final = frozenset({*NATURALS, FALSE_JOKER})
 """The tiles of games of discards."""
@@ -190,7 +190,7 @@ def encode_meld(meld: Meld) -> meld_pb2.Meld:
 
 
 def _joker_faces(meld: Meld) -> Iterable[meld_pb2.JokerFaces]:
-    places = (place for place, t in enumerate(meld.tiles) if t == JOKER)
+    places = (place for place, t in enumerate(meld.tiles) for _ in range(PLACES_OF.get(t, 0)))
     return (
         meld_pb2.JokerFaces(index=place, faces=tile_numbers(faces))
         for place, faces in zip(places, meld.joker_faces, strict=True)

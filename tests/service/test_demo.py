@@ -40,6 +40,7 @@ async def printed_by(example: str, *arguments: str, typed: str = "", **environme
     [
         ("SABRA", r" points\)\n      \[\w+( \w+)+\]"),
         ("CROSS", r" points\)\n(      (\.|\w+)(  *(\.|\w+))*\n)+ +[0-9]+  "),
+        ("OKEY_101", r" opens with \w+( \w+)+ \([0-9]+ (points|pairs)\)\n      \[\w+( \w+)+\]"),
         ("OKEY", r" indicator \w+, okey \w+; \w+ starts, [0-9]+ tiles in the pool\n(.*\n)*.* discards \w+\n"),
     ],
 )

@@ -7,7 +7,7 @@ and reasons stay text, and a runner converts them. Unknown keys raise an error, 
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -19,7 +19,14 @@ Faces = tuple[str, ...]
 Options = Mapping[str, str | int]
 
 COLOR_NAMES: Final = {"R": "RED", "B": "BLUE", "K": "BLACK", "O": "ORANGE", "G": "GREEN", "P": "PURPLE"}
-FACES: Final = (*(f"{color}{value}" for color in COLOR_NAMES for value in range(1, 14)), "J", "F")
+JOKER_NAMES: Final = {
+    "J": "TILE_JOKER",
+    "D": "TILE_DOUBLE_JOKER",
+    "M": "TILE_MIRROR",
+    "C": "TILE_COLOR_CHANGE",
+    "F": "TILE_FALSE_JOKER",
+}
+FACES: Final = (*(f"{color}{value}" for color in COLOR_NAMES for value in range(1, 14)), *JOKER_NAMES)
 
 
 @dataclass(frozen=True)
@@ -95,6 +102,29 @@ class HandExpected:
     cost: int = 0
     missing: int = 0
     discard: str | None = None
+    malformed: str | None = None
+
+
+@dataclass(frozen=True)
+class OpeningText:
+    """How a seat opened: with melds of so many points, or with so many pairs."""
+
+    seat: int
+    amount: int
+    is_pairs: bool
+
+
+@dataclass(frozen=True)
+class DiscardTurnExpected:
+    """The verdict on a turn of a game of discards with a table. Only legal turns have more than violations."""
+
+    violations: tuple[Breach, ...] = ()
+    tiles_laid: Faces = ()
+    okeys: int = 0
+    opening: OpeningText | None = None
+    rack_left: Faces = ()
+    penalty: str | None = None
+    is_finish: bool = False
     malformed: str | None = None
 
 
@@ -191,6 +221,21 @@ class HandQuestion:
 
 
 @dataclass(frozen=True, kw_only=True)
+class DiscardTurnQuestion:
+    """A turn of a game of discards with a table to judge: what is laid, the discard, or both."""
+
+    indicator: str
+    rack: Faces
+    seat: int = 1
+    table_before: tuple[Faces, ...] = ()
+    openings: tuple[OpeningText, ...] = ()
+    owed_tile: str | None = None
+    tiles_laid: int = 0
+    table_after: tuple[Faces, ...] = ()
+    discard: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Case:
     """The common part of all cases. `ruleset` holds the options that differ from the default."""
 
@@ -228,6 +273,13 @@ class HandCase(Case, HandQuestion):
     """A hand of a game of discards to judge."""
 
     expect: HandExpected
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscardTurnCase(Case, DiscardTurnQuestion):
+    """A turn of a game of discards with a table to judge."""
+
+    expect: DiscardTurnExpected
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -285,13 +337,18 @@ class PositionText:
 
 @dataclass(frozen=True)
 class DiscardPositionText:
-    """The state of a round of a game of discards; the newest discard of a seat is the last one."""
+    """The state of a round of a game of discards; the newest discard of a seat is the last one.
+
+    Without a table, `table` is None.
+    """
 
     indicator: str
     discards: tuple[SeatRack, ...]
     racks: tuple[SeatRack, ...]
     pool: Faces
     turn_seat: int
+    table: tuple[Faces, ...] | None = None
+    openings: tuple[OpeningText, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -369,7 +426,16 @@ class Creation:
     """A game creation."""
 
 
-Question = MeldText | TurnQuestion | PlacementQuestion | HandQuestion | RoundQuestion | Creation | LittleGame
+Question = (
+    MeldText
+    | TurnQuestion
+    | PlacementQuestion
+    | HandQuestion
+    | DiscardTurnQuestion
+    | RoundQuestion
+    | Creation
+    | LittleGame
+)
 Answer = Faces | Outcome
 """The reasons of a meld, a turn, a hand or a creation (none if legal); the outcome of a round or a game."""
 
@@ -405,6 +471,7 @@ class Suite:
     turns: tuple[TurnCase, ...]
     placements: tuple[PlacementCase, ...]
     hands: tuple[HandCase, ...]
+    discard_turns: tuple[DiscardTurnCase, ...]
     round_scores: tuple[RoundScoreCase, ...]
     time_outs: tuple[TimeOutCase, ...]
     start_draws: tuple[StartDrawCase, ...]
@@ -420,13 +487,25 @@ class Suite:
             *self.turns,
             *self.placements,
             *self.hands,
+            *self.discard_turns,
             *self.round_scores,
             *self.creations,
         )
         return (*judged, *self.time_outs, *self.start_draws, *self.games)
 
 
-CASE_KINDS: Final = {"meld", "turn", "placement", "hand", "round_score", "time_out", "start_draw", "create", "game"}
+CASE_KINDS: Final = {
+    "meld",
+    "turn",
+    "placement",
+    "hand",
+    "discard_turn",
+    "round_score",
+    "time_out",
+    "start_draw",
+    "create",
+    "game",
+}
 
 
 @cache
@@ -443,6 +522,7 @@ def load() -> Suite:
         turns=tuple(_turn_case(row) for row in rows if row["kind"] == "turn"),
         placements=tuple(_placement_case(row) for row in rows if row["kind"] == "placement"),
         hands=tuple(_hand_case(row) for row in rows if row["kind"] == "hand"),
+        discard_turns=tuple(_discard_turn_case(row) for row in rows if row["kind"] == "discard_turn"),
         round_scores=tuple(_round_score_case(row) for row in rows if row["kind"] == "round_score"),
         time_outs=tuple(_time_out_case(row) for row in rows if row["kind"] == "time_out"),
         start_draws=tuple(_start_draw_case(row) for row in rows if row["kind"] == "start_draw"),
@@ -455,8 +535,7 @@ def load() -> Suite:
 
 def tile_name(face: str) -> str:
     """Returns the contract's name of a face: `R7` is `TILE_RED_7`, `J` is `TILE_JOKER`, `F` is `TILE_FALSE_JOKER`."""
-    jokers = {"J": "TILE_JOKER", "F": "TILE_FALSE_JOKER"}
-    return jokers.get(face) or f"TILE_{COLOR_NAMES[face[0]]}_{face[1:]}"
+    return JOKER_NAMES.get(face) or f"TILE_{COLOR_NAMES[face[0]]}_{face[1:]}"
 
 
 def option_value_name(option: str, value: str) -> str:
@@ -540,17 +619,43 @@ def parse_hand(text: str) -> tuple[Faces, ...]:
     return tuple(part.tiles for part in parse_melds(text))
 
 
+def parse_openings(text: str) -> tuple[OpeningText, ...]:
+    """Parses openings: `2:105 3:5p`, with p for pairs, or `.` for none. Raises ValueError."""
+    return () if text == "." else tuple(map(parse_opening, text.split()))
+
+
+def parse_opening(text: str) -> OpeningText:
+    """Parses an opening. Raises ValueError."""
+    match = re.fullmatch(r"([1-9]):([0-9]+)(p?)", text)
+    if not match:
+        raise ValueError(f"{text!r} is not an opening")
+    return OpeningText(int(match[1]), int(match[2]), bool(match[3]))
+
+
+def openings_text(openings: Iterable[OpeningText]) -> str:
+    """Formats openings: `2:105 3:5p`, or `.` for none."""
+    return " ".join(f"{one.seat}:{one.amount}{'p' * one.is_pairs}" for one in openings) or "."
+
+
 def parse_position(text: str) -> PositionText | DiscardPositionText:
     """Parses a position: `table / 1*{rack} 2{rack} / {pool} / seat`, or that of a game of discards. Raises ValueError.
 
-    That has the indicator and the discards instead of the table: `O4 / 1{} 2{R7} / 1{rack} 2{rack} / {pool} / seat`.
+    That has the indicator and the discards instead of the table: `O4 / 1{} 2{R7} / 1{rack} 2{rack} / {pool} / seat`. A
+    table and the openings may follow: `/ [R7 R8 R9] / 1:105 2:5p`.
     """
-    first, *discards, racks, pool, seat = (part.strip() for part in text.split("/"))
-    if not discards:
-        return PositionText(parse_melds(first), _seat_racks(racks), parse_faces(pool[1:-1]), int(seat))
-    [piles] = map(_seat_racks, discards)
+    parts = [part.strip() for part in text.split("/")]
+    if len(parts) == len(("table", "racks", "pool", "seat")):
+        table, racks, pool, seat = parts
+        return PositionText(parse_melds(table), _seat_racks(racks), parse_faces(pool[1:-1]), int(seat))
+    first, discards, racks, pool, seat, *laid = parts
     [indicator] = parse_faces(first)
-    return DiscardPositionText(indicator, piles, _seat_racks(racks), parse_faces(pool[1:-1]), int(seat))
+    position = DiscardPositionText(
+        indicator, _seat_racks(discards), _seat_racks(racks), parse_faces(pool[1:-1]), int(seat)
+    )
+    if not laid:
+        return position
+    melds, openings = laid
+    return replace(position, table=parse_hand(melds), openings=parse_openings(openings))
 
 
 def _seat_racks(text: str) -> tuple[SeatRack, ...]:
@@ -627,6 +732,32 @@ def _hand_texts(row: Mapping[str, Any]) -> dict[str, Any]:
     return {**texts, "hand": parse_hand(row["hand"])} if "hand" in row else texts
 
 
+def _discard_turn_case(row: Mapping[str, Any]) -> DiscardTurnCase:
+    own = {key: row[key] for key in DISCARD_TURN_KEYS & row.keys()}
+    expect = dict(row["expect"])
+    expected = DiscardTurnExpected(
+        violations=_breaches(expect.pop("violations", ())),
+        tiles_laid=parse_faces(expect.pop("tiles_laid", "")),
+        opening=parse_opening(expect.pop("opening")) if "opening" in expect else None,
+        rack_left=parse_faces(expect.pop("rack_left", "")),
+        **expect,
+    )
+    return DiscardTurnCase(**_common(row, "expect", *own), **_discard_turn_texts(own), expect=expected)
+
+
+DISCARD_TURN_KEYS: Final = {field.name for field in fields(DiscardTurnQuestion)}
+
+
+def _discard_turn_texts(row: Mapping[str, Any]) -> dict[str, Any]:
+    parsers: dict[str, Callable[[str], Any]] = {
+        "rack": parse_faces,
+        "table_before": parse_hand,
+        "openings": parse_openings,
+        "table_after": parse_hand,
+    }
+    return {key: parsers[key](value) if key in parsers else value for key, value in row.items()}
+
+
 def _create_case(row: Mapping[str, Any]) -> CreateCase:
     return CreateCase(**_common(row, "expect"), expect=tuple(row["expect"]))
 
@@ -691,6 +822,8 @@ def _question(kind: str, row: Mapping[str, Any]) -> Question:
             return _turn_question(row)
         case "hand":
             return HandQuestion(**_hand_texts(row))
+        case "discard_turn":
+            return DiscardTurnQuestion(**_discard_turn_texts(row))
         case "round_score":
             racks = tuple(map(parse_faces, row["racks"]))
             return RoundQuestion(racks=racks, **{key: tuple(value) for key, value in row.items() if key != "racks"})

@@ -3,14 +3,24 @@
 from collections.abc import Iterable
 from typing import Any
 
+from engine.discard.presets import PRESETS
 from engine.discard.ruleset import OPTIONS as DISCARD_OPTIONS
+from engine.discard.ruleset import Preset as DiscardPreset
 from engine.melding.ruleset import OPTIONS
 from engine.melding.ruleset import Ruleset as MeldingRuleset
 from engine.room_settings import SETTINGS, RoomSettings
 from engine.unions import Ruleset
 from rummikub.v1 import discard_pb2, meld_pb2, room_settings_pb2, ruleset_pb2, tile_pb2
 from service.codec import rulesets
-from support.conformance_cases import Faces, GridText, MeldText, Options, option_value_name, tile_name
+from support.conformance_cases import (
+    Faces,
+    GridText,
+    MeldText,
+    OpeningText,
+    Options,
+    option_value_name,
+    tile_name,
+)
 from tools.games import creation
 
 KINDS: dict[str | None, meld_pb2.MeldKind.ValueType] = {
@@ -47,15 +57,21 @@ def is_discard(options: Options) -> bool:
     return ruleset.WhichOneof("game") == "discard"
 
 
+def is_at_table(options: Options) -> bool:
+    """Returns whether the preset of options is one of a game of discards with a table."""
+    name = str(options.get("preset", ""))
+    return name in DiscardPreset.__members__ and PRESETS[DiscardPreset[name]].melds_on_table
+
+
 def ruleset_of(options: Options) -> ruleset_pb2.MeldingRuleset:
     """Returns the ruleset of options. Validation needs no settings, and has none."""
     ruleset: ruleset_pb2.Ruleset = creation_of(options)["ruleset"]
     return ruleset.melding
 
 
-def discard_ruleset_of(options: Options) -> ruleset_pb2.DiscardRuleset:
-    """Returns the ruleset of a game of discards."""
-    ruleset: ruleset_pb2.Ruleset = creation_of({"preset": "OKEY", **options})["ruleset"]
+def discard_ruleset_of(options: Options, preset: str = "OKEY") -> ruleset_pb2.DiscardRuleset:
+    """Returns the ruleset of a game of discards; `preset` is that of options that have none."""
+    ruleset: ruleset_pb2.Ruleset = creation_of({"preset": preset, **options})["ruleset"]
     return ruleset.discard
 
 
@@ -97,3 +113,8 @@ def any_table_of(table: Iterable[MeldText] | GridText) -> meld_pb2.Table:
 def hand_of(hand: Iterable[Faces]) -> list[discard_pb2.HandPart]:
     """Returns melds or pairs of a hand."""
     return [discard_pb2.HandPart(tiles=tiles_of(part)) for part in hand]
+
+
+def openings_of(openings: Iterable[OpeningText]) -> list[discard_pb2.DiscardOpening]:
+    """Returns the openings of a round."""
+    return [discard_pb2.DiscardOpening(seat=one.seat, is_pairs=one.is_pairs, amount=one.amount) for one in openings]

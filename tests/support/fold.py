@@ -9,10 +9,7 @@ from typing import Any, Final
 
 from rummikub.v1 import discard_pb2, game_pb2, ruleset_pb2
 from rummikub.v1.game_pb2 import Game, GameChange, Player
-from rummikub.v1.tile_pb2 import Tile
-
-HAND_SIZE: Final = 14
-"""The tiles of a hand of Okey; the first player has one more."""
+from rummikub.v1.tile_pb2 import TILE_UNSPECIFIED, Tile
 
 
 def fold(before: Game, change: GameChange) -> Game:
@@ -82,7 +79,8 @@ def _game_created(game: Game, event: game_pb2.GameCreated, change: GameChange) -
 def _player_joined(game: Game, event: game_pb2.PlayerJoined, _: GameChange) -> None:
     is_bot = event.bot_level != game_pb2.BOT_LEVEL_UNSPECIFIED
     joined = Player(seat=event.seat, name=event.name, bot_level=event.bot_level, is_ready=is_bot, is_host=event.is_host)
-    joined.total_points = game.ruleset.discard.scoring.start
+    if game.ruleset.discard.scoring.system == ruleset_pb2.SCORE_SYSTEM_OKEY:
+        joined.total_points = game.ruleset.discard.scoring.start
     players = sorted([*game.players, joined], key=lambda player: player.seat)
     del game.players[:]
     game.players.extend(players)
@@ -131,11 +129,14 @@ def _round_started(game: Game, event: game_pb2.RoundStarted, _: GameChange) -> N
         if game.settings.clock_total.seconds:
             player.time_left.CopyFrom(game.settings.clock_total)
         player.tile_count = game.ruleset.melding.deal.hand_size if player.seat in event.turn_order else 0
-        player.has_melded = False
+        player.has_melded = player.seat in event.turn_order and not game.ruleset.melding.initial_meld.needed
 
 
 def _turn_started(game: Game, event: game_pb2.TurnStarted, change: GameChange) -> None:
     game.turn.CopyFrom(event.turn)
+    if game.HasField("discard_board"):
+        game.discard_board.tiles_laid = 0
+        game.discard_board.owed_tile = TILE_UNSPECIFIED
     if any(other.HasField("hands_dealt") for other in change.events):
         _must_discard(game)
     last = list(game.last_chance_seats)
@@ -143,7 +144,7 @@ def _turn_started(game: Game, event: game_pb2.TurnStarted, change: GameChange) -
         game.last_chance_seats[:] = last[last.index(event.turn.seat) :]
 
 
-def _tiles_played(game: Game, event: game_pb2.TilesPlayed, _: GameChange) -> None:
+def _tiles_played(game: Game, event: game_pb2.TilesPlayed, change: GameChange) -> None:
     player = _player(game, event.seat)
     player.has_melded = True
     player.tile_count += len(event.pulled) - len(event.tiles)
@@ -156,6 +157,9 @@ def _tiles_played(game: Game, event: game_pb2.TilesPlayed, _: GameChange) -> Non
         del game.river[-len(event.pulled) :]
     game.table.CopyFrom(event.table)
     del game.passed_seats[:]
+    if not {"turn_started", "round_ended"} & {one.WhichOneof("event") for one in change.events}:
+        game.turn.step = game_pb2.TURN_STEP_PLAYED
+        del game.turn.tiles_drawn[:]
 
 
 def _tiles_drawn(game: Game, event: game_pb2.TilesDrawn, _: GameChange) -> None:
@@ -166,6 +170,17 @@ def _tiles_drawn(game: Game, event: game_pb2.TilesDrawn, _: GameChange) -> None:
         return
     _draw(game, event.seat, event.tile_count, event.tiles)
     if game.ruleset.melding.turn.play_after_draw != ruleset_pb2.TURN_PLAY_AFTER_DRAW_FORBIDDEN:
+        _goes_on(game, event)
+
+
+def _goes_on(game: Game, event: game_pb2.TilesDrawn) -> None:
+    """Lets the turn go on after a draw, with a further one or without. The third draw of a turn ends it."""
+    is_second = game.turn.step == game_pb2.TURN_STEP_DRAWING
+    again = {ruleset_pb2.TURN_DRAW_ONE_OR_TWO: not is_second, ruleset_pb2.TURN_DRAW_ONE_TO_THREE: True}
+    if again.get(game.ruleset.melding.turn.draw, False):
+        game.turn.step = game_pb2.TURN_STEP_DRAWING
+        game.turn.tiles_drawn.extend(event.tiles)
+    else:
         game.turn.step = game_pb2.TURN_STEP_DRAWN
         game.turn.tiles_drawn[:] = event.tiles[-1:]
 
@@ -313,9 +328,10 @@ def _hands_dealt(game: Game, event: discard_pb2.HandsDealt, _: GameChange) -> No
     for player in game.players:
         if game.settings.clock_total.seconds:
             player.time_left.CopyFrom(game.settings.clock_total)
+        player.has_melded = False
         player.tile_count = 0
         if player.seat in event.turn_order:
-            player.tile_count = HAND_SIZE + (player.seat == game.starter_seat)
+            player.tile_count = game.ruleset.discard.deal.hand_size + (player.seat == game.starter_seat)
 
 
 def _pile(game: Game, seat: int) -> discard_pb2.DiscardPile:
@@ -339,6 +355,8 @@ def _discard_taken(game: Game, event: discard_pb2.DiscardTaken, _: GameChange) -
     pile.newest = event.uncovered
     _take(game, event.seat, 1, [event.tile])
     _must_discard(game, event.tile)
+    if game.ruleset.discard.melds.melds_on_table:
+        game.discard_board.owed_tile = event.tile
 
 
 def _leave_rack(game: Game, seat: int, tile: Tile.ValueType) -> None:
@@ -349,13 +367,19 @@ def _leave_rack(game: Game, seat: int, tile: Tile.ValueType) -> None:
         game.rack[:] = rack
 
 
+def _end_turn(game: Game, seat: int, tile: Tile.ValueType) -> None:
+    _leave_rack(game, seat, tile)
+    board = game.discard_board
+    board.discarded_seats[:] = sorted({*board.discarded_seats, seat})
+    board.tiles_laid = 0
+    board.owed_tile = TILE_UNSPECIFIED
+
+
 def _tile_discarded(game: Game, event: discard_pb2.TileDiscarded | discard_pb2.DiscardForced, _: GameChange) -> None:
-    _leave_rack(game, event.seat, event.tile)
+    _end_turn(game, event.seat, event.tile)
     pile = _pile(game, event.seat)
     pile.tile_count += 1
     pile.newest = event.tile
-    board = game.discard_board
-    board.discarded_seats[:] = sorted({*board.discarded_seats, event.seat})
 
 
 def _indicator_shown(game: Game, event: discard_pb2.IndicatorShown, _: GameChange) -> None:
@@ -363,8 +387,43 @@ def _indicator_shown(game: Game, event: discard_pb2.IndicatorShown, _: GameChang
 
 
 def _hand_finished(game: Game, event: discard_pb2.HandFinished, _: GameChange) -> None:
-    _leave_rack(game, event.seat, event.tile)
+    _end_turn(game, event.seat, event.tile)
     game.discard_board.finish.CopyFrom(event)
+
+
+def _tiles_laid(game: Game, event: discard_pb2.TilesLaid, _: GameChange) -> None:
+    player, board = _player(game, event.seat), game.discard_board
+    player.has_melded = True
+    player.tile_count += event.okeys - len(event.tiles)
+    if event.seat == game.seat:
+        rack = [*game.rack, *[board.okey] * event.okeys]
+        for tile in event.tiles:
+            rack.remove(tile)
+        game.rack[:] = sorted(rack)
+    del board.table[:]
+    board.table.extend(event.table)
+    if event.HasField("opening"):
+        board.openings.append(event.opening)
+    board.tiles_laid += event.more
+    board.owed_tile = TILE_UNSPECIFIED
+    del game.turn.tiles_drawn[:]
+
+
+def _discard_returned(game: Game, event: discard_pb2.DiscardReturned, _: GameChange) -> None:
+    _leave_rack(game, event.seat, event.tile)
+    pile = _pile(game, event.to_seat)
+    pile.tile_count += 1
+    pile.newest = event.tile
+    game.discard_board.owed_tile = TILE_UNSPECIFIED
+
+
+def _penalty_scored(game: Game, event: discard_pb2.PenaltyScored, _: GameChange) -> None:
+    game.discard_board.penalties.append(event)
+
+
+def _rack_finished(game: Game, event: discard_pb2.RackFinished, _: GameChange) -> None:
+    _end_turn(game, event.seat, event.tile)
+    game.discard_board.rack_finish.CopyFrom(event)
 
 
 def _nothing(_: Game, __: object, ___: GameChange) -> None:
@@ -391,6 +450,7 @@ FOLDS: Final[Mapping[str, Callable[[Game, Any, GameChange], None]]] = {
     "error_claimed": _error_claimed,
     "turn_penalised": _turn_cut_short,
     "redeal_demanded": _nothing,
+    "player_knocked": _nothing,
     "last_chance_started": _last_chance_started,
     "player_absent": _player_absent,
     "player_returned": _player_returned,
@@ -407,6 +467,10 @@ FOLDS: Final[Mapping[str, Callable[[Game, Any, GameChange], None]]] = {
     "discard_forced": _tile_discarded,
     "indicator_shown": _indicator_shown,
     "hand_finished": _hand_finished,
+    "tiles_laid": _tiles_laid,
+    "discard_returned": _discard_returned,
+    "penalty_scored": _penalty_scored,
+    "rack_finished": _rack_finished,
 }
 """What each event of the contract changes."""
 
@@ -423,6 +487,10 @@ ACTIONS: Final = frozenset(
         "tile_discarded",
         "indicator_shown",
         "hand_finished",
+        "player_knocked",
+        "tiles_laid",
+        "discard_returned",
+        "rack_finished",
     }
 )
 """Events that show that a player is there: timeouts_in_a_row begins anew."""

@@ -65,7 +65,7 @@ def random_turn(game: game_pb2.Game, rng: random.Random) -> ts.PlayTurnRequest:
     if table is not None:
         request.play.table.melds.extend(map(meld_message, table))
         request.play.calls_rummikub = True
-    elif game.pool_count and game.turn.step == game_pb2.TURN_STEP_OPEN:
+    elif game.pool_count and game.turn.step in {game_pb2.TURN_STEP_OPEN, game_pb2.TURN_STEP_DRAWING}:
         request.draw.SetInParent()
     else:
         request.pass_turn.SetInParent()

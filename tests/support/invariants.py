@@ -71,7 +71,7 @@ from engine.melding.events import (
 from engine.melding.game import round_of, rules_of
 from engine.melding.grid.cells import Cell, Grid, Placement
 from engine.melding.melds import Meld, MeldKind
-from engine.melding.round import Choosing, Drawn, Open, Step
+from engine.melding.round import Choosing, Drawing, Drawn, HasPlayed, Open, Step
 from engine.melding.round import MeldingRound as Round
 from engine.melding.ruleset import (
     Contract,
@@ -80,6 +80,7 @@ from engine.melding.ruleset import (
     InitialMeldJoker,
     InitialMeldRequiredKind,
     InitialMeldSameTurnTablePlay,
+    JokerKinds,
     Manipulation,
     PoolEmptyLastChanceStart,
     PoolEmptyMode,
@@ -105,10 +106,11 @@ from engine.replay import replay
 from engine.room_settings import AbsentAction, ClockFlag, RacksShown, StartBy
 from engine.seats import HOST, BotLevel, Rack
 from engine.sight import see, see_event, sees_drafts
-from engine.tiles import JOKER, Tile
+from engine.tiles import JOKER, JOKERS, Tile
 from engine.turns import Applied, apply, create_rematch
 from engine.violations import Refused
-from oracles.scores import expected_result, expected_winners, number_of
+from oracles import twist_melds
+from oracles.scores import expected_result, expected_winners, number_of, worth
 from support.grid_invariants import check_grid, check_play_on_grid
 from support.random_play import (
     ANALYSIS,
@@ -122,6 +124,7 @@ from support.random_play import (
 from support.records import check_record
 from support.rooms import Rules
 from support.tables import proposal_of, with_tiles, without_first
+from support.twist_play import options_of
 
 HIDDEN_EVERY = 9
 """The interval, in changes, of comparing views with those of a game with other hidden tiles."""
@@ -425,8 +428,12 @@ def check_tiles(round_: Round, ruleset: Ruleset) -> None:
         tiles.update(rack.tiles)
         assert list(rack.tiles) == sorted(rack.tiles), f"the rack of seat {rack.seat} is out of order"
     tiles.update(tiles_on(round_.table))
-    expected = Counter(dict.fromkeys(faces(ruleset.geometry_colors), ruleset.geometry_copies))
-    expected[JOKER] = ruleset.geometry_jokers + ruleset.geometry_jokers_per_player * len(round_.racks)
+    is_reduced = len(round_.racks) <= ruleset.geometry_reduced_players
+    expected = Counter(dict.fromkeys(faces(ruleset.geometry_colors), ruleset.geometry_copies - is_reduced))
+    for joker in twist_melds.JOKERS if ruleset.joker_kinds is JokerKinds.TWIST else (JOKER,):
+        expected[joker] = ruleset.geometry_jokers + ruleset.geometry_jokers_per_player * len(round_.racks)
+        if is_reduced:
+            expected[joker] -= expected[joker] // 2
     assert tiles == expected, f"tiles lost: {expected - tiles}, tiles gained: {tiles - expected}"
     assert tuple(sorted(expected.elements())) == round_.tiles, "the tiles of the round are not the tile set"
 
@@ -449,7 +456,7 @@ def check_table(table: Table, ruleset: Ruleset) -> None:
 def check_melds(melds: Melds, ruleset: Ruleset) -> None:
     """Checks that every meld is valid, with its kind, its points (R18) and the possible faces of its jokers."""
     for meld in melds:
-        reading = kinds(meld.tiles, run_shape(ruleset).last, ruleset.geometry_colors).get(meld.kind)
+        reading = reading_of(meld, ruleset)
         assert reading is not None, f"{meld} is no {meld.kind.name}"
         points, joker_faces = reading
         assert points == meld.points, f"{meld} has {points} points"
@@ -464,6 +471,14 @@ def may_stand_for(told: tuple[Tile, ...], possible: tuple[Tile, ...]) -> bool:
 
 Reading = tuple[int, tuple[tuple[Tile, ...], ...]]
 """The points of a meld, and the possible faces of each joker."""
+
+
+def reading_of(meld: Meld, ruleset: Ruleset) -> Reading | None:
+    """Returns what a meld's tiles form, as the kind that the meld has."""
+    if ruleset.joker_kinds is JokerKinds.STANDARD:
+        return kinds(meld.tiles, run_shape(ruleset).last, ruleset.geometry_colors).get(meld.kind)
+    found = twist_melds.readings(meld.tiles, options_of(ruleset)).get(meld.kind.name)
+    return (found.points, found.faces) if found else None
 
 
 @cache
@@ -525,8 +540,8 @@ class Ledger:
     step: Step
 
     def begin_draw(self) -> None:
-        """Records a draw, of which a turn has at most one."""
-        assert isinstance(self.step, Open), "a second draw in a turn"
+        """Records a draw, of which a turn has at most one unless the step allows another."""
+        assert isinstance(self.step, Open | Drawing), "a second draw in a turn"
 
     def take(self, seat: int, tiles: tuple[Tile, ...]) -> None:
         """Moves the next tiles of the pool to a rack."""
@@ -596,13 +611,12 @@ def enter(  # noqa: C901 - one case an event
             ledger.put(seat, pulled)
             left = tuple(sorted((Counter(ledger.racks[seat].tiles) - Counter(tiles)).elements()))
             ledger.racks[seat] = Rack(seat, left, has_melded=True)
+            if left and sum(worth(t, ruleset) for t in left) <= ruleset.knock_limit and ruleset.knock_limit:
+                ledger.step = HasPlayed()
             ledger.river = ledger.river[: len(ledger.river) - len(pulled)]
             ledger.table = table
         case TileDrawn(seat, tile):
-            ledger.begin_draw()
-            ledger.take(seat, (tile,))
-            if ruleset.turn_play_after_draw is not TurnPlayAfterDraw.FORBIDDEN:
-                ledger.step = Drawn(tile)
+            enter_draw(ledger, seat, tile, ruleset)
         case TilesDrawn(seat, tiles):
             assert ruleset.turn_draw is TurnDraw.UNTIL_PLAYABLE, "several tiles were drawn"
             ledger.begin_draw()
@@ -630,7 +644,10 @@ def enter(  # noqa: C901 - one case an event
         case TurnPassed():
             assert not ledger.pool, "someone passed though the pool has tiles"
         case TurnEnded():
-            assert isinstance(ledger.step, Drawn), "a turn ended without a draw"
+            has_drawn = isinstance(ledger.step, Drawn | HasPlayed) or (
+                isinstance(ledger.step, Drawing) and not ledger.pool
+            )
+            assert has_drawn, "a turn ended without a draw"
         case TurnStarted():
             ledger.step = Open()
         case PlayerResigned(seat) if seat == old.turn.seat and isinstance(ledger.step, Choosing):
@@ -640,13 +657,24 @@ def enter(  # noqa: C901 - one case an event
             pass
 
 
+def enter_draw(ledger: Ledger, seat: int, tile: Tile, ruleset: Ruleset) -> None:
+    """Applies a draw of one tile to the tiles and the step."""
+    drawn = (*ledger.step.tiles, tile) if isinstance(ledger.step, Drawing) else (tile,)
+    most = {TurnDraw.ONE_OR_TWO: 2, TurnDraw.ONE_TO_THREE: 3}.get(ruleset.turn_draw, 1)
+    assert len(drawn) <= most, "a tile too many was drawn"
+    ledger.begin_draw()
+    ledger.take(seat, (tile,))
+    if ruleset.turn_play_after_draw is not TurnPlayAfterDraw.FORBIDDEN:
+        ledger.step = Drawing(drawn) if len(drawn) < most else Drawn(tile)
+
+
 def tiles_of_time_out(round_: Round, draft: ProposedTable | None, ruleset: Ruleset) -> set[int]:
     """Returns the possible numbers of tiles that a time-out costs, including 0 if a draft may be committed."""
     pool = len(round_.pool)
     is_as_before = draft is None or parts_of(draft) == parts_of(round_.table)
     if is_as_before and round_.shown_play is None:
         clean = {TurnTimeoutClean.DRAW_ONE: 1, TurnTimeoutClean.DRAW_PENALTY: ruleset.penalty_tiles}
-        after_draw = isinstance(round_.step, Drawn)
+        after_draw = isinstance(round_.step, Drawn | Drawing | HasPlayed)
         return {0 if after_draw else min(pool, clean.get(ruleset.turn_timeout_clean, 0))}
     one = ruleset.turn_timeout_dirty is TurnTimeoutDirty.REVERT_AND_DRAW_ONE
     commits = ruleset.turn_timeout_dirty is TurnTimeoutDirty.COMMIT_IF_VALID_ELSE_REVERT and draft is not None
@@ -668,6 +696,9 @@ def check_play(before: Round, rack: Rack, play: TilesPlayed, ruleset: Ruleset) -
     assert not old - new, f"tiles left the table: {old - new}"
     assert new - old == played, "the tiles played are not those that are new on the table"
     check_pull(before, rack, play)
+    one_by_one = ruleset.turn_draw in {TurnDraw.ONE_OR_TWO, TurnDraw.ONE_TO_THREE}
+    assert not (one_by_one and before.pool and isinstance(before.step, Open)), "a player played before drawing"
+    assert not isinstance(before.step, HasPlayed), "a player played twice in a turn"
     if isinstance(before.step, Drawn) and ruleset.turn_play_after_draw is TurnPlayAfterDraw.OTHER_TILES:
         assert played <= Counter(rack.tiles) - Counter([before.step.tile]), "the tile just drawn was played"
     if isinstance(play.table, Grid):
@@ -699,7 +730,8 @@ def check_points(before: Melds, after: Melds, play: TilesPlayed) -> None:
     """Checks the points of a play. Its jokers count as the most valuable ones of the new melds (R20)."""
     new = Counter(map(laid, after)) - Counter(map(laid, before))
     jokers = sorted((value for meld in after if new[laid(meld)] for value in joker_values(meld)), reverse=True)
-    worth = sum(number_of(t) for t in play.tiles if t != JOKER) + sum(jokers[: play.tiles.count(JOKER)])
+    covered = sum(twist_melds.SLOTS.get(t, 0) for t in play.tiles)
+    worth = sum(number_of(t) for t in play.tiles if t not in twist_melds.JOKERS) + sum(jokers[:covered])
     assert play.points == worth, f"{play.points} points for tiles worth {worth}"
 
 
@@ -845,14 +877,20 @@ def check_end(result: RoundResult, game: Game) -> None:
         case RoundEnd.BLOCKED:
             assert not empty, "someone went out and the round is blocked"
             assert not game.round.pool, "the round is blocked though the pool has tiles"
+        case RoundEnd.KNOCKED:
+            assert not empty, "someone went out and the round ended with a knock"
+            lowest = min(seat.rack_value for seat in result.seats)
+            assert lowest <= rules_of(game).knock_limit, "someone knocked with too many points"
         case RoundEnd.RESIGNED:
             assert not empty, "someone went out and the round ended by resigning"
             assert len(sides(game)) == 1, "the round ended by resigning and several are left"
+        case RoundEnd.VOID:
+            raise AssertionError("a round of a melding game is never void")
 
 
 def sums_to_zero(result: RoundResult, ruleset: Ruleset) -> bool:
     """Returns whether points won and lost must be equal."""
-    blocked = result.end is RoundEnd.BLOCKED
+    blocked = result.end in {RoundEnd.BLOCKED, RoundEnd.KNOCKED}
     more_lost = blocked and ruleset.score_blocked_points is ScoreBlockedPoints.OWN_PLUS_DIFFERENCE
     credited = ruleset.score_never_melded is ScoreNeverMelded.CREDIT_EVERY_OTHER_PLAYER
     only_won = ruleset.score_winner is not ScoreWinner.SUM_OF_LOSERS or ruleset.teams is Teams.PAIRS
@@ -907,12 +945,14 @@ def random_draft(game: Game, rng: random.Random) -> Draft | None:
 def with_other_step(step: Step, rng: random.Random) -> Step:
     """Returns the same step with other tiles."""
     match step:
-        case Open():
+        case Open() | HasPlayed():
             return step
         case Choosing():
             return Choosing((rng.choice(faces(4)), rng.choice(faces(4))))
         case Drawn():
             return Drawn(rng.choice(faces(4)))
+        case Drawing(tiles):
+            return Drawing(tuple(rng.choice(faces(4)) for _ in tiles))
 
 
 def shuffle_hidden(
@@ -1062,6 +1102,11 @@ def illegal_turns(round_: Round, table: ProposedTable) -> Iterator[Action]:
             yield LayOnRiver(seat, next(t for t in faces(4) if t not in tiles))
         case Drawn(tile):
             yield from (DrawTile(seat), LayOnRiver(seat, tile))
+        case HasPlayed():
+            yield from (DrawTile(seat), PlayTiles(seat, table), LayOnRiver(seat, round_.rack(seat).tiles[0]))
+        case Drawing(tiles):
+            yield Pass(seat) if round_.pool else DrawTile(seat)
+            yield LayOnRiver(seat, tiles[0])
         case Open():
             yield Pass(seat) if round_.pool else DrawTile(seat)
             yield LayOnRiver(seat, round_.rack(seat).tiles[0])
@@ -1088,7 +1133,7 @@ def illegal_plays(round_: Round, table: ProposedTable) -> Iterator[PlayTiles]:
     yield PlayTiles(seat, table, len(round_.river))
     yield PlayTiles(seat, with_tiles(table, round_.river[:1]), 0)
     yield from illegal_changes(table, rack)
-    foreign = [t for t in pool if t not in rack.tiles and t != JOKER]
+    foreign = [t for t in pool if t not in rack.tiles and t not in JOKERS]
     if foreign:
         place = faces(6).index(foreign[0])
         first = place // 13 * 13 + min(place % 13, 10)

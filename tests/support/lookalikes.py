@@ -9,13 +9,17 @@ from itertools import chain
 
 from engine.discard.events import (
     DiscardForced,
+    DiscardReturned,
     DiscardTaken,
     HandFinished,
     HandsDealt,
     IndicatorShown,
     PoolTileTaken,
+    RackFinished,
     TileDiscarded,
+    TilesLaid,
 )
+from engine.discard.melds import okey_of, value_on_rack
 from engine.events import Event, GameEnded, PlayerResigned, RoundEnded, TurnTimedOut
 from engine.melding.events import (
     IllegalPlayShown,
@@ -29,7 +33,7 @@ from engine.melding.events import (
 )
 from engine.melding.table import count_tiles
 from engine.seats import Rack
-from engine.tiles import JOKER, Tile, in_order
+from engine.tiles import JOKER, JOKERS, Tile, in_order
 from oracles.scores import number_of
 
 History = Sequence[tuple[Event, ...]]
@@ -69,6 +73,7 @@ class _Deal:
         self._viewer = viewer
         self._indicator = event.indicator if isinstance(event, HandsDealt) else None
         self._piles: dict[int, list[int]] = defaultdict(list)
+        self._on_table: list[int] = []
         self._faces: list[Tile] = []
         self._racks = {rack.seat: self._new(rack.tiles) for rack in event.racks}
         self._pool = self._new(event.pool)
@@ -132,6 +137,14 @@ class _Deal:
                 self._piles[seat] += self._revealed([tile], self._racks[seat])
             case DiscardTaken(seat, _, from_seat):
                 self._racks[seat].append(self._piles[from_seat].pop())
+            case DiscardReturned(seat, tile, to_seat):
+                self._piles[to_seat] += self._revealed([tile], self._racks[seat])
+            case TilesLaid(seat, tiles, _, okeys):
+                self._on_table += self._revealed(tiles, self._racks[seat])
+                okey = okey_of(self._indicator or JOKER)
+                self._racks[seat] += self._revealed([okey] * okeys, self._on_table)
+            case RackFinished(seat, tile):
+                self._revealed([tile], self._racks[seat])
             case IndicatorShown(seat):
                 self._racks[seat] += self._revealed([self._indicator or JOKER], self._racks[seat])
             case HandFinished(seat, tile, hand):
@@ -199,12 +212,15 @@ class _Deal:
             return
         by_value = defaultdict(list)
         for tile in hidden:
-            face = self._faces[tile]
-            is_valued = self._indicator is None and face != JOKER
-            by_value[number_of(face) if is_valued else 0].append(tile)
+            by_value[self._value(self._faces[tile])].append(tile)
         for alike in by_value.values():
             self._exchange(alike, rng)
         self._exchange([tile for tile in hidden if tile in self._pool], rng)
+
+    def _value(self, face: Tile) -> int:
+        if self._indicator is not None:
+            return value_on_rack(face, okey_of(self._indicator))
+        return 0 if face in JOKERS else number_of(face)
 
     def _exchange(self, tiles: Sequence[int], rng: random.Random) -> None:
         shown = list(self._shown(tiles))

@@ -15,7 +15,7 @@ from engine.melding.play import BasePlay, Play
 from engine.melding.rules import Judgement, groups_of, judge
 from engine.melding.ruleset import SABRA, Ruleset
 from engine.melding.table import melds_of
-from engine.tiles import JOKER, NATURALS, Tile
+from engine.tiles import JOKER, NATURALS, SPECIAL_JOKERS, Tile
 from engine.violations import Violation
 from support.random_play import random_table
 
@@ -142,6 +142,7 @@ def to_tables(rng: random.Random, ruleset: Ruleset) -> Iterator[Play]:
 def spoiled(play: Play, rng: random.Random) -> Play:
     """Returns a play with up to two tiles of its table changed, by a player who has melded or not."""
     melds = [list(meld.tiles) for meld in play.table_after]
+    faces = (*NATURALS, JOKER, *sorted(t for t in SPECIAL_JOKERS if play.ruleset.copies_of(t)))
     for _ in range(rng.choice((0, 1, 1, 2))):
         meld = rng.choice(melds)
         if not meld:
@@ -149,7 +150,7 @@ def spoiled(play: Play, rng: random.Random) -> Play:
         place = rng.randrange(len(meld))
         change = rng.randrange(3)
         if change == 0:
-            meld[place] = rng.choice((*NATURALS, JOKER))
+            meld[place] = rng.choice(faces)
         elif change == 1:
             del meld[place]
         else:

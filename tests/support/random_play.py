@@ -41,7 +41,7 @@ from engine.game import (
     Playing,
     RoundOver,
 )
-from engine.melding.actions import ClaimError, DrawTile, LayOnRiver, Pass, PlayTiles, RequestRedeal, TurnAction
+from engine.melding.actions import ClaimError, DrawTile, Knock, LayOnRiver, Pass, PlayTiles, RequestRedeal, TurnAction
 from engine.melding.analysis import (
     AnySituation,
     Existence,
@@ -50,15 +50,16 @@ from engine.melding.analysis import (
     options_needing_analysis,
     situation_of,
 )
-from engine.melding.game import round_of, rules_of
+from engine.melding.game import must_draw_first, round_of, rules_of
 from engine.melding.grid.cells import Cell, Grid, without_faces
 from engine.melding.melds import Meld
-from engine.melding.round import Choosing, Drawn
+from engine.melding.round import Choosing, Drawing, Drawn, HasPlayed, Open
 from engine.melding.round import MeldingRound as Round
 from engine.melding.ruleset import (
     OPTIONS,
     SABRA,
     DealThreePairsReshuffle,
+    JokerKinds,
     Manipulation,
     MatchEnd,
     PoolEmptyPass,
@@ -74,12 +75,13 @@ from engine.melding.ruleset import (
     problems,
     with_options,
 )
+from engine.melding.scoring import may_knock
 from engine.melding.solver import Exact, Objective, best_turn
 from engine.melding.table import ProposedTable, tiles_on
 from engine.options import option_problems
 from engine.room_settings import SETTINGS, ClockFlag, StartBy
 from engine.seats import HOST, BotLevel
-from engine.tiles import JOKER, Tile, in_order, without
+from engine.tiles import JOKER, SPECIAL_JOKERS, Tile, in_order, without
 from engine.timers import due_ms
 from engine.turns import Applied, apply, create
 from engine.violations import Refused
@@ -87,6 +89,7 @@ from oracles.brute_force import as_sent
 from oracles.plain_search import ALL_FACES, NEAR, Found, Table, Tiles, search_by_chance
 from support.rooms import Room, Rules, parts, room
 from support.tables import has_short_part, in_random_order, proposal_of, with_tiles, without_first
+from support.twist_play import twist_by_chance
 
 Check: TypeAlias = Callable[[Game, tuple[Event, ...], Action | None], None]
 
@@ -112,14 +115,15 @@ def random_table(
     table: Sequence[Meld], rack: Tiles, has_melded: bool, ruleset: Ruleset, rng: random.Random
 ) -> Table | None:
     """Returns the table after a legal play of at least one rack tile, or None if none was found."""
-    found = search_by_chance(Situation(tuple(table), rack, has_melded, ruleset), rng)
+    found = melds_by_chance(Situation(tuple(table), rack, has_melded, ruleset), rng)
     return found.table if found else None
 
 
 def random_shuffle(ruleset: Ruleset, rng: random.Random, players: int = 2) -> Shuffle:
     """Returns a random shuffle for a number of players."""
     faces = ALL_FACES[: 13 * ruleset.geometry_colors]
-    tiles = [*faces * ruleset.geometry_copies, *[JOKER] * ruleset.jokers(players)]
+    special = [t for t in ruleset.tiles(players) if t in SPECIAL_JOKERS]
+    tiles = [*faces * ruleset.copies(players), *[JOKER] * ruleset.jokers(players), *special]
     return Shuffle(tuple(rng.sample(tiles, len(tiles))), tuple(rng.sample(tiles, len(tiles))))
 
 
@@ -202,17 +206,37 @@ class RandomPlayers:
             return TimeOut(None if rng.random() < 0.5 else self._draft(game, round_))
         if isinstance(round_.step, Choosing):
             return LayOnRiver(seat, rng.choice(round_.step.tiles))
+        if self._knocks(game, round_):
+            return Knock(seat)
+        if isinstance(round_.step, HasPlayed):
+            return Pass(seat)
+        if must_draw_first(rules_of(game), type(round_.step), len(round_.pool)):
+            return DrawTile(seat)
         penalised = rules_of(game).turn_invalid_submission is not TurnInvalidSubmission.REJECT
         if penalised and rng.random() < 0.03:
             return PlayTiles(seat, self._illegal_table(round_))
         found = self._found(game, round_) if rng.random() < 0.95 else None
         if found is None and self._must_play(game, round_):
-            found = certain_play(situation_at(game, round_))
+            found = certain_play(self._playable(game, round_))
         if found is not None:
             return self._play(game, round_, found)
-        if isinstance(round_.step, Drawn) or not round_.pool:
-            return Pass(seat)
-        return DrawTile(seat)
+        if isinstance(round_.step, Open | Drawing) and round_.pool:
+            return DrawTile(seat)
+        return Pass(seat)
+
+    def _knocks(self, game: Game, round_: Round) -> bool:
+        """Returns whether the player knocks, mostly if they may."""
+        begins = isinstance(round_.step, Open) and len(round_.pool) > 0
+        may = not begins and may_knock(round_.rack(round_.turn.seat).tiles, rules_of(game))
+        return may and self.rng.random() < 0.7
+
+    def _playable(self, game: Game, round_: Round) -> AnySituation:
+        """Returns the situation without the tile just drawn, if it may not be played."""
+        situation = situation_at(game, round_)
+        others_alone = rules_of(game).turn_play_after_draw is TurnPlayAfterDraw.OTHER_TILES
+        if isinstance(round_.step, Drawn) and others_alone:
+            return replace(situation, rack=without(situation.rack, (round_.step.tile,)))
+        return situation
 
     def _found(self, game: Game, round_: Round) -> Found | FoundOnGrid | None:
         others_alone = rules_of(game).turn_play_after_draw is TurnPlayAfterDraw.OTHER_TILES
@@ -222,9 +246,8 @@ class RandomPlayers:
     def _must_play(self, game: Game, round_: Round) -> bool:
         """Returns whether the player must play, or the round ends only when no player can."""
         ruleset, rack = rules_of(game), round_.rack(round_.turn.seat)
-        if isinstance(round_.step, Drawn):
-            return False
-        if not round_.pool:
+        after_draw = isinstance(round_.step, Drawn)
+        if not round_.pool and not after_draw:
             ends_with_passes = ruleset.pool_empty_stuck_test is not PoolEmptyStuckTest.EXACT
             return ruleset.pool_empty_pass is PoolEmptyPass.ONLY_IF_NO_PLAY or not ends_with_passes
         delays = ruleset.initial_meld_voluntary_delay or rack.has_melded
@@ -262,7 +285,13 @@ def play_by_chance(
     """Returns a legal play found by random search, if any; never one of a tile just drawn that may not be played."""
     if isinstance(situation, GridSituation):
         return grid_by_chance(situation, rng, drawn)
-    return search_by_chance(situation, rng, drawn)
+    return melds_by_chance(situation, rng, drawn)
+
+
+def melds_by_chance(situation: Situation, rng: random.Random, drawn: Tile | None = None) -> Found | None:
+    """Returns a legal play on a table of melds found by random search, if any."""
+    search = twist_by_chance if situation.ruleset.joker_kinds is JokerKinds.TWIST else search_by_chance
+    return search(situation, rng, drawn)
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,7 @@ USUAL: Final[dict[str, dict[str, Any]]] = {
     "ValidateTurn": {"has_melded": True},
     "ValidatePlacement": {"has_melded": True},
     "ValidateHand": {"indicator": tile_pb2.TILE_RED_1, "tiles": as_tiles(range(1, 15))},
+    "ValidateDiscardTurn": {"indicator": tile_pb2.TILE_RED_1, "rack": as_tiles(range(1, 15)), "seat": 2},
     "BatchValidateTurns": {"turns": [A_TURN]},
     "StreamValidateTurns": {"turn": A_TURN, "correlation_id": "1"},
     "ScoreRound": {"racks": [vs.RackToScore(seat=1), vs.RackToScore(seat=2, rack=as_tiles([1]))]},

@@ -60,11 +60,11 @@ async def _suggest_for_hand(
     query = own_hand_query(seen.view, tier)
     with pool.admit(current_origin()) as admitted:
         hint = await admitted.ask(query, seconds, until_deadline(context))
-    return pb.SuggestTurnResponse(
-        hand=analysis.encode_standing(hint.lacks, tier),
-        revision=seen.view.revision,
-        turn=turns.encode_turn_request(seen, hint.action) if hint.action else None,
-    ).SerializeToString()
+    response = analysis.encode_hand_hint(hint, tier)
+    response.revision = seen.view.revision
+    if hint.action:
+        response.turn.CopyFrom(turns.encode_turn_request(seen, hint.action))
+    return response.SerializeToString()
 
 
 async def _own_view(backend: Backend, request: pb.SuggestTurnRequest, sender: Caller) -> GameSnapshotView:

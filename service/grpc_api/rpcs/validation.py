@@ -16,6 +16,9 @@ import grpc
 from google.protobuf.message import Message
 
 from engine.discard.finishing import judge_hand
+from engine.discard.laying import judge_turn
+from engine.discard.presets import PRESETS as DISCARD_PRESETS
+from engine.discard.ruleset import Preset as DiscardPreset
 from engine.family import named_rulesets
 from engine.melding.grid.rules import judge_grid
 from engine.melding.presets import PRESETS
@@ -176,6 +179,15 @@ def _validate_hand(data: bytes) -> bytes:
     return discard.encode_judged_hand(judge_hand(hand)).SerializeToString()
 
 
+def _validate_discard_turn(data: bytes) -> bytes:
+    request = fields.decode(pb.ValidateDiscardTurnRequest, data)
+    is_chosen = request.HasField("ruleset")
+    ruleset = rulesets.discard_ruleset(request.ruleset) if is_chosen else DISCARD_PRESETS[DiscardPreset.OKEY_101]
+    to_judge = discard.turn_to_judge(request, ruleset)
+    verdict = judge_turn(to_judge.turn, to_judge.after, to_judge.discard, ruleset)
+    return discard.encode_verdict(to_judge, verdict).SerializeToString()
+
+
 def _score_round(data: bytes) -> bytes:
     request = fields.decode(pb.ScoreRoundRequest, data)
     ruleset = rulesets.ruleset(request.ruleset)
@@ -216,6 +228,7 @@ RPCS: Final[tuple[ValidationRpc, ...]] = (
     ValidationRpc(pb.StreamValidateTurnsRequest, lambda _: _no_steps, stream=Validator.stream),
     _short(pb.ValidatePlacementRequest, _validate_placement),
     _short(pb.ValidateHandRequest, _validate_hand),
+    _short(pb.ValidateDiscardTurnRequest, _validate_discard_turn),
     _short(pb.ScoreRoundRequest, _score_round),
     _short(pb.ListRulesetsRequest, _list_rulesets),
     _short(pb.ListMessagesRequest, _list_messages),

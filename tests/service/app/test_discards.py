@@ -1,17 +1,22 @@
 """Games of discards over gRPC: turns, refusals, and what only the games of another family have."""
 
 from collections.abc import AsyncIterator, Awaitable
+from dataclasses import replace
+from typing import Any
 
 import grpc.aio
 import pytest
 import pytest_asyncio
 
 from engine.discard.notation import parse_hand
+from engine.discard.presets import OKEY_101
 from engine.discard.ruleset import OKEY
 from engine.game import Game
 from engine.melding.ruleset import SABRA
 from engine.notation import parse_tiles
+from engine.room_settings import Hints
 from engine.seats import Turn
+from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import discard_pb2, game_pb2, meld_pb2, ruleset_pb2, score_pb2, tile_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import record_service_pb2 as rs
@@ -174,6 +179,7 @@ MELDING_TURNS = [
     turn("draw"),
     turn("pass_turn"),
     turn("lay_on_river", tile=tile("R1")),
+    turn("knock"),
 ]
 DISCARD_TURNS = [
     turn("take_from_pool"),
@@ -181,6 +187,8 @@ DISCARD_TURNS = [
     turn("discard", tile=tile("R1")),
     turn("finish", tile=tile("R1")),
     turn("show_indicator"),
+    turn("lay"),
+    turn("return_discard"),
 ]
 
 
@@ -290,3 +298,131 @@ async def test_a_malformed_hand_is_refused_by_its_field(client: Client, field: s
 async def test_a_hand_has_no_more_tiles_of_a_face_than_the_tile_set(client: Client) -> None:
     thrice = vs.ValidateHandRequest(indicator=R1, tiles=as_tiles([1, 1, *range(2, 14)]))
     assert await reason(client.validation.ValidateHand(thrice)) == "POSITION_IMPOSSIBLE"
+
+
+# 101 Okey
+
+
+def at_table(rack: str, openings: str, piles: str = "1{} 2{} 3{K7} 4{}") -> Game:
+    """Returns a game of 101 Okey in which seat 2 must take a tile. The okey is R5; seat 4 has opened, if any has."""
+    opened = {int(part[0]) for part in openings.split() if part != "."}
+    racks = " ".join(f"{seat}{'*' * (seat in opened)}{{{rack if seat == PLAYER else OTHERS}}}" for seat in (1, 2, 3, 4))
+    table = "[B9 R5 B11] | [K4 K5 K6]" if opened else "."
+    position = f"R4 / {piles} / {racks} / {{O9 O10}} / {PLAYER} / {table} / {openings}"
+    return game_at(position, OKEY_101, discarded=(1, 2, 3, 4), turn=Turn(PLAYER, None, 9))
+
+
+async def test_an_opening_and_what_it_lacks(client: Client, store: MemoryStore) -> None:
+    game = await put_game(client, store, at_table("K10 K11 K12 O10 O11 O12 R13 B13 K13 R1 R2", "."))
+    await game.take(turn("take_from_pool"))
+    small = parts("[K10 K11 K12]")
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await game.take(turn("lay", table=small))
+    assert dict(error_info(refused.value).metadata) == {"total": "33", "threshold": "101", "violations": "1"}
+    whole = parts("[K10 K11 K12] | [O10 O11 O12] | [R13 B13 K13]")
+    answer = await game.take(turn("lay", table=whole))
+    assert list(answer.game.discard_board.table) == whole
+    [opening] = answer.game.discard_board.openings
+    assert (opening.seat, opening.is_pairs, opening.amount) == (PLAYER, False, 105)
+    assert [player.has_melded for player in answer.game.players] == [False, True, False, False]
+    assert sorted(answer.game.rack) == sorted(as_tiles(parse_tiles("O9 R1 R2")))
+    assert answer.game.turn.step == game_pb2.TURN_STEP_DISCARDING
+
+
+async def test_an_okey_is_taken_from_the_table_and_a_useful_discard_costs_points(
+    client: Client, store: MemoryStore
+) -> None:
+    game = await put_game(client, store, at_table("B10 K7 O1 O3", "2:105"))
+    await game.take(turn("take_from_pool"))
+    answer = await game.take(turn("lay", table=parts("[B9 B10 B11] | [K4 K5 K6]")))
+    assert sorted(answer.game.rack) == sorted(as_tiles(parse_tiles("K7 O1 O3 O9 R5")))
+    assert list(answer.tiles_played) == as_tiles(parse_tiles("B10"))
+    await game.take(turn("discard", tile=tile("K7")))
+    [penalty] = (await game.see()).discard_board.penalties
+    expected = discard_pb2.PenaltyScored(seat=PLAYER, points=101, cause=discard_pb2.PENALTY_CAUSE_DISCARD_FITS_TABLE)
+    assert penalty == expected
+
+
+async def test_a_discard_that_was_taken_is_laid_or_put_back(client: Client, store: MemoryStore) -> None:
+    game = await put_game(client, store, at_table("B10 O1 O3", "2:105"))
+    answer = await game.take(turn("take_discard"))
+    assert answer.game.discard_board.owed_tile == tile("K7")
+    assert await reason(game.take(turn("discard", tile=tile("O1")))) == "TAKEN_TILE_NOT_USED"
+    answer = await game.take(turn("return_discard"))
+    assert answer.game.discard_board.owed_tile == tile_pb2.TILE_UNSPECIFIED
+    assert list(answer.tiles_drawn) == [tile("O9")]
+    assert answer.game.discard_board.piles[2].newest == tile("K7")
+
+
+async def test_the_last_tile_is_discarded_and_ends_the_round(client: Client, store: MemoryStore) -> None:
+    game = await put_game(client, store, at_table("K7", "2:105 4:101"))
+    await game.take(turn("take_from_pool"))
+    await game.take(turn("lay", table=parts("[B9 R5 B11] | [K4 K5 K6 K7]")))
+    await game.take(turn("discard", tile=tile("O9")))
+    seen = await game.see()
+    assert seen.state == game_pb2.GAME_STATE_ROUND_OVER
+    assert seen.discard_board.rack_finish.seat == PLAYER
+    value = sum(int(name[1:]) for name in OTHERS.split() if name != "R5")
+    assert [player.total_points for player in seen.players][:3] == [202 + 101, -101, 202 + 101]
+    assert seen.players[3].total_points == value + 101
+
+
+async def test_a_hint_says_what_an_opening_lacks(client: Client, store: MemoryStore) -> None:
+    start = at_table("K10 K11 K12 O1 O1 R2 R2", ".")
+    game = await put_game(client, store, replace(start, settings=replace(start.settings, hints=Hints.TURN)))
+    answer = await client.analysis.SuggestTurn(
+        an.SuggestTurnRequest(game_id=game.game_id), metadata=game.as_seat(PLAYER)
+    )
+    assert (answer.opening.points_missing, answer.opening.pairs_missing) == (68, 3)
+    assert answer.turn.WhichOneof("action") == "take_from_pool"
+    assert not answer.HasField("hand")
+
+
+async def test_a_turn_at_a_table_is_judged_without_a_game(client: Client) -> None:
+    request = vs.ValidateDiscardTurnRequest(
+        indicator=tile("R4"),
+        rack=as_tiles(parse_tiles("B10 K7 O1")),
+        table_before=parts("[B9 R5 B11] | [K4 K5 K6]"),
+        openings=[discard_pb2.DiscardOpening(seat=2, amount=105)],
+        seat=2,
+        table_after=parts("[B9 B10 B11] | [K4 K5 K6 K7]"),
+        discard=tile("R5"),
+    )
+    judged = await client.validation.ValidateDiscardTurn(request)
+    assert not judged.violations
+    assert (judged.okeys, list(judged.tiles_laid)) == (1, as_tiles(parse_tiles("B10 K7")))
+    assert judged.penalty == discard_pb2.PENALTY_CAUSE_OKEY_DISCARDED
+    assert list(judged.rack_left) == as_tiles(parse_tiles("O1"))
+    request.seat = 3
+    judged = await client.validation.ValidateDiscardTurn(request)
+    assert {one.reason for one in judged.violations} == {959, 963}
+    assert not judged.tiles_laid
+
+
+MALFORMED_TURNS: dict[str, dict[str, Any]] = {
+    "indicator": {"indicator": tile("F")},
+    "rack": {"rack": []},
+    "rack[0]": {"rack": as_tiles([53])},
+    "seat": {"seat": 0},
+    "table_before": {"table_before": parts("[R1 R3 R5]")},
+    "owed_tile": {"owed_tile": tile("K13")},
+    "tiles_laid": {"tiles_laid": 1_000},
+    "openings[0].amount": {"openings": [discard_pb2.DiscardOpening(seat=1, amount=5_000)]},
+    "openings[0].seat": {"openings": [discard_pb2.DiscardOpening(amount=5)]},
+    "table_after": {"table_after": parts("[R1 R1]") * 41},
+    "ruleset": {"ruleset": ruleset_pb2.DiscardRuleset()},
+}
+
+
+@pytest.mark.parametrize("field", MALFORMED_TURNS)
+async def test_a_malformed_turn_at_a_table_is_refused_by_its_field(client: Client, field: str) -> None:
+    usual: dict[str, Any] = {"indicator": tile("R4"), "rack": as_tiles(parse_tiles("B10 K7")), "seat": 2}
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await client.validation.ValidateDiscardTurn(vs.ValidateDiscardTurnRequest(**(usual | MALFORMED_TURNS[field])))
+    assert field_violations(refused.value) == [field]
+
+
+async def test_each_call_judges_the_games_of_its_kind(client: Client) -> None:
+    table = ruleset_pb2.DiscardRuleset(preset=ruleset_pb2.PRESET_OKEY_101)
+    request = vs.ValidateHandRequest(ruleset=table, indicator=tile("R4"), tiles=as_tiles(range(1, 15)))
+    assert await reason(client.validation.ValidateHand(request)) == "FIELD_INVALID"

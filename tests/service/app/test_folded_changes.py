@@ -35,7 +35,9 @@ from service.codec.games import encode_change, encode_game
 from service.model.change import Entry
 from service.model.record import Listing, Record, Visibility
 from support.fold import FOLDS, fold
+from support.okey_games import random_101_ruleset
 from support.okey_games import random_changes as discard_changes
+from support.okey_games import random_ruleset as random_okey_ruleset
 from support.random_play import ANALYSIS, players_of, random_changes, random_room, random_shuffle, time_of
 from support.rooms import Rules, parts, room
 
@@ -169,9 +171,9 @@ def rulesets() -> Iterator[Rules]:
 
 
 def folded_game_of_discards(seed: int) -> Counter[str]:
-    """Plays a random game of discards, as folded_game does."""
+    """Plays a random game of discards, as folded_game does: Okey, or 101 Okey."""
     views = Views(PLAYERS_MOST)
-    for change in discard_changes(seed):
+    for change in discard_changes(seed, choose=random_101_ruleset if seed % 2 else random_okey_ruleset):
         views.follow(change.applied, change.now_ms)
     return views.met
 

@@ -30,7 +30,7 @@ from engine.melding.ruleset import (
 )
 from engine.melding.table import melds_of
 from engine.replay import replay
-from engine.room_settings import Hints, RacksShown, RoomSettings
+from engine.room_settings import Hints, RacksShown, Spectators
 from engine.seats import HOST
 from engine.timers import due_ms
 from engine.turns import Applied, apply
@@ -48,6 +48,7 @@ from service.storage.stored_events import encode_change
 from support.delegating_store import DelegatingStore
 from support.harness import HISTORY, Client, FakeClock, as_tiles, bearer, running_server, server_settings
 from support.lookalikes import History, lookalike
+from support.okey_games import random_101_ruleset, random_ruleset
 from support.okey_games import random_changes as discard_changes
 from support.random_play import Change, players_of, random_changes, random_room
 from support.rooms import Rules, room, room_of
@@ -59,7 +60,7 @@ pytestmark = pytest.mark.slow
 SEVERAL_ROUNDS = replace(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=3, players_min=3, deal_hand_size=7)
 COMMON: dict[str, Rules] = {
     **{preset.name: room(room_of(preset), hints=Hints.TURN) for preset in Preset},
-    **{f"random {seed}": random_room(random.Random(seed)) for seed in range(5)},
+    **{f"random {seed}": room(random_room(random.Random(seed)), spectators=Spectators.ALLOWED) for seed in range(5)},
 }
 RARE: dict[str, Rules] = {
     "River": replace(SABRA, turn_draw=TurnDraw.TWO_RIVER),
@@ -69,8 +70,8 @@ RARE: dict[str, Rules] = {
     "play after a draw": replace(SABRA, turn_play_after_draw=TurnPlayAfterDraw.OTHER_TILES),
 }
 RULESETS = COMMON | RARE
-OKEY = "OKEY"
-NAMES = [*few_of(COMMON, 5), *RARE, OKEY]
+DISCARDS = {"OKEY": random_ruleset, "OKEY_101": random_101_ruleset}
+NAMES = [*few_of(COMMON, 5), *RARE, *DISCARDS]
 MOST_CHANGES = 30
 """The maximum number of changes of a random game before its responses are compared."""
 PAGE = 200
@@ -164,8 +165,8 @@ async def scene() -> AsyncIterator[Scene]:
 
 def random_course(name: str, seed: int) -> tuple[Course, list[Game]]:
     """Returns a whole random game of some rules, and the game after each change."""
-    if name == OKEY:
-        return course_of(discard_changes(seed, RoomSettings(hints=Hints.TURN)))
+    if name in DISCARDS:
+        return course_of(discard_changes(seed, DISCARDS[name], hints=Hints.TURN))
     return course_under(RULESETS[name], seed)
 
 
@@ -231,6 +232,9 @@ def turns(seen: game_pb2.Game, rng: random.Random) -> Iterator[ts.PlayTurnReques
     passing = ts.PlayTurnRequest()
     passing.pass_turn.SetInParent()
     yield passing
+    knocking = ts.PlayTurnRequest()
+    knocking.knock.SetInParent()
+    yield knocking
     own, table = list(seen.rack), [meld_pb2.Meld(tiles=meld.tiles, kind=meld.kind) for meld in seen.table.melds]
     for tile in (1, 53, *own[:2]):
         yield ts.PlayTurnRequest(lay_on_river=ts.LayOnRiver(tile=as_tiles([tile])[0]))
@@ -246,7 +250,7 @@ def turns(seen: game_pb2.Game, rng: random.Random) -> Iterator[ts.PlayTurnReques
 
 def discard_turns(seen: game_pb2.Game, rng: random.Random) -> Iterator[ts.PlayTurnRequest]:
     """Yields turns of games of discards of every kind."""
-    for member in ("take_from_pool", "take_discard", "show_indicator"):
+    for member in ("take_from_pool", "take_discard", "show_indicator", "return_discard", "lay"):
         turn = ts.PlayTurnRequest()
         getattr(turn, member).SetInParent()
         yield turn
@@ -256,6 +260,7 @@ def discard_turns(seen: game_pb2.Game, rng: random.Random) -> Iterator[ts.PlayTu
         yield ts.PlayTurnRequest(finish=ts.FinishHand(tile=sent))
         part = discard_pb2.HandPart(tiles=[*list(seen.rack)[:2], sent])
         yield ts.PlayTurnRequest(finish=ts.FinishHand(tile=sent, hand=[part]))
+        yield ts.PlayTurnRequest(lay=ts.LayTiles(table=[*seen.discard_board.table, part]))
 
 
 def happenings(seen: game_pb2.Game, viewer: int) -> Iterator[tuple[str, Message]]:

@@ -17,7 +17,7 @@ from google.rpc import error_details_pb2
 from engine.melding.ruleset import SABRA, MatchEnd
 from engine.record import GameRecord, record_of
 from engine.record_text import format_record
-from engine.room_settings import RacksShown, RoomSettings
+from engine.room_settings import RacksShown
 from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import game_pb2, meld_pb2, record_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
@@ -46,6 +46,7 @@ from support.harness import (
     status_details,
     without_presence,
 )
+from support.okey_games import random_101_ruleset, random_ruleset
 from support.okey_games import random_changes as discard_changes
 from support.random_play import Change, players_of, random_changes, random_room
 from support.records import recorded
@@ -60,7 +61,8 @@ SEED = 40
 """A random game of people who are present to its end, which has no rematch."""
 COURSES: dict[str, Callable[[], Iterator[Change]]] = {
     "Sabra": lambda: random_changes(SEED, 3, TWO_ROUNDS),
-    "Okey": lambda: discard_changes(SEED, RoomSettings(racks_shown=RacksShown.AFTER_GAME)),
+    "Okey": lambda: discard_changes(SEED, racks_shown=RacksShown.AFTER_GAME),
+    "101 Okey": lambda: discard_changes(SEED, random_101_ruleset, racks_shown=RacksShown.AFTER_GAME),
 }
 """A whole game of each family."""
 
@@ -233,8 +235,8 @@ async def test_an_exported_game_is_the_game_in_both_forms(store: MemoryStore, cl
 
 def random_course(seed: int, family: str) -> list[Change]:
     """Returns the changes of a random game of a family."""
-    if family == "Okey":
-        return list(discard_changes(seed))
+    if family != "Sabra":
+        return list(discard_changes(seed, choose=random_ruleset if family == "Okey" else random_101_ruleset))
     ruleset = random_room(random.Random(seed))
     return list(random_changes(seed, players_of(ruleset, seed), ruleset))
 

@@ -267,7 +267,7 @@ WRONG = {
     ),
     "no tile": (
         ("[R1 R2 R3] + *{R14}",),
-        "column 16: 'R14' is not a tile: expected a color R, B, K, O, G or P with a value 1 to 13, J or F",
+        "column 16: 'R14' is not a tile: expected a color R, B, K, O, G or P with a value 1 to 13, J, D, M, C or F",
     ),
     "neither melded nor unmelded": (
         ("[R1 R2 R3] + {R4}",),
@@ -289,7 +289,8 @@ WRONG = {
     "no rack": (("[R1 R2 R3] + R4",), "column 14: 'R4' is not a rack: expected {tiles}"),
     "no tile of the River": (
         (".+*{}", "--river", "R1 X"),
-        "--river: column 4: 'X' is not a tile: expected a color R, B, K, O, G or P with a value 1 to 13, J or F",
+        "--river: column 4: 'X' is not a tile: expected a color R, B, K, O, G or P with a value 1 to 13, "
+        "J, D, M, C or F",
     ),
     "tiles of other games": (("[R1 R2 R3] + *{G4}",), "G4 occurs 1 times; the tile set has it 0 times"),
     "tiles too often": (("[R1 R2 R3] + *{R1 R1}",), "R1 occurs 3 times; the tile set has it 2 times"),

@@ -25,7 +25,10 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.rpc import error_details_pb2
 
-from conformance.grpc_answers import placement_request
+from conformance.grpc_answers import discard_turn_request, hand_request, placement_request
+from engine.discard.round import DiscardRound, HasLaid, Pile, ToDiscard
+from engine.discard.table import Opening
+from engine.discard.table import Table as DiscardTable
 from engine.game import (
     Aborted,
     Finished,
@@ -48,10 +51,12 @@ from engine.melding.ruleset import (
     Ruleset,
     TurnDraw,
     TurnInvalidSubmission,
+    TurnPlayAfterDraw,
     TurnVoluntaryDraw,
 )
 from engine.melding.table import Table, tiles_on
-from engine.room_settings import Hints, RacksShown, Spectators
+from engine.notation import parse_tile
+from engine.room_settings import DEFAULT_SETTINGS, Hints, RacksShown, Spectators
 from engine.seats import Player, Rack, Turn
 from engine.tiles import JOKER, Tile, in_order, without
 from engine.turns.lobby import LOBBY_CHANGES_MAX
@@ -88,6 +93,8 @@ from service.storage.store import Store
 from support.cases import each_of
 from support.conformance_cases import (
     Breach,
+    DiscardTurnCase,
+    HandCase,
     MeldCase,
     MeldText,
     PlacementCase,
@@ -96,7 +103,15 @@ from support.conformance_cases import (
     TurnQuestion,
     load,
 )
-from support.conformance_messages import any_table_of, ruleset_of, table_of, tiles_of
+from support.conformance_messages import (
+    any_table_of,
+    discard_ruleset_of,
+    hand_of,
+    ruleset_of,
+    table_of,
+    tile_of,
+    tiles_of,
+)
 from support.delegating_store import DelegatingStore
 from support.harness import (
     ROOT,
@@ -118,6 +133,7 @@ from support.harness import (
     server_settings,
     status_details,
 )
+from support.okey_games import game_at as discards_at
 from support.rooms import Rules, parts, room
 from support.rpcs import MUTATING, OF_A_SEAT, USUAL, as_usual, new_message, usual_request
 from support.scripted_worker import Script
@@ -629,8 +645,15 @@ async def before_turn(stage: Stage, case: TurnCase | PlacementCase) -> GameAtHan
     return await put(stage, a_game(Playing(round_of(play)), play.ruleset))
 
 
-async def violations_of(stage: Stage, case: TurnCase | PlacementCase) -> Sequence[violation_pb2.Violation]:
+async def violations_of(
+    stage: Stage, case: TurnCase | PlacementCase | HandCase | DiscardTurnCase
+) -> Sequence[violation_pb2.Violation]:
     """Returns what ValidationService answers to a case, which is illegal."""
+    if isinstance(case, HandCase):
+        return (await stage.client.validation.ValidateHand(hand_request(case, case.ruleset))).violations
+    if isinstance(case, DiscardTurnCase):
+        turn = discard_turn_request(case, case.ruleset)
+        return (await stage.client.validation.ValidateDiscardTurn(turn)).violations
     if isinstance(case, PlacementCase):
         placed = await stage.client.validation.ValidatePlacement(placement_request(case, case.ruleset))
         assert not placed.goes_out
@@ -1567,7 +1590,7 @@ async def _name_taken_by_a_player(stage: Stage, rpc: str) -> Ask:
     return Ask(named, game.as_seat(1))
 
 
-@case("FIELD_INVALID", *(rpc for rpc in USUAL if "seat" in USUAL[rpc]))
+@case("FIELD_INVALID", *(rpc for rpc in USUAL if "seat" in USUAL[rpc] and rpc in ON_GAMES))
 async def _no_seat(stage: Stage, rpc: str) -> Ask:
     return Ask(new_message(rpc, game_id=stage.game.game_id), stage.game.as_seat(1), ["seat"])
 
@@ -1833,6 +1856,24 @@ async def _drawn_before(stage: Stage, rpc: str) -> Ask:
     return Ask(on_game(rpc, stage, game), game.as_seat(1))
 
 
+async def knocking(stage: Stage, limit: int) -> Ask:
+    knocks = replace(SABRA, knock_limit=limit, turn_play_after_draw=TurnPlayAfterDraw.ALLOWED)
+    game = await put(stage, a_game(Playing(a_round(rack=(Tile(13),), step=Drawn(Tile(13)))), knocks))
+    turn = ts.PlayTurnRequest(game_id=game.game_id, etag=game.etag)
+    turn.knock.SetInParent()
+    return Ask(turn, game.as_seat(1))
+
+
+@case("KNOCK_TOO_MANY_POINTS", "PlayTurn")
+async def _(stage: Stage, _rpc: str) -> Ask:
+    return await knocking(stage, 5)
+
+
+@case("KNOCK_NOT_IN_GAME", "PlayTurn")
+async def _(stage: Stage, _rpc: str) -> Ask:
+    return await knocking(stage, 0)
+
+
 async def claiming(stage: Stage, round_: Round, seat: int = 2) -> Ask:
     game = await put(stage, a_game(Playing(round_), CLAIMS))
     return Ask(ts.ClaimErrorRequest(game_id=game.game_id, play_revision=1, agrees=True), game.as_seat(seat))
@@ -1863,8 +1904,177 @@ async def _(stage: Stage, rpc: str) -> Ask:
     return Ask(request_of(rpc, stage), stage.game.as_seat(1))
 
 
+# Games of discards
+
+
+async def a_hand(stage: Stage, rack: str = "R2 K7", discarded: tuple[int, ...] = ()) -> GameAtHand:
+    """A game of Okey in which seat 1 is to move; there is no discard to take."""
+    position = f"K7 / 1{{}} 2{{}} / 1{{{rack}}} 2{{R1}} / {{O9}} / 1"
+    return await put(stage, discards_at(position, discarded=discarded, turn=Turn(1, None)))
+
+
+def acting(member: str, game: GameAtHand, **fields: object) -> ts.PlayTurnRequest:
+    """Returns a turn with an action."""
+    request = ts.PlayTurnRequest(game_id=game.game_id, etag=game.etag)
+    action = getattr(request, member)
+    action.SetInParent()
+    action.MergeFrom(type(action)(**fields))
+    return request
+
+
+@case("ACTION_NOT_IN_GAME", "PlayTurn", "SaveDraft", "ClaimError", "RequestRedeal")
+async def _of_another_family(stage: Stage, rpc: str) -> Ask:
+    game = await a_hand(stage)
+    return Ask(on_game(rpc, stage, game), game.as_seat(1))
+
+
+@case("ACTION_NOT_IN_GAME", "ReviewGame")
+async def _a_record_of_another_family(_stage: Stage, _rpc: str) -> Ask:
+    record = record_pb2.GameRecord(ruleset=ruleset_pb2.Ruleset(discard=ruleset_pb2.DiscardRuleset()))
+    return Ask(rs.ReviewGameRequest(record=record))
+
+
+@case("NO_DISCARD_TO_TAKE", "PlayTurn")
+async def _(stage: Stage, _rpc: str) -> Ask:
+    game = await a_hand(stage)
+    return Ask(acting("take_discard", game), game.as_seat(1))
+
+
+@case("INDICATOR_NOT_SHOWABLE", "PlayTurn")
+async def _(stage: Stage, _rpc: str) -> Ask:
+    game = await a_hand(stage, discarded=(1,))
+    return Ask(acting("show_indicator", game), game.as_seat(1))
+
+
+@case("INDICATOR_TWIN_NOT_HELD", "PlayTurn")
+async def _(stage: Stage, _rpc: str) -> Ask:
+    game = await a_hand(stage, "R2 K8")
+    return Ask(acting("show_indicator", game), game.as_seat(1))
+
+
+BAD_DISCARD_RULESETS = {
+    "OPTION_UNKNOWN": (ruleset_pb2.DiscardRuleset(preset=ruleset_pb2.PRESET_SABRA), ["preset"]),
+    "OPTION_VALUE_INVALID": (
+        ruleset_pb2.DiscardRuleset(scoring=ruleset_pb2.DiscardScoringOptions(start=22)),
+        ["scoring.start"],
+    ),
+    "OPTIONS_CONFLICT": (
+        ruleset_pb2.DiscardRuleset(opening=ruleset_pb2.DiscardOpeningOptions(points=30)),
+        ["opening.points", "melds.melds_on_table"],
+    ),
+}
+
+
+def with_discard_ruleset(reason: str) -> Preparation:
+    rules, fields = BAD_DISCARD_RULESETS[reason]
+
+    async def prepare(stage: Stage, rpc: str) -> Ask:
+        request = request_of(rpc, stage)
+        request.MergeFrom(new_message(rpc, ruleset=rules))
+        return Ask(request, fields=[f"ruleset.{field}" for field in fields])
+
+    prepare.__name__ = "discard_ruleset"
+    return prepare
+
+
+for _reason in BAD_DISCARD_RULESETS:
+    case(_reason, "ValidateHand", "ValidateDiscardTurn")(with_discard_ruleset(_reason))
+
+BAD_HANDS: list[tuple[str, str, str, object]] = [
+    ("FIELD_INVALID", "ValidateHand", "tiles", as_tiles([1])),
+    ("TILE_UNKNOWN", "ValidateHand", "indicator", 80),
+    ("TILE_UNKNOWN", "ValidateHand", "discard", 53),
+    ("POSITION_IMPOSSIBLE", "ValidateHand", "discard", 1),
+    ("TILE_UNKNOWN", "ValidateDiscardTurn", "indicator", 53),
+    ("TILE_UNKNOWN", "ValidateDiscardTurn", "owed_tile", 53),
+    ("POSITION_IMPOSSIBLE", "ValidateDiscardTurn", "owed_tile", 30),
+    ("FIELD_INVALID", "ValidateDiscardTurn", "tiles_laid", 1_000),
+]
+
+
+def with_hand_field(field: str, value: object) -> Preparation:
+    async def prepare(stage: Stage, rpc: str) -> Ask:
+        request = request_of(rpc, stage)
+        request.ClearField(field)
+        request.MergeFrom(new_message(rpc, **{field: value}))
+        return Ask(request, fields=[field])
+
+    prepare.__name__ = field
+    return prepare
+
+
+for _reason, _rpc, _field, _value in BAD_HANDS:
+    case(_reason, _rpc)(with_hand_field(_field, _value))
+
+
+@cache
+def hands_by_reason() -> dict[str, HandCase | DiscardTurnCase]:
+    """Returns a hand, or a turn at a table, with just one violation, for each violation of games of discards."""
+    suite = load()
+    found: dict[str, HandCase | DiscardTurnCase] = {}
+    cases: list[HandCase | DiscardTurnCase] = [*suite.hands, *suite.discard_turns]
+    for judged in cases:
+        reasons = [one.reason for one in judged.expect.violations]
+        is_whole = isinstance(judged, DiscardTurnCase) or judged.discard is not None
+        if len(reasons) == 1 and is_whole:
+            found.setdefault(reasons[0], judged)
+    return found
+
+
+def game_of_discards(judged: HandCase | DiscardTurnCase) -> Game:
+    """Returns a game in which a player can take the turn of a case."""
+    preset = "OKEY" if isinstance(judged, HandCase) else "OKEY_101"
+    ruleset = rulesets.discard_ruleset(discard_ruleset_of(judged.ruleset, preset))
+    rack: Sequence[str] = ()
+    table: DiscardTable | None = None
+    step: ToDiscard | HasLaid = ToDiscard(Tile(1))
+    seat = 1
+    match judged:
+        case HandCase(tiles=tiles):
+            rack = tiles
+        case DiscardTurnCase():
+            rack, seat = judged.rack, judged.seat
+            openings = tuple(Opening(one.seat, one.is_pairs, one.amount) for one in judged.openings)
+            table = DiscardTable(tuple(tuple(map(parse_tile, part)) for part in judged.table_before), openings)
+            if judged.owed_tile:
+                step = ToDiscard(parse_tile(judged.owed_tile), is_seen=True)
+            elif judged.tiles_laid:
+                step = HasLaid(judged.tiles_laid, is_opening=False)
+    seats = tuple(sorted({1, 2, seat, *(opening.seat for opening in (table.openings if table else ()))}))
+    opened = {opening.seat for opening in (table.openings if table else ())}
+    own = in_order(map(parse_tile, rack))
+    racks = tuple(Rack(one, own if one == seat else (Tile(5),), one in opened) for one in seats)
+    round_ = DiscardRound(
+        number=1,
+        order=seats,
+        indicator=parse_tile(judged.indicator),
+        racks=racks,
+        pool=(Tile(7), Tile(8)),
+        piles=tuple(Pile(one, (Tile(9),)) for one in seats),
+        turn=Turn(seat, None),
+        step=step,
+        discarded=seats,
+        table=table,
+    )
+    players = tuple(Player(one, f"Player {one}", ruleset.points_at_start) for one in seats)
+    return Game(ruleset, DEFAULT_SETTINGS, 1, players, Playing(round_))
+
+
+async def with_hand(stage: Stage, judged: HandCase | DiscardTurnCase) -> Ask:
+    """Returns the turn of a case, in a game."""
+    game = await put(stage, game_of_discards(judged))
+    if isinstance(judged, HandCase):
+        turn = acting("finish", game, tile=tile_of(judged.discard), hand=hand_of(judged.hand))
+        return Ask(turn, game.as_seat(1))
+    if judged.table_after:
+        return Ask(acting("lay", game, table=hand_of(judged.table_after)), game.as_seat(judged.seat))
+    return Ask(acting("discard", game, tile=tile_of(judged.discard)), game.as_seat(judged.seat))
+
+
 def with_violation(reason: str) -> Preparation:
     async def prepare(stage: Stage, _rpc: str) -> Ask:
+        if reason in hands_by_reason() and reason not in turns_by_reason():
+            return await with_hand(stage, hands_by_reason()[reason])
         turn = turn_breaking(reason)
         game = await before_turn(stage, turn)
         request = ts.PlayTurnRequest(game_id=game.game_id, etag=game.etag, play=played(turn))
@@ -1946,6 +2156,10 @@ def details(refusal: grpc.aio.AioRpcError) -> list[Message]:
     return found
 
 
+PLACES = {"SaveDraft": r"draft\.table", "PlayTurn": r"(play\.table|table|hand)(\[\d+\])?|tile"}
+"""The subjects of violations."""
+
+
 @each_of("case", CASES, str, by=lambda case: case.rpc)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_an_error_is_as_documented(case: Case, stages: Stages) -> None:
@@ -1975,7 +2189,7 @@ async def test_an_error_is_as_documented(case: Case, stages: Stages) -> None:
             assert info.metadata["violations"] == "1"
             [one] = refused.violations
             assert one.reason == refused.reason
-            assert re.fullmatch(r"draft\.table" if case.rpc == "SaveDraft" else r"play\.table(\[\d+\])?", one.subject)
+            assert re.fullmatch(PLACES[case.rpc], one.subject)
             assert one.text
             assert set(one.metadata) == documented.metadata
         case [violation_pb2.Refusal() as refused]:
@@ -2033,10 +2247,11 @@ def test_every_rpc_has_documented_errors() -> None:
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_violation_is_an_answer_of_the_validation_service(reason: str, stages: Stages) -> None:
     stage = await stages.at(usual)
-    [violation] = await violations_of(stage, turn_breaking(reason))
+    is_of_melds = reason in turns_by_reason()
+    [violation] = await violations_of(stage, turn_breaking(reason) if is_of_melds else hands_by_reason()[reason])
     assert error_reason_pb2.ErrorReason.Name(violation.reason) == reason
     assert set(violation.metadata) == documented_reasons()[reason].metadata
-    assert re.fullmatch(r"table_after(\[\d+\])?", violation.subject)
+    assert re.fullmatch(r"(table_after|table|hand)(\[\d+\])?|tile", violation.subject)
     assert violation.text
 
 

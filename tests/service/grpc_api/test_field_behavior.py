@@ -39,6 +39,7 @@ VALUES: dict[str, Callable[[GameAtHand], Any]] = {
     "racks": lambda _: USUAL["ScoreRound"]["racks"],
     "tile": lambda _: tile_pb2.TILE_RED_1,
     "tiles": lambda _: USUAL["ValidateHand"]["tiles"],
+    "rack": lambda _: USUAL["ValidateDiscardTurn"]["rack"],
 }
 """A valid value of each required field, and of a member of each oneof, by the field's name."""
 

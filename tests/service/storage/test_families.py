@@ -1,26 +1,32 @@
 """Games of all families are stored, and read as the same."""
 
 import json
+import random
 from collections import Counter
+from collections.abc import Callable
 from typing import get_args
 
 import orjson
 import pytest
 
 from engine.discard.presets import PRESETS as DISCARD_PRESETS
+from engine.discard.ruleset import Ruleset as DiscardRuleset
 from engine.events import Event
 from engine.game import Game
 from engine.melding.presets import PRESETS as MELDING_PRESETS
 from engine.unions import Round, Ruleset
 from service.storage.stored_form import form_of
 from service.storage.stored_values import read_ruleset, write_options
-from support.okey_games import random_changes
+from support.okey_games import random_101_ruleset, random_changes, random_ruleset
 
 
+@pytest.mark.parametrize("choose", [random_ruleset, random_101_ruleset])
 @pytest.mark.parametrize("seed", range(8))
-def test_games_of_okey_and_their_events_are_read_as_they_were_stored(seed: int) -> None:
+def test_games_of_discards_and_their_events_are_read_as_they_were_stored(
+    seed: int, choose: Callable[[random.Random], DiscardRuleset]
+) -> None:
     games, events = form_of(Game), form_of(tuple[Event, ...])
-    for change in random_changes(seed):
+    for change in random_changes(seed, choose):
         game, happened = change.applied.game, change.applied.events
         assert games.read(json.loads(orjson.dumps(games.write(game)))) == game
         assert events.read(json.loads(orjson.dumps(events.write(happened)))) == happened

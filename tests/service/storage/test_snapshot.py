@@ -68,6 +68,7 @@ from engine.melding.events import (
     IllegalPlayShown,
     LastChanceStarted,
     MeldingEvent,
+    PlayerKnocked,
     RedealDemanded,
     RiverTileLaid,
     RoundStarted,
@@ -81,7 +82,7 @@ from engine.melding.events import (
     TurnPenalised,
 )
 from engine.melding.melds import Meld, MeldKind, ProposedMeld
-from engine.melding.round import Choosing, Step
+from engine.melding.round import Choosing, Drawing, HasPlayed, Step
 from engine.melding.round import MeldingRound as Round
 from engine.melding.ruleset import (
     Contract,
@@ -385,6 +386,7 @@ def second_round(made: MadeGame) -> None:
     made.happens(RematchCreated("a" * 32))
     made.happens(GameAborted(by_host=True))  # no game that has ended: the phase is stored like any other
     made.happens(RematchCreated("b" * 32))
+    made.happens(PlayerKnocked(2))
 
 
 @cache
@@ -437,6 +439,38 @@ def test_stored_bytes_and_cached_parts_use_little_memory() -> None:
         tracemalloc.stop()
     taken = sum(trace.size for trace in ours.traces)
     assert taken < 3 * sum(map(len, kept))
+
+
+def drawing_changes() -> Iterator[Change]:
+    """Yields a game in which a player draws one tile after another."""
+    made = MadeGame()
+    rules = Ruleset(
+        turn_draw=TurnDraw.ONE_TO_THREE,
+        turn_play_after_draw=TurnPlayAfterDraw.ALLOWED,
+        knock_limit=50,
+        deal_hand_size=5,
+    )
+    made.happens(GameCreated(rules))
+    for seat, name in enumerate(("Ada", "Ben", "Cleo"), 1):
+        made.happens(PlayerJoined(seat, name))
+    made.happens(*made.deal(1, (3, 2, 1)))
+    for _ in range(2):
+        made.happens(TileDrawn(3, made.pool[0]))
+    rack = made.round.rack(3).tiles
+    made.happens(TilesPlayed(3, rack[:-1], (), 1))
+    made.happens(PlayerKnocked(3))
+    yield from made.changes
+
+
+def test_draws_one_by_one_and_a_knock_round_trip() -> None:
+    game = tuple(stored_changes(drawing_changes(), random.Random(11), 3))
+    rounds = [round_of(stored.record.game) for stored in game if stored.record.game.round]
+    drawn = [len(round_.step.tiles) for round_ in rounds if isinstance(round_.step, Drawing)]
+    assert drawn == [1, 2]
+    assert {type(round_.step) for round_ in rounds[-2:]} == {HasPlayed}
+    for stored in game:
+        assert decode_record(encode_record(stored.record)) == stored.record
+        assert decode_entry(stored.change, stored.record.etag).events == stored.events
 
 
 def declining_changes() -> Iterator[Change]:
@@ -492,7 +526,9 @@ def test_every_event_type_phase_and_step_round_trips() -> None:
     rounds = [round_of(stored.record.game) for stored in game if stored.record.game.round]
     assert {type(event) for stored in game for event in stored.events} == EVENT_TYPES
     assert {type(stored.record.game.phase) for stored in game} == PHASES
-    assert {type(round_.step) for round_ in rounds} == STEPS
+    assert {type(round_.step) for round_ in rounds} == STEPS - {Drawing, HasPlayed}, (
+        "the River excludes draws one by one"
+    )
     for state in ("shown_play", "last_chance", "river"):
         assert len({getattr(round_, state) for round_ in rounds}) > 1, state
     for stored in game:
