@@ -16,6 +16,9 @@ import rummikub
         ("P2", rummikub.TILE_PURPLE_2),
         ("J", rummikub.TILE_JOKER),
         ("F", rummikub.TILE_FALSE_JOKER),
+        ("D", rummikub.TILE_DOUBLE_JOKER),
+        ("M", rummikub.TILE_MIRROR),
+        ("C", rummikub.TILE_COLOR_CHANGE),
     ],
 )
 def test_a_tile_has_a_name(name: str, number: rummikub.Tile.ValueType) -> None:
@@ -66,8 +69,11 @@ def test_a_table_of_melds_is_the_text_of_its_melds(text: str) -> None:
     assert rummikub.table_text(rummikub.Table(melds=rummikub.melds(text))) == text
 
 
-def test_a_board_of_discards_is_the_text_of_its_indicator_okey_and_newest_discards() -> None:
+def test_a_board_of_discards_is_the_text_of_its_indicator_okey_newest_discards_and_table() -> None:
     piles = [rummikub.DiscardPile(seat=1, newest=rummikub.TILE_FALSE_JOKER, tile_count=2), rummikub.DiscardPile(seat=3)]
     board = rummikub.DiscardBoard(indicator=rummikub.tile("O4"), okey=rummikub.tile("O5"), piles=piles)
     assert rummikub.board_text(board) == "O4 / O5 / 1{F} 3{}"
+    board.table.add(tiles=rummikub.tiles("R7 R8 R9"))
+    board.table.add(tiles=rummikub.tiles("B1 B1"))
+    assert rummikub.board_text(board) == "O4 / O5 / 1{F} 3{} / [R7 R8 R9] | [B1 B1]"
     assert rummikub.board_text(rummikub.Game().discard_board) == "."

@@ -27,6 +27,8 @@ PLACED = [rummikub.Placement(tile=rummikub.TILE_RED_7, x=-1)]
         (rummikub.discard(GAME, OKEY), {"discard": rummikub.DiscardTile(tile=OKEY)}),
         (rummikub.finish(GAME, OKEY), {"finish": rummikub.FinishHand(tile=OKEY)}),
         (rummikub.finish(GAME, OKEY, HAND), {"finish": rummikub.FinishHand(tile=OKEY, hand=HAND)}),
+        (rummikub.lay(GAME, HAND), {"lay": rummikub.LayTiles(table=HAND)}),
+        (rummikub.return_discard(GAME), {"return_discard": rummikub.ReturnDiscard()}),
         (rummikub.show_indicator(GAME), {"show_indicator": rummikub.ShowIndicator()}),
     ],
     ids=[
@@ -39,6 +41,8 @@ PLACED = [rummikub.Placement(tile=rummikub.TILE_RED_7, x=-1)]
         "discard",
         "finish",
         "finish with the hand laid",
+        "lay tiles",
+        "put a discard back",
         "show the indicator",
     ],
 )

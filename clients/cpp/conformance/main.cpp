@@ -120,6 +120,9 @@ class Checks {
             [&](const auto& sent) { return validation_.ValidatePlacement(sent); });
       } else if (name == "ValidateHand") {
         row.replay<v1::ValidateHandRequest, v1::ValidateHandResponse>([&](const auto& sent) { return validation_.ValidateHand(sent); });
+      } else if (name == "ValidateDiscardTurn") {
+        row.replay<v1::ValidateDiscardTurnRequest, v1::ValidateDiscardTurnResponse>(
+            [&](const auto& sent) { return validation_.ValidateDiscardTurn(sent); });
       } else if (name == "ScoreRound") {
         row.replay<v1::ScoreRoundRequest, v1::ScoreRoundResponse>([&](const auto& sent) { return validation_.ScoreRound(sent); });
       } else {

@@ -20,9 +20,17 @@ struct Color {
 constexpr Color colors[] = {{'R', v1::TILE_RED_1},    {'B', v1::TILE_BLUE_1},  {'K', v1::TILE_BLACK_1},
                             {'O', v1::TILE_ORANGE_1}, {'G', v1::TILE_GREEN_1}, {'P', v1::TILE_PURPLE_1}};
 
+// The names of the tiles without a number.
+const std::map<v1::Tile, std::string> no_number = {{v1::TILE_JOKER, "J"},
+                                                   {v1::TILE_FALSE_JOKER, "F"},
+                                                   {v1::TILE_DOUBLE_JOKER, "D"},
+                                                   {v1::TILE_MIRROR, "M"},
+                                                   {v1::TILE_COLOR_CHANGE, "C"}};
+
 const std::map<std::string, v1::Tile>& tiles_by_name() {
   static const auto made = [] {
-    std::map<std::string, v1::Tile> found{{"J", v1::TILE_JOKER}, {"F", v1::TILE_FALSE_JOKER}};
+    std::map<std::string, v1::Tile> found;
+    for (const auto& [number, name] : no_number) found[name] = number;
     for (const auto& color : colors) {
       for (int value = 1; value <= values; ++value) {
         found[color.letter + std::to_string(value)] = static_cast<v1::Tile>(color.first + value - 1);
@@ -36,8 +44,7 @@ const std::map<std::string, v1::Tile>& tiles_by_name() {
 }  // namespace
 
 std::string tile_name(v1::Tile tile) {
-  if (tile == v1::TILE_JOKER) return "J";
-  if (tile == v1::TILE_FALSE_JOKER) return "F";
+  if (const auto found = no_number.find(tile); found != no_number.end()) return found->second;
   for (const auto& color : colors) {
     if (color.first <= tile && tile < color.first + values) {
       return color.letter + std::to_string(tile - color.first + 1);
@@ -51,7 +58,7 @@ v1::Tile tile(const std::string& name) {
   for (auto& letter : capitals) letter = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
   const auto found = tiles_by_name().find(capitals);
   if (found == tiles_by_name().end()) {
-    throw std::invalid_argument("rummikub: no tile is named '" + name + "'; names are like R7, B13, K1, O10, G5, P2, J and F");
+    throw std::invalid_argument("rummikub: no tile is named '" + name + "'; names are like R7, B13, K1, O10, G5, P2, J, F, D, M and C");
   }
   return found->second;
 }
@@ -108,6 +115,7 @@ std::string board_text(const v1::DiscardBoard& board) {
     const auto newest = pile.newest() == v1::TILE_UNSPECIFIED ? "" : tile_name(pile.newest());
     text += " " + std::to_string(pile.seat()) + "{" + newest + "}";
   }
+  if (!board.table().empty()) text += " / " + melds_text(board.table());
   return text;
 }
 

@@ -67,6 +67,19 @@ v1::PlayTurnRequest finish(const v1::Game& game, v1::Tile tile, const std::vecto
   return request;
 }
 
+v1::PlayTurnRequest lay(const v1::Game& game, const std::vector<v1::HandPart>& table) {
+  auto request = turn(game);
+  auto& laid = *request.mutable_lay();
+  for (const auto& part : table) *laid.add_table() = part;
+  return request;
+}
+
+v1::PlayTurnRequest return_discard(const v1::Game& game) {
+  auto request = turn(game);
+  request.mutable_return_discard();
+  return request;
+}
+
 v1::PlayTurnRequest show_indicator(const v1::Game& game) {
   auto request = turn(game);
   request.mutable_show_indicator();

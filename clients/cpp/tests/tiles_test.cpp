@@ -13,10 +13,13 @@ TEST(tiles_have_names) {
     CHECK_EQUAL(tile(tile_name(number)), number);
     ++named;
   }
-  CHECK_EQUAL(named, 6 * 13 + 2);
+  CHECK_EQUAL(named, 6 * 13 + 5);
   CHECK_EQUAL(tile("K13"), v1::TILE_BLACK_13);
   CHECK_EQUAL(tile("r7"), v1::TILE_RED_7);
   CHECK_EQUAL(tile("F"), v1::TILE_FALSE_JOKER);
+  CHECK_EQUAL(tile("D"), v1::TILE_DOUBLE_JOKER);
+  CHECK_EQUAL(tile("M"), v1::TILE_MIRROR);
+  CHECK_EQUAL(tile("C"), v1::TILE_COLOR_CHANGE);
   CHECK_EQUAL(tile_name(static_cast<v1::Tile>(99)), "?99");
   for (const auto* name : {"", "R", "R0", "R07", "R14", "X1", "J1", "R1 ", "R-1"}) {
     CHECK_CONTAINS(thrown<std::invalid_argument>([name] { tile(name); }).what(), "no tile is named");
@@ -55,7 +58,7 @@ TEST(a_table_of_the_cross_layout_is_the_text_of_its_rows) {
   CHECK_EQUAL(table_text(with_melds), "[R7 R8 R9]");
 }
 
-TEST(a_board_is_the_text_of_its_indicator_okey_and_newest_discards) {
+TEST(a_board_is_the_text_of_its_indicator_okey_newest_discards_and_table) {
   v1::DiscardBoard board;
   CHECK_EQUAL(board_text(board), ".");
   board.set_indicator(v1::TILE_ORANGE_4);
@@ -65,6 +68,9 @@ TEST(a_board_is_the_text_of_its_indicator_okey_and_newest_discards) {
   pile->set_newest(v1::TILE_FALSE_JOKER);
   board.add_piles()->set_seat(3);
   CHECK_EQUAL(board_text(board), "O4 / O5 / 1{F} 3{}");
+  auto* pair = board.add_table();
+  for (const auto tile : tiles("B1 B1")) pair->add_tiles(tile);
+  CHECK_EQUAL(board_text(board), "O4 / O5 / 1{F} 3{} / [B1 B1]");
 }
 
 TEST(turns_have_the_etag) {
@@ -83,6 +89,8 @@ TEST(turns_have_the_etag) {
   const auto finished = finish(game, v1::TILE_RED_1, {pair});
   CHECK_EQUAL(finished.finish().tile(), v1::TILE_RED_1);
   CHECK_EQUAL(melds_text(finished.finish().hand()), "[R7 R7]");
+  CHECK_EQUAL(melds_text(lay(game, {pair, pair}).lay().table()), "[R7 R7] | [R7 R7]");
+  CHECK(return_discard(game).has_return_discard());
   CHECK_EQUAL(show_indicator(game).etag(), "etag");
   CHECK(show_indicator(game).has_show_indicator());
 }

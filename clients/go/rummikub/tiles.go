@@ -11,10 +11,8 @@ import (
 )
 
 const (
-	colors     = "RBKOGP" // red, blue, black, orange, green, purple
-	values     = 13
-	joker      = "J"
-	falseJoker = "F"
+	colors = "RBKOGP" // red, blue, black, orange, green, purple
+	values = 13
 )
 
 // firstOf has the number of the 1 of each color, in the order of colors.
@@ -23,14 +21,17 @@ var firstOf = [len(colors)]pb.Tile{
 	pb.Tile_TILE_ORANGE_1, pb.Tile_TILE_GREEN_1, pb.Tile_TILE_PURPLE_1,
 }
 
-// TileName returns the short name of a tile: `R7`, `J` for a joker, or `F` for a false one; `?` and the number of an
-// unknown one.
+// noNumber has the names of the tiles without a number.
+var noNumber = map[pb.Tile]string{
+	pb.Tile_TILE_JOKER: "J", pb.Tile_TILE_FALSE_JOKER: "F",
+	pb.Tile_TILE_DOUBLE_JOKER: "D", pb.Tile_TILE_MIRROR: "M", pb.Tile_TILE_COLOR_CHANGE: "C",
+}
+
+// TileName returns the short name of a tile: `R7`, `J` for a joker, `F` for a false one, or `D`, `M` and `C` for the
+// double joker, the mirror and the color change of Rummikub Twist; `?` and the number of an unknown one.
 func TileName(tile pb.Tile) string {
-	switch tile {
-	case pb.Tile_TILE_JOKER:
-		return joker
-	case pb.Tile_TILE_FALSE_JOKER:
-		return falseJoker
+	if name, found := noNumber[tile]; found {
+		return name
 	}
 	for i, first := range firstOf {
 		if first <= tile && tile < first+values {
@@ -43,11 +44,10 @@ func TileName(tile pb.Tile) string {
 // ParseTile returns the tile of a short name, in capitals or not.
 func ParseTile(name string) (pb.Tile, error) {
 	name = strings.ToUpper(name)
-	switch name {
-	case joker:
-		return pb.Tile_TILE_JOKER, nil
-	case falseJoker:
-		return pb.Tile_TILE_FALSE_JOKER, nil
+	for tile, known := range noNumber {
+		if name == known {
+			return tile, nil
+		}
 	}
 	if len(name) > 1 && name[1] != '0' {
 		color := strings.IndexByte(colors, name[0])
@@ -56,8 +56,7 @@ func ParseTile(name string) (pb.Tile, error) {
 			return firstOf[color] + pb.Tile(value-1), nil
 		}
 	}
-	return 0, fmt.Errorf("rummikub: %q is no tile: use one of %s and 1 to %d, %s, or %s",
-		name, colors, values, joker, falseJoker)
+	return 0, fmt.Errorf("rummikub: %q is no tile: use one of %s and 1 to %d, or J, F, D, M or C", name, colors, values)
 }
 
 // ParseTiles returns the tiles of a text such as `R7 B7 J`.
@@ -122,7 +121,8 @@ func FormatTable(table *pb.Table) string {
 }
 
 // FormatBoard returns the board of a game of discards as text: the indicator, the okey, and the newest discard of each
-// player after the seat, `O4 / O5 / 1{R7} 2{}`; `.` for none.
+// player after the seat, `O4 / O5 / 1{R7} 2{}`; then a table with melds, `O4 / O5 / 1{R7} 2{} / [R7 R8 R9]`. It is `.`
+// for none.
 func FormatBoard(board *pb.DiscardBoard) string {
 	if board == nil {
 		return "."
@@ -135,7 +135,11 @@ func FormatBoard(board *pb.DiscardBoard) string {
 		}
 		piles[i] = fmt.Sprintf("%d{%s}", pile.Seat, newest)
 	}
-	return fmt.Sprintf("%s / %s / %s", TileName(board.Indicator), TileName(board.Okey), strings.Join(piles, " "))
+	parts := []string{TileName(board.Indicator), TileName(board.Okey), strings.Join(piles, " ")}
+	if len(board.Table) > 0 {
+		parts = append(parts, FormatMelds(board.Table))
+	}
+	return strings.Join(parts, " / ")
 }
 
 // ParseMelds returns the melds of a text that FormatMelds returns; none for an empty text.

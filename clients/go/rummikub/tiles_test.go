@@ -20,7 +20,8 @@ func TestTilesHaveNames(t *testing.T) {
 			t.Errorf("%s is named %s, which is %v (%v)", name, short, parsed, err)
 		}
 		if color := map[byte]string{'R': "_RED_", 'B': "_BLUE_", 'K': "_BLACK_", 'O': "_ORANGE_", 'G': "_GREEN_",
-			'P': "_PURPLE_", 'J': "_JOKER", 'F': "_FALSE_JOKER"}[short[0]]; "TILE"+color+short[1:] != name {
+			'P': "_PURPLE_", 'J': "_JOKER", 'F': "_FALSE_JOKER", 'D': "_DOUBLE_JOKER",
+			'M': "_MIRROR", 'C': "_COLOR_CHANGE"}[short[0]]; "TILE"+color+short[1:] != name {
 			t.Errorf("%s is named %s", name, short)
 		}
 	}
@@ -71,10 +72,17 @@ func TestATableOfTheCrossLayoutIsTheTextOfItsRows(t *testing.T) {
 	}
 }
 
-func TestABoardIsTheTextOfItsIndicatorOkeyAndNewestDiscards(t *testing.T) {
+func TestABoardIsTheTextOfItsIndicatorOkeyNewestDiscardsAndTable(t *testing.T) {
 	piles := []*pb.DiscardPile{{Seat: 1, Newest: pb.Tile_TILE_FALSE_JOKER, TileCount: 2}, {Seat: 3}}
 	board := &pb.DiscardBoard{Indicator: pb.Tile_TILE_ORANGE_4, Okey: pb.Tile_TILE_ORANGE_5, Piles: piles}
 	if text := FormatBoard(board); text != "O4 / O5 / 1{F} 3{}" {
+		t.Error(text)
+	}
+	board.Table = []*pb.HandPart{
+		{Tiles: []pb.Tile{pb.Tile_TILE_RED_7, pb.Tile_TILE_RED_8, pb.Tile_TILE_RED_9}},
+		{Tiles: []pb.Tile{pb.Tile_TILE_BLUE_1, pb.Tile_TILE_BLUE_1}},
+	}
+	if text := FormatBoard(board); text != "O4 / O5 / 1{F} 3{} / [R7 R8 R9] | [B1 B1]" {
 		t.Error(text)
 	}
 	if text := FormatBoard((&pb.Game{}).GetDiscardBoard()); text != "." {
@@ -102,7 +110,8 @@ func TestTurnsHaveTheEtag(t *testing.T) {
 	game := &pb.Game{GameId: "1", Etag: "x"}
 	for _, request := range []*pb.PlayTurnRequest{
 		Play(game, nil), Place(game, nil), Draw(game), Pass(game), TakeFromPool(game), TakeDiscard(game),
-		Discard(game, pb.Tile_TILE_RED_1), Finish(game, pb.Tile_TILE_RED_1, nil), ShowIndicator(game),
+		Discard(game, pb.Tile_TILE_RED_1), Finish(game, pb.Tile_TILE_RED_1, nil), Lay(game, nil), ReturnDiscard(game),
+		ShowIndicator(game),
 	} {
 		if request.GameId != "1" || request.Etag != "x" || request.Action == nil {
 			t.Error(request)
@@ -126,5 +135,8 @@ func TestATurnDiscardsATile(t *testing.T) {
 	finished := Finish(&pb.Game{}, okey, hand).GetFinish()
 	if finished.Tile != okey || FormatMelds(finished.Hand) != "[R3 R3]" {
 		t.Error(finished)
+	}
+	if laid := Lay(&pb.Game{}, hand).GetLay(); FormatMelds(laid.Table) != "[R3 R3]" {
+		t.Error(laid)
 	}
 }

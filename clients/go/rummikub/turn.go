@@ -59,6 +59,21 @@ func Finish(game *pb.Game, tile pb.Tile, hand []*pb.HandPart) *pb.PlayTurnReques
 	return request
 }
 
+// Lay returns the request to lay tiles in a game of discards with a table. table has all its melds and pairs afterwards:
+// those of the game's table at their places, grown or as they are, and then new ones.
+func Lay(game *pb.Game, table []*pb.HandPart) *pb.PlayTurnRequest {
+	request := turn(game)
+	request.Action = &pb.PlayTurnRequest_Lay{Lay: &pb.LayTiles{Table: table}}
+	return request
+}
+
+// ReturnDiscard returns the request to put the discard taken in this turn back and take a tile of the pool.
+func ReturnDiscard(game *pb.Game) *pb.PlayTurnRequest {
+	request := turn(game)
+	request.Action = &pb.PlayTurnRequest_ReturnDiscard{ReturnDiscard: &pb.ReturnDiscard{}}
+	return request
+}
+
 // ShowIndicator returns the request to show the indicator's twin.
 func ShowIndicator(game *pb.Game) *pb.PlayTurnRequest {
 	request := turn(game)

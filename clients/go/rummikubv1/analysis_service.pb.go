@@ -485,8 +485,10 @@ type SuggestTurnResponse struct {
 	// If the search ended without a turn, although play_exists is not EXISTENCE_NO, the rules may require a play, and refuse
 	// the draw or the pass (DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS): ask again with more time.
 	Turn *PlayTurnRequest `protobuf:"bytes,3,opt,name=turn,proto3" json:"turn,omitempty"`
-	// What the hand lacks, in a game of discards, which has no suggestion.
-	Hand          *HandStanding `protobuf:"bytes,4,opt,name=hand,proto3" json:"hand,omitempty"`
+	// What the hand lacks, in a game of discards without a table, which has no suggestion.
+	Hand *HandStanding `protobuf:"bytes,4,opt,name=hand,proto3" json:"hand,omitempty"`
+	// What the player lacks to open, in a game of discards with a table (melds_on_table). Unset after the opening.
+	Opening       *OpeningStanding `protobuf:"bytes,5,opt,name=opening,proto3" json:"opening,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -549,6 +551,68 @@ func (x *SuggestTurnResponse) GetHand() *HandStanding {
 	return nil
 }
 
+func (x *SuggestTurnResponse) GetOpening() *OpeningStanding {
+	if x != nil {
+		return x.Opening
+	}
+	return nil
+}
+
+// How near a player of a game of discards is to an opening. Either number is 0 if the player can open in that way.
+type OpeningStanding struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The points that the best melds of the rack lack.
+	PointsMissing uint32 `protobuf:"varint,1,opt,name=points_missing,json=pointsMissing,proto3" json:"points_missing,omitempty"`
+	// The pairs that the rack lacks. Unset if pairs are never laid (opening_pairs).
+	PairsMissing  *uint32 `protobuf:"varint,2,opt,name=pairs_missing,json=pairsMissing,proto3,oneof" json:"pairs_missing,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OpeningStanding) Reset() {
+	*x = OpeningStanding{}
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OpeningStanding) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OpeningStanding) ProtoMessage() {}
+
+func (x *OpeningStanding) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OpeningStanding.ProtoReflect.Descriptor instead.
+func (*OpeningStanding) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *OpeningStanding) GetPointsMissing() uint32 {
+	if x != nil {
+		return x.PointsMissing
+	}
+	return 0
+}
+
+func (x *OpeningStanding) GetPairsMissing() uint32 {
+	if x != nil && x.PairsMissing != nil {
+		return *x.PairsMissing
+	}
+	return 0
+}
+
 // How near a hand of a game of discards is to a finished one.
 type HandStanding struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -563,7 +627,7 @@ type HandStanding struct {
 
 func (x *HandStanding) Reset() {
 	*x = HandStanding{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[3]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -575,7 +639,7 @@ func (x *HandStanding) String() string {
 func (*HandStanding) ProtoMessage() {}
 
 func (x *HandStanding) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[3]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -588,7 +652,7 @@ func (x *HandStanding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandStanding.ProtoReflect.Descriptor instead.
 func (*HandStanding) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{3}
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *HandStanding) GetMissing() uint32 {
@@ -640,7 +704,7 @@ type Suggestion struct {
 
 func (x *Suggestion) Reset() {
 	*x = Suggestion{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[4]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -652,7 +716,7 @@ func (x *Suggestion) String() string {
 func (*Suggestion) ProtoMessage() {}
 
 func (x *Suggestion) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[4]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -665,7 +729,7 @@ func (x *Suggestion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Suggestion.ProtoReflect.Descriptor instead.
 func (*Suggestion) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{4}
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Suggestion) GetPlayExists() Existence {
@@ -761,7 +825,7 @@ type StepMeld struct {
 
 func (x *StepMeld) Reset() {
 	*x = StepMeld{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[5]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -773,7 +837,7 @@ func (x *StepMeld) String() string {
 func (*StepMeld) ProtoMessage() {}
 
 func (x *StepMeld) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[5]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -786,7 +850,7 @@ func (x *StepMeld) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepMeld.ProtoReflect.Descriptor instead.
 func (*StepMeld) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{5}
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *StepMeld) GetPlace() isStepMeld_Place {
@@ -845,7 +909,7 @@ type StepPart struct {
 
 func (x *StepPart) Reset() {
 	*x = StepPart{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[6]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -857,7 +921,7 @@ func (x *StepPart) String() string {
 func (*StepPart) ProtoMessage() {}
 
 func (x *StepPart) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[6]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -870,7 +934,7 @@ func (x *StepPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepPart.ProtoReflect.Descriptor instead.
 func (*StepPart) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{6}
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *StepPart) GetMeld() *StepMeld {
@@ -913,7 +977,7 @@ type SuggestedStep struct {
 
 func (x *SuggestedStep) Reset() {
 	*x = SuggestedStep{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[7]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -925,7 +989,7 @@ func (x *SuggestedStep) String() string {
 func (*SuggestedStep) ProtoMessage() {}
 
 func (x *SuggestedStep) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[7]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -938,7 +1002,7 @@ func (x *SuggestedStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuggestedStep.ProtoReflect.Descriptor instead.
 func (*SuggestedStep) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{7}
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *SuggestedStep) GetKind() StepKind {
@@ -1010,7 +1074,7 @@ type HasLegalTurnRequest struct {
 
 func (x *HasLegalTurnRequest) Reset() {
 	*x = HasLegalTurnRequest{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[8]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1022,7 +1086,7 @@ func (x *HasLegalTurnRequest) String() string {
 func (*HasLegalTurnRequest) ProtoMessage() {}
 
 func (x *HasLegalTurnRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[8]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1035,7 +1099,7 @@ func (x *HasLegalTurnRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HasLegalTurnRequest.ProtoReflect.Descriptor instead.
 func (*HasLegalTurnRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{8}
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *HasLegalTurnRequest) GetPosition() *Position {
@@ -1063,7 +1127,7 @@ type HasLegalTurnResponse struct {
 
 func (x *HasLegalTurnResponse) Reset() {
 	*x = HasLegalTurnResponse{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[9]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1075,7 +1139,7 @@ func (x *HasLegalTurnResponse) String() string {
 func (*HasLegalTurnResponse) ProtoMessage() {}
 
 func (x *HasLegalTurnResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[9]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1088,7 +1152,7 @@ func (x *HasLegalTurnResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HasLegalTurnResponse.ProtoReflect.Descriptor instead.
 func (*HasLegalTurnResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{9}
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *HasLegalTurnResponse) GetExists() Existence {
@@ -1113,7 +1177,7 @@ type ArrangeTilesRequest struct {
 
 func (x *ArrangeTilesRequest) Reset() {
 	*x = ArrangeTilesRequest{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[10]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1125,7 +1189,7 @@ func (x *ArrangeTilesRequest) String() string {
 func (*ArrangeTilesRequest) ProtoMessage() {}
 
 func (x *ArrangeTilesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[10]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1138,7 +1202,7 @@ func (x *ArrangeTilesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArrangeTilesRequest.ProtoReflect.Descriptor instead.
 func (*ArrangeTilesRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{10}
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ArrangeTilesRequest) GetRuleset() *MeldingRuleset {
@@ -1175,7 +1239,7 @@ type ArrangeTilesResponse struct {
 
 func (x *ArrangeTilesResponse) Reset() {
 	*x = ArrangeTilesResponse{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[11]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1187,7 +1251,7 @@ func (x *ArrangeTilesResponse) String() string {
 func (*ArrangeTilesResponse) ProtoMessage() {}
 
 func (x *ArrangeTilesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[11]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1200,7 +1264,7 @@ func (x *ArrangeTilesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArrangeTilesResponse.ProtoReflect.Descriptor instead.
 func (*ArrangeTilesResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{11}
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ArrangeTilesResponse) GetExists() Existence {
@@ -1239,7 +1303,7 @@ type BatchSuggestTurnsRequest struct {
 
 func (x *BatchSuggestTurnsRequest) Reset() {
 	*x = BatchSuggestTurnsRequest{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[12]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1251,7 +1315,7 @@ func (x *BatchSuggestTurnsRequest) String() string {
 func (*BatchSuggestTurnsRequest) ProtoMessage() {}
 
 func (x *BatchSuggestTurnsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[12]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1264,7 +1328,7 @@ func (x *BatchSuggestTurnsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchSuggestTurnsRequest.ProtoReflect.Descriptor instead.
 func (*BatchSuggestTurnsRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{12}
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *BatchSuggestTurnsRequest) GetRuleset() *MeldingRuleset {
@@ -1313,7 +1377,7 @@ type BatchSuggestTurnsResponse struct {
 
 func (x *BatchSuggestTurnsResponse) Reset() {
 	*x = BatchSuggestTurnsResponse{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[13]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1325,7 +1389,7 @@ func (x *BatchSuggestTurnsResponse) String() string {
 func (*BatchSuggestTurnsResponse) ProtoMessage() {}
 
 func (x *BatchSuggestTurnsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[13]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1338,7 +1402,7 @@ func (x *BatchSuggestTurnsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchSuggestTurnsResponse.ProtoReflect.Descriptor instead.
 func (*BatchSuggestTurnsResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{13}
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *BatchSuggestTurnsResponse) GetSuggestions() []*Suggestion {
@@ -1368,7 +1432,7 @@ type ExplainTurnRequest struct {
 
 func (x *ExplainTurnRequest) Reset() {
 	*x = ExplainTurnRequest{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[14]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1380,7 +1444,7 @@ func (x *ExplainTurnRequest) String() string {
 func (*ExplainTurnRequest) ProtoMessage() {}
 
 func (x *ExplainTurnRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[14]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1393,7 +1457,7 @@ func (x *ExplainTurnRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainTurnRequest.ProtoReflect.Descriptor instead.
 func (*ExplainTurnRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{14}
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ExplainTurnRequest) GetRuleset() *MeldingRuleset {
@@ -1444,7 +1508,7 @@ type ExplainTurnResponse struct {
 
 func (x *ExplainTurnResponse) Reset() {
 	*x = ExplainTurnResponse{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[15]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1456,7 +1520,7 @@ func (x *ExplainTurnResponse) String() string {
 func (*ExplainTurnResponse) ProtoMessage() {}
 
 func (x *ExplainTurnResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[15]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1469,7 +1533,7 @@ func (x *ExplainTurnResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainTurnResponse.ProtoReflect.Descriptor instead.
 func (*ExplainTurnResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{15}
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ExplainTurnResponse) GetSteps() []*SuggestedStep {
@@ -1506,15 +1570,20 @@ const file_rummikub_v1_analysis_service_proto_rawDesc = "" +
 	"\tobjective\x18\x04 \x01(\x0e2\x16.rummikub.v1.ObjectiveB\x04\xe2A\x01\x01R\tobjective\x12>\n" +
 	"\n" +
 	"time_limit\x18\x05 \x01(\v2\x19.google.protobuf.DurationB\x04\xe2A\x01\x01R\ttimeLimitB\t\n" +
-	"\asubject\"\xdd\x01\n" +
+	"\asubject\"\x95\x02\n" +
 	"\x13SuggestTurnResponse\x127\n" +
 	"\n" +
 	"suggestion\x18\x01 \x01(\v2\x17.rummikub.v1.SuggestionR\n" +
 	"suggestion\x12\x1f\n" +
 	"\brevision\x18\x02 \x01(\rH\x00R\brevision\x88\x01\x01\x120\n" +
 	"\x04turn\x18\x03 \x01(\v2\x1c.rummikub.v1.PlayTurnRequestR\x04turn\x12-\n" +
-	"\x04hand\x18\x04 \x01(\v2\x19.rummikub.v1.HandStandingR\x04handB\v\n" +
-	"\t_revision\"Q\n" +
+	"\x04hand\x18\x04 \x01(\v2\x19.rummikub.v1.HandStandingR\x04hand\x126\n" +
+	"\aopening\x18\x05 \x01(\v2\x1c.rummikub.v1.OpeningStandingR\aopeningB\v\n" +
+	"\t_revision\"t\n" +
+	"\x0fOpeningStanding\x12%\n" +
+	"\x0epoints_missing\x18\x01 \x01(\rR\rpointsMissing\x12(\n" +
+	"\rpairs_missing\x18\x02 \x01(\rH\x00R\fpairsMissing\x88\x01\x01B\x10\n" +
+	"\x0e_pairs_missing\"Q\n" +
 	"\fHandStanding\x12\x18\n" +
 	"\amissing\x18\x01 \x01(\rR\amissing\x12'\n" +
 	"\x05spare\x18\x02 \x03(\x0e2\x11.rummikub.v1.TileR\x05spare\"\xb5\x03\n" +
@@ -1632,7 +1701,7 @@ func file_rummikub_v1_analysis_service_proto_rawDescGZIP() []byte {
 }
 
 var file_rummikub_v1_analysis_service_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_rummikub_v1_analysis_service_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_rummikub_v1_analysis_service_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_rummikub_v1_analysis_service_proto_goTypes = []any{
 	(Existence)(0),                    // 0: rummikub.v1.Existence
 	(Objective)(0),                    // 1: rummikub.v1.Objective
@@ -1641,88 +1710,90 @@ var file_rummikub_v1_analysis_service_proto_goTypes = []any{
 	(*Position)(nil),                  // 4: rummikub.v1.Position
 	(*SuggestTurnRequest)(nil),        // 5: rummikub.v1.SuggestTurnRequest
 	(*SuggestTurnResponse)(nil),       // 6: rummikub.v1.SuggestTurnResponse
-	(*HandStanding)(nil),              // 7: rummikub.v1.HandStanding
-	(*Suggestion)(nil),                // 8: rummikub.v1.Suggestion
-	(*StepMeld)(nil),                  // 9: rummikub.v1.StepMeld
-	(*StepPart)(nil),                  // 10: rummikub.v1.StepPart
-	(*SuggestedStep)(nil),             // 11: rummikub.v1.SuggestedStep
-	(*HasLegalTurnRequest)(nil),       // 12: rummikub.v1.HasLegalTurnRequest
-	(*HasLegalTurnResponse)(nil),      // 13: rummikub.v1.HasLegalTurnResponse
-	(*ArrangeTilesRequest)(nil),       // 14: rummikub.v1.ArrangeTilesRequest
-	(*ArrangeTilesResponse)(nil),      // 15: rummikub.v1.ArrangeTilesResponse
-	(*BatchSuggestTurnsRequest)(nil),  // 16: rummikub.v1.BatchSuggestTurnsRequest
-	(*BatchSuggestTurnsResponse)(nil), // 17: rummikub.v1.BatchSuggestTurnsResponse
-	(*ExplainTurnRequest)(nil),        // 18: rummikub.v1.ExplainTurnRequest
-	(*ExplainTurnResponse)(nil),       // 19: rummikub.v1.ExplainTurnResponse
-	(*MeldingRuleset)(nil),            // 20: rummikub.v1.MeldingRuleset
-	(*Table)(nil),                     // 21: rummikub.v1.Table
-	(Tile)(0),                         // 22: rummikub.v1.Tile
-	(*durationpb.Duration)(nil),       // 23: google.protobuf.Duration
-	(*PlayTurnRequest)(nil),           // 24: rummikub.v1.PlayTurnRequest
-	(*Meld)(nil),                      // 25: rummikub.v1.Meld
+	(*OpeningStanding)(nil),           // 7: rummikub.v1.OpeningStanding
+	(*HandStanding)(nil),              // 8: rummikub.v1.HandStanding
+	(*Suggestion)(nil),                // 9: rummikub.v1.Suggestion
+	(*StepMeld)(nil),                  // 10: rummikub.v1.StepMeld
+	(*StepPart)(nil),                  // 11: rummikub.v1.StepPart
+	(*SuggestedStep)(nil),             // 12: rummikub.v1.SuggestedStep
+	(*HasLegalTurnRequest)(nil),       // 13: rummikub.v1.HasLegalTurnRequest
+	(*HasLegalTurnResponse)(nil),      // 14: rummikub.v1.HasLegalTurnResponse
+	(*ArrangeTilesRequest)(nil),       // 15: rummikub.v1.ArrangeTilesRequest
+	(*ArrangeTilesResponse)(nil),      // 16: rummikub.v1.ArrangeTilesResponse
+	(*BatchSuggestTurnsRequest)(nil),  // 17: rummikub.v1.BatchSuggestTurnsRequest
+	(*BatchSuggestTurnsResponse)(nil), // 18: rummikub.v1.BatchSuggestTurnsResponse
+	(*ExplainTurnRequest)(nil),        // 19: rummikub.v1.ExplainTurnRequest
+	(*ExplainTurnResponse)(nil),       // 20: rummikub.v1.ExplainTurnResponse
+	(*MeldingRuleset)(nil),            // 21: rummikub.v1.MeldingRuleset
+	(*Table)(nil),                     // 22: rummikub.v1.Table
+	(Tile)(0),                         // 23: rummikub.v1.Tile
+	(*durationpb.Duration)(nil),       // 24: google.protobuf.Duration
+	(*PlayTurnRequest)(nil),           // 25: rummikub.v1.PlayTurnRequest
+	(*Meld)(nil),                      // 26: rummikub.v1.Meld
 }
 var file_rummikub_v1_analysis_service_proto_depIdxs = []int32{
-	20, // 0: rummikub.v1.Position.ruleset:type_name -> rummikub.v1.MeldingRuleset
-	21, // 1: rummikub.v1.Position.table:type_name -> rummikub.v1.Table
-	22, // 2: rummikub.v1.Position.rack:type_name -> rummikub.v1.Tile
-	22, // 3: rummikub.v1.Position.river:type_name -> rummikub.v1.Tile
+	21, // 0: rummikub.v1.Position.ruleset:type_name -> rummikub.v1.MeldingRuleset
+	22, // 1: rummikub.v1.Position.table:type_name -> rummikub.v1.Table
+	23, // 2: rummikub.v1.Position.rack:type_name -> rummikub.v1.Tile
+	23, // 3: rummikub.v1.Position.river:type_name -> rummikub.v1.Tile
 	4,  // 4: rummikub.v1.SuggestTurnRequest.position:type_name -> rummikub.v1.Position
 	2,  // 5: rummikub.v1.SuggestTurnRequest.tier:type_name -> rummikub.v1.HintTier
 	1,  // 6: rummikub.v1.SuggestTurnRequest.objective:type_name -> rummikub.v1.Objective
-	23, // 7: rummikub.v1.SuggestTurnRequest.time_limit:type_name -> google.protobuf.Duration
-	8,  // 8: rummikub.v1.SuggestTurnResponse.suggestion:type_name -> rummikub.v1.Suggestion
-	24, // 9: rummikub.v1.SuggestTurnResponse.turn:type_name -> rummikub.v1.PlayTurnRequest
-	7,  // 10: rummikub.v1.SuggestTurnResponse.hand:type_name -> rummikub.v1.HandStanding
-	22, // 11: rummikub.v1.HandStanding.spare:type_name -> rummikub.v1.Tile
-	0,  // 12: rummikub.v1.Suggestion.play_exists:type_name -> rummikub.v1.Existence
-	22, // 13: rummikub.v1.Suggestion.tiles_played:type_name -> rummikub.v1.Tile
-	21, // 14: rummikub.v1.Suggestion.table:type_name -> rummikub.v1.Table
-	11, // 15: rummikub.v1.Suggestion.steps:type_name -> rummikub.v1.SuggestedStep
-	9,  // 16: rummikub.v1.StepPart.meld:type_name -> rummikub.v1.StepMeld
-	25, // 17: rummikub.v1.StepPart.laid:type_name -> rummikub.v1.Meld
-	3,  // 18: rummikub.v1.SuggestedStep.kind:type_name -> rummikub.v1.StepKind
-	9,  // 19: rummikub.v1.SuggestedStep.meld:type_name -> rummikub.v1.StepMeld
-	25, // 20: rummikub.v1.SuggestedStep.laid:type_name -> rummikub.v1.Meld
-	22, // 21: rummikub.v1.SuggestedStep.tiles:type_name -> rummikub.v1.Tile
-	9,  // 22: rummikub.v1.SuggestedStep.source:type_name -> rummikub.v1.StepMeld
-	25, // 23: rummikub.v1.SuggestedStep.left:type_name -> rummikub.v1.Meld
-	10, // 24: rummikub.v1.SuggestedStep.parts:type_name -> rummikub.v1.StepPart
-	4,  // 25: rummikub.v1.HasLegalTurnRequest.position:type_name -> rummikub.v1.Position
-	23, // 26: rummikub.v1.HasLegalTurnRequest.time_limit:type_name -> google.protobuf.Duration
-	0,  // 27: rummikub.v1.HasLegalTurnResponse.exists:type_name -> rummikub.v1.Existence
-	20, // 28: rummikub.v1.ArrangeTilesRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
-	22, // 29: rummikub.v1.ArrangeTilesRequest.tiles:type_name -> rummikub.v1.Tile
-	23, // 30: rummikub.v1.ArrangeTilesRequest.time_limit:type_name -> google.protobuf.Duration
-	0,  // 31: rummikub.v1.ArrangeTilesResponse.exists:type_name -> rummikub.v1.Existence
-	25, // 32: rummikub.v1.ArrangeTilesResponse.melds:type_name -> rummikub.v1.Meld
-	20, // 33: rummikub.v1.BatchSuggestTurnsRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
-	4,  // 34: rummikub.v1.BatchSuggestTurnsRequest.positions:type_name -> rummikub.v1.Position
-	2,  // 35: rummikub.v1.BatchSuggestTurnsRequest.tier:type_name -> rummikub.v1.HintTier
-	1,  // 36: rummikub.v1.BatchSuggestTurnsRequest.objective:type_name -> rummikub.v1.Objective
-	23, // 37: rummikub.v1.BatchSuggestTurnsRequest.time_limit:type_name -> google.protobuf.Duration
-	8,  // 38: rummikub.v1.BatchSuggestTurnsResponse.suggestions:type_name -> rummikub.v1.Suggestion
-	20, // 39: rummikub.v1.ExplainTurnRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
-	21, // 40: rummikub.v1.ExplainTurnRequest.table_before:type_name -> rummikub.v1.Table
-	21, // 41: rummikub.v1.ExplainTurnRequest.table_after:type_name -> rummikub.v1.Table
-	22, // 42: rummikub.v1.ExplainTurnRequest.pulled:type_name -> rummikub.v1.Tile
-	23, // 43: rummikub.v1.ExplainTurnRequest.time_limit:type_name -> google.protobuf.Duration
-	11, // 44: rummikub.v1.ExplainTurnResponse.steps:type_name -> rummikub.v1.SuggestedStep
-	22, // 45: rummikub.v1.ExplainTurnResponse.tiles_played:type_name -> rummikub.v1.Tile
-	5,  // 46: rummikub.v1.AnalysisService.SuggestTurn:input_type -> rummikub.v1.SuggestTurnRequest
-	12, // 47: rummikub.v1.AnalysisService.HasLegalTurn:input_type -> rummikub.v1.HasLegalTurnRequest
-	14, // 48: rummikub.v1.AnalysisService.ArrangeTiles:input_type -> rummikub.v1.ArrangeTilesRequest
-	16, // 49: rummikub.v1.AnalysisService.BatchSuggestTurns:input_type -> rummikub.v1.BatchSuggestTurnsRequest
-	18, // 50: rummikub.v1.AnalysisService.ExplainTurn:input_type -> rummikub.v1.ExplainTurnRequest
-	6,  // 51: rummikub.v1.AnalysisService.SuggestTurn:output_type -> rummikub.v1.SuggestTurnResponse
-	13, // 52: rummikub.v1.AnalysisService.HasLegalTurn:output_type -> rummikub.v1.HasLegalTurnResponse
-	15, // 53: rummikub.v1.AnalysisService.ArrangeTiles:output_type -> rummikub.v1.ArrangeTilesResponse
-	17, // 54: rummikub.v1.AnalysisService.BatchSuggestTurns:output_type -> rummikub.v1.BatchSuggestTurnsResponse
-	19, // 55: rummikub.v1.AnalysisService.ExplainTurn:output_type -> rummikub.v1.ExplainTurnResponse
-	51, // [51:56] is the sub-list for method output_type
-	46, // [46:51] is the sub-list for method input_type
-	46, // [46:46] is the sub-list for extension type_name
-	46, // [46:46] is the sub-list for extension extendee
-	0,  // [0:46] is the sub-list for field type_name
+	24, // 7: rummikub.v1.SuggestTurnRequest.time_limit:type_name -> google.protobuf.Duration
+	9,  // 8: rummikub.v1.SuggestTurnResponse.suggestion:type_name -> rummikub.v1.Suggestion
+	25, // 9: rummikub.v1.SuggestTurnResponse.turn:type_name -> rummikub.v1.PlayTurnRequest
+	8,  // 10: rummikub.v1.SuggestTurnResponse.hand:type_name -> rummikub.v1.HandStanding
+	7,  // 11: rummikub.v1.SuggestTurnResponse.opening:type_name -> rummikub.v1.OpeningStanding
+	23, // 12: rummikub.v1.HandStanding.spare:type_name -> rummikub.v1.Tile
+	0,  // 13: rummikub.v1.Suggestion.play_exists:type_name -> rummikub.v1.Existence
+	23, // 14: rummikub.v1.Suggestion.tiles_played:type_name -> rummikub.v1.Tile
+	22, // 15: rummikub.v1.Suggestion.table:type_name -> rummikub.v1.Table
+	12, // 16: rummikub.v1.Suggestion.steps:type_name -> rummikub.v1.SuggestedStep
+	10, // 17: rummikub.v1.StepPart.meld:type_name -> rummikub.v1.StepMeld
+	26, // 18: rummikub.v1.StepPart.laid:type_name -> rummikub.v1.Meld
+	3,  // 19: rummikub.v1.SuggestedStep.kind:type_name -> rummikub.v1.StepKind
+	10, // 20: rummikub.v1.SuggestedStep.meld:type_name -> rummikub.v1.StepMeld
+	26, // 21: rummikub.v1.SuggestedStep.laid:type_name -> rummikub.v1.Meld
+	23, // 22: rummikub.v1.SuggestedStep.tiles:type_name -> rummikub.v1.Tile
+	10, // 23: rummikub.v1.SuggestedStep.source:type_name -> rummikub.v1.StepMeld
+	26, // 24: rummikub.v1.SuggestedStep.left:type_name -> rummikub.v1.Meld
+	11, // 25: rummikub.v1.SuggestedStep.parts:type_name -> rummikub.v1.StepPart
+	4,  // 26: rummikub.v1.HasLegalTurnRequest.position:type_name -> rummikub.v1.Position
+	24, // 27: rummikub.v1.HasLegalTurnRequest.time_limit:type_name -> google.protobuf.Duration
+	0,  // 28: rummikub.v1.HasLegalTurnResponse.exists:type_name -> rummikub.v1.Existence
+	21, // 29: rummikub.v1.ArrangeTilesRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
+	23, // 30: rummikub.v1.ArrangeTilesRequest.tiles:type_name -> rummikub.v1.Tile
+	24, // 31: rummikub.v1.ArrangeTilesRequest.time_limit:type_name -> google.protobuf.Duration
+	0,  // 32: rummikub.v1.ArrangeTilesResponse.exists:type_name -> rummikub.v1.Existence
+	26, // 33: rummikub.v1.ArrangeTilesResponse.melds:type_name -> rummikub.v1.Meld
+	21, // 34: rummikub.v1.BatchSuggestTurnsRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
+	4,  // 35: rummikub.v1.BatchSuggestTurnsRequest.positions:type_name -> rummikub.v1.Position
+	2,  // 36: rummikub.v1.BatchSuggestTurnsRequest.tier:type_name -> rummikub.v1.HintTier
+	1,  // 37: rummikub.v1.BatchSuggestTurnsRequest.objective:type_name -> rummikub.v1.Objective
+	24, // 38: rummikub.v1.BatchSuggestTurnsRequest.time_limit:type_name -> google.protobuf.Duration
+	9,  // 39: rummikub.v1.BatchSuggestTurnsResponse.suggestions:type_name -> rummikub.v1.Suggestion
+	21, // 40: rummikub.v1.ExplainTurnRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
+	22, // 41: rummikub.v1.ExplainTurnRequest.table_before:type_name -> rummikub.v1.Table
+	22, // 42: rummikub.v1.ExplainTurnRequest.table_after:type_name -> rummikub.v1.Table
+	23, // 43: rummikub.v1.ExplainTurnRequest.pulled:type_name -> rummikub.v1.Tile
+	24, // 44: rummikub.v1.ExplainTurnRequest.time_limit:type_name -> google.protobuf.Duration
+	12, // 45: rummikub.v1.ExplainTurnResponse.steps:type_name -> rummikub.v1.SuggestedStep
+	23, // 46: rummikub.v1.ExplainTurnResponse.tiles_played:type_name -> rummikub.v1.Tile
+	5,  // 47: rummikub.v1.AnalysisService.SuggestTurn:input_type -> rummikub.v1.SuggestTurnRequest
+	13, // 48: rummikub.v1.AnalysisService.HasLegalTurn:input_type -> rummikub.v1.HasLegalTurnRequest
+	15, // 49: rummikub.v1.AnalysisService.ArrangeTiles:input_type -> rummikub.v1.ArrangeTilesRequest
+	17, // 50: rummikub.v1.AnalysisService.BatchSuggestTurns:input_type -> rummikub.v1.BatchSuggestTurnsRequest
+	19, // 51: rummikub.v1.AnalysisService.ExplainTurn:input_type -> rummikub.v1.ExplainTurnRequest
+	6,  // 52: rummikub.v1.AnalysisService.SuggestTurn:output_type -> rummikub.v1.SuggestTurnResponse
+	14, // 53: rummikub.v1.AnalysisService.HasLegalTurn:output_type -> rummikub.v1.HasLegalTurnResponse
+	16, // 54: rummikub.v1.AnalysisService.ArrangeTiles:output_type -> rummikub.v1.ArrangeTilesResponse
+	18, // 55: rummikub.v1.AnalysisService.BatchSuggestTurns:output_type -> rummikub.v1.BatchSuggestTurnsResponse
+	20, // 56: rummikub.v1.AnalysisService.ExplainTurn:output_type -> rummikub.v1.ExplainTurnResponse
+	52, // [52:57] is the sub-list for method output_type
+	47, // [47:52] is the sub-list for method input_type
+	47, // [47:47] is the sub-list for extension type_name
+	47, // [47:47] is the sub-list for extension extendee
+	0,  // [0:47] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_analysis_service_proto_init() }
@@ -1740,8 +1811,9 @@ func file_rummikub_v1_analysis_service_proto_init() {
 		(*SuggestTurnRequest_GameId)(nil),
 	}
 	file_rummikub_v1_analysis_service_proto_msgTypes[2].OneofWrappers = []any{}
-	file_rummikub_v1_analysis_service_proto_msgTypes[4].OneofWrappers = []any{}
-	file_rummikub_v1_analysis_service_proto_msgTypes[5].OneofWrappers = []any{
+	file_rummikub_v1_analysis_service_proto_msgTypes[3].OneofWrappers = []any{}
+	file_rummikub_v1_analysis_service_proto_msgTypes[5].OneofWrappers = []any{}
+	file_rummikub_v1_analysis_service_proto_msgTypes[6].OneofWrappers = []any{
 		(*StepMeld_TableBefore)(nil),
 		(*StepMeld_TableAfter)(nil),
 	}
@@ -1751,7 +1823,7 @@ func file_rummikub_v1_analysis_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rummikub_v1_analysis_service_proto_rawDesc), len(file_rummikub_v1_analysis_service_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   16,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -21,7 +21,64 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// A meld of a hand, or a pair. In a run each tile is at its place, a wild one at that of the tile it stands for.
+// What a player scores penalty points for.
+type PenaltyCause int32
+
+const (
+	// Unset.
+	PenaltyCause_PENALTY_CAUSE_UNSPECIFIED PenaltyCause = 0
+	// Discarded an okey, but to finish.
+	PenaltyCause_PENALTY_CAUSE_OKEY_DISCARDED PenaltyCause = 1
+	// Discarded a tile that fits on the table, but to finish.
+	PenaltyCause_PENALTY_CAUSE_DISCARD_FITS_TABLE PenaltyCause = 2
+	// Put a taken discard back.
+	PenaltyCause_PENALTY_CAUSE_DISCARD_RETURNED PenaltyCause = 3
+)
+
+// Enum value maps for PenaltyCause.
+var (
+	PenaltyCause_name = map[int32]string{
+		0: "PENALTY_CAUSE_UNSPECIFIED",
+		1: "PENALTY_CAUSE_OKEY_DISCARDED",
+		2: "PENALTY_CAUSE_DISCARD_FITS_TABLE",
+		3: "PENALTY_CAUSE_DISCARD_RETURNED",
+	}
+	PenaltyCause_value = map[string]int32{
+		"PENALTY_CAUSE_UNSPECIFIED":        0,
+		"PENALTY_CAUSE_OKEY_DISCARDED":     1,
+		"PENALTY_CAUSE_DISCARD_FITS_TABLE": 2,
+		"PENALTY_CAUSE_DISCARD_RETURNED":   3,
+	}
+)
+
+func (x PenaltyCause) Enum() *PenaltyCause {
+	p := new(PenaltyCause)
+	*p = x
+	return p
+}
+
+func (x PenaltyCause) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (PenaltyCause) Descriptor() protoreflect.EnumDescriptor {
+	return file_rummikub_v1_discard_proto_enumTypes[0].Descriptor()
+}
+
+func (PenaltyCause) Type() protoreflect.EnumType {
+	return &file_rummikub_v1_discard_proto_enumTypes[0]
+}
+
+func (x PenaltyCause) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use PenaltyCause.Descriptor instead.
+func (PenaltyCause) EnumDescriptor() ([]byte, []int) {
+	return file_rummikub_v1_discard_proto_rawDescGZIP(), []int{0}
+}
+
+// A meld of a hand or of the table, or a pair. In a run each tile is at its place, a wild one at that of the tile it stands for.
 type HandPart struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The tiles. At most 14.
@@ -145,7 +202,19 @@ type DiscardBoard struct {
 	// The seat that has shown the indicator's twin. Unset if none has.
 	ShownBySeat *uint32 `protobuf:"varint,5,opt,name=shown_by_seat,json=shownBySeat,proto3,oneof" json:"shown_by_seat,omitempty"`
 	// The hand that ended the round. Unset if none has.
-	Finish        *HandFinished `protobuf:"bytes,6,opt,name=finish,proto3" json:"finish,omitempty"`
+	Finish *HandFinished `protobuf:"bytes,6,opt,name=finish,proto3" json:"finish,omitempty"`
+	// The melds and pairs on the table, oldest first (melds_on_table). They keep their places.
+	Table []*HandPart `protobuf:"bytes,7,rep,name=table,proto3" json:"table,omitempty"`
+	// The openings of the round, oldest first.
+	Openings []*DiscardOpening `protobuf:"bytes,8,rep,name=openings,proto3" json:"openings,omitempty"`
+	// The penalties of the round so far, which count at its end.
+	Penalties []*PenaltyScored `protobuf:"bytes,9,rep,name=penalties,proto3" json:"penalties,omitempty"`
+	// The rack that was finished, in a game with a table. Unset if none was.
+	RackFinish *RackFinished `protobuf:"bytes,10,opt,name=rack_finish,json=rackFinish,proto3" json:"rack_finish,omitempty"`
+	// The discard taken in the turn that the player must lay, or return. Unset if there is none.
+	OwedTile Tile `protobuf:"varint,11,opt,name=owed_tile,json=owedTile,proto3,enum=rummikub.v1.Tile" json:"owed_tile,omitempty"`
+	// The number of tiles laid in the turn, beside those of an opening (pair_opener_tiles).
+	TilesLaid     uint32 `protobuf:"varint,12,opt,name=tiles_laid,json=tilesLaid,proto3" json:"tiles_laid,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -222,9 +291,115 @@ func (x *DiscardBoard) GetFinish() *HandFinished {
 	return nil
 }
 
-// A round was dealt. The seats in turn_order have 14 tiles each, the first one has 15 and takes none: the turn that
-// TurnStarted begins is in TURN_STEP_DISCARDING. No one has discarded, next_round_time and join_code are unset, and every
-// player has clock_total_seconds.
+func (x *DiscardBoard) GetTable() []*HandPart {
+	if x != nil {
+		return x.Table
+	}
+	return nil
+}
+
+func (x *DiscardBoard) GetOpenings() []*DiscardOpening {
+	if x != nil {
+		return x.Openings
+	}
+	return nil
+}
+
+func (x *DiscardBoard) GetPenalties() []*PenaltyScored {
+	if x != nil {
+		return x.Penalties
+	}
+	return nil
+}
+
+func (x *DiscardBoard) GetRackFinish() *RackFinished {
+	if x != nil {
+		return x.RackFinish
+	}
+	return nil
+}
+
+func (x *DiscardBoard) GetOwedTile() Tile {
+	if x != nil {
+		return x.OwedTile
+	}
+	return Tile_TILE_UNSPECIFIED
+}
+
+func (x *DiscardBoard) GetTilesLaid() uint32 {
+	if x != nil {
+		return x.TilesLaid
+	}
+	return 0
+}
+
+// How a player opened: with melds of so many points, or with so many pairs.
+type DiscardOpening struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The seat.
+	Seat uint32 `protobuf:"varint,1,opt,name=seat,proto3" json:"seat,omitempty"`
+	// Whether the player opened with pairs.
+	IsPairs bool `protobuf:"varint,2,opt,name=is_pairs,json=isPairs,proto3" json:"is_pairs,omitempty"`
+	// The points of the melds, or the number of the pairs.
+	Amount        uint32 `protobuf:"varint,3,opt,name=amount,proto3" json:"amount,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DiscardOpening) Reset() {
+	*x = DiscardOpening{}
+	mi := &file_rummikub_v1_discard_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DiscardOpening) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DiscardOpening) ProtoMessage() {}
+
+func (x *DiscardOpening) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_discard_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DiscardOpening.ProtoReflect.Descriptor instead.
+func (*DiscardOpening) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_discard_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *DiscardOpening) GetSeat() uint32 {
+	if x != nil {
+		return x.Seat
+	}
+	return 0
+}
+
+func (x *DiscardOpening) GetIsPairs() bool {
+	if x != nil {
+		return x.IsPairs
+	}
+	return false
+}
+
+func (x *DiscardOpening) GetAmount() uint32 {
+	if x != nil {
+		return x.Amount
+	}
+	return 0
+}
+
+// A round was dealt. The seats in turn_order have hand_size tiles each, the first one has one more and takes none: the turn
+// that TurnStarted begins is in TURN_STEP_DISCARDING. No player has discarded or melded, next_round_time and
+// join_code are unset, and every player has clock_total_seconds.
 type HandsDealt struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The round's number, from 1.
@@ -245,7 +420,7 @@ type HandsDealt struct {
 
 func (x *HandsDealt) Reset() {
 	*x = HandsDealt{}
-	mi := &file_rummikub_v1_discard_proto_msgTypes[3]
+	mi := &file_rummikub_v1_discard_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -257,7 +432,7 @@ func (x *HandsDealt) String() string {
 func (*HandsDealt) ProtoMessage() {}
 
 func (x *HandsDealt) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_discard_proto_msgTypes[3]
+	mi := &file_rummikub_v1_discard_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -270,7 +445,7 @@ func (x *HandsDealt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandsDealt.ProtoReflect.Descriptor instead.
 func (*HandsDealt) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_discard_proto_rawDescGZIP(), []int{3}
+	return file_rummikub_v1_discard_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *HandsDealt) GetRound() uint32 {
@@ -328,7 +503,7 @@ type PoolTileTaken struct {
 
 func (x *PoolTileTaken) Reset() {
 	*x = PoolTileTaken{}
-	mi := &file_rummikub_v1_discard_proto_msgTypes[4]
+	mi := &file_rummikub_v1_discard_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -340,7 +515,7 @@ func (x *PoolTileTaken) String() string {
 func (*PoolTileTaken) ProtoMessage() {}
 
 func (x *PoolTileTaken) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_discard_proto_msgTypes[4]
+	mi := &file_rummikub_v1_discard_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -353,7 +528,7 @@ func (x *PoolTileTaken) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolTileTaken.ProtoReflect.Descriptor instead.
 func (*PoolTileTaken) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_discard_proto_rawDescGZIP(), []int{4}
+	return file_rummikub_v1_discard_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *PoolTileTaken) GetSeat() uint32 {
@@ -387,7 +562,7 @@ type DiscardTaken struct {
 
 func (x *DiscardTaken) Reset() {
 	*x = DiscardTaken{}
-	mi := &file_rummikub_v1_discard_proto_msgTypes[5]
+	mi := &file_rummikub_v1_discard_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -399,7 +574,7 @@ func (x *DiscardTaken) String() string {
 func (*DiscardTaken) ProtoMessage() {}
 
 func (x *DiscardTaken) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_discard_proto_msgTypes[5]
+	mi := &file_rummikub_v1_discard_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -412,7 +587,7 @@ func (x *DiscardTaken) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardTaken.ProtoReflect.Descriptor instead.
 func (*DiscardTaken) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_discard_proto_rawDescGZIP(), []int{5}
+	return file_rummikub_v1_discard_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *DiscardTaken) GetSeat() uint32 {
@@ -443,8 +618,8 @@ func (x *DiscardTaken) GetUncovered() Tile {
 	return Tile_TILE_UNSPECIFIED
 }
 
-// A player discarded a tile, which ended the turn. It is the newest of the player's pile, and the player is one of
-// discarded_seats.
+// A player discarded a tile, which ended the turn. It is the newest of the player's pile, the player is one of
+// discarded_seats, and tiles_laid and owed_tile are unset.
 type TileDiscarded struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The seat that discarded.
@@ -457,7 +632,7 @@ type TileDiscarded struct {
 
 func (x *TileDiscarded) Reset() {
 	*x = TileDiscarded{}
-	mi := &file_rummikub_v1_discard_proto_msgTypes[6]
+	mi := &file_rummikub_v1_discard_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -469,7 +644,7 @@ func (x *TileDiscarded) String() string {
 func (*TileDiscarded) ProtoMessage() {}
 
 func (x *TileDiscarded) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_discard_proto_msgTypes[6]
+	mi := &file_rummikub_v1_discard_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -482,7 +657,7 @@ func (x *TileDiscarded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TileDiscarded.ProtoReflect.Descriptor instead.
 func (*TileDiscarded) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_discard_proto_rawDescGZIP(), []int{6}
+	return file_rummikub_v1_discard_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *TileDiscarded) GetSeat() uint32 {
@@ -513,7 +688,7 @@ type DiscardForced struct {
 
 func (x *DiscardForced) Reset() {
 	*x = DiscardForced{}
-	mi := &file_rummikub_v1_discard_proto_msgTypes[7]
+	mi := &file_rummikub_v1_discard_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -525,7 +700,7 @@ func (x *DiscardForced) String() string {
 func (*DiscardForced) ProtoMessage() {}
 
 func (x *DiscardForced) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_discard_proto_msgTypes[7]
+	mi := &file_rummikub_v1_discard_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -538,7 +713,7 @@ func (x *DiscardForced) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardForced.ProtoReflect.Descriptor instead.
 func (*DiscardForced) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_discard_proto_rawDescGZIP(), []int{7}
+	return file_rummikub_v1_discard_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *DiscardForced) GetSeat() uint32 {
@@ -566,7 +741,7 @@ type IndicatorShown struct {
 
 func (x *IndicatorShown) Reset() {
 	*x = IndicatorShown{}
-	mi := &file_rummikub_v1_discard_proto_msgTypes[8]
+	mi := &file_rummikub_v1_discard_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -578,7 +753,7 @@ func (x *IndicatorShown) String() string {
 func (*IndicatorShown) ProtoMessage() {}
 
 func (x *IndicatorShown) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_discard_proto_msgTypes[8]
+	mi := &file_rummikub_v1_discard_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -591,7 +766,7 @@ func (x *IndicatorShown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IndicatorShown.ProtoReflect.Descriptor instead.
 func (*IndicatorShown) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_discard_proto_rawDescGZIP(), []int{8}
+	return file_rummikub_v1_discard_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *IndicatorShown) GetSeat() uint32 {
@@ -601,7 +776,7 @@ func (x *IndicatorShown) GetSeat() uint32 {
 	return 0
 }
 
-// A player discarded a tile and showed a finished hand, which ends the round.
+// A player discarded a tile and showed a finished hand, which ends the round. The player is one of discarded_seats.
 type HandFinished struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The seat that finished.
@@ -618,7 +793,7 @@ type HandFinished struct {
 
 func (x *HandFinished) Reset() {
 	*x = HandFinished{}
-	mi := &file_rummikub_v1_discard_proto_msgTypes[9]
+	mi := &file_rummikub_v1_discard_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -630,7 +805,7 @@ func (x *HandFinished) String() string {
 func (*HandFinished) ProtoMessage() {}
 
 func (x *HandFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_discard_proto_msgTypes[9]
+	mi := &file_rummikub_v1_discard_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -643,7 +818,7 @@ func (x *HandFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandFinished.ProtoReflect.Descriptor instead.
 func (*HandFinished) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_discard_proto_rawDescGZIP(), []int{9}
+	return file_rummikub_v1_discard_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *HandFinished) GetSeat() uint32 {
@@ -674,6 +849,298 @@ func (x *HandFinished) GetIsPairs() bool {
 	return false
 }
 
+// A player laid tiles on the table, and has melded. The discard taken in the turn is no longer owed.
+type TilesLaid struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The seat that laid them.
+	Seat uint32 `protobuf:"varint,1,opt,name=seat,proto3" json:"seat,omitempty"`
+	// The tiles that left the rack, in ascending order.
+	Tiles []Tile `protobuf:"varint,2,rep,packed,name=tiles,proto3,enum=rummikub.v1.Tile" json:"tiles,omitempty"`
+	// The table afterwards.
+	Table []*HandPart `protobuf:"bytes,3,rep,name=table,proto3" json:"table,omitempty"`
+	// The number of okeys that the player took from the table, which are now on the rack.
+	Okeys uint32 `protobuf:"varint,4,opt,name=okeys,proto3" json:"okeys,omitempty"`
+	// The number of the tiles that are no part of an opening; added to tiles_laid.
+	More uint32 `protobuf:"varint,5,opt,name=more,proto3" json:"more,omitempty"`
+	// The player's opening. Unset if the player had opened before.
+	Opening       *DiscardOpening `protobuf:"bytes,6,opt,name=opening,proto3" json:"opening,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TilesLaid) Reset() {
+	*x = TilesLaid{}
+	mi := &file_rummikub_v1_discard_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TilesLaid) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TilesLaid) ProtoMessage() {}
+
+func (x *TilesLaid) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_discard_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TilesLaid.ProtoReflect.Descriptor instead.
+func (*TilesLaid) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_discard_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *TilesLaid) GetSeat() uint32 {
+	if x != nil {
+		return x.Seat
+	}
+	return 0
+}
+
+func (x *TilesLaid) GetTiles() []Tile {
+	if x != nil {
+		return x.Tiles
+	}
+	return nil
+}
+
+func (x *TilesLaid) GetTable() []*HandPart {
+	if x != nil {
+		return x.Table
+	}
+	return nil
+}
+
+func (x *TilesLaid) GetOkeys() uint32 {
+	if x != nil {
+		return x.Okeys
+	}
+	return 0
+}
+
+func (x *TilesLaid) GetMore() uint32 {
+	if x != nil {
+		return x.More
+	}
+	return 0
+}
+
+func (x *TilesLaid) GetOpening() *DiscardOpening {
+	if x != nil {
+		return x.Opening
+	}
+	return nil
+}
+
+// A player put the discard taken in the turn back, as the newest one of the player before. PoolTileTaken follows.
+type DiscardReturned struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The seat that put it back.
+	Seat uint32 `protobuf:"varint,1,opt,name=seat,proto3" json:"seat,omitempty"`
+	// The tile.
+	Tile Tile `protobuf:"varint,2,opt,name=tile,proto3,enum=rummikub.v1.Tile" json:"tile,omitempty"`
+	// The seat on whose discards it is now the newest.
+	ToSeat        uint32 `protobuf:"varint,3,opt,name=to_seat,json=toSeat,proto3" json:"to_seat,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DiscardReturned) Reset() {
+	*x = DiscardReturned{}
+	mi := &file_rummikub_v1_discard_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DiscardReturned) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DiscardReturned) ProtoMessage() {}
+
+func (x *DiscardReturned) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_discard_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DiscardReturned.ProtoReflect.Descriptor instead.
+func (*DiscardReturned) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_discard_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *DiscardReturned) GetSeat() uint32 {
+	if x != nil {
+		return x.Seat
+	}
+	return 0
+}
+
+func (x *DiscardReturned) GetTile() Tile {
+	if x != nil {
+		return x.Tile
+	}
+	return Tile_TILE_UNSPECIFIED
+}
+
+func (x *DiscardReturned) GetToSeat() uint32 {
+	if x != nil {
+		return x.ToSeat
+	}
+	return 0
+}
+
+// A player scored penalty points, which count at the end of the round.
+type PenaltyScored struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The seat.
+	Seat uint32 `protobuf:"varint,1,opt,name=seat,proto3" json:"seat,omitempty"`
+	// The points.
+	Points uint32 `protobuf:"varint,2,opt,name=points,proto3" json:"points,omitempty"`
+	// What for.
+	Cause         PenaltyCause `protobuf:"varint,3,opt,name=cause,proto3,enum=rummikub.v1.PenaltyCause" json:"cause,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PenaltyScored) Reset() {
+	*x = PenaltyScored{}
+	mi := &file_rummikub_v1_discard_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PenaltyScored) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PenaltyScored) ProtoMessage() {}
+
+func (x *PenaltyScored) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_discard_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PenaltyScored.ProtoReflect.Descriptor instead.
+func (*PenaltyScored) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_discard_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *PenaltyScored) GetSeat() uint32 {
+	if x != nil {
+		return x.Seat
+	}
+	return 0
+}
+
+func (x *PenaltyScored) GetPoints() uint32 {
+	if x != nil {
+		return x.Points
+	}
+	return 0
+}
+
+func (x *PenaltyScored) GetCause() PenaltyCause {
+	if x != nil {
+		return x.Cause
+	}
+	return PenaltyCause_PENALTY_CAUSE_UNSPECIFIED
+}
+
+// A player discarded the last tile of the rack, which ends the round, with the effects of TileDiscarded but for the pile.
+type RackFinished struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The seat.
+	Seat uint32 `protobuf:"varint,1,opt,name=seat,proto3" json:"seat,omitempty"`
+	// The discard. An okey doubles the points of the round.
+	Tile Tile `protobuf:"varint,2,opt,name=tile,proto3,enum=rummikub.v1.Tile" json:"tile,omitempty"`
+	// Whether the player had opened with pairs, which doubles them.
+	IsPairs bool `protobuf:"varint,3,opt,name=is_pairs,json=isPairs,proto3" json:"is_pairs,omitempty"`
+	// Whether the player had opened in this turn, and no other player at all, which doubles them.
+	IsAtOnce      bool `protobuf:"varint,4,opt,name=is_at_once,json=isAtOnce,proto3" json:"is_at_once,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RackFinished) Reset() {
+	*x = RackFinished{}
+	mi := &file_rummikub_v1_discard_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RackFinished) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RackFinished) ProtoMessage() {}
+
+func (x *RackFinished) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_discard_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RackFinished.ProtoReflect.Descriptor instead.
+func (*RackFinished) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_discard_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *RackFinished) GetSeat() uint32 {
+	if x != nil {
+		return x.Seat
+	}
+	return 0
+}
+
+func (x *RackFinished) GetTile() Tile {
+	if x != nil {
+		return x.Tile
+	}
+	return Tile_TILE_UNSPECIFIED
+}
+
+func (x *RackFinished) GetIsPairs() bool {
+	if x != nil {
+		return x.IsPairs
+	}
+	return false
+}
+
+func (x *RackFinished) GetIsAtOnce() bool {
+	if x != nil {
+		return x.IsAtOnce
+	}
+	return false
+}
+
 var File_rummikub_v1_discard_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_discard_proto_rawDesc = "" +
@@ -685,15 +1152,28 @@ const file_rummikub_v1_discard_proto_rawDesc = "" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12)\n" +
 	"\x06newest\x18\x02 \x01(\x0e2\x11.rummikub.v1.TileR\x06newest\x12\x1d\n" +
 	"\n" +
-	"tile_count\x18\x03 \x01(\rR\ttileCount\"\xad\x02\n" +
+	"tile_count\x18\x03 \x01(\rR\ttileCount\"\xd8\x04\n" +
 	"\fDiscardBoard\x12/\n" +
 	"\tindicator\x18\x01 \x01(\x0e2\x11.rummikub.v1.TileR\tindicator\x12%\n" +
 	"\x04okey\x18\x02 \x01(\x0e2\x11.rummikub.v1.TileR\x04okey\x12.\n" +
 	"\x05piles\x18\x03 \x03(\v2\x18.rummikub.v1.DiscardPileR\x05piles\x12'\n" +
 	"\x0fdiscarded_seats\x18\x04 \x03(\rR\x0ediscardedSeats\x12'\n" +
 	"\rshown_by_seat\x18\x05 \x01(\rH\x00R\vshownBySeat\x88\x01\x01\x121\n" +
-	"\x06finish\x18\x06 \x01(\v2\x19.rummikub.v1.HandFinishedR\x06finishB\x10\n" +
-	"\x0e_shown_by_seat\"\xdf\x01\n" +
+	"\x06finish\x18\x06 \x01(\v2\x19.rummikub.v1.HandFinishedR\x06finish\x12+\n" +
+	"\x05table\x18\a \x03(\v2\x15.rummikub.v1.HandPartR\x05table\x127\n" +
+	"\bopenings\x18\b \x03(\v2\x1b.rummikub.v1.DiscardOpeningR\bopenings\x128\n" +
+	"\tpenalties\x18\t \x03(\v2\x1a.rummikub.v1.PenaltyScoredR\tpenalties\x12:\n" +
+	"\vrack_finish\x18\n" +
+	" \x01(\v2\x19.rummikub.v1.RackFinishedR\n" +
+	"rackFinish\x12.\n" +
+	"\towed_tile\x18\v \x01(\x0e2\x11.rummikub.v1.TileR\bowedTile\x12\x1d\n" +
+	"\n" +
+	"tiles_laid\x18\f \x01(\rR\ttilesLaidB\x10\n" +
+	"\x0e_shown_by_seat\"W\n" +
+	"\x0eDiscardOpening\x12\x12\n" +
+	"\x04seat\x18\x01 \x01(\rR\x04seat\x12\x19\n" +
+	"\bis_pairs\x18\x02 \x01(\bR\aisPairs\x12\x16\n" +
+	"\x06amount\x18\x03 \x01(\rR\x06amount\"\xdf\x01\n" +
 	"\n" +
 	"HandsDealt\x12\x14\n" +
 	"\x05round\x18\x01 \x01(\rR\x05round\x12\x1d\n" +
@@ -724,7 +1204,33 @@ const file_rummikub_v1_discard_proto_rawDesc = "" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12%\n" +
 	"\x04tile\x18\x02 \x01(\x0e2\x11.rummikub.v1.TileR\x04tile\x12)\n" +
 	"\x04hand\x18\x03 \x03(\v2\x15.rummikub.v1.HandPartR\x04hand\x12\x19\n" +
-	"\bis_pairs\x18\x04 \x01(\bR\aisPairsB\x84\x01\n" +
+	"\bis_pairs\x18\x04 \x01(\bR\aisPairs\"\xd6\x01\n" +
+	"\tTilesLaid\x12\x12\n" +
+	"\x04seat\x18\x01 \x01(\rR\x04seat\x12'\n" +
+	"\x05tiles\x18\x02 \x03(\x0e2\x11.rummikub.v1.TileR\x05tiles\x12+\n" +
+	"\x05table\x18\x03 \x03(\v2\x15.rummikub.v1.HandPartR\x05table\x12\x14\n" +
+	"\x05okeys\x18\x04 \x01(\rR\x05okeys\x12\x12\n" +
+	"\x04more\x18\x05 \x01(\rR\x04more\x125\n" +
+	"\aopening\x18\x06 \x01(\v2\x1b.rummikub.v1.DiscardOpeningR\aopening\"e\n" +
+	"\x0fDiscardReturned\x12\x12\n" +
+	"\x04seat\x18\x01 \x01(\rR\x04seat\x12%\n" +
+	"\x04tile\x18\x02 \x01(\x0e2\x11.rummikub.v1.TileR\x04tile\x12\x17\n" +
+	"\ato_seat\x18\x03 \x01(\rR\x06toSeat\"l\n" +
+	"\rPenaltyScored\x12\x12\n" +
+	"\x04seat\x18\x01 \x01(\rR\x04seat\x12\x16\n" +
+	"\x06points\x18\x02 \x01(\rR\x06points\x12/\n" +
+	"\x05cause\x18\x03 \x01(\x0e2\x19.rummikub.v1.PenaltyCauseR\x05cause\"\x82\x01\n" +
+	"\fRackFinished\x12\x12\n" +
+	"\x04seat\x18\x01 \x01(\rR\x04seat\x12%\n" +
+	"\x04tile\x18\x02 \x01(\x0e2\x11.rummikub.v1.TileR\x04tile\x12\x19\n" +
+	"\bis_pairs\x18\x03 \x01(\bR\aisPairs\x12\x1c\n" +
+	"\n" +
+	"is_at_once\x18\x04 \x01(\bR\bisAtOnce*\x99\x01\n" +
+	"\fPenaltyCause\x12\x1d\n" +
+	"\x19PENALTY_CAUSE_UNSPECIFIED\x10\x00\x12 \n" +
+	"\x1cPENALTY_CAUSE_OKEY_DISCARDED\x10\x01\x12$\n" +
+	" PENALTY_CAUSE_DISCARD_FITS_TABLE\x10\x02\x12\"\n" +
+	"\x1ePENALTY_CAUSE_DISCARD_RETURNED\x10\x03B\x84\x01\n" +
 	"\vrummikub.v1B\fDiscardProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\vRummikub.V1\xba\x02\bRummikub\xca\x02\vRummikub\\V1\xea\x02\fRummikub::V1b\x06proto3"
 
 var (
@@ -739,42 +1245,60 @@ func file_rummikub_v1_discard_proto_rawDescGZIP() []byte {
 	return file_rummikub_v1_discard_proto_rawDescData
 }
 
-var file_rummikub_v1_discard_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_rummikub_v1_discard_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_rummikub_v1_discard_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_rummikub_v1_discard_proto_goTypes = []any{
-	(*HandPart)(nil),       // 0: rummikub.v1.HandPart
-	(*DiscardPile)(nil),    // 1: rummikub.v1.DiscardPile
-	(*DiscardBoard)(nil),   // 2: rummikub.v1.DiscardBoard
-	(*HandsDealt)(nil),     // 3: rummikub.v1.HandsDealt
-	(*PoolTileTaken)(nil),  // 4: rummikub.v1.PoolTileTaken
-	(*DiscardTaken)(nil),   // 5: rummikub.v1.DiscardTaken
-	(*TileDiscarded)(nil),  // 6: rummikub.v1.TileDiscarded
-	(*DiscardForced)(nil),  // 7: rummikub.v1.DiscardForced
-	(*IndicatorShown)(nil), // 8: rummikub.v1.IndicatorShown
-	(*HandFinished)(nil),   // 9: rummikub.v1.HandFinished
-	(Tile)(0),              // 10: rummikub.v1.Tile
+	(PenaltyCause)(0),       // 0: rummikub.v1.PenaltyCause
+	(*HandPart)(nil),        // 1: rummikub.v1.HandPart
+	(*DiscardPile)(nil),     // 2: rummikub.v1.DiscardPile
+	(*DiscardBoard)(nil),    // 3: rummikub.v1.DiscardBoard
+	(*DiscardOpening)(nil),  // 4: rummikub.v1.DiscardOpening
+	(*HandsDealt)(nil),      // 5: rummikub.v1.HandsDealt
+	(*PoolTileTaken)(nil),   // 6: rummikub.v1.PoolTileTaken
+	(*DiscardTaken)(nil),    // 7: rummikub.v1.DiscardTaken
+	(*TileDiscarded)(nil),   // 8: rummikub.v1.TileDiscarded
+	(*DiscardForced)(nil),   // 9: rummikub.v1.DiscardForced
+	(*IndicatorShown)(nil),  // 10: rummikub.v1.IndicatorShown
+	(*HandFinished)(nil),    // 11: rummikub.v1.HandFinished
+	(*TilesLaid)(nil),       // 12: rummikub.v1.TilesLaid
+	(*DiscardReturned)(nil), // 13: rummikub.v1.DiscardReturned
+	(*PenaltyScored)(nil),   // 14: rummikub.v1.PenaltyScored
+	(*RackFinished)(nil),    // 15: rummikub.v1.RackFinished
+	(Tile)(0),               // 16: rummikub.v1.Tile
 }
 var file_rummikub_v1_discard_proto_depIdxs = []int32{
-	10, // 0: rummikub.v1.HandPart.tiles:type_name -> rummikub.v1.Tile
-	10, // 1: rummikub.v1.DiscardPile.newest:type_name -> rummikub.v1.Tile
-	10, // 2: rummikub.v1.DiscardBoard.indicator:type_name -> rummikub.v1.Tile
-	10, // 3: rummikub.v1.DiscardBoard.okey:type_name -> rummikub.v1.Tile
-	1,  // 4: rummikub.v1.DiscardBoard.piles:type_name -> rummikub.v1.DiscardPile
-	9,  // 5: rummikub.v1.DiscardBoard.finish:type_name -> rummikub.v1.HandFinished
-	10, // 6: rummikub.v1.HandsDealt.indicator:type_name -> rummikub.v1.Tile
-	10, // 7: rummikub.v1.HandsDealt.okey:type_name -> rummikub.v1.Tile
-	10, // 8: rummikub.v1.HandsDealt.rack:type_name -> rummikub.v1.Tile
-	10, // 9: rummikub.v1.PoolTileTaken.tile:type_name -> rummikub.v1.Tile
-	10, // 10: rummikub.v1.DiscardTaken.tile:type_name -> rummikub.v1.Tile
-	10, // 11: rummikub.v1.DiscardTaken.uncovered:type_name -> rummikub.v1.Tile
-	10, // 12: rummikub.v1.TileDiscarded.tile:type_name -> rummikub.v1.Tile
-	10, // 13: rummikub.v1.DiscardForced.tile:type_name -> rummikub.v1.Tile
-	10, // 14: rummikub.v1.HandFinished.tile:type_name -> rummikub.v1.Tile
-	0,  // 15: rummikub.v1.HandFinished.hand:type_name -> rummikub.v1.HandPart
-	16, // [16:16] is the sub-list for method output_type
-	16, // [16:16] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	16, // 0: rummikub.v1.HandPart.tiles:type_name -> rummikub.v1.Tile
+	16, // 1: rummikub.v1.DiscardPile.newest:type_name -> rummikub.v1.Tile
+	16, // 2: rummikub.v1.DiscardBoard.indicator:type_name -> rummikub.v1.Tile
+	16, // 3: rummikub.v1.DiscardBoard.okey:type_name -> rummikub.v1.Tile
+	2,  // 4: rummikub.v1.DiscardBoard.piles:type_name -> rummikub.v1.DiscardPile
+	11, // 5: rummikub.v1.DiscardBoard.finish:type_name -> rummikub.v1.HandFinished
+	1,  // 6: rummikub.v1.DiscardBoard.table:type_name -> rummikub.v1.HandPart
+	4,  // 7: rummikub.v1.DiscardBoard.openings:type_name -> rummikub.v1.DiscardOpening
+	14, // 8: rummikub.v1.DiscardBoard.penalties:type_name -> rummikub.v1.PenaltyScored
+	15, // 9: rummikub.v1.DiscardBoard.rack_finish:type_name -> rummikub.v1.RackFinished
+	16, // 10: rummikub.v1.DiscardBoard.owed_tile:type_name -> rummikub.v1.Tile
+	16, // 11: rummikub.v1.HandsDealt.indicator:type_name -> rummikub.v1.Tile
+	16, // 12: rummikub.v1.HandsDealt.okey:type_name -> rummikub.v1.Tile
+	16, // 13: rummikub.v1.HandsDealt.rack:type_name -> rummikub.v1.Tile
+	16, // 14: rummikub.v1.PoolTileTaken.tile:type_name -> rummikub.v1.Tile
+	16, // 15: rummikub.v1.DiscardTaken.tile:type_name -> rummikub.v1.Tile
+	16, // 16: rummikub.v1.DiscardTaken.uncovered:type_name -> rummikub.v1.Tile
+	16, // 17: rummikub.v1.TileDiscarded.tile:type_name -> rummikub.v1.Tile
+	16, // 18: rummikub.v1.DiscardForced.tile:type_name -> rummikub.v1.Tile
+	16, // 19: rummikub.v1.HandFinished.tile:type_name -> rummikub.v1.Tile
+	1,  // 20: rummikub.v1.HandFinished.hand:type_name -> rummikub.v1.HandPart
+	16, // 21: rummikub.v1.TilesLaid.tiles:type_name -> rummikub.v1.Tile
+	1,  // 22: rummikub.v1.TilesLaid.table:type_name -> rummikub.v1.HandPart
+	4,  // 23: rummikub.v1.TilesLaid.opening:type_name -> rummikub.v1.DiscardOpening
+	16, // 24: rummikub.v1.DiscardReturned.tile:type_name -> rummikub.v1.Tile
+	0,  // 25: rummikub.v1.PenaltyScored.cause:type_name -> rummikub.v1.PenaltyCause
+	16, // 26: rummikub.v1.RackFinished.tile:type_name -> rummikub.v1.Tile
+	27, // [27:27] is the sub-list for method output_type
+	27, // [27:27] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_discard_proto_init() }
@@ -789,13 +1313,14 @@ func file_rummikub_v1_discard_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rummikub_v1_discard_proto_rawDesc), len(file_rummikub_v1_discard_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   10,
+			NumEnums:      1,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
 		GoTypes:           file_rummikub_v1_discard_proto_goTypes,
 		DependencyIndexes: file_rummikub_v1_discard_proto_depIdxs,
+		EnumInfos:         file_rummikub_v1_discard_proto_enumTypes,
 		MessageInfos:      file_rummikub_v1_discard_proto_msgTypes,
 	}.Build()
 	File_rummikub_v1_discard_proto = out.File

@@ -186,7 +186,8 @@ const (
 	// FAILED_PRECONDITION. The player may not draw, because a play exists (options turn_voluntary_draw,
 	// initial_meld_voluntary_delay).
 	ErrorReason_DRAW_NOT_ALLOWED_PLAY_EXISTS ErrorReason = 308
-	// FAILED_PRECONDITION. The player may not pass, because a play exists (option pool_empty_pass).
+	// FAILED_PRECONDITION. The player may not pass, because a play exists (options pool_empty_pass, turn_voluntary_draw,
+	// initial_meld_voluntary_delay).
 	ErrorReason_PASS_NOT_ALLOWED_PLAY_EXISTS ErrorReason = 309
 	// FAILED_PRECONDITION. No illegal play of that revision is shown (option turn_invalid_submission).
 	ErrorReason_NOTHING_TO_CLAIM ErrorReason = 310
@@ -208,6 +209,11 @@ const (
 	ErrorReason_INDICATOR_NOT_SHOWABLE ErrorReason = 317
 	// FAILED_PRECONDITION. The player does not have the indicator's twin.
 	ErrorReason_INDICATOR_TWIN_NOT_HELD ErrorReason = 318
+	// FAILED_PRECONDITION. The tiles left on the rack are worth too much to knock (option knock_limit). Metadata: `points`,
+	// their value; `limit`.
+	ErrorReason_KNOCK_TOO_MANY_POINTS ErrorReason = 370
+	// FAILED_PRECONDITION. Nobody knocks in this game (option knock_limit).
+	ErrorReason_KNOCK_NOT_IN_GAME ErrorReason = 371
 	// UNAVAILABLE. The store does not answer. Send the same request again, with the same request id, after the delay in
 	// RetryInfo: it is applied once.
 	ErrorReason_STORE_UNAVAILABLE ErrorReason = 401
@@ -300,6 +306,13 @@ const (
 	ErrorReason_JOKER_DECLARATION_REQUIRED ErrorReason = 620
 	// Violation. A joker cannot stand for its declared face, or the number of faces is not that of the jokers.
 	ErrorReason_JOKER_DECLARATION_MISMATCH ErrorReason = 621
+	// Violation. A color change is not in a run, or not between two different colors (W-5 to W-7,
+	// twist_color_change_at_end).
+	ErrorReason_COLOR_CHANGE_INVALID ErrorReason = 622
+	// Violation. A mirror has fewer tiles on one side than twist_mirror_half_min (W-9).
+	ErrorReason_MIRROR_HALF_TOO_SHORT ErrorReason = 623
+	// Violation. The tiles after a mirror do not stand for those before it, read backwards (W-8).
+	ErrorReason_MIRROR_NOT_SYMMETRIC ErrorReason = 624
 	// Violation. A joker left its meld before the player's initial meld (R37).
 	ErrorReason_JOKER_RETRIEVAL_BEFORE_INITIAL_MELD ErrorReason = 701
 	// Violation. A meld of the table was changed before or in the turn of the initial meld (R33, R34).
@@ -381,6 +394,27 @@ const (
 	ErrorReason_INITIAL_MELD_TOUCHES_TABLE ErrorReason = 957
 	// Violation. The tiles are not a finished hand: these are left over, or form no meld or pair.
 	ErrorReason_FINISH_INVALID ErrorReason = 958
+	// Violation. The player has not opened in this round, and lays off only.
+	ErrorReason_NOT_OPENED ErrorReason = 959
+	// Violation. An opening is of melds or of pairs, not of both.
+	ErrorReason_OPENING_MIXED ErrorReason = 960
+	// Violation. The melds of an opening have too few points (opening_points). Metadata: `total`, `threshold`.
+	ErrorReason_OPENING_BELOW_THRESHOLD ErrorReason = 961
+	// Violation. An opening has too few pairs (opening_pairs). Metadata: `pairs`, `needed`.
+	ErrorReason_OPENING_PAIRS_TOO_FEW ErrorReason = 962
+	// Violation. A player who has not opened in an earlier step takes an okey from the table.
+	ErrorReason_OKEY_TAKEN_BEFORE_OPENING ErrorReason = 963
+	// Violation. The player opened with pairs, and lays a new meld.
+	ErrorReason_OPENED_WITH_PAIRS ErrorReason = 964
+	// Violation. The player lays a pair, and no player has opened with pairs.
+	ErrorReason_PAIRS_NOT_OPENED ErrorReason = 965
+	// Violation. The discard taken in the turn is not laid. It must be laid in the next step, or be put back.
+	ErrorReason_TAKEN_TILE_NOT_USED ErrorReason = 966
+	// Violation. A player who opened with pairs lays too many tiles in a turn (pair_opener_tiles). Metadata: `count`,
+	// `limit`.
+	ErrorReason_TOO_MANY_TILES_LAID ErrorReason = 967
+	// Violation. No tile is left to discard: the last tile of a rack is discarded, not laid.
+	ErrorReason_FINISH_NEEDS_DISCARD ErrorReason = 968
 )
 
 // Enum value maps for ErrorReason.
@@ -449,6 +483,8 @@ var (
 		316: "NO_DISCARD_TO_TAKE",
 		317: "INDICATOR_NOT_SHOWABLE",
 		318: "INDICATOR_TWIN_NOT_HELD",
+		370: "KNOCK_TOO_MANY_POINTS",
+		371: "KNOCK_NOT_IN_GAME",
 		401: "STORE_UNAVAILABLE",
 		402: "STORED_FORMAT_UNKNOWN",
 		403: "SHUTTING_DOWN",
@@ -486,6 +522,9 @@ var (
 		619: "JOKER_LEADS_MELD",
 		620: "JOKER_DECLARATION_REQUIRED",
 		621: "JOKER_DECLARATION_MISMATCH",
+		622: "COLOR_CHANGE_INVALID",
+		623: "MIRROR_HALF_TOO_SHORT",
+		624: "MIRROR_NOT_SYMMETRIC",
 		701: "JOKER_RETRIEVAL_BEFORE_INITIAL_MELD",
 		702: "INITIAL_MELD_TABLE_MODIFIED",
 		703: "INITIAL_MELD_HAS_JOKER",
@@ -521,6 +560,16 @@ var (
 		956: "CROSSING_JOKER_CONFLICT",
 		957: "INITIAL_MELD_TOUCHES_TABLE",
 		958: "FINISH_INVALID",
+		959: "NOT_OPENED",
+		960: "OPENING_MIXED",
+		961: "OPENING_BELOW_THRESHOLD",
+		962: "OPENING_PAIRS_TOO_FEW",
+		963: "OKEY_TAKEN_BEFORE_OPENING",
+		964: "OPENED_WITH_PAIRS",
+		965: "PAIRS_NOT_OPENED",
+		966: "TAKEN_TILE_NOT_USED",
+		967: "TOO_MANY_TILES_LAID",
+		968: "FINISH_NEEDS_DISCARD",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":               0,
@@ -586,6 +635,8 @@ var (
 		"NO_DISCARD_TO_TAKE":                     316,
 		"INDICATOR_NOT_SHOWABLE":                 317,
 		"INDICATOR_TWIN_NOT_HELD":                318,
+		"KNOCK_TOO_MANY_POINTS":                  370,
+		"KNOCK_NOT_IN_GAME":                      371,
 		"STORE_UNAVAILABLE":                      401,
 		"STORED_FORMAT_UNKNOWN":                  402,
 		"SHUTTING_DOWN":                          403,
@@ -623,6 +674,9 @@ var (
 		"JOKER_LEADS_MELD":                       619,
 		"JOKER_DECLARATION_REQUIRED":             620,
 		"JOKER_DECLARATION_MISMATCH":             621,
+		"COLOR_CHANGE_INVALID":                   622,
+		"MIRROR_HALF_TOO_SHORT":                  623,
+		"MIRROR_NOT_SYMMETRIC":                   624,
 		"JOKER_RETRIEVAL_BEFORE_INITIAL_MELD":    701,
 		"INITIAL_MELD_TABLE_MODIFIED":            702,
 		"INITIAL_MELD_HAS_JOKER":                 703,
@@ -658,6 +712,16 @@ var (
 		"CROSSING_JOKER_CONFLICT":                956,
 		"INITIAL_MELD_TOUCHES_TABLE":             957,
 		"FINISH_INVALID":                         958,
+		"NOT_OPENED":                             959,
+		"OPENING_MIXED":                          960,
+		"OPENING_BELOW_THRESHOLD":                961,
+		"OPENING_PAIRS_TOO_FEW":                  962,
+		"OKEY_TAKEN_BEFORE_OPENING":              963,
+		"OPENED_WITH_PAIRS":                      964,
+		"PAIRS_NOT_OPENED":                       965,
+		"TAKEN_TILE_NOT_USED":                    966,
+		"TOO_MANY_TILES_LAID":                    967,
+		"FINISH_NEEDS_DISCARD":                   968,
 	}
 )
 
@@ -692,7 +756,7 @@ var File_rummikub_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"\x1erummikub/v1/error_reason.proto\x12\vrummikub.v1*\xa5\x1a\n" +
+	"\x1erummikub/v1/error_reason.proto\x12\vrummikub.v1*\xa8\x1d\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11MALFORMED_REQUEST\x10\x01\x12\x11\n" +
@@ -761,7 +825,9 @@ const file_rummikub_v1_error_reason_proto_rawDesc = "" +
 	"\x12ACTION_NOT_IN_GAME\x10\xbb\x02\x12\x17\n" +
 	"\x12NO_DISCARD_TO_TAKE\x10\xbc\x02\x12\x1b\n" +
 	"\x16INDICATOR_NOT_SHOWABLE\x10\xbd\x02\x12\x1c\n" +
-	"\x17INDICATOR_TWIN_NOT_HELD\x10\xbe\x02\x12\x16\n" +
+	"\x17INDICATOR_TWIN_NOT_HELD\x10\xbe\x02\x12\x1a\n" +
+	"\x15KNOCK_TOO_MANY_POINTS\x10\xf2\x02\x12\x16\n" +
+	"\x11KNOCK_NOT_IN_GAME\x10\xf3\x02\x12\x16\n" +
 	"\x11STORE_UNAVAILABLE\x10\x91\x03\x12\x1a\n" +
 	"\x15STORED_FORMAT_UNKNOWN\x10\x92\x03\x12\x12\n" +
 	"\rSHUTTING_DOWN\x10\x93\x03\x12\x0f\n" +
@@ -801,7 +867,10 @@ const file_rummikub_v1_error_reason_proto_rawDesc = "" +
 	"\fRUN_TOO_LONG\x10\xea\x04\x12\x15\n" +
 	"\x10JOKER_LEADS_MELD\x10\xeb\x04\x12\x1f\n" +
 	"\x1aJOKER_DECLARATION_REQUIRED\x10\xec\x04\x12\x1f\n" +
-	"\x1aJOKER_DECLARATION_MISMATCH\x10\xed\x04\x12(\n" +
+	"\x1aJOKER_DECLARATION_MISMATCH\x10\xed\x04\x12\x19\n" +
+	"\x14COLOR_CHANGE_INVALID\x10\xee\x04\x12\x1a\n" +
+	"\x15MIRROR_HALF_TOO_SHORT\x10\xef\x04\x12\x19\n" +
+	"\x14MIRROR_NOT_SYMMETRIC\x10\xf0\x04\x12(\n" +
 	"#JOKER_RETRIEVAL_BEFORE_INITIAL_MELD\x10\xbd\x05\x12 \n" +
 	"\x1bINITIAL_MELD_TABLE_MODIFIED\x10\xbe\x05\x12\x1b\n" +
 	"\x16INITIAL_MELD_HAS_JOKER\x10\xbf\x05\x12&\n" +
@@ -836,7 +905,18 @@ const file_rummikub_v1_error_reason_proto_rawDesc = "" +
 	"\fLINE_INVALID\x10\xbb\a\x12\x1c\n" +
 	"\x17CROSSING_JOKER_CONFLICT\x10\xbc\a\x12\x1f\n" +
 	"\x1aINITIAL_MELD_TOUCHES_TABLE\x10\xbd\a\x12\x13\n" +
-	"\x0eFINISH_INVALID\x10\xbe\aB\x88\x01\n" +
+	"\x0eFINISH_INVALID\x10\xbe\a\x12\x0f\n" +
+	"\n" +
+	"NOT_OPENED\x10\xbf\a\x12\x12\n" +
+	"\rOPENING_MIXED\x10\xc0\a\x12\x1c\n" +
+	"\x17OPENING_BELOW_THRESHOLD\x10\xc1\a\x12\x1a\n" +
+	"\x15OPENING_PAIRS_TOO_FEW\x10\xc2\a\x12\x1e\n" +
+	"\x19OKEY_TAKEN_BEFORE_OPENING\x10\xc3\a\x12\x16\n" +
+	"\x11OPENED_WITH_PAIRS\x10\xc4\a\x12\x15\n" +
+	"\x10PAIRS_NOT_OPENED\x10\xc5\a\x12\x18\n" +
+	"\x13TAKEN_TILE_NOT_USED\x10\xc6\a\x12\x18\n" +
+	"\x13TOO_MANY_TILES_LAID\x10\xc7\a\x12\x19\n" +
+	"\x14FINISH_NEEDS_DISCARD\x10\xc8\aB\x88\x01\n" +
 	"\vrummikub.v1B\x10ErrorReasonProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\vRummikub.V1\xba\x02\bRummikub\xca\x02\vRummikub\\V1\xea\x02\fRummikub::V1b\x06proto3"
 
 var (

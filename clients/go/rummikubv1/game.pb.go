@@ -212,8 +212,14 @@ const (
 	// The player has drawn a tile, or several with TURN_DRAW_UNTIL_PLAYABLE, and may play, or pass to end the turn
 	// (turn_play_after_draw).
 	TurnStep_TURN_STEP_DRAWN TurnStep = 3
-	// The player has a tile too many and must discard one, or finish (games of discards).
+	// The player has a tile too many and must discard one, or finish; with a table, may lay tiles before (games of
+	// discards).
 	TurnStep_TURN_STEP_DISCARDING TurnStep = 4
+	// The player has drawn a tile, or two, and may play or draw again, or pass if the pool is empty (TURN_DRAW_ONE_OR_TWO,
+	// TURN_DRAW_ONE_TO_THREE).
+	TurnStep_TURN_STEP_DRAWING TurnStep = 5
+	// The player has played, and may knock, or pass to end the turn (knock_limit).
+	TurnStep_TURN_STEP_PLAYED TurnStep = 6
 )
 
 // Enum value maps for TurnStep.
@@ -224,6 +230,8 @@ var (
 		2: "TURN_STEP_CHOOSING",
 		3: "TURN_STEP_DRAWN",
 		4: "TURN_STEP_DISCARDING",
+		5: "TURN_STEP_DRAWING",
+		6: "TURN_STEP_PLAYED",
 	}
 	TurnStep_value = map[string]int32{
 		"TURN_STEP_UNSPECIFIED": 0,
@@ -231,6 +239,8 @@ var (
 		"TURN_STEP_CHOOSING":    2,
 		"TURN_STEP_DRAWN":       3,
 		"TURN_STEP_DISCARDING":  4,
+		"TURN_STEP_DRAWING":     5,
+		"TURN_STEP_PLAYED":      6,
 	}
 )
 
@@ -336,7 +346,7 @@ type Player struct {
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	// The number of tiles on the rack. 0 in the lobby.
 	TileCount uint32 `protobuf:"varint,3,opt,name=tile_count,json=tileCount,proto3" json:"tile_count,omitempty"`
-	// Whether the player has made the initial meld of this round.
+	// Whether the player has made the initial meld of this round, or has opened in a game of discards.
 	HasMelded bool `protobuf:"varint,4,opt,name=has_melded,json=hasMelded,proto3" json:"has_melded,omitempty"`
 	// The points of all finished rounds (R64), and those of the start (score_start). May be negative.
 	TotalPoints int32 `protobuf:"zigzag32,5,opt,name=total_points,json=totalPoints,proto3" json:"total_points,omitempty"`
@@ -712,7 +722,8 @@ type Turn struct {
 	// The progress of the turn.
 	Step TurnStep `protobuf:"varint,3,opt,name=step,proto3,enum=rummikub.v1.TurnStep" json:"step,omitempty"`
 	// The tiles drawn in this turn, for the viewer's own seat only: the two to choose from, which are not on the rack
-	// yet, or the one drawn last, which is. In a game of discards, the tile taken, which everyone sees if it was a discard.
+	// yet; the one drawn last, which is; or in TURN_STEP_DRAWING all of them. In a game of discards, the tile taken, which
+	// everyone sees if it was a discard.
 	TilesDrawn []Tile `protobuf:"varint,4,rep,packed,name=tiles_drawn,json=tilesDrawn,proto3,enum=rummikub.v1.Tile" json:"tiles_drawn,omitempty"`
 	// The draft saved last in this turn (SaveDraft), if the viewer may see it (draft_visibility). Unset if there is none.
 	// Only GetGame and the snapshots of WatchGame set it.
@@ -2080,7 +2091,8 @@ func (x *TurnStarted) GetTurn() *Turn {
 	return nil
 }
 
-// A player played tiles, and has melded. passed_seats is empty again.
+// A player played tiles, and has melded. passed_seats is empty again. If neither TurnStarted nor RoundEnded follows in the
+// change, the turn goes on in TURN_STEP_PLAYED: the tiles left are few enough points to knock (knock_limit).
 type TilesPlayed struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The seat that played.
@@ -2163,7 +2175,8 @@ func (x *TilesPlayed) GetPulled() []Tile {
 }
 
 // A player drew (R22). With TURN_DRAW_TWO_RIVER, two tiles are neither in the pool nor on the rack until RiverTileLaid:
-// the turn is in TURN_STEP_CHOOSING. With a turn_play_after_draw other than FORBIDDEN it is in TURN_STEP_DRAWN.
+// the turn is in TURN_STEP_CHOOSING. With a turn_play_after_draw other than FORBIDDEN it is in TURN_STEP_DRAWN; with
+// TURN_DRAW_ONE_OR_TWO and TURN_DRAW_ONE_TO_THREE in TURN_STEP_DRAWING before the last draw.
 type TilesDrawn struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The seat that drew.
@@ -2733,6 +2746,52 @@ func (x *GameCreated) GetSettings() *RoomSettings {
 	return nil
 }
 
+// A player knocked: RoundEnded follows (knock_limit).
+type PlayerKnocked struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The seat that knocked.
+	Seat          uint32 `protobuf:"varint,1,opt,name=seat,proto3" json:"seat,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlayerKnocked) Reset() {
+	*x = PlayerKnocked{}
+	mi := &file_rummikub_v1_game_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlayerKnocked) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlayerKnocked) ProtoMessage() {}
+
+func (x *PlayerKnocked) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_game_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlayerKnocked.ProtoReflect.Descriptor instead.
+func (*PlayerKnocked) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *PlayerKnocked) GetSeat() uint32 {
+	if x != nil {
+		return x.Seat
+	}
+	return 0
+}
+
 // A player laid one of the two drawn tiles on the River and kept the other, which is now on the rack. If a time-out or a
 // penalty ended the turn first, the tile drawn first is kept. The turn is in TURN_STEP_OPEN.
 type RiverTileLaid struct {
@@ -2747,7 +2806,7 @@ type RiverTileLaid struct {
 
 func (x *RiverTileLaid) Reset() {
 	*x = RiverTileLaid{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[31]
+	mi := &file_rummikub_v1_game_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2759,7 +2818,7 @@ func (x *RiverTileLaid) String() string {
 func (*RiverTileLaid) ProtoMessage() {}
 
 func (x *RiverTileLaid) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[31]
+	mi := &file_rummikub_v1_game_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2772,7 +2831,7 @@ func (x *RiverTileLaid) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RiverTileLaid.ProtoReflect.Descriptor instead.
 func (*RiverTileLaid) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{31}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *RiverTileLaid) GetSeat() uint32 {
@@ -2800,7 +2859,7 @@ type TurnEnded struct {
 
 func (x *TurnEnded) Reset() {
 	*x = TurnEnded{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[32]
+	mi := &file_rummikub_v1_game_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2812,7 +2871,7 @@ func (x *TurnEnded) String() string {
 func (*TurnEnded) ProtoMessage() {}
 
 func (x *TurnEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[32]
+	mi := &file_rummikub_v1_game_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2825,7 +2884,7 @@ func (x *TurnEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnEnded.ProtoReflect.Descriptor instead.
 func (*TurnEnded) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{32}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *TurnEnded) GetSeat() uint32 {
@@ -2851,7 +2910,7 @@ type IllegalPlayShown struct {
 
 func (x *IllegalPlayShown) Reset() {
 	*x = IllegalPlayShown{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[33]
+	mi := &file_rummikub_v1_game_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2863,7 +2922,7 @@ func (x *IllegalPlayShown) String() string {
 func (*IllegalPlayShown) ProtoMessage() {}
 
 func (x *IllegalPlayShown) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[33]
+	mi := &file_rummikub_v1_game_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2876,7 +2935,7 @@ func (x *IllegalPlayShown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IllegalPlayShown.ProtoReflect.Descriptor instead.
 func (*IllegalPlayShown) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{33}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *IllegalPlayShown) GetSeat() uint32 {
@@ -2913,7 +2972,7 @@ type ErrorClaimed struct {
 
 func (x *ErrorClaimed) Reset() {
 	*x = ErrorClaimed{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[34]
+	mi := &file_rummikub_v1_game_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2925,7 +2984,7 @@ func (x *ErrorClaimed) String() string {
 func (*ErrorClaimed) ProtoMessage() {}
 
 func (x *ErrorClaimed) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[34]
+	mi := &file_rummikub_v1_game_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2938,7 +2997,7 @@ func (x *ErrorClaimed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorClaimed.ProtoReflect.Descriptor instead.
 func (*ErrorClaimed) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{34}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ErrorClaimed) GetSeat() uint32 {
@@ -2971,7 +3030,7 @@ type TurnPenalised struct {
 
 func (x *TurnPenalised) Reset() {
 	*x = TurnPenalised{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[35]
+	mi := &file_rummikub_v1_game_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2983,7 +3042,7 @@ func (x *TurnPenalised) String() string {
 func (*TurnPenalised) ProtoMessage() {}
 
 func (x *TurnPenalised) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[35]
+	mi := &file_rummikub_v1_game_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2996,7 +3055,7 @@ func (x *TurnPenalised) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnPenalised.ProtoReflect.Descriptor instead.
 func (*TurnPenalised) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{35}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *TurnPenalised) GetSeat() uint32 {
@@ -3031,7 +3090,7 @@ type RedealDemanded struct {
 
 func (x *RedealDemanded) Reset() {
 	*x = RedealDemanded{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[36]
+	mi := &file_rummikub_v1_game_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3043,7 +3102,7 @@ func (x *RedealDemanded) String() string {
 func (*RedealDemanded) ProtoMessage() {}
 
 func (x *RedealDemanded) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[36]
+	mi := &file_rummikub_v1_game_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3056,7 +3115,7 @@ func (x *RedealDemanded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedealDemanded.ProtoReflect.Descriptor instead.
 func (*RedealDemanded) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{36}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *RedealDemanded) GetSeat() uint32 {
@@ -3077,7 +3136,7 @@ type LastChanceStarted struct {
 
 func (x *LastChanceStarted) Reset() {
 	*x = LastChanceStarted{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[37]
+	mi := &file_rummikub_v1_game_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3089,7 +3148,7 @@ func (x *LastChanceStarted) String() string {
 func (*LastChanceStarted) ProtoMessage() {}
 
 func (x *LastChanceStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[37]
+	mi := &file_rummikub_v1_game_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3102,7 +3161,7 @@ func (x *LastChanceStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LastChanceStarted.ProtoReflect.Descriptor instead.
 func (*LastChanceStarted) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{37}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *LastChanceStarted) GetSeats() []uint32 {
@@ -3147,6 +3206,7 @@ type GameEvent struct {
 	//	*GameEvent_PlayerAbsent
 	//	*GameEvent_PlayerReturned
 	//	*GameEvent_ClockStopped
+	//	*GameEvent_PlayerKnocked
 	//	*GameEvent_HandsDealt
 	//	*GameEvent_PoolTileTaken
 	//	*GameEvent_DiscardTaken
@@ -3154,6 +3214,10 @@ type GameEvent struct {
 	//	*GameEvent_DiscardForced
 	//	*GameEvent_IndicatorShown
 	//	*GameEvent_HandFinished
+	//	*GameEvent_TilesLaid
+	//	*GameEvent_DiscardReturned
+	//	*GameEvent_PenaltyScored
+	//	*GameEvent_RackFinished
 	Event         isGameEvent_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3161,7 +3225,7 @@ type GameEvent struct {
 
 func (x *GameEvent) Reset() {
 	*x = GameEvent{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[38]
+	mi := &file_rummikub_v1_game_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3173,7 +3237,7 @@ func (x *GameEvent) String() string {
 func (*GameEvent) ProtoMessage() {}
 
 func (x *GameEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[38]
+	mi := &file_rummikub_v1_game_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3186,7 +3250,7 @@ func (x *GameEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GameEvent.ProtoReflect.Descriptor instead.
 func (*GameEvent) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{38}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *GameEvent) GetEvent() isGameEvent_Event {
@@ -3448,6 +3512,15 @@ func (x *GameEvent) GetClockStopped() *ClockStopped {
 	return nil
 }
 
+func (x *GameEvent) GetPlayerKnocked() *PlayerKnocked {
+	if x != nil {
+		if x, ok := x.Event.(*GameEvent_PlayerKnocked); ok {
+			return x.PlayerKnocked
+		}
+	}
+	return nil
+}
+
 func (x *GameEvent) GetHandsDealt() *HandsDealt {
 	if x != nil {
 		if x, ok := x.Event.(*GameEvent_HandsDealt); ok {
@@ -3506,6 +3579,42 @@ func (x *GameEvent) GetHandFinished() *HandFinished {
 	if x != nil {
 		if x, ok := x.Event.(*GameEvent_HandFinished); ok {
 			return x.HandFinished
+		}
+	}
+	return nil
+}
+
+func (x *GameEvent) GetTilesLaid() *TilesLaid {
+	if x != nil {
+		if x, ok := x.Event.(*GameEvent_TilesLaid); ok {
+			return x.TilesLaid
+		}
+	}
+	return nil
+}
+
+func (x *GameEvent) GetDiscardReturned() *DiscardReturned {
+	if x != nil {
+		if x, ok := x.Event.(*GameEvent_DiscardReturned); ok {
+			return x.DiscardReturned
+		}
+	}
+	return nil
+}
+
+func (x *GameEvent) GetPenaltyScored() *PenaltyScored {
+	if x != nil {
+		if x, ok := x.Event.(*GameEvent_PenaltyScored); ok {
+			return x.PenaltyScored
+		}
+	}
+	return nil
+}
+
+func (x *GameEvent) GetRackFinished() *RackFinished {
+	if x != nil {
+		if x, ok := x.Event.(*GameEvent_RackFinished); ok {
+			return x.RackFinished
 		}
 	}
 	return nil
@@ -3655,6 +3764,11 @@ type GameEvent_ClockStopped struct {
 	ClockStopped *ClockStopped `protobuf:"bytes,27,opt,name=clock_stopped,json=clockStopped,proto3,oneof"`
 }
 
+type GameEvent_PlayerKnocked struct {
+	// A player knocked.
+	PlayerKnocked *PlayerKnocked `protobuf:"bytes,36,opt,name=player_knocked,json=playerKnocked,proto3,oneof"`
+}
+
 type GameEvent_HandsDealt struct {
 	// A round of a game of discards was dealt.
 	HandsDealt *HandsDealt `protobuf:"bytes,32,opt,name=hands_dealt,json=handsDealt,proto3,oneof"`
@@ -3688,6 +3802,26 @@ type GameEvent_IndicatorShown struct {
 type GameEvent_HandFinished struct {
 	// A player finished a hand.
 	HandFinished *HandFinished `protobuf:"bytes,39,opt,name=hand_finished,json=handFinished,proto3,oneof"`
+}
+
+type GameEvent_TilesLaid struct {
+	// A player laid tiles on the table of a game of discards.
+	TilesLaid *TilesLaid `protobuf:"bytes,40,opt,name=tiles_laid,json=tilesLaid,proto3,oneof"`
+}
+
+type GameEvent_DiscardReturned struct {
+	// A player put a taken discard back.
+	DiscardReturned *DiscardReturned `protobuf:"bytes,41,opt,name=discard_returned,json=discardReturned,proto3,oneof"`
+}
+
+type GameEvent_PenaltyScored struct {
+	// A player scored penalty points.
+	PenaltyScored *PenaltyScored `protobuf:"bytes,42,opt,name=penalty_scored,json=penaltyScored,proto3,oneof"`
+}
+
+type GameEvent_RackFinished struct {
+	// A player discarded the last tile of the rack.
+	RackFinished *RackFinished `protobuf:"bytes,43,opt,name=rack_finished,json=rackFinished,proto3,oneof"`
 }
 
 func (*GameEvent_GameCreated) isGameEvent_Event() {}
@@ -3746,6 +3880,8 @@ func (*GameEvent_PlayerReturned) isGameEvent_Event() {}
 
 func (*GameEvent_ClockStopped) isGameEvent_Event() {}
 
+func (*GameEvent_PlayerKnocked) isGameEvent_Event() {}
+
 func (*GameEvent_HandsDealt) isGameEvent_Event() {}
 
 func (*GameEvent_PoolTileTaken) isGameEvent_Event() {}
@@ -3759,6 +3895,14 @@ func (*GameEvent_DiscardForced) isGameEvent_Event() {}
 func (*GameEvent_IndicatorShown) isGameEvent_Event() {}
 
 func (*GameEvent_HandFinished) isGameEvent_Event() {}
+
+func (*GameEvent_TilesLaid) isGameEvent_Event() {}
+
+func (*GameEvent_DiscardReturned) isGameEvent_Event() {}
+
+func (*GameEvent_PenaltyScored) isGameEvent_Event() {}
+
+func (*GameEvent_RackFinished) isGameEvent_Event() {}
 
 // One change of a game: the result of one accepted request, one time-out, or the end of one pause between rounds.
 type GameChange struct {
@@ -3781,7 +3925,7 @@ type GameChange struct {
 
 func (x *GameChange) Reset() {
 	*x = GameChange{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[39]
+	mi := &file_rummikub_v1_game_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3793,7 +3937,7 @@ func (x *GameChange) String() string {
 func (*GameChange) ProtoMessage() {}
 
 func (x *GameChange) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[39]
+	mi := &file_rummikub_v1_game_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3806,7 +3950,7 @@ func (x *GameChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GameChange.ProtoReflect.Descriptor instead.
 func (*GameChange) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{39}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *GameChange) GetRevision() uint32 {
@@ -4068,7 +4212,9 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\vGameCreated\x12.\n" +
 	"\aruleset\x18\x01 \x01(\v2\x14.rummikub.v1.RulesetR\aruleset\x12@\n" +
 	"\x0ereserved_seats\x18\x02 \x03(\v2\x19.rummikub.v1.ReservedSeatR\rreservedSeats\x125\n" +
-	"\bsettings\x18\x03 \x01(\v2\x19.rummikub.v1.RoomSettingsR\bsettings\"J\n" +
+	"\bsettings\x18\x03 \x01(\v2\x19.rummikub.v1.RoomSettingsR\bsettings\"#\n" +
+	"\rPlayerKnocked\x12\x12\n" +
+	"\x04seat\x18\x01 \x01(\rR\x04seat\"J\n" +
 	"\rRiverTileLaid\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12%\n" +
 	"\x04tile\x18\x02 \x01(\x0e2\x11.rummikub.v1.TileR\x04tile\"\x1f\n" +
@@ -4089,7 +4235,7 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\x0eRedealDemanded\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\")\n" +
 	"\x11LastChanceStarted\x12\x14\n" +
-	"\x05seats\x18\x01 \x03(\rR\x05seats\"\xc1\x12\n" +
+	"\x05seats\x18\x01 \x03(\rR\x05seats\"\x91\x15\n" +
 	"\tGameEvent\x12=\n" +
 	"\fgame_created\x18\x01 \x01(\v2\x18.rummikub.v1.GameCreatedH\x00R\vgameCreated\x12@\n" +
 	"\rplayer_joined\x18\x02 \x01(\v2\x19.rummikub.v1.PlayerJoinedH\x00R\fplayerJoined\x12:\n" +
@@ -4125,7 +4271,8 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\x12seat_token_renewed\x18\x1f \x01(\v2\x1d.rummikub.v1.SeatTokenRenewedH\x00R\x10seatTokenRenewed\x12@\n" +
 	"\rplayer_absent\x18\x18 \x01(\v2\x19.rummikub.v1.PlayerAbsentH\x00R\fplayerAbsent\x12F\n" +
 	"\x0fplayer_returned\x18\x19 \x01(\v2\x1b.rummikub.v1.PlayerReturnedH\x00R\x0eplayerReturned\x12@\n" +
-	"\rclock_stopped\x18\x1b \x01(\v2\x19.rummikub.v1.ClockStoppedH\x00R\fclockStopped\x12:\n" +
+	"\rclock_stopped\x18\x1b \x01(\v2\x19.rummikub.v1.ClockStoppedH\x00R\fclockStopped\x12C\n" +
+	"\x0eplayer_knocked\x18$ \x01(\v2\x1a.rummikub.v1.PlayerKnockedH\x00R\rplayerKnocked\x12:\n" +
 	"\vhands_dealt\x18  \x01(\v2\x17.rummikub.v1.HandsDealtH\x00R\n" +
 	"handsDealt\x12D\n" +
 	"\x0fpool_tile_taken\x18! \x01(\v2\x1a.rummikub.v1.PoolTileTakenH\x00R\rpoolTileTaken\x12@\n" +
@@ -4133,7 +4280,12 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\x0etile_discarded\x18# \x01(\v2\x1a.rummikub.v1.TileDiscardedH\x00R\rtileDiscarded\x12C\n" +
 	"\x0ediscard_forced\x18% \x01(\v2\x1a.rummikub.v1.DiscardForcedH\x00R\rdiscardForced\x12F\n" +
 	"\x0findicator_shown\x18& \x01(\v2\x1b.rummikub.v1.IndicatorShownH\x00R\x0eindicatorShown\x12@\n" +
-	"\rhand_finished\x18' \x01(\v2\x19.rummikub.v1.HandFinishedH\x00R\fhandFinishedB\a\n" +
+	"\rhand_finished\x18' \x01(\v2\x19.rummikub.v1.HandFinishedH\x00R\fhandFinished\x127\n" +
+	"\n" +
+	"tiles_laid\x18( \x01(\v2\x16.rummikub.v1.TilesLaidH\x00R\ttilesLaid\x12I\n" +
+	"\x10discard_returned\x18) \x01(\v2\x1c.rummikub.v1.DiscardReturnedH\x00R\x0fdiscardReturned\x12C\n" +
+	"\x0epenalty_scored\x18* \x01(\v2\x1a.rummikub.v1.PenaltyScoredH\x00R\rpenaltyScored\x12@\n" +
+	"\rrack_finished\x18+ \x01(\v2\x19.rummikub.v1.RackFinishedH\x00R\frackFinishedB\a\n" +
 	"\x05event\"\xff\x01\n" +
 	"\n" +
 	"GameChange\x12\x1a\n" +
@@ -4161,13 +4313,15 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\x15BOT_LEVEL_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eBOT_LEVEL_EASY\x10\x01\x12\x14\n" +
 	"\x10BOT_LEVEL_MEDIUM\x10\x02\x12\x12\n" +
-	"\x0eBOT_LEVEL_HARD\x10\x03*\x80\x01\n" +
+	"\x0eBOT_LEVEL_HARD\x10\x03*\xad\x01\n" +
 	"\bTurnStep\x12\x19\n" +
 	"\x15TURN_STEP_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eTURN_STEP_OPEN\x10\x01\x12\x16\n" +
 	"\x12TURN_STEP_CHOOSING\x10\x02\x12\x13\n" +
 	"\x0fTURN_STEP_DRAWN\x10\x03\x12\x18\n" +
-	"\x14TURN_STEP_DISCARDING\x10\x04*\xa0\x01\n" +
+	"\x14TURN_STEP_DISCARDING\x10\x04\x12\x15\n" +
+	"\x11TURN_STEP_DRAWING\x10\x05\x12\x14\n" +
+	"\x10TURN_STEP_PLAYED\x10\x06*\xa0\x01\n" +
 	"\vChangeCause\x12\x1c\n" +
 	"\x18CHANGE_CAUSE_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13CHANGE_CAUSE_PLAYER\x10\x01\x12\x14\n" +
@@ -4190,7 +4344,7 @@ func file_rummikub_v1_game_proto_rawDescGZIP() []byte {
 }
 
 var file_rummikub_v1_game_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_rummikub_v1_game_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
+var file_rummikub_v1_game_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
 var file_rummikub_v1_game_proto_goTypes = []any{
 	(GameState)(0),                // 0: rummikub.v1.GameState
 	(Visibility)(0),               // 1: rummikub.v1.Visibility
@@ -4228,139 +4382,149 @@ var file_rummikub_v1_game_proto_goTypes = []any{
 	(*RoundEnded)(nil),            // 33: rummikub.v1.RoundEnded
 	(*GameEnded)(nil),             // 34: rummikub.v1.GameEnded
 	(*GameCreated)(nil),           // 35: rummikub.v1.GameCreated
-	(*RiverTileLaid)(nil),         // 36: rummikub.v1.RiverTileLaid
-	(*TurnEnded)(nil),             // 37: rummikub.v1.TurnEnded
-	(*IllegalPlayShown)(nil),      // 38: rummikub.v1.IllegalPlayShown
-	(*ErrorClaimed)(nil),          // 39: rummikub.v1.ErrorClaimed
-	(*TurnPenalised)(nil),         // 40: rummikub.v1.TurnPenalised
-	(*RedealDemanded)(nil),        // 41: rummikub.v1.RedealDemanded
-	(*LastChanceStarted)(nil),     // 42: rummikub.v1.LastChanceStarted
-	(*GameEvent)(nil),             // 43: rummikub.v1.GameEvent
-	(*GameChange)(nil),            // 44: rummikub.v1.GameChange
-	nil,                           // 45: rummikub.v1.Game.LabelsEntry
-	nil,                           // 46: rummikub.v1.GameSummary.LabelsEntry
-	(*durationpb.Duration)(nil),   // 47: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 48: google.protobuf.Timestamp
-	(*Table)(nil),                 // 49: rummikub.v1.Table
-	(Tile)(0),                     // 50: rummikub.v1.Tile
-	(RoundEnd)(0),                 // 51: rummikub.v1.RoundEnd
-	(*SeatResult)(nil),            // 52: rummikub.v1.SeatResult
-	(*Ruleset)(nil),               // 53: rummikub.v1.Ruleset
-	(*RoomSettings)(nil),          // 54: rummikub.v1.RoomSettings
-	(*DiscardBoard)(nil),          // 55: rummikub.v1.DiscardBoard
-	(ErrorReason)(0),              // 56: rummikub.v1.ErrorReason
-	(*HandsDealt)(nil),            // 57: rummikub.v1.HandsDealt
-	(*PoolTileTaken)(nil),         // 58: rummikub.v1.PoolTileTaken
-	(*DiscardTaken)(nil),          // 59: rummikub.v1.DiscardTaken
-	(*TileDiscarded)(nil),         // 60: rummikub.v1.TileDiscarded
-	(*DiscardForced)(nil),         // 61: rummikub.v1.DiscardForced
-	(*IndicatorShown)(nil),        // 62: rummikub.v1.IndicatorShown
-	(*HandFinished)(nil),          // 63: rummikub.v1.HandFinished
+	(*PlayerKnocked)(nil),         // 36: rummikub.v1.PlayerKnocked
+	(*RiverTileLaid)(nil),         // 37: rummikub.v1.RiverTileLaid
+	(*TurnEnded)(nil),             // 38: rummikub.v1.TurnEnded
+	(*IllegalPlayShown)(nil),      // 39: rummikub.v1.IllegalPlayShown
+	(*ErrorClaimed)(nil),          // 40: rummikub.v1.ErrorClaimed
+	(*TurnPenalised)(nil),         // 41: rummikub.v1.TurnPenalised
+	(*RedealDemanded)(nil),        // 42: rummikub.v1.RedealDemanded
+	(*LastChanceStarted)(nil),     // 43: rummikub.v1.LastChanceStarted
+	(*GameEvent)(nil),             // 44: rummikub.v1.GameEvent
+	(*GameChange)(nil),            // 45: rummikub.v1.GameChange
+	nil,                           // 46: rummikub.v1.Game.LabelsEntry
+	nil,                           // 47: rummikub.v1.GameSummary.LabelsEntry
+	(*durationpb.Duration)(nil),   // 48: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 49: google.protobuf.Timestamp
+	(*Table)(nil),                 // 50: rummikub.v1.Table
+	(Tile)(0),                     // 51: rummikub.v1.Tile
+	(RoundEnd)(0),                 // 52: rummikub.v1.RoundEnd
+	(*SeatResult)(nil),            // 53: rummikub.v1.SeatResult
+	(*Ruleset)(nil),               // 54: rummikub.v1.Ruleset
+	(*RoomSettings)(nil),          // 55: rummikub.v1.RoomSettings
+	(*DiscardBoard)(nil),          // 56: rummikub.v1.DiscardBoard
+	(ErrorReason)(0),              // 57: rummikub.v1.ErrorReason
+	(*HandsDealt)(nil),            // 58: rummikub.v1.HandsDealt
+	(*PoolTileTaken)(nil),         // 59: rummikub.v1.PoolTileTaken
+	(*DiscardTaken)(nil),          // 60: rummikub.v1.DiscardTaken
+	(*TileDiscarded)(nil),         // 61: rummikub.v1.TileDiscarded
+	(*DiscardForced)(nil),         // 62: rummikub.v1.DiscardForced
+	(*IndicatorShown)(nil),        // 63: rummikub.v1.IndicatorShown
+	(*HandFinished)(nil),          // 64: rummikub.v1.HandFinished
+	(*TilesLaid)(nil),             // 65: rummikub.v1.TilesLaid
+	(*DiscardReturned)(nil),       // 66: rummikub.v1.DiscardReturned
+	(*PenaltyScored)(nil),         // 67: rummikub.v1.PenaltyScored
+	(*RackFinished)(nil),          // 68: rummikub.v1.RackFinished
 }
 var file_rummikub_v1_game_proto_depIdxs = []int32{
-	2,  // 0: rummikub.v1.Player.bot_level:type_name -> rummikub.v1.BotLevel
-	47, // 1: rummikub.v1.Player.time_left:type_name -> google.protobuf.Duration
-	48, // 2: rummikub.v1.Player.last_seen_time:type_name -> google.protobuf.Timestamp
-	49, // 3: rummikub.v1.Draft.table:type_name -> rummikub.v1.Table
-	49, // 4: rummikub.v1.SavedDraft.table:type_name -> rummikub.v1.Table
-	49, // 5: rummikub.v1.ShownPlay.table:type_name -> rummikub.v1.Table
-	48, // 6: rummikub.v1.Turn.deadline:type_name -> google.protobuf.Timestamp
-	3,  // 7: rummikub.v1.Turn.step:type_name -> rummikub.v1.TurnStep
-	50, // 8: rummikub.v1.Turn.tiles_drawn:type_name -> rummikub.v1.Tile
-	7,  // 9: rummikub.v1.Turn.draft:type_name -> rummikub.v1.SavedDraft
-	8,  // 10: rummikub.v1.Turn.shown_play:type_name -> rummikub.v1.ShownPlay
-	51, // 11: rummikub.v1.RoundResult.round_end:type_name -> rummikub.v1.RoundEnd
-	52, // 12: rummikub.v1.RoundResult.seats:type_name -> rummikub.v1.SeatResult
-	50, // 13: rummikub.v1.RoundResult.pool:type_name -> rummikub.v1.Tile
-	0,  // 14: rummikub.v1.Game.state:type_name -> rummikub.v1.GameState
-	53, // 15: rummikub.v1.Game.ruleset:type_name -> rummikub.v1.Ruleset
-	5,  // 16: rummikub.v1.Game.players:type_name -> rummikub.v1.Player
-	49, // 17: rummikub.v1.Game.table:type_name -> rummikub.v1.Table
-	9,  // 18: rummikub.v1.Game.turn:type_name -> rummikub.v1.Turn
-	50, // 19: rummikub.v1.Game.rack:type_name -> rummikub.v1.Tile
-	10, // 20: rummikub.v1.Game.rounds:type_name -> rummikub.v1.RoundResult
-	48, // 21: rummikub.v1.Game.create_time:type_name -> google.protobuf.Timestamp
-	48, // 22: rummikub.v1.Game.update_time:type_name -> google.protobuf.Timestamp
-	48, // 23: rummikub.v1.Game.server_time:type_name -> google.protobuf.Timestamp
-	50, // 24: rummikub.v1.Game.river:type_name -> rummikub.v1.Tile
-	1,  // 25: rummikub.v1.Game.visibility:type_name -> rummikub.v1.Visibility
-	45, // 26: rummikub.v1.Game.labels:type_name -> rummikub.v1.Game.LabelsEntry
-	48, // 27: rummikub.v1.Game.next_round_time:type_name -> google.protobuf.Timestamp
-	12, // 28: rummikub.v1.Game.reserved_seats:type_name -> rummikub.v1.ReservedSeat
-	54, // 29: rummikub.v1.Game.settings:type_name -> rummikub.v1.RoomSettings
-	55, // 30: rummikub.v1.Game.discard_board:type_name -> rummikub.v1.DiscardBoard
-	0,  // 31: rummikub.v1.GameSummary.state:type_name -> rummikub.v1.GameState
-	48, // 32: rummikub.v1.GameSummary.create_time:type_name -> google.protobuf.Timestamp
-	53, // 33: rummikub.v1.GameSummary.ruleset:type_name -> rummikub.v1.Ruleset
-	47, // 34: rummikub.v1.GameSummary.turn_time_limit:type_name -> google.protobuf.Duration
-	46, // 35: rummikub.v1.GameSummary.labels:type_name -> rummikub.v1.GameSummary.LabelsEntry
-	54, // 36: rummikub.v1.GameSummary.settings:type_name -> rummikub.v1.RoomSettings
-	2,  // 37: rummikub.v1.PlayerJoined.bot_level:type_name -> rummikub.v1.BotLevel
-	48, // 38: rummikub.v1.PlayerJoined.start_time:type_name -> google.protobuf.Timestamp
-	50, // 39: rummikub.v1.StartDraw.tile:type_name -> rummikub.v1.Tile
-	22, // 40: rummikub.v1.RoundStarted.draws:type_name -> rummikub.v1.StartDraw
-	50, // 41: rummikub.v1.RoundStarted.rack:type_name -> rummikub.v1.Tile
-	9,  // 42: rummikub.v1.TurnStarted.turn:type_name -> rummikub.v1.Turn
-	50, // 43: rummikub.v1.TilesPlayed.tiles:type_name -> rummikub.v1.Tile
-	49, // 44: rummikub.v1.TilesPlayed.table:type_name -> rummikub.v1.Table
-	50, // 45: rummikub.v1.TilesPlayed.pulled:type_name -> rummikub.v1.Tile
-	50, // 46: rummikub.v1.TilesDrawn.tiles:type_name -> rummikub.v1.Tile
-	50, // 47: rummikub.v1.TurnTimedOut.tiles:type_name -> rummikub.v1.Tile
-	2,  // 48: rummikub.v1.PlayerAbsent.bot_level:type_name -> rummikub.v1.BotLevel
-	47, // 49: rummikub.v1.ClockStopped.time_left:type_name -> google.protobuf.Duration
-	10, // 50: rummikub.v1.RoundEnded.result:type_name -> rummikub.v1.RoundResult
-	48, // 51: rummikub.v1.RoundEnded.next_round_time:type_name -> google.protobuf.Timestamp
-	10, // 52: rummikub.v1.GameEnded.rounds:type_name -> rummikub.v1.RoundResult
-	53, // 53: rummikub.v1.GameCreated.ruleset:type_name -> rummikub.v1.Ruleset
-	12, // 54: rummikub.v1.GameCreated.reserved_seats:type_name -> rummikub.v1.ReservedSeat
-	54, // 55: rummikub.v1.GameCreated.settings:type_name -> rummikub.v1.RoomSettings
-	50, // 56: rummikub.v1.RiverTileLaid.tile:type_name -> rummikub.v1.Tile
-	49, // 57: rummikub.v1.IllegalPlayShown.table:type_name -> rummikub.v1.Table
-	56, // 58: rummikub.v1.IllegalPlayShown.reasons:type_name -> rummikub.v1.ErrorReason
-	50, // 59: rummikub.v1.TurnPenalised.tiles:type_name -> rummikub.v1.Tile
-	35, // 60: rummikub.v1.GameEvent.game_created:type_name -> rummikub.v1.GameCreated
-	14, // 61: rummikub.v1.GameEvent.player_joined:type_name -> rummikub.v1.PlayerJoined
-	15, // 62: rummikub.v1.GameEvent.player_left:type_name -> rummikub.v1.PlayerLeft
-	23, // 63: rummikub.v1.GameEvent.round_started:type_name -> rummikub.v1.RoundStarted
-	24, // 64: rummikub.v1.GameEvent.turn_started:type_name -> rummikub.v1.TurnStarted
-	25, // 65: rummikub.v1.GameEvent.tiles_played:type_name -> rummikub.v1.TilesPlayed
-	26, // 66: rummikub.v1.GameEvent.tiles_drawn:type_name -> rummikub.v1.TilesDrawn
-	27, // 67: rummikub.v1.GameEvent.turn_passed:type_name -> rummikub.v1.TurnPassed
-	28, // 68: rummikub.v1.GameEvent.turn_timed_out:type_name -> rummikub.v1.TurnTimedOut
-	29, // 69: rummikub.v1.GameEvent.player_resigned:type_name -> rummikub.v1.PlayerResigned
-	33, // 70: rummikub.v1.GameEvent.round_ended:type_name -> rummikub.v1.RoundEnded
-	34, // 71: rummikub.v1.GameEvent.game_ended:type_name -> rummikub.v1.GameEnded
-	36, // 72: rummikub.v1.GameEvent.river_tile_laid:type_name -> rummikub.v1.RiverTileLaid
-	37, // 73: rummikub.v1.GameEvent.turn_ended:type_name -> rummikub.v1.TurnEnded
-	38, // 74: rummikub.v1.GameEvent.illegal_play_shown:type_name -> rummikub.v1.IllegalPlayShown
-	39, // 75: rummikub.v1.GameEvent.error_claimed:type_name -> rummikub.v1.ErrorClaimed
-	40, // 76: rummikub.v1.GameEvent.turn_penalised:type_name -> rummikub.v1.TurnPenalised
-	41, // 77: rummikub.v1.GameEvent.redeal_demanded:type_name -> rummikub.v1.RedealDemanded
-	42, // 78: rummikub.v1.GameEvent.last_chance_started:type_name -> rummikub.v1.LastChanceStarted
-	17, // 79: rummikub.v1.GameEvent.player_readied:type_name -> rummikub.v1.PlayerReadied
-	16, // 80: rummikub.v1.GameEvent.player_kicked:type_name -> rummikub.v1.PlayerKicked
-	19, // 81: rummikub.v1.GameEvent.game_aborted:type_name -> rummikub.v1.GameAborted
-	21, // 82: rummikub.v1.GameEvent.rematch_created:type_name -> rummikub.v1.RematchCreated
-	18, // 83: rummikub.v1.GameEvent.abort_requested:type_name -> rummikub.v1.AbortRequested
-	20, // 84: rummikub.v1.GameEvent.seat_token_renewed:type_name -> rummikub.v1.SeatTokenRenewed
-	30, // 85: rummikub.v1.GameEvent.player_absent:type_name -> rummikub.v1.PlayerAbsent
-	31, // 86: rummikub.v1.GameEvent.player_returned:type_name -> rummikub.v1.PlayerReturned
-	32, // 87: rummikub.v1.GameEvent.clock_stopped:type_name -> rummikub.v1.ClockStopped
-	57, // 88: rummikub.v1.GameEvent.hands_dealt:type_name -> rummikub.v1.HandsDealt
-	58, // 89: rummikub.v1.GameEvent.pool_tile_taken:type_name -> rummikub.v1.PoolTileTaken
-	59, // 90: rummikub.v1.GameEvent.discard_taken:type_name -> rummikub.v1.DiscardTaken
-	60, // 91: rummikub.v1.GameEvent.tile_discarded:type_name -> rummikub.v1.TileDiscarded
-	61, // 92: rummikub.v1.GameEvent.discard_forced:type_name -> rummikub.v1.DiscardForced
-	62, // 93: rummikub.v1.GameEvent.indicator_shown:type_name -> rummikub.v1.IndicatorShown
-	63, // 94: rummikub.v1.GameEvent.hand_finished:type_name -> rummikub.v1.HandFinished
-	48, // 95: rummikub.v1.GameChange.time:type_name -> google.protobuf.Timestamp
-	43, // 96: rummikub.v1.GameChange.events:type_name -> rummikub.v1.GameEvent
-	4,  // 97: rummikub.v1.GameChange.cause:type_name -> rummikub.v1.ChangeCause
-	98, // [98:98] is the sub-list for method output_type
-	98, // [98:98] is the sub-list for method input_type
-	98, // [98:98] is the sub-list for extension type_name
-	98, // [98:98] is the sub-list for extension extendee
-	0,  // [0:98] is the sub-list for field type_name
+	2,   // 0: rummikub.v1.Player.bot_level:type_name -> rummikub.v1.BotLevel
+	48,  // 1: rummikub.v1.Player.time_left:type_name -> google.protobuf.Duration
+	49,  // 2: rummikub.v1.Player.last_seen_time:type_name -> google.protobuf.Timestamp
+	50,  // 3: rummikub.v1.Draft.table:type_name -> rummikub.v1.Table
+	50,  // 4: rummikub.v1.SavedDraft.table:type_name -> rummikub.v1.Table
+	50,  // 5: rummikub.v1.ShownPlay.table:type_name -> rummikub.v1.Table
+	49,  // 6: rummikub.v1.Turn.deadline:type_name -> google.protobuf.Timestamp
+	3,   // 7: rummikub.v1.Turn.step:type_name -> rummikub.v1.TurnStep
+	51,  // 8: rummikub.v1.Turn.tiles_drawn:type_name -> rummikub.v1.Tile
+	7,   // 9: rummikub.v1.Turn.draft:type_name -> rummikub.v1.SavedDraft
+	8,   // 10: rummikub.v1.Turn.shown_play:type_name -> rummikub.v1.ShownPlay
+	52,  // 11: rummikub.v1.RoundResult.round_end:type_name -> rummikub.v1.RoundEnd
+	53,  // 12: rummikub.v1.RoundResult.seats:type_name -> rummikub.v1.SeatResult
+	51,  // 13: rummikub.v1.RoundResult.pool:type_name -> rummikub.v1.Tile
+	0,   // 14: rummikub.v1.Game.state:type_name -> rummikub.v1.GameState
+	54,  // 15: rummikub.v1.Game.ruleset:type_name -> rummikub.v1.Ruleset
+	5,   // 16: rummikub.v1.Game.players:type_name -> rummikub.v1.Player
+	50,  // 17: rummikub.v1.Game.table:type_name -> rummikub.v1.Table
+	9,   // 18: rummikub.v1.Game.turn:type_name -> rummikub.v1.Turn
+	51,  // 19: rummikub.v1.Game.rack:type_name -> rummikub.v1.Tile
+	10,  // 20: rummikub.v1.Game.rounds:type_name -> rummikub.v1.RoundResult
+	49,  // 21: rummikub.v1.Game.create_time:type_name -> google.protobuf.Timestamp
+	49,  // 22: rummikub.v1.Game.update_time:type_name -> google.protobuf.Timestamp
+	49,  // 23: rummikub.v1.Game.server_time:type_name -> google.protobuf.Timestamp
+	51,  // 24: rummikub.v1.Game.river:type_name -> rummikub.v1.Tile
+	1,   // 25: rummikub.v1.Game.visibility:type_name -> rummikub.v1.Visibility
+	46,  // 26: rummikub.v1.Game.labels:type_name -> rummikub.v1.Game.LabelsEntry
+	49,  // 27: rummikub.v1.Game.next_round_time:type_name -> google.protobuf.Timestamp
+	12,  // 28: rummikub.v1.Game.reserved_seats:type_name -> rummikub.v1.ReservedSeat
+	55,  // 29: rummikub.v1.Game.settings:type_name -> rummikub.v1.RoomSettings
+	56,  // 30: rummikub.v1.Game.discard_board:type_name -> rummikub.v1.DiscardBoard
+	0,   // 31: rummikub.v1.GameSummary.state:type_name -> rummikub.v1.GameState
+	49,  // 32: rummikub.v1.GameSummary.create_time:type_name -> google.protobuf.Timestamp
+	54,  // 33: rummikub.v1.GameSummary.ruleset:type_name -> rummikub.v1.Ruleset
+	48,  // 34: rummikub.v1.GameSummary.turn_time_limit:type_name -> google.protobuf.Duration
+	47,  // 35: rummikub.v1.GameSummary.labels:type_name -> rummikub.v1.GameSummary.LabelsEntry
+	55,  // 36: rummikub.v1.GameSummary.settings:type_name -> rummikub.v1.RoomSettings
+	2,   // 37: rummikub.v1.PlayerJoined.bot_level:type_name -> rummikub.v1.BotLevel
+	49,  // 38: rummikub.v1.PlayerJoined.start_time:type_name -> google.protobuf.Timestamp
+	51,  // 39: rummikub.v1.StartDraw.tile:type_name -> rummikub.v1.Tile
+	22,  // 40: rummikub.v1.RoundStarted.draws:type_name -> rummikub.v1.StartDraw
+	51,  // 41: rummikub.v1.RoundStarted.rack:type_name -> rummikub.v1.Tile
+	9,   // 42: rummikub.v1.TurnStarted.turn:type_name -> rummikub.v1.Turn
+	51,  // 43: rummikub.v1.TilesPlayed.tiles:type_name -> rummikub.v1.Tile
+	50,  // 44: rummikub.v1.TilesPlayed.table:type_name -> rummikub.v1.Table
+	51,  // 45: rummikub.v1.TilesPlayed.pulled:type_name -> rummikub.v1.Tile
+	51,  // 46: rummikub.v1.TilesDrawn.tiles:type_name -> rummikub.v1.Tile
+	51,  // 47: rummikub.v1.TurnTimedOut.tiles:type_name -> rummikub.v1.Tile
+	2,   // 48: rummikub.v1.PlayerAbsent.bot_level:type_name -> rummikub.v1.BotLevel
+	48,  // 49: rummikub.v1.ClockStopped.time_left:type_name -> google.protobuf.Duration
+	10,  // 50: rummikub.v1.RoundEnded.result:type_name -> rummikub.v1.RoundResult
+	49,  // 51: rummikub.v1.RoundEnded.next_round_time:type_name -> google.protobuf.Timestamp
+	10,  // 52: rummikub.v1.GameEnded.rounds:type_name -> rummikub.v1.RoundResult
+	54,  // 53: rummikub.v1.GameCreated.ruleset:type_name -> rummikub.v1.Ruleset
+	12,  // 54: rummikub.v1.GameCreated.reserved_seats:type_name -> rummikub.v1.ReservedSeat
+	55,  // 55: rummikub.v1.GameCreated.settings:type_name -> rummikub.v1.RoomSettings
+	51,  // 56: rummikub.v1.RiverTileLaid.tile:type_name -> rummikub.v1.Tile
+	50,  // 57: rummikub.v1.IllegalPlayShown.table:type_name -> rummikub.v1.Table
+	57,  // 58: rummikub.v1.IllegalPlayShown.reasons:type_name -> rummikub.v1.ErrorReason
+	51,  // 59: rummikub.v1.TurnPenalised.tiles:type_name -> rummikub.v1.Tile
+	35,  // 60: rummikub.v1.GameEvent.game_created:type_name -> rummikub.v1.GameCreated
+	14,  // 61: rummikub.v1.GameEvent.player_joined:type_name -> rummikub.v1.PlayerJoined
+	15,  // 62: rummikub.v1.GameEvent.player_left:type_name -> rummikub.v1.PlayerLeft
+	23,  // 63: rummikub.v1.GameEvent.round_started:type_name -> rummikub.v1.RoundStarted
+	24,  // 64: rummikub.v1.GameEvent.turn_started:type_name -> rummikub.v1.TurnStarted
+	25,  // 65: rummikub.v1.GameEvent.tiles_played:type_name -> rummikub.v1.TilesPlayed
+	26,  // 66: rummikub.v1.GameEvent.tiles_drawn:type_name -> rummikub.v1.TilesDrawn
+	27,  // 67: rummikub.v1.GameEvent.turn_passed:type_name -> rummikub.v1.TurnPassed
+	28,  // 68: rummikub.v1.GameEvent.turn_timed_out:type_name -> rummikub.v1.TurnTimedOut
+	29,  // 69: rummikub.v1.GameEvent.player_resigned:type_name -> rummikub.v1.PlayerResigned
+	33,  // 70: rummikub.v1.GameEvent.round_ended:type_name -> rummikub.v1.RoundEnded
+	34,  // 71: rummikub.v1.GameEvent.game_ended:type_name -> rummikub.v1.GameEnded
+	37,  // 72: rummikub.v1.GameEvent.river_tile_laid:type_name -> rummikub.v1.RiverTileLaid
+	38,  // 73: rummikub.v1.GameEvent.turn_ended:type_name -> rummikub.v1.TurnEnded
+	39,  // 74: rummikub.v1.GameEvent.illegal_play_shown:type_name -> rummikub.v1.IllegalPlayShown
+	40,  // 75: rummikub.v1.GameEvent.error_claimed:type_name -> rummikub.v1.ErrorClaimed
+	41,  // 76: rummikub.v1.GameEvent.turn_penalised:type_name -> rummikub.v1.TurnPenalised
+	42,  // 77: rummikub.v1.GameEvent.redeal_demanded:type_name -> rummikub.v1.RedealDemanded
+	43,  // 78: rummikub.v1.GameEvent.last_chance_started:type_name -> rummikub.v1.LastChanceStarted
+	17,  // 79: rummikub.v1.GameEvent.player_readied:type_name -> rummikub.v1.PlayerReadied
+	16,  // 80: rummikub.v1.GameEvent.player_kicked:type_name -> rummikub.v1.PlayerKicked
+	19,  // 81: rummikub.v1.GameEvent.game_aborted:type_name -> rummikub.v1.GameAborted
+	21,  // 82: rummikub.v1.GameEvent.rematch_created:type_name -> rummikub.v1.RematchCreated
+	18,  // 83: rummikub.v1.GameEvent.abort_requested:type_name -> rummikub.v1.AbortRequested
+	20,  // 84: rummikub.v1.GameEvent.seat_token_renewed:type_name -> rummikub.v1.SeatTokenRenewed
+	30,  // 85: rummikub.v1.GameEvent.player_absent:type_name -> rummikub.v1.PlayerAbsent
+	31,  // 86: rummikub.v1.GameEvent.player_returned:type_name -> rummikub.v1.PlayerReturned
+	32,  // 87: rummikub.v1.GameEvent.clock_stopped:type_name -> rummikub.v1.ClockStopped
+	36,  // 88: rummikub.v1.GameEvent.player_knocked:type_name -> rummikub.v1.PlayerKnocked
+	58,  // 89: rummikub.v1.GameEvent.hands_dealt:type_name -> rummikub.v1.HandsDealt
+	59,  // 90: rummikub.v1.GameEvent.pool_tile_taken:type_name -> rummikub.v1.PoolTileTaken
+	60,  // 91: rummikub.v1.GameEvent.discard_taken:type_name -> rummikub.v1.DiscardTaken
+	61,  // 92: rummikub.v1.GameEvent.tile_discarded:type_name -> rummikub.v1.TileDiscarded
+	62,  // 93: rummikub.v1.GameEvent.discard_forced:type_name -> rummikub.v1.DiscardForced
+	63,  // 94: rummikub.v1.GameEvent.indicator_shown:type_name -> rummikub.v1.IndicatorShown
+	64,  // 95: rummikub.v1.GameEvent.hand_finished:type_name -> rummikub.v1.HandFinished
+	65,  // 96: rummikub.v1.GameEvent.tiles_laid:type_name -> rummikub.v1.TilesLaid
+	66,  // 97: rummikub.v1.GameEvent.discard_returned:type_name -> rummikub.v1.DiscardReturned
+	67,  // 98: rummikub.v1.GameEvent.penalty_scored:type_name -> rummikub.v1.PenaltyScored
+	68,  // 99: rummikub.v1.GameEvent.rack_finished:type_name -> rummikub.v1.RackFinished
+	49,  // 100: rummikub.v1.GameChange.time:type_name -> google.protobuf.Timestamp
+	44,  // 101: rummikub.v1.GameChange.events:type_name -> rummikub.v1.GameEvent
+	4,   // 102: rummikub.v1.GameChange.cause:type_name -> rummikub.v1.ChangeCause
+	103, // [103:103] is the sub-list for method output_type
+	103, // [103:103] is the sub-list for method input_type
+	103, // [103:103] is the sub-list for extension type_name
+	103, // [103:103] is the sub-list for extension extendee
+	0,   // [0:103] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_game_proto_init() }
@@ -4382,7 +4546,7 @@ func file_rummikub_v1_game_proto_init() {
 	file_rummikub_v1_game_proto_msgTypes[10].OneofWrappers = []any{}
 	file_rummikub_v1_game_proto_msgTypes[11].OneofWrappers = []any{}
 	file_rummikub_v1_game_proto_msgTypes[15].OneofWrappers = []any{}
-	file_rummikub_v1_game_proto_msgTypes[38].OneofWrappers = []any{
+	file_rummikub_v1_game_proto_msgTypes[39].OneofWrappers = []any{
 		(*GameEvent_GameCreated)(nil),
 		(*GameEvent_PlayerJoined)(nil),
 		(*GameEvent_PlayerLeft)(nil),
@@ -4411,6 +4575,7 @@ func file_rummikub_v1_game_proto_init() {
 		(*GameEvent_PlayerAbsent)(nil),
 		(*GameEvent_PlayerReturned)(nil),
 		(*GameEvent_ClockStopped)(nil),
+		(*GameEvent_PlayerKnocked)(nil),
 		(*GameEvent_HandsDealt)(nil),
 		(*GameEvent_PoolTileTaken)(nil),
 		(*GameEvent_DiscardTaken)(nil),
@@ -4418,15 +4583,19 @@ func file_rummikub_v1_game_proto_init() {
 		(*GameEvent_DiscardForced)(nil),
 		(*GameEvent_IndicatorShown)(nil),
 		(*GameEvent_HandFinished)(nil),
+		(*GameEvent_TilesLaid)(nil),
+		(*GameEvent_DiscardReturned)(nil),
+		(*GameEvent_PenaltyScored)(nil),
+		(*GameEvent_RackFinished)(nil),
 	}
-	file_rummikub_v1_game_proto_msgTypes[39].OneofWrappers = []any{}
+	file_rummikub_v1_game_proto_msgTypes[40].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rummikub_v1_game_proto_rawDesc), len(file_rummikub_v1_game_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   42,
+			NumMessages:   43,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

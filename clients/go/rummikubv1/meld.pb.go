@@ -81,7 +81,8 @@ type JokerFaces struct {
 	// The position of the joker in the meld, from 0.
 	Index uint32 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
 	// The faces that the joker may stand for, in ascending order of their numbers: exactly one in a run; in a group each
-	// missing color (R47, R48), or the declared face.
+	// missing color (R47, R48), or the declared face. In Twist, a color change has its value in every color, and a regular
+	// or double joker without a numbered tile between color changes has several colors.
 	Faces         []Tile `protobuf:"varint,2,rep,packed,name=faces,proto3,enum=rummikub.v1.Tile" json:"faces,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -151,7 +152,8 @@ type Meld struct {
 	// The sum of the tiles' values; a joker counts as the tile that it stands for (R20). Set by the server, for melds of a
 	// table; ignored in requests.
 	Points uint32 `protobuf:"varint,4,opt,name=points,proto3" json:"points,omitempty"`
-	// The faces of each joker, from left to right. Set by the server, for melds of a table; ignored in requests.
+	// The faces of each joker, from left to right: a double joker has two entries, a mirror none. Set by the server, for
+	// melds of a table; ignored in requests.
 	Jokers        []*JokerFaces `protobuf:"bytes,5,rep,name=jokers,proto3" json:"jokers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

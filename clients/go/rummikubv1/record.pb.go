@@ -64,6 +64,12 @@ const (
 	MoveKind_MOVE_KIND_FINISH MoveKind = 17
 	// Showed the indicator's twin.
 	MoveKind_MOVE_KIND_SHOW_INDICATOR MoveKind = 18
+	// Knocked, which ended the round.
+	MoveKind_MOVE_KIND_KNOCK MoveKind = 19
+	// Laid tiles on the table of a game of discards.
+	MoveKind_MOVE_KIND_LAY_TILES MoveKind = 20
+	// Put a taken discard back, and took a tile of the pool.
+	MoveKind_MOVE_KIND_RETURN_DISCARD MoveKind = 21
 )
 
 // Enum value maps for MoveKind.
@@ -88,6 +94,9 @@ var (
 		16: "MOVE_KIND_DISCARD",
 		17: "MOVE_KIND_FINISH",
 		18: "MOVE_KIND_SHOW_INDICATOR",
+		19: "MOVE_KIND_KNOCK",
+		20: "MOVE_KIND_LAY_TILES",
+		21: "MOVE_KIND_RETURN_DISCARD",
 	}
 	MoveKind_value = map[string]int32{
 		"MOVE_KIND_UNSPECIFIED":    0,
@@ -109,6 +118,9 @@ var (
 		"MOVE_KIND_DISCARD":        16,
 		"MOVE_KIND_FINISH":         17,
 		"MOVE_KIND_SHOW_INDICATOR": 18,
+		"MOVE_KIND_KNOCK":          19,
+		"MOVE_KIND_LAY_TILES":      20,
+		"MOVE_KIND_RETURN_DISCARD": 21,
 	}
 )
 
@@ -364,7 +376,7 @@ type RecordedMove struct {
 	Deal *RecordedDeal `protobuf:"bytes,8,opt,name=deal,proto3" json:"deal,omitempty"`
 	// Whether a bot did it for an absent player (option absent_action).
 	ByBot bool `protobuf:"varint,9,opt,name=by_bot,json=byBot,proto3" json:"by_bot,omitempty"`
-	// The melds or pairs of MOVE_KIND_FINISH.
+	// The melds or pairs of MOVE_KIND_FINISH, or the table after MOVE_KIND_LAY_TILES.
 	Hand          []*HandPart `protobuf:"bytes,10,rep,name=hand,proto3" json:"hand,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -730,7 +742,7 @@ const file_rummikub_v1_record_proto_rawDesc = "" +
 	"\x05moves\x18\x04 \x03(\v2\x19.rummikub.v1.RecordedMoveR\x05moves\x122\n" +
 	"\x06rounds\x18\x05 \x03(\v2\x1a.rummikub.v1.RecordedScoreR\x06rounds\x12!\n" +
 	"\fwinner_seats\x18\x06 \x03(\rR\vwinnerSeats\x125\n" +
-	"\bsettings\x18\a \x01(\v2\x19.rummikub.v1.RoomSettingsR\bsettings*\xca\x03\n" +
+	"\bsettings\x18\a \x01(\v2\x19.rummikub.v1.RoomSettingsR\bsettings*\x96\x04\n" +
 	"\bMoveKind\x12\x19\n" +
 	"\x15MOVE_KIND_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eMOVE_KIND_DEAL\x10\x01\x12\x14\n" +
@@ -751,7 +763,10 @@ const file_rummikub_v1_record_proto_rawDesc = "" +
 	"\x16MOVE_KIND_TAKE_DISCARD\x10\x0f\x12\x15\n" +
 	"\x11MOVE_KIND_DISCARD\x10\x10\x12\x14\n" +
 	"\x10MOVE_KIND_FINISH\x10\x11\x12\x1c\n" +
-	"\x18MOVE_KIND_SHOW_INDICATOR\x10\x12B\x83\x01\n" +
+	"\x18MOVE_KIND_SHOW_INDICATOR\x10\x12\x12\x13\n" +
+	"\x0fMOVE_KIND_KNOCK\x10\x13\x12\x17\n" +
+	"\x13MOVE_KIND_LAY_TILES\x10\x14\x12\x1c\n" +
+	"\x18MOVE_KIND_RETURN_DISCARD\x10\x15B\x83\x01\n" +
 	"\vrummikub.v1B\vRecordProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\vRummikub.V1\xba\x02\bRummikub\xca\x02\vRummikub\\V1\xea\x02\fRummikub::V1b\x06proto3"
 
 var (

@@ -38,8 +38,8 @@ const (
 	Preset_PRESET_WIKI_EN Preset = 4
 	// The first guide: melds with a joker are locked; the table may be used in the turn of the initial meld.
 	Preset_PRESET_GUIDE_A Preset = 5
-	// The second guide: free jokers, no clock, turns in the order of the start draw, rounds up to a total score, and the
-	// error rule: all other players together may claim an error.
+	// The second guide: free jokers, no clock, turns in the order of the start draw, an initial meld of more than 30
+	// points, rounds up to a total score, and the error rule: all other players together may claim an error.
 	Preset_PRESET_GUIDE_B Preset = 6
 	// The French encyclopedia article: jokers leave only by replacement, into a new meld with two tiles of the rack.
 	Preset_PRESET_WIKI_FR Preset = 7
@@ -58,14 +58,32 @@ const (
 	Preset_PRESET_MACHIAVELLI Preset = 13
 	// Sabra with two packs of cards: suits are colors, ace to king are 1 to 13. The text notation accepts both names.
 	Preset_PRESET_CARDS Preset = 14
-	// Five or six players with 160 tiles: three copies of each face and four jokers.
+	// Two to six players. Five or six have 160 tiles: three copies of each face and four jokers; fewer have 106.
 	Preset_PRESET_SIX_PLAYERS Preset = 15
 	// The cross layout, or "French" rules: tiles lie in a grid as in a crossword, and no tile of the table moves.
 	Preset_PRESET_CROSS Preset = 16
+	// Tahiti, a card game: five cards, four jokers, one joker a meld, no initial meld, locked jokers.
+	Preset_PRESET_TAHITI Preset = 17
+	// Guadalupe, a card game: ten cards, no jokers, a player draws once or twice and plays after it, no initial meld.
+	Preset_PRESET_GUADALUPE Preset = 18
+	// Shanghai, a card game: ten cards, no jokers; who can play must, and who cannot draws until a play exists and makes it.
+	Preset_PRESET_SHANGHAI Preset = 19
+	// Manipulation, also known as Finagle: Shanghai with points for the cards left.
+	Preset_PRESET_MANIPULATION Preset = 20
+	// Sabra with six colors: 158 tiles, groups of up to six tiles.
+	Preset_PRESET_SIX_COLORS Preset = 21
+	// Carousel, a card game: ten cards, a turn begins with one to three draws, a player with few points left may knock.
+	Preset_PRESET_CAROUSEL Preset = 22
+	// Rummikub Twist: two each of four kinds of jokers, regular, double, mirror and color change; one minute a turn.
+	Preset_PRESET_TWIST Preset = 30
 	// Okey: a game of discards. The first hand of melds, or of seven pairs, wins the round; the others lose points.
 	Preset_PRESET_OKEY Preset = 40
 	// Okey in which opposite seats share a score.
 	Preset_PRESET_OKEY_PARTNERS Preset = 41
+	// 101 Okey: players open with melds of 101 points or with five pairs, then lay off on all melds. The fewest points win.
+	Preset_PRESET_OKEY_101 Preset = 42
+	// 101 Okey in which opposite seats play together: who finishes saves the partner too.
+	Preset_PRESET_OKEY_101_PARTNERS Preset = 43
 )
 
 // Enum value maps for Preset.
@@ -88,29 +106,47 @@ var (
 		14: "PRESET_CARDS",
 		15: "PRESET_SIX_PLAYERS",
 		16: "PRESET_CROSS",
+		17: "PRESET_TAHITI",
+		18: "PRESET_GUADALUPE",
+		19: "PRESET_SHANGHAI",
+		20: "PRESET_MANIPULATION",
+		21: "PRESET_SIX_COLORS",
+		22: "PRESET_CAROUSEL",
+		30: "PRESET_TWIST",
 		40: "PRESET_OKEY",
 		41: "PRESET_OKEY_PARTNERS",
+		42: "PRESET_OKEY_101",
+		43: "PRESET_OKEY_101_PARTNERS",
 	}
 	Preset_value = map[string]int32{
-		"PRESET_UNSPECIFIED":   0,
-		"PRESET_SABRA":         1,
-		"PRESET_INTL_OFFICIAL": 2,
-		"PRESET_JUMBO_DE":      3,
-		"PRESET_WIKI_EN":       4,
-		"PRESET_GUIDE_A":       5,
-		"PRESET_GUIDE_B":       6,
-		"PRESET_WIKI_FR":       7,
-		"PRESET_ES":            8,
-		"PRESET_GUIDE_4":       9,
-		"PRESET_BOOK_1978":     10,
-		"PRESET_MSO_2019":      11,
-		"PRESET_VATIKAN":       12,
-		"PRESET_MACHIAVELLI":   13,
-		"PRESET_CARDS":         14,
-		"PRESET_SIX_PLAYERS":   15,
-		"PRESET_CROSS":         16,
-		"PRESET_OKEY":          40,
-		"PRESET_OKEY_PARTNERS": 41,
+		"PRESET_UNSPECIFIED":       0,
+		"PRESET_SABRA":             1,
+		"PRESET_INTL_OFFICIAL":     2,
+		"PRESET_JUMBO_DE":          3,
+		"PRESET_WIKI_EN":           4,
+		"PRESET_GUIDE_A":           5,
+		"PRESET_GUIDE_B":           6,
+		"PRESET_WIKI_FR":           7,
+		"PRESET_ES":                8,
+		"PRESET_GUIDE_4":           9,
+		"PRESET_BOOK_1978":         10,
+		"PRESET_MSO_2019":          11,
+		"PRESET_VATIKAN":           12,
+		"PRESET_MACHIAVELLI":       13,
+		"PRESET_CARDS":             14,
+		"PRESET_SIX_PLAYERS":       15,
+		"PRESET_CROSS":             16,
+		"PRESET_TAHITI":            17,
+		"PRESET_GUADALUPE":         18,
+		"PRESET_SHANGHAI":          19,
+		"PRESET_MANIPULATION":      20,
+		"PRESET_SIX_COLORS":        21,
+		"PRESET_CAROUSEL":          22,
+		"PRESET_TWIST":             30,
+		"PRESET_OKEY":              40,
+		"PRESET_OKEY_PARTNERS":     41,
+		"PRESET_OKEY_101":          42,
+		"PRESET_OKEY_101_PARTNERS": 43,
 	}
 )
 
@@ -305,6 +341,113 @@ func (TableLayout) EnumDescriptor() ([]byte, []int) {
 	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{3}
 }
 
+// The kinds of jokers in the tile set (option joker_kinds, W-1 to W-12).
+type JokerKinds int32
+
+const (
+	// Unset: the preset's value applies.
+	JokerKinds_JOKER_KINDS_UNSPECIFIED JokerKinds = 0
+	// The regular joker alone. Evidence: all sources but those of Twist.
+	JokerKinds_JOKER_KINDS_STANDARD JokerKinds = 1
+	// The regular joker, the double joker, the mirror and the color change, geometry_jokers of each. Evidence: the manual
+	// of Rummikub Twist.
+	JokerKinds_JOKER_KINDS_TWIST JokerKinds = 2
+)
+
+// Enum value maps for JokerKinds.
+var (
+	JokerKinds_name = map[int32]string{
+		0: "JOKER_KINDS_UNSPECIFIED",
+		1: "JOKER_KINDS_STANDARD",
+		2: "JOKER_KINDS_TWIST",
+	}
+	JokerKinds_value = map[string]int32{
+		"JOKER_KINDS_UNSPECIFIED": 0,
+		"JOKER_KINDS_STANDARD":    1,
+		"JOKER_KINDS_TWIST":       2,
+	}
+)
+
+func (x JokerKinds) Enum() *JokerKinds {
+	p := new(JokerKinds)
+	*p = x
+	return p
+}
+
+func (x JokerKinds) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (JokerKinds) Descriptor() protoreflect.EnumDescriptor {
+	return file_rummikub_v1_ruleset_proto_enumTypes[4].Descriptor()
+}
+
+func (JokerKinds) Type() protoreflect.EnumType {
+	return &file_rummikub_v1_ruleset_proto_enumTypes[4]
+}
+
+func (x JokerKinds) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use JokerKinds.Descriptor instead.
+func (JokerKinds) EnumDescriptor() ([]byte, []int) {
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{4}
+}
+
+// Whether a color change may be at an end of a run, or beside another one (option twist_color_change_at_end, W-6, W-7).
+type TwistColorChangeAtEnd int32
+
+const (
+	// Unset: the preset's value applies.
+	TwistColorChangeAtEnd_TWIST_COLOR_CHANGE_AT_END_UNSPECIFIED TwistColorChangeAtEnd = 0
+	// It may not (COLOR_CHANGE_INVALID). Evidence: the Polish rules, which place it between two colors.
+	TwistColorChangeAtEnd_TWIST_COLOR_CHANGE_AT_END_FORBIDDEN TwistColorChangeAtEnd = 1
+	// It may: the side without tiles has any color. Evidence: a public program with rules of Twist.
+	TwistColorChangeAtEnd_TWIST_COLOR_CHANGE_AT_END_ALLOWED TwistColorChangeAtEnd = 2
+)
+
+// Enum value maps for TwistColorChangeAtEnd.
+var (
+	TwistColorChangeAtEnd_name = map[int32]string{
+		0: "TWIST_COLOR_CHANGE_AT_END_UNSPECIFIED",
+		1: "TWIST_COLOR_CHANGE_AT_END_FORBIDDEN",
+		2: "TWIST_COLOR_CHANGE_AT_END_ALLOWED",
+	}
+	TwistColorChangeAtEnd_value = map[string]int32{
+		"TWIST_COLOR_CHANGE_AT_END_UNSPECIFIED": 0,
+		"TWIST_COLOR_CHANGE_AT_END_FORBIDDEN":   1,
+		"TWIST_COLOR_CHANGE_AT_END_ALLOWED":     2,
+	}
+)
+
+func (x TwistColorChangeAtEnd) Enum() *TwistColorChangeAtEnd {
+	p := new(TwistColorChangeAtEnd)
+	*p = x
+	return p
+}
+
+func (x TwistColorChangeAtEnd) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (TwistColorChangeAtEnd) Descriptor() protoreflect.EnumDescriptor {
+	return file_rummikub_v1_ruleset_proto_enumTypes[5].Descriptor()
+}
+
+func (TwistColorChangeAtEnd) Type() protoreflect.EnumType {
+	return &file_rummikub_v1_ruleset_proto_enumTypes[5]
+}
+
+func (x TwistColorChangeAtEnd) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use TwistColorChangeAtEnd.Descriptor instead.
+func (TwistColorChangeAtEnd) EnumDescriptor() ([]byte, []int) {
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{5}
+}
+
 // Whether a run may continue after 13 (option run_wrap, R15).
 type RunWrap int32
 
@@ -346,11 +489,11 @@ func (x RunWrap) String() string {
 }
 
 func (RunWrap) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[4].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[6].Descriptor()
 }
 
 func (RunWrap) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[4]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[6]
 }
 
 func (x RunWrap) Number() protoreflect.EnumNumber {
@@ -359,7 +502,7 @@ func (x RunWrap) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use RunWrap.Descriptor instead.
 func (RunWrap) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{4}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{6}
 }
 
 // How many jokers one meld may hold (option jokers_max_per_meld).
@@ -407,11 +550,11 @@ func (x JokersMaxPerMeld) String() string {
 }
 
 func (JokersMaxPerMeld) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[5].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[7].Descriptor()
 }
 
 func (JokersMaxPerMeld) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[5]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[7]
 }
 
 func (x JokersMaxPerMeld) Number() protoreflect.EnumNumber {
@@ -420,7 +563,7 @@ func (x JokersMaxPerMeld) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use JokersMaxPerMeld.Descriptor instead.
 func (JokersMaxPerMeld) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{5}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{7}
 }
 
 // Whether two jokers may lie side by side in a run (option jokers_adjacent). Groups are not affected.
@@ -460,11 +603,11 @@ func (x JokersAdjacent) String() string {
 }
 
 func (JokersAdjacent) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[6].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[8].Descriptor()
 }
 
 func (JokersAdjacent) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[6]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[8]
 }
 
 func (x JokersAdjacent) Number() protoreflect.EnumNumber {
@@ -473,7 +616,7 @@ func (x JokersAdjacent) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use JokersAdjacent.Descriptor instead.
 func (JokersAdjacent) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{6}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{8}
 }
 
 // When a player must declare what jokers stand for (option jokers_declaration).
@@ -524,11 +667,11 @@ func (x JokersDeclaration) String() string {
 }
 
 func (JokersDeclaration) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[7].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[9].Descriptor()
 }
 
 func (JokersDeclaration) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[7]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[9]
 }
 
 func (x JokersDeclaration) Number() protoreflect.EnumNumber {
@@ -537,7 +680,7 @@ func (x JokersDeclaration) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use JokersDeclaration.Descriptor instead.
 func (JokersDeclaration) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{7}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{9}
 }
 
 // How the initial meld's total is compared with the threshold (option initial_meld_comparison, R29).
@@ -577,11 +720,11 @@ func (x InitialMeldComparison) String() string {
 }
 
 func (InitialMeldComparison) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[8].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[10].Descriptor()
 }
 
 func (InitialMeldComparison) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[8]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[10]
 }
 
 func (x InitialMeldComparison) Number() protoreflect.EnumNumber {
@@ -590,7 +733,7 @@ func (x InitialMeldComparison) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use InitialMeldComparison.Descriptor instead.
 func (InitialMeldComparison) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{8}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{10}
 }
 
 // How many melds the initial meld may consist of (option initial_meld_count, R31).
@@ -635,11 +778,11 @@ func (x InitialMeldCount) String() string {
 }
 
 func (InitialMeldCount) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[9].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[11].Descriptor()
 }
 
 func (InitialMeldCount) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[9]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[11]
 }
 
 func (x InitialMeldCount) Number() protoreflect.EnumNumber {
@@ -648,7 +791,7 @@ func (x InitialMeldCount) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use InitialMeldCount.Descriptor instead.
 func (InitialMeldCount) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{9}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{11}
 }
 
 // How many points a joker counts in the initial meld (option initial_meld_joker, R30).
@@ -692,11 +835,11 @@ func (x InitialMeldJoker) String() string {
 }
 
 func (InitialMeldJoker) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[10].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[12].Descriptor()
 }
 
 func (InitialMeldJoker) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[10]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[12]
 }
 
 func (x InitialMeldJoker) Number() protoreflect.EnumNumber {
@@ -705,7 +848,7 @@ func (x InitialMeldJoker) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use InitialMeldJoker.Descriptor instead.
 func (InitialMeldJoker) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{10}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{12}
 }
 
 // Whether a player may also play on melds of the table in the turn of the initial meld (option
@@ -747,11 +890,11 @@ func (x InitialMeldSameTurnTablePlay) String() string {
 }
 
 func (InitialMeldSameTurnTablePlay) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[11].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[13].Descriptor()
 }
 
 func (InitialMeldSameTurnTablePlay) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[11]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[13]
 }
 
 func (x InitialMeldSameTurnTablePlay) Number() protoreflect.EnumNumber {
@@ -760,7 +903,7 @@ func (x InitialMeldSameTurnTablePlay) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use InitialMeldSameTurnTablePlay.Descriptor instead.
 func (InitialMeldSameTurnTablePlay) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{11}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{13}
 }
 
 // Whether a player who could play may draw instead (option turn_voluntary_draw, R23).
@@ -771,8 +914,9 @@ const (
 	TurnVoluntaryDraw_TURN_VOLUNTARY_DRAW_UNSPECIFIED TurnVoluntaryDraw = 0
 	// The player may draw. Evidence: four sources.
 	TurnVoluntaryDraw_TURN_VOLUNTARY_DRAW_ALLOWED TurnVoluntaryDraw = 1
-	// The draw is refused (DRAW_NOT_ALLOWED_PLAY_EXISTS). A refused draw reveals that a play exists. Evidence: a house
-	// rule.
+	// The draw is refused (DRAW_NOT_ALLOWED_PLAY_EXISTS), and so is the end of a turn after a draw
+	// (PASS_NOT_ALLOWED_PLAY_EXISTS; turn_play_after_draw). A refusal reveals that a play exists. Evidence: a house rule,
+	// Shanghai.
 	TurnVoluntaryDraw_TURN_VOLUNTARY_DRAW_ONLY_IF_NO_PLAY TurnVoluntaryDraw = 2
 )
 
@@ -801,11 +945,11 @@ func (x TurnVoluntaryDraw) String() string {
 }
 
 func (TurnVoluntaryDraw) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[12].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[14].Descriptor()
 }
 
 func (TurnVoluntaryDraw) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[12]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[14]
 }
 
 func (x TurnVoluntaryDraw) Number() protoreflect.EnumNumber {
@@ -814,7 +958,7 @@ func (x TurnVoluntaryDraw) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TurnVoluntaryDraw.Descriptor instead.
 func (TurnVoluntaryDraw) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{12}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{14}
 }
 
 // What a player draws, and whether the turn then ends (option turn_draw, R21).
@@ -833,6 +977,13 @@ const (
 	// lets the player continue. With TURN_PLAY_AFTER_DRAW_OTHER_TILES, the play must exist without the tile drawn last.
 	// Every player sees how many tiles were drawn. Evidence: one sentence of a guide.
 	TurnDraw_TURN_DRAW_UNTIL_PLAYABLE TurnDraw = 3
+	// A turn begins with a draw. A player who plays nothing then draws a second tile, and may play after it, or pass.
+	// Requires TURN_PLAY_AFTER_DRAW_ALLOWED, and no option that lets only a player without a play draw. Evidence:
+	// Guadalupe.
+	TurnDraw_TURN_DRAW_ONE_OR_TWO TurnDraw = 4
+	// As ONE_OR_TWO, with a third tile for a player who plays nothing after the second; it ends the turn. Evidence:
+	// Carousel.
+	TurnDraw_TURN_DRAW_ONE_TO_THREE TurnDraw = 5
 )
 
 // Enum value maps for TurnDraw.
@@ -842,12 +993,16 @@ var (
 		1: "TURN_DRAW_ONE",
 		2: "TURN_DRAW_TWO_RIVER",
 		3: "TURN_DRAW_UNTIL_PLAYABLE",
+		4: "TURN_DRAW_ONE_OR_TWO",
+		5: "TURN_DRAW_ONE_TO_THREE",
 	}
 	TurnDraw_value = map[string]int32{
 		"TURN_DRAW_UNSPECIFIED":    0,
 		"TURN_DRAW_ONE":            1,
 		"TURN_DRAW_TWO_RIVER":      2,
 		"TURN_DRAW_UNTIL_PLAYABLE": 3,
+		"TURN_DRAW_ONE_OR_TWO":     4,
+		"TURN_DRAW_ONE_TO_THREE":   5,
 	}
 )
 
@@ -862,11 +1017,11 @@ func (x TurnDraw) String() string {
 }
 
 func (TurnDraw) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[13].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[15].Descriptor()
 }
 
 func (TurnDraw) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[13]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[15]
 }
 
 func (x TurnDraw) Number() protoreflect.EnumNumber {
@@ -875,7 +1030,7 @@ func (x TurnDraw) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TurnDraw.Descriptor instead.
 func (TurnDraw) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{13}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{15}
 }
 
 // What happens when a turn's time runs out after the player has saved a draft that differs from the table, or has shown
@@ -922,11 +1077,11 @@ func (x TurnTimeoutDirty) String() string {
 }
 
 func (TurnTimeoutDirty) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[14].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[16].Descriptor()
 }
 
 func (TurnTimeoutDirty) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[14]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[16]
 }
 
 func (x TurnTimeoutDirty) Number() protoreflect.EnumNumber {
@@ -935,7 +1090,7 @@ func (x TurnTimeoutDirty) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TurnTimeoutDirty.Descriptor instead.
 func (TurnTimeoutDirty) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{14}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{16}
 }
 
 // What happens when a player submits an illegal table (option turn_invalid_submission).
@@ -980,11 +1135,11 @@ func (x TurnInvalidSubmission) String() string {
 }
 
 func (TurnInvalidSubmission) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[15].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[17].Descriptor()
 }
 
 func (TurnInvalidSubmission) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[15]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[17]
 }
 
 func (x TurnInvalidSubmission) Number() protoreflect.EnumNumber {
@@ -993,7 +1148,7 @@ func (x TurnInvalidSubmission) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TurnInvalidSubmission.Descriptor instead.
 func (TurnInvalidSubmission) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{15}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{17}
 }
 
 // How a joker may leave its meld (option joker_retrieval_mode, R46 and R53).
@@ -1042,11 +1197,11 @@ func (x JokerRetrievalMode) String() string {
 }
 
 func (JokerRetrievalMode) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[16].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[18].Descriptor()
 }
 
 func (JokerRetrievalMode) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[16]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[18]
 }
 
 func (x JokerRetrievalMode) Number() protoreflect.EnumNumber {
@@ -1055,7 +1210,7 @@ func (x JokerRetrievalMode) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use JokerRetrievalMode.Descriptor instead.
 func (JokerRetrievalMode) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{16}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{18}
 }
 
 // Where the tile that replaces a joker may come from (option joker_retrieval_source, R46).
@@ -1096,11 +1251,11 @@ func (x JokerRetrievalSource) String() string {
 }
 
 func (JokerRetrievalSource) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[17].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[19].Descriptor()
 }
 
 func (JokerRetrievalSource) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[17]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[19]
 }
 
 func (x JokerRetrievalSource) Number() protoreflect.EnumNumber {
@@ -1109,7 +1264,7 @@ func (x JokerRetrievalSource) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use JokerRetrievalSource.Descriptor instead.
 func (JokerRetrievalSource) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{17}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{19}
 }
 
 // In which melds a retrieved joker may be used (option joker_retrieval_reuse, R50).
@@ -1167,11 +1322,11 @@ func (x JokerRetrievalReuse) String() string {
 }
 
 func (JokerRetrievalReuse) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[18].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[20].Descriptor()
 }
 
 func (JokerRetrievalReuse) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[18]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[20]
 }
 
 func (x JokerRetrievalReuse) Number() protoreflect.EnumNumber {
@@ -1180,7 +1335,7 @@ func (x JokerRetrievalReuse) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use JokerRetrievalReuse.Descriptor instead.
 func (JokerRetrievalReuse) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{18}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{20}
 }
 
 // Whether a retrieved joker may return to its old meld (option joker_retrieval_same_meld).
@@ -1222,11 +1377,11 @@ func (x JokerRetrievalSameMeld) String() string {
 }
 
 func (JokerRetrievalSameMeld) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[19].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[21].Descriptor()
 }
 
 func (JokerRetrievalSameMeld) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[19]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[21]
 }
 
 func (x JokerRetrievalSameMeld) Number() protoreflect.EnumNumber {
@@ -1235,7 +1390,7 @@ func (x JokerRetrievalSameMeld) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use JokerRetrievalSameMeld.Descriptor instead.
 func (JokerRetrievalSameMeld) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{19}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{21}
 }
 
 // Which tiles replace the joker in a group of three (option joker_retrieval_group_of_three, R47).
@@ -1276,11 +1431,11 @@ func (x JokerRetrievalGroupOfThree) String() string {
 }
 
 func (JokerRetrievalGroupOfThree) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[20].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[22].Descriptor()
 }
 
 func (JokerRetrievalGroupOfThree) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[20]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[22]
 }
 
 func (x JokerRetrievalGroupOfThree) Number() protoreflect.EnumNumber {
@@ -1289,7 +1444,7 @@ func (x JokerRetrievalGroupOfThree) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use JokerRetrievalGroupOfThree.Descriptor instead.
 func (JokerRetrievalGroupOfThree) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{20}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{22}
 }
 
 // How a round continues when the pool is empty (option pool_empty_mode, R59).
@@ -1333,11 +1488,11 @@ func (x PoolEmptyMode) String() string {
 }
 
 func (PoolEmptyMode) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[21].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[23].Descriptor()
 }
 
 func (PoolEmptyMode) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[21]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[23]
 }
 
 func (x PoolEmptyMode) Number() protoreflect.EnumNumber {
@@ -1346,7 +1501,7 @@ func (x PoolEmptyMode) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use PoolEmptyMode.Descriptor instead.
 func (PoolEmptyMode) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{21}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{23}
 }
 
 // Whether a player may pass with an empty pool (option pool_empty_pass).
@@ -1355,10 +1510,10 @@ type PoolEmptyPass int32
 const (
 	// Unset: the preset's value applies.
 	PoolEmptyPass_POOL_EMPTY_PASS_UNSPECIFIED PoolEmptyPass = 0
-	// A player may always pass. Evidence: the guides ("unable or unwilling").
+	// A player may always pass. Evidence: the first guide ("unable or unwilling").
 	PoolEmptyPass_POOL_EMPTY_PASS_ALLOWED PoolEmptyPass = 1
 	// A player may pass only without a legal play (PASS_NOT_ALLOWED_PLAY_EXISTS). A refused pass reveals that a play
-	// exists. Evidence: a publisher's manual, a tournament.
+	// exists. Evidence: a publisher's manual, a tournament; four sources end the round once nobody can play.
 	PoolEmptyPass_POOL_EMPTY_PASS_ONLY_IF_NO_PLAY PoolEmptyPass = 2
 )
 
@@ -1387,11 +1542,11 @@ func (x PoolEmptyPass) String() string {
 }
 
 func (PoolEmptyPass) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[22].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[24].Descriptor()
 }
 
 func (PoolEmptyPass) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[22]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[24]
 }
 
 func (x PoolEmptyPass) Number() protoreflect.EnumNumber {
@@ -1400,7 +1555,7 @@ func (x PoolEmptyPass) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use PoolEmptyPass.Descriptor instead.
 func (PoolEmptyPass) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{22}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{24}
 }
 
 // When a round with an empty pool is blocked (option pool_empty_stuck_test).
@@ -1445,11 +1600,11 @@ func (x PoolEmptyStuckTest) String() string {
 }
 
 func (PoolEmptyStuckTest) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[23].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[25].Descriptor()
 }
 
 func (PoolEmptyStuckTest) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[23]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[25]
 }
 
 func (x PoolEmptyStuckTest) Number() protoreflect.EnumNumber {
@@ -1458,7 +1613,7 @@ func (x PoolEmptyStuckTest) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use PoolEmptyStuckTest.Descriptor instead.
 func (PoolEmptyStuckTest) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{23}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{25}
 }
 
 // Who wins a blocked round (option score_blocked_winner, R62).
@@ -1498,11 +1653,11 @@ func (x ScoreBlockedWinner) String() string {
 }
 
 func (ScoreBlockedWinner) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[24].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[26].Descriptor()
 }
 
 func (ScoreBlockedWinner) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[24]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[26]
 }
 
 func (x ScoreBlockedWinner) Number() protoreflect.EnumNumber {
@@ -1511,7 +1666,7 @@ func (x ScoreBlockedWinner) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ScoreBlockedWinner.Descriptor instead.
 func (ScoreBlockedWinner) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{24}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{26}
 }
 
 // How a blocked round is scored (option score_blocked_points, R63).
@@ -1557,11 +1712,11 @@ func (x ScoreBlockedPoints) String() string {
 }
 
 func (ScoreBlockedPoints) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[25].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[27].Descriptor()
 }
 
 func (ScoreBlockedPoints) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[25]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[27]
 }
 
 func (x ScoreBlockedPoints) Number() protoreflect.EnumNumber {
@@ -1570,7 +1725,7 @@ func (x ScoreBlockedPoints) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ScoreBlockedPoints.Descriptor instead.
 func (ScoreBlockedPoints) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{25}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{27}
 }
 
 // What a loser who never melded pays (option score_never_melded).
@@ -1624,11 +1779,11 @@ func (x ScoreNeverMelded) String() string {
 }
 
 func (ScoreNeverMelded) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[26].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[28].Descriptor()
 }
 
 func (ScoreNeverMelded) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[26]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[28]
 }
 
 func (x ScoreNeverMelded) Number() protoreflect.EnumNumber {
@@ -1637,7 +1792,7 @@ func (x ScoreNeverMelded) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ScoreNeverMelded.Descriptor instead.
 func (ScoreNeverMelded) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{26}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{28}
 }
 
 // When a game ends (option match_end, R64).
@@ -1685,11 +1840,11 @@ func (x MatchEnd) String() string {
 }
 
 func (MatchEnd) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[27].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[29].Descriptor()
 }
 
 func (MatchEnd) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[27]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[29]
 }
 
 func (x MatchEnd) Number() protoreflect.EnumNumber {
@@ -1698,7 +1853,7 @@ func (x MatchEnd) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use MatchEnd.Descriptor instead.
 func (MatchEnd) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{27}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{29}
 }
 
 // Whether the start draw takes place before or after the deal (option deal_order, R7). It does not affect play.
@@ -1738,11 +1893,11 @@ func (x DealOrder) String() string {
 }
 
 func (DealOrder) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[28].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[30].Descriptor()
 }
 
 func (DealOrder) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[28]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[30]
 }
 
 func (x DealOrder) Number() protoreflect.EnumNumber {
@@ -1751,7 +1906,7 @@ func (x DealOrder) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use DealOrder.Descriptor instead.
 func (DealOrder) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{28}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{30}
 }
 
 // Whether a player who is dealt three pairs of identical tiles may demand a new deal (option
@@ -1793,11 +1948,11 @@ func (x DealThreePairsReshuffle) String() string {
 }
 
 func (DealThreePairsReshuffle) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[29].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[31].Descriptor()
 }
 
 func (DealThreePairsReshuffle) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[29]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[31]
 }
 
 func (x DealThreePairsReshuffle) Number() protoreflect.EnumNumber {
@@ -1806,7 +1961,7 @@ func (x DealThreePairsReshuffle) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use DealThreePairsReshuffle.Descriptor instead.
 func (DealThreePairsReshuffle) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{29}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{31}
 }
 
 // Where the tiles of the start draw go (option start_draw_tile, R9).
@@ -1846,11 +2001,11 @@ func (x StartDrawTile) String() string {
 }
 
 func (StartDrawTile) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[30].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[32].Descriptor()
 }
 
 func (StartDrawTile) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[30]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[32]
 }
 
 func (x StartDrawTile) Number() protoreflect.EnumNumber {
@@ -1859,7 +2014,7 @@ func (x StartDrawTile) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use StartDrawTile.Descriptor instead.
 func (StartDrawTile) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{30}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{32}
 }
 
 // What happens when the highest tile of the start draw is tied (option start_draw_tie, R7).
@@ -1903,11 +2058,11 @@ func (x StartDrawTie) String() string {
 }
 
 func (StartDrawTie) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[31].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[33].Descriptor()
 }
 
 func (StartDrawTie) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[31]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[33]
 }
 
 func (x StartDrawTie) Number() protoreflect.EnumNumber {
@@ -1916,7 +2071,7 @@ func (x StartDrawTie) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use StartDrawTie.Descriptor instead.
 func (StartDrawTie) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{31}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{33}
 }
 
 // What the start draw decides (option start_draw_determines, R7).
@@ -1956,11 +2111,11 @@ func (x StartDrawDetermines) String() string {
 }
 
 func (StartDrawDetermines) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[32].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[34].Descriptor()
 }
 
 func (StartDrawDetermines) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[32]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[34]
 }
 
 func (x StartDrawDetermines) Number() protoreflect.EnumNumber {
@@ -1969,7 +2124,7 @@ func (x StartDrawDetermines) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use StartDrawDetermines.Descriptor instead.
 func (StartDrawDetermines) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{32}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{34}
 }
 
 // Who starts the first round (option start_player, R7).
@@ -2013,11 +2168,11 @@ func (x StartPlayer) String() string {
 }
 
 func (StartPlayer) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[33].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[35].Descriptor()
 }
 
 func (StartPlayer) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[33]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[35]
 }
 
 func (x StartPlayer) Number() protoreflect.EnumNumber {
@@ -2026,7 +2181,7 @@ func (x StartPlayer) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use StartPlayer.Descriptor instead.
 func (StartPlayer) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{33}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{35}
 }
 
 // Who starts the later rounds (option start_player_next_rounds).
@@ -2074,11 +2229,11 @@ func (x StartPlayerNextRounds) String() string {
 }
 
 func (StartPlayerNextRounds) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[34].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[36].Descriptor()
 }
 
 func (StartPlayerNextRounds) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[34]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[36]
 }
 
 func (x StartPlayerNextRounds) Number() protoreflect.EnumNumber {
@@ -2087,7 +2242,7 @@ func (x StartPlayerNextRounds) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use StartPlayerNextRounds.Descriptor instead.
 func (StartPlayerNextRounds) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{34}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{36}
 }
 
 // Whether players score alone or in teams (option teams).
@@ -2128,11 +2283,11 @@ func (x Teams) String() string {
 }
 
 func (Teams) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[35].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[37].Descriptor()
 }
 
 func (Teams) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[35]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[37]
 }
 
 func (x Teams) Number() protoreflect.EnumNumber {
@@ -2141,7 +2296,7 @@ func (x Teams) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Teams.Descriptor instead.
 func (Teams) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{35}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{37}
 }
 
 // Whether the order of a run's tiles matters (option meld_order).
@@ -2182,11 +2337,11 @@ func (x MeldOrder) String() string {
 }
 
 func (MeldOrder) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[36].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[38].Descriptor()
 }
 
 func (MeldOrder) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[36]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[38]
 }
 
 func (x MeldOrder) Number() protoreflect.EnumNumber {
@@ -2195,7 +2350,7 @@ func (x MeldOrder) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use MeldOrder.Descriptor instead.
 func (MeldOrder) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{36}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{38}
 }
 
 // Which kind of meld the initial meld must include (option initial_meld_required_kind).
@@ -2235,11 +2390,11 @@ func (x InitialMeldRequiredKind) String() string {
 }
 
 func (InitialMeldRequiredKind) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[37].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[39].Descriptor()
 }
 
 func (InitialMeldRequiredKind) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[37]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[39]
 }
 
 func (x InitialMeldRequiredKind) Number() protoreflect.EnumNumber {
@@ -2248,7 +2403,7 @@ func (x InitialMeldRequiredKind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use InitialMeldRequiredKind.Descriptor instead.
 func (InitialMeldRequiredKind) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{37}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{39}
 }
 
 // Whether a player may play in the same turn after drawing (option turn_play_after_draw, R22, R25).
@@ -2292,11 +2447,11 @@ func (x TurnPlayAfterDraw) String() string {
 }
 
 func (TurnPlayAfterDraw) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[38].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[40].Descriptor()
 }
 
 func (TurnPlayAfterDraw) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[38]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[40]
 }
 
 func (x TurnPlayAfterDraw) Number() protoreflect.EnumNumber {
@@ -2305,7 +2460,7 @@ func (x TurnPlayAfterDraw) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TurnPlayAfterDraw.Descriptor instead.
 func (TurnPlayAfterDraw) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{38}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{40}
 }
 
 // What happens when a turn's time runs out while the table is untouched: the player has saved no draft, or one with the
@@ -2351,11 +2506,11 @@ func (x TurnTimeoutClean) String() string {
 }
 
 func (TurnTimeoutClean) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[39].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[41].Descriptor()
 }
 
 func (TurnTimeoutClean) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[39]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[41]
 }
 
 func (x TurnTimeoutClean) Number() protoreflect.EnumNumber {
@@ -2364,7 +2519,7 @@ func (x TurnTimeoutClean) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TurnTimeoutClean.Descriptor instead.
 func (TurnTimeoutClean) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{39}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{41}
 }
 
 // How players may change melds of the table (option manipulation, R40 to R44).
@@ -2409,11 +2564,11 @@ func (x Manipulation) String() string {
 }
 
 func (Manipulation) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[40].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[42].Descriptor()
 }
 
 func (Manipulation) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[40]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[42]
 }
 
 func (x Manipulation) Number() protoreflect.EnumNumber {
@@ -2422,7 +2577,7 @@ func (x Manipulation) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Manipulation.Descriptor instead.
 func (Manipulation) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{40}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{42}
 }
 
 // Who takes the first of the last turns (option pool_empty_last_chance_start).
@@ -2462,11 +2617,11 @@ func (x PoolEmptyLastChanceStart) String() string {
 }
 
 func (PoolEmptyLastChanceStart) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[41].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[43].Descriptor()
 }
 
 func (PoolEmptyLastChanceStart) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[41]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[43]
 }
 
 func (x PoolEmptyLastChanceStart) Number() protoreflect.EnumNumber {
@@ -2475,7 +2630,7 @@ func (x PoolEmptyLastChanceStart) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use PoolEmptyLastChanceStart.Descriptor instead.
 func (PoolEmptyLastChanceStart) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{41}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{43}
 }
 
 // Who wins a tied blocked round (option score_blocked_tie).
@@ -2520,11 +2675,11 @@ func (x ScoreBlockedTie) String() string {
 }
 
 func (ScoreBlockedTie) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[42].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[44].Descriptor()
 }
 
 func (ScoreBlockedTie) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[42]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[44]
 }
 
 func (x ScoreBlockedTie) Number() protoreflect.EnumNumber {
@@ -2533,7 +2688,7 @@ func (x ScoreBlockedTie) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ScoreBlockedTie.Descriptor instead.
 func (ScoreBlockedTie) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{42}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{44}
 }
 
 // Whether a player who goes out must call it (option win_call, R58).
@@ -2573,11 +2728,11 @@ func (x WinCall) String() string {
 }
 
 func (WinCall) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[43].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[45].Descriptor()
 }
 
 func (WinCall) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[43]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[45]
 }
 
 func (x WinCall) Number() protoreflect.EnumNumber {
@@ -2586,7 +2741,7 @@ func (x WinCall) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use WinCall.Descriptor instead.
 func (WinCall) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{43}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{45}
 }
 
 // How many points the winner of a round gets (option score_winner, R60).
@@ -2630,11 +2785,11 @@ func (x ScoreWinner) String() string {
 }
 
 func (ScoreWinner) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[44].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[46].Descriptor()
 }
 
 func (ScoreWinner) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[44]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[46]
 }
 
 func (x ScoreWinner) Number() protoreflect.EnumNumber {
@@ -2643,7 +2798,68 @@ func (x ScoreWinner) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ScoreWinner.Descriptor instead.
 func (ScoreWinner) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{44}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{46}
+}
+
+// What numbered tiles left on a rack count (option score_tile_values, R61). Jokers count score_joker_penalty.
+type ScoreTileValues int32
+
+const (
+	// Unset: the preset's value applies.
+	ScoreTileValues_SCORE_TILE_VALUES_UNSPECIFIED ScoreTileValues = 0
+	// Their numbers. Evidence: all sources.
+	ScoreTileValues_SCORE_TILE_VALUES_NUMBERS ScoreTileValues = 1
+	// Their numbers, but 11, 12 and 13, the court cards, count 10. Evidence: Carousel.
+	ScoreTileValues_SCORE_TILE_VALUES_COURT_10 ScoreTileValues = 2
+	// As COURT_10, but 1, the ace, counts 11. Evidence: Tahiti.
+	ScoreTileValues_SCORE_TILE_VALUES_COURT_10_ACE_11 ScoreTileValues = 3
+	// 5 below 10, and 10 from 10 on. Evidence: Manipulation, also known as Finagle.
+	ScoreTileValues_SCORE_TILE_VALUES_FIVE_OR_TEN ScoreTileValues = 4
+)
+
+// Enum value maps for ScoreTileValues.
+var (
+	ScoreTileValues_name = map[int32]string{
+		0: "SCORE_TILE_VALUES_UNSPECIFIED",
+		1: "SCORE_TILE_VALUES_NUMBERS",
+		2: "SCORE_TILE_VALUES_COURT_10",
+		3: "SCORE_TILE_VALUES_COURT_10_ACE_11",
+		4: "SCORE_TILE_VALUES_FIVE_OR_TEN",
+	}
+	ScoreTileValues_value = map[string]int32{
+		"SCORE_TILE_VALUES_UNSPECIFIED":     0,
+		"SCORE_TILE_VALUES_NUMBERS":         1,
+		"SCORE_TILE_VALUES_COURT_10":        2,
+		"SCORE_TILE_VALUES_COURT_10_ACE_11": 3,
+		"SCORE_TILE_VALUES_FIVE_OR_TEN":     4,
+	}
+)
+
+func (x ScoreTileValues) Enum() *ScoreTileValues {
+	p := new(ScoreTileValues)
+	*p = x
+	return p
+}
+
+func (x ScoreTileValues) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ScoreTileValues) Descriptor() protoreflect.EnumDescriptor {
+	return file_rummikub_v1_ruleset_proto_enumTypes[47].Descriptor()
+}
+
+func (ScoreTileValues) Type() protoreflect.EnumType {
+	return &file_rummikub_v1_ruleset_proto_enumTypes[47]
+}
+
+func (x ScoreTileValues) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ScoreTileValues.Descriptor instead.
+func (ScoreTileValues) EnumDescriptor() ([]byte, []int) {
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{47}
 }
 
 // Who wins a game of several rounds (option match_winner).
@@ -2688,11 +2904,11 @@ func (x MatchWinner) String() string {
 }
 
 func (MatchWinner) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[45].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[48].Descriptor()
 }
 
 func (MatchWinner) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[45]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[48]
 }
 
 func (x MatchWinner) Number() protoreflect.EnumNumber {
@@ -2701,7 +2917,7 @@ func (x MatchWinner) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use MatchWinner.Descriptor instead.
 func (MatchWinner) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{45}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{48}
 }
 
 // What every meld with a played tile must satisfy (option contract; the Montrose contracts of the French article).
@@ -2751,11 +2967,11 @@ func (x Contract) String() string {
 }
 
 func (Contract) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[46].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[49].Descriptor()
 }
 
 func (Contract) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[46]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[49]
 }
 
 func (x Contract) Number() protoreflect.EnumNumber {
@@ -2764,10 +2980,66 @@ func (x Contract) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Contract.Descriptor instead.
 func (Contract) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{46}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{49}
 }
 
-// The tile set. The names of these options begin with `geometry_`, which the fields omit: `geometry_colors`.
+// How rounds of a game of discards are scored, and who wins a game (option score_system).
+type ScoreSystem int32
+
+const (
+	// Unset: the preset's value applies.
+	ScoreSystem_SCORE_SYSTEM_UNSPECIFIED ScoreSystem = 0
+	// Points are lost from those of the start: 2 to a finish by melds, 4 by pairs, twice as many if the discard is an okey.
+	// The game ends when someone has none left; most points win. Evidence: Okey.
+	ScoreSystem_SCORE_SYSTEM_OKEY ScoreSystem = 1
+	// Points are collected: the rack, twice for pairs, 202 without an opening, all doubled by special finishes. The fewest
+	// points win after match_rounds. Requires melds_on_table and match_rounds (OPTIONS_CONFLICT). Evidence: 101 Okey.
+	ScoreSystem_SCORE_SYSTEM_OKEY_101 ScoreSystem = 2
+)
+
+// Enum value maps for ScoreSystem.
+var (
+	ScoreSystem_name = map[int32]string{
+		0: "SCORE_SYSTEM_UNSPECIFIED",
+		1: "SCORE_SYSTEM_OKEY",
+		2: "SCORE_SYSTEM_OKEY_101",
+	}
+	ScoreSystem_value = map[string]int32{
+		"SCORE_SYSTEM_UNSPECIFIED": 0,
+		"SCORE_SYSTEM_OKEY":        1,
+		"SCORE_SYSTEM_OKEY_101":    2,
+	}
+)
+
+func (x ScoreSystem) Enum() *ScoreSystem {
+	p := new(ScoreSystem)
+	*p = x
+	return p
+}
+
+func (x ScoreSystem) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ScoreSystem) Descriptor() protoreflect.EnumDescriptor {
+	return file_rummikub_v1_ruleset_proto_enumTypes[50].Descriptor()
+}
+
+func (ScoreSystem) Type() protoreflect.EnumType {
+	return &file_rummikub_v1_ruleset_proto_enumTypes[50]
+}
+
+func (x ScoreSystem) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ScoreSystem.Descriptor instead.
+func (ScoreSystem) EnumDescriptor() ([]byte, []int) {
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{50}
+}
+
+// The tile set. The names of these options begin with `geometry_`, which the fields omit (`geometry_colors`), except
+// `joker_kinds`.
 type TileOptions struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Number of colors in the tile set: 4 or 6. Default 4. A group has at most one tile of each color. Evidence: 4 in all
@@ -2776,14 +3048,23 @@ type TileOptions struct {
 	// Number of copies of each face in the tile set: 2 or 3. Default 2. Evidence: 2 in all sources; 3 with five or six
 	// players.
 	Copies *uint32 `protobuf:"varint,2,opt,name=copies,proto3,oneof" json:"copies,omitempty"`
-	// Number of jokers in the tile set (geometry_jokers): 0 to 8. Default 2. Evidence: 2 in all sources; 4 in the English
-	// article and with five or six players; 0 in Machiavelli; 8 in Twist, of several kinds.
+	// Number of jokers of each kind in the tile set (geometry_jokers): 0 to 8. Default 2. Evidence: 2 in all sources; 4 in
+	// the English article and with five or six players; 0 in Machiavelli.
 	Jokers *uint32 `protobuf:"varint,3,opt,name=jokers,proto3,oneof" json:"jokers,omitempty"`
 	// Jokers in the tile set for each player dealt in, instead of geometry_jokers: 0 or 1. Default 0. 1 requires
 	// geometry_jokers 0 (OPTIONS_CONFLICT). Evidence: older articles, Vatikan.
 	JokersPerPlayer *uint32 `protobuf:"varint,4,opt,name=jokers_per_player,json=jokersPerPlayer,proto3,oneof" json:"jokers_per_player,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Most players with a reduced tile set (geometry_reduced_players): 0 to 5. In a round of at most so many players, one
+	// copy of each face is left out, and half of the jokers, rounded down. Default 0: in none. Other values are at least
+	// players_min and less than players_max, and require the defaults of jokers_per_player and jokers_beyond_physical
+	// (OPTIONS_CONFLICT). Evidence: 4 with 160 tiles, in the manual of the edition for six; 2 in Carousel.
+	ReducedPlayers *uint32 `protobuf:"varint,5,opt,name=reduced_players,json=reducedPlayers,proto3,oneof" json:"reduced_players,omitempty"`
+	// The kinds of jokers (joker_kinds). Default STANDARD. TWIST excludes the cross layout, the River, `contract`, and the
+	// other values of run_wrap, meld_order, jokers_max_per_meld, jokers_adjacent, jokers_declaration, jokers_may_lead,
+	// jokers_beyond_physical, initial_meld_joker, initial_meld_same_turn_table_play, manipulation and of joker retrieval.
+	JokerKinds    JokerKinds `protobuf:"varint,6,opt,name=joker_kinds,json=jokerKinds,proto3,enum=rummikub.v1.JokerKinds" json:"joker_kinds,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TileOptions) Reset() {
@@ -2842,6 +3123,20 @@ func (x *TileOptions) GetJokersPerPlayer() uint32 {
 		return *x.JokersPerPlayer
 	}
 	return 0
+}
+
+func (x *TileOptions) GetReducedPlayers() uint32 {
+	if x != nil && x.ReducedPlayers != nil {
+		return *x.ReducedPlayers
+	}
+	return 0
+}
+
+func (x *TileOptions) GetJokerKinds() JokerKinds {
+	if x != nil {
+		return x.JokerKinds
+	}
+	return JokerKinds_JOKER_KINDS_UNSPECIFIED
 }
 
 // Players, the deal and the start draw. The fields omit `deal_` of the names `deal_hand_size`, `deal_order`,
@@ -3027,9 +3322,15 @@ type MeldOptions struct {
 	// unless it is set too. GRID excludes the River, `contract`, and the other values of meld_order, jokers_declaration,
 	// jokers_beyond_physical, initial_meld_count, initial_meld_required_kind, initial_meld_same_turn_table_play and of
 	// joker retrieval.
-	TableLayout   TableLayout `protobuf:"varint,9,opt,name=table_layout,json=tableLayout,proto3,enum=rummikub.v1.TableLayout" json:"table_layout,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	TableLayout TableLayout `protobuf:"varint,9,opt,name=table_layout,json=tableLayout,proto3,enum=rummikub.v1.TableLayout" json:"table_layout,omitempty"`
+	// Whether a color change may be at an end of a run, or beside another one. Default FORBIDDEN. ALLOWED requires the
+	// joker_kinds TWIST (OPTIONS_CONFLICT).
+	TwistColorChangeAtEnd TwistColorChangeAtEnd `protobuf:"varint,10,opt,name=twist_color_change_at_end,json=twistColorChangeAtEnd,proto3,enum=rummikub.v1.TwistColorChangeAtEnd" json:"twist_color_change_at_end,omitempty"`
+	// Fewest tiles on each side of a mirror (MIRROR_HALF_TOO_SHORT): 1 or 2. Default 2. 1 requires the joker_kinds TWIST
+	// (OPTIONS_CONFLICT). Evidence: 2 in every example; 1 is the literal reading of the manual of Twist.
+	TwistMirrorHalfMin *uint32 `protobuf:"varint,11,opt,name=twist_mirror_half_min,json=twistMirrorHalfMin,proto3,oneof" json:"twist_mirror_half_min,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *MeldOptions) Reset() {
@@ -3125,6 +3426,20 @@ func (x *MeldOptions) GetTableLayout() TableLayout {
 	return TableLayout_TABLE_LAYOUT_UNSPECIFIED
 }
 
+func (x *MeldOptions) GetTwistColorChangeAtEnd() TwistColorChangeAtEnd {
+	if x != nil {
+		return x.TwistColorChangeAtEnd
+	}
+	return TwistColorChangeAtEnd_TWIST_COLOR_CHANGE_AT_END_UNSPECIFIED
+}
+
+func (x *MeldOptions) GetTwistMirrorHalfMin() uint32 {
+	if x != nil && x.TwistMirrorHalfMin != nil {
+		return *x.TwistMirrorHalfMin
+	}
+	return 0
+}
+
 // The initial meld. The names of these options begin with `initial_meld_`, which the fields omit.
 type InitialMeldOptions struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3144,8 +3459,12 @@ type InitialMeldOptions struct {
 	// Whether a player who could make the initial meld may draw instead. If false, a refused draw reveals that the player
 	// could meld. Default true. Evidence: true in the manuals, the English article and a tournament.
 	VoluntaryDelay *bool `protobuf:"varint,7,opt,name=voluntary_delay,json=voluntaryDelay,proto3,oneof" json:"voluntary_delay,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Whether a player needs an initial meld before using the table. If false, all players count as those who have melded
+	// (has_melded) from the deal on. Default true. false requires threshold 0, score_never_melded OFF and the defaults of
+	// the other options of the initial meld (OPTIONS_CONFLICT). Evidence: true in all sources; false in card games.
+	Needed        *bool `protobuf:"varint,8,opt,name=needed,proto3,oneof" json:"needed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *InitialMeldOptions) Reset() {
@@ -3227,8 +3546,15 @@ func (x *InitialMeldOptions) GetVoluntaryDelay() bool {
 	return false
 }
 
+func (x *InitialMeldOptions) GetNeeded() bool {
+	if x != nil && x.Needed != nil {
+		return *x.Needed
+	}
+	return false
+}
+
 // What a player may do in a turn. The names of these options begin with `turn_`, which the fields omit, except
-// `manipulation`, `penalty_tiles` and `win_call`.
+// `manipulation`, `penalty_tiles`, `win_call` and `knock_limit`.
 type TurnOptions struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The direction in which turns pass around the table. Default CLOCKWISE.
@@ -3252,7 +3578,10 @@ type TurnOptions struct {
 	// was shown. Default COMMIT_IF_VALID_ELSE_REVERT.
 	TimeoutDirty TurnTimeoutDirty `protobuf:"varint,9,opt,name=timeout_dirty,json=timeoutDirty,proto3,enum=rummikub.v1.TurnTimeoutDirty" json:"timeout_dirty,omitempty"`
 	// Whether a player who goes out must call it. Default AUTOMATIC.
-	WinCall       WinCall `protobuf:"varint,10,opt,name=win_call,json=winCall,proto3,enum=rummikub.v1.WinCall" json:"win_call,omitempty"`
+	WinCall WinCall `protobuf:"varint,10,opt,name=win_call,json=winCall,proto3,enum=rummikub.v1.WinCall" json:"win_call,omitempty"`
+	// Most points on the rack of a player who knocks (knock_limit): 0 to 50; with 0, nobody knocks. Default 0. A knock ends
+	// the round, and the lowest rack wins. Evidence: 5 in Carousel.
+	KnockLimit    *uint32 `protobuf:"varint,11,opt,name=knock_limit,json=knockLimit,proto3,oneof" json:"knock_limit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3355,6 +3684,13 @@ func (x *TurnOptions) GetWinCall() WinCall {
 		return x.WinCall
 	}
 	return WinCall_WIN_CALL_UNSPECIFIED
+}
+
+func (x *TurnOptions) GetKnockLimit() uint32 {
+	if x != nil && x.KnockLimit != nil {
+		return *x.KnockLimit
+	}
+	return 0
 }
 
 // How jokers leave their melds. The names of these options begin with `joker_retrieval_`, which the fields omit.
@@ -3544,8 +3880,10 @@ type ScoringOptions struct {
 	// Extra points for the winner of a round with a contract, if that player has melded: 0 to 1000. Default 0. Other
 	// values require a contract (OPTIONS_CONFLICT). Evidence: the French article names no number.
 	ContractPoints *uint32 `protobuf:"varint,7,opt,name=contract_points,json=contractPoints,proto3,oneof" json:"contract_points,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// What numbered tiles left on a rack count. Default NUMBERS.
+	TileValues    ScoreTileValues `protobuf:"varint,8,opt,name=tile_values,json=tileValues,proto3,enum=rummikub.v1.ScoreTileValues" json:"tile_values,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ScoringOptions) Reset() {
@@ -3625,6 +3963,13 @@ func (x *ScoringOptions) GetContractPoints() uint32 {
 		return *x.ContractPoints
 	}
 	return 0
+}
+
+func (x *ScoringOptions) GetTileValues() ScoreTileValues {
+	if x != nil {
+		return x.TileValues
+	}
+	return ScoreTileValues_SCORE_TILE_VALUES_UNSPECIFIED
 }
 
 // The end of a game.
@@ -3845,7 +4190,10 @@ type DiscardDealOptions struct {
 	PlayersMax *uint32 `protobuf:"varint,2,opt,name=players_max,json=playersMax,proto3,oneof" json:"players_max,omitempty"`
 	// Whether players score alone or in teams, which requires 4 players (OPTIONS_CONFLICT). Default OFF. Evidence: some
 	// descriptions of Okey with partners.
-	Teams         Teams `protobuf:"varint,3,opt,name=teams,proto3,enum=rummikub.v1.Teams" json:"teams,omitempty"`
+	Teams Teams `protobuf:"varint,3,opt,name=teams,proto3,enum=rummikub.v1.Teams" json:"teams,omitempty"`
+	// Tiles dealt to each player, the starter one more (hand_size): 14 to 21. Default 14. Other values than 14 require
+	// melds_on_table (OPTIONS_CONFLICT). Evidence: 14 in Okey, 21 in 101 Okey.
+	HandSize      *uint32 `protobuf:"varint,4,opt,name=hand_size,json=handSize,proto3,oneof" json:"hand_size,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3901,12 +4249,22 @@ func (x *DiscardDealOptions) GetTeams() Teams {
 	return Teams_TEAMS_UNSPECIFIED
 }
 
+func (x *DiscardDealOptions) GetHandSize() uint32 {
+	if x != nil && x.HandSize != nil {
+		return *x.HandSize
+	}
+	return 0
+}
+
 // What is a meld in a game of discards.
 type DiscardMeldOptions struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Whether a 1 may follow a 13 (run_one_high): 12 13 1 is a run, 13 1 2 is none. Default true. Evidence: all sources of
-	// Okey but one.
-	RunOneHigh    *bool `protobuf:"varint,1,opt,name=run_one_high,json=runOneHigh,proto3,oneof" json:"run_one_high,omitempty"`
+	// Okey but one; false in 101 Okey.
+	RunOneHigh *bool `protobuf:"varint,1,opt,name=run_one_high,json=runOneHigh,proto3,oneof" json:"run_one_high,omitempty"`
+	// Whether players lay melds on a table, where they only grow (melds_on_table); otherwise a player shows all of them at
+	// once to finish. Default false. true requires score_system OKEY_101 (OPTIONS_CONFLICT).
+	MeldsOnTable  *bool `protobuf:"varint,2,opt,name=melds_on_table,json=meldsOnTable,proto3,oneof" json:"melds_on_table,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3948,19 +4306,99 @@ func (x *DiscardMeldOptions) GetRunOneHigh() bool {
 	return false
 }
 
-// What a player may do in a turn of a game of discards.
-type DiscardTurnOptions struct {
+func (x *DiscardMeldOptions) GetMeldsOnTable() bool {
+	if x != nil && x.MeldsOnTable != nil {
+		return *x.MeldsOnTable
+	}
+	return false
+}
+
+// The first melds of a player in a round of 101 Okey. The names of these options begin with `opening_`, which the fields
+// omit. Other values than the defaults require melds_on_table (OPTIONS_CONFLICT).
+type DiscardOpeningOptions struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whether a player who holds the indicator's twin may show it in the first turn, for which all others lose a point
-	// (show_indicator). Default true. Evidence: most descriptions of Okey.
-	ShowIndicator *bool `protobuf:"varint,1,opt,name=show_indicator,json=showIndicator,proto3,oneof" json:"show_indicator,omitempty"`
+	// The fewest points of the melds with which a player opens (opening_points): 1 to 201. Default 101. A wild tile counts
+	// the tile that it stands for. Evidence: all sources of 101 Okey.
+	Points *uint32 `protobuf:"varint,1,opt,name=points,proto3,oneof" json:"points,omitempty"`
+	// The fewest pairs with which a player opens instead (opening_pairs): 0 to 10; 0 if pairs are never laid. Default 5.
+	// Evidence: all sources of 101 Okey.
+	Pairs *uint32 `protobuf:"varint,2,opt,name=pairs,proto3,oneof" json:"pairs,omitempty"`
+	// Whether each player must open with more than the last one who opened in the same way (opening_rises). Default false.
+	// Evidence: 101 Okey "katlamalı".
+	Rises         *bool `protobuf:"varint,3,opt,name=rises,proto3,oneof" json:"rises,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
+func (x *DiscardOpeningOptions) Reset() {
+	*x = DiscardOpeningOptions{}
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DiscardOpeningOptions) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DiscardOpeningOptions) ProtoMessage() {}
+
+func (x *DiscardOpeningOptions) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DiscardOpeningOptions.ProtoReflect.Descriptor instead.
+func (*DiscardOpeningOptions) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *DiscardOpeningOptions) GetPoints() uint32 {
+	if x != nil && x.Points != nil {
+		return *x.Points
+	}
+	return 0
+}
+
+func (x *DiscardOpeningOptions) GetPairs() uint32 {
+	if x != nil && x.Pairs != nil {
+		return *x.Pairs
+	}
+	return 0
+}
+
+func (x *DiscardOpeningOptions) GetRises() bool {
+	if x != nil && x.Rises != nil {
+		return *x.Rises
+	}
+	return false
+}
+
+// What a player may do in a turn of a game of discards.
+type DiscardTurnOptions struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whether a player who holds the indicator's twin may show it in the first turn, for which all others lose a point
+	// (show_indicator). Default true. true requires score_system OKEY (OPTIONS_CONFLICT). Evidence: most descriptions of
+	// Okey.
+	ShowIndicator *bool `protobuf:"varint,1,opt,name=show_indicator,json=showIndicator,proto3,oneof" json:"show_indicator,omitempty"`
+	// The most tiles that a player who opened with pairs lays in a turn, beside those of the opening (pair_opener_tiles): 0
+	// to 21; 0 for no limit. Default 0. Other values require melds_on_table and opening_pairs (OPTIONS_CONFLICT). Evidence:
+	// 2 in one description of 101 Okey.
+	PairOpenerTiles *uint32 `protobuf:"varint,2,opt,name=pair_opener_tiles,json=pairOpenerTiles,proto3,oneof" json:"pair_opener_tiles,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
 func (x *DiscardTurnOptions) Reset() {
 	*x = DiscardTurnOptions{}
-	mi := &file_rummikub_v1_ruleset_proto_msgTypes[12]
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3972,7 +4410,7 @@ func (x *DiscardTurnOptions) String() string {
 func (*DiscardTurnOptions) ProtoMessage() {}
 
 func (x *DiscardTurnOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_ruleset_proto_msgTypes[12]
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3985,7 +4423,7 @@ func (x *DiscardTurnOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardTurnOptions.ProtoReflect.Descriptor instead.
 func (*DiscardTurnOptions) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{12}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *DiscardTurnOptions) GetShowIndicator() bool {
@@ -3995,19 +4433,35 @@ func (x *DiscardTurnOptions) GetShowIndicator() bool {
 	return false
 }
 
+func (x *DiscardTurnOptions) GetPairOpenerTiles() uint32 {
+	if x != nil && x.PairOpenerTiles != nil {
+		return *x.PairOpenerTiles
+	}
+	return 0
+}
+
 // The points of a game of discards. The names of these options begin with `score_`, which the fields omit.
 type DiscardScoringOptions struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The points of each player at the start (score_start): 5 to 21. Default 20. The game ends when someone has none left.
-	// Evidence: 20 in most descriptions of Okey, 5 to 21 in one.
-	Start         *uint32 `protobuf:"varint,1,opt,name=start,proto3,oneof" json:"start,omitempty"`
+	// Other values than 20 require score_system OKEY (OPTIONS_CONFLICT). Evidence: 20 in most descriptions of Okey, 5 to 21
+	// in one.
+	Start *uint32 `protobuf:"varint,1,opt,name=start,proto3,oneof" json:"start,omitempty"`
+	// How rounds are scored, and who wins a game. Default OKEY.
+	System ScoreSystem `protobuf:"varint,2,opt,name=system,proto3,enum=rummikub.v1.ScoreSystem" json:"system,omitempty"`
+	// The points of a player who discards a tile that fits on the table, or an okey, but to finish (score_discard_penalty):
+	// 0 to 202. Default 101. Other values require score_system OKEY_101 (OPTIONS_CONFLICT). Evidence: 101 Okey.
+	DiscardPenalty *uint32 `protobuf:"varint,3,opt,name=discard_penalty,json=discardPenalty,proto3,oneof" json:"discard_penalty,omitempty"`
+	// The points of a player who puts a taken discard back (score_return_penalty): 0 to 202. Default 0. Other values require
+	// score_system OKEY_101 (OPTIONS_CONFLICT). Evidence: none or 101 in 101 Okey.
+	ReturnPenalty *uint32 `protobuf:"varint,4,opt,name=return_penalty,json=returnPenalty,proto3,oneof" json:"return_penalty,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DiscardScoringOptions) Reset() {
 	*x = DiscardScoringOptions{}
-	mi := &file_rummikub_v1_ruleset_proto_msgTypes[13]
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4019,7 +4473,7 @@ func (x *DiscardScoringOptions) String() string {
 func (*DiscardScoringOptions) ProtoMessage() {}
 
 func (x *DiscardScoringOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_ruleset_proto_msgTypes[13]
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4032,7 +4486,7 @@ func (x *DiscardScoringOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardScoringOptions.ProtoReflect.Descriptor instead.
 func (*DiscardScoringOptions) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{13}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *DiscardScoringOptions) GetStart() uint32 {
@@ -4042,10 +4496,31 @@ func (x *DiscardScoringOptions) GetStart() uint32 {
 	return 0
 }
 
+func (x *DiscardScoringOptions) GetSystem() ScoreSystem {
+	if x != nil {
+		return x.System
+	}
+	return ScoreSystem_SCORE_SYSTEM_UNSPECIFIED
+}
+
+func (x *DiscardScoringOptions) GetDiscardPenalty() uint32 {
+	if x != nil && x.DiscardPenalty != nil {
+		return *x.DiscardPenalty
+	}
+	return 0
+}
+
+func (x *DiscardScoringOptions) GetReturnPenalty() uint32 {
+	if x != nil && x.ReturnPenalty != nil {
+		return *x.ReturnPenalty
+	}
+	return 0
+}
+
 // The end of a game of discards.
 type DiscardGameEndOptions struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Most rounds of a game (match_rounds): 0 to 100; 0 for no limit. Default 0.
+	// Most rounds of a game, void ones not counted (match_rounds): 0 to 100; 0 for no limit. Default 0.
 	MatchRounds   *uint32 `protobuf:"varint,1,opt,name=match_rounds,json=matchRounds,proto3,oneof" json:"match_rounds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -4053,7 +4528,7 @@ type DiscardGameEndOptions struct {
 
 func (x *DiscardGameEndOptions) Reset() {
 	*x = DiscardGameEndOptions{}
-	mi := &file_rummikub_v1_ruleset_proto_msgTypes[14]
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4065,7 +4540,7 @@ func (x *DiscardGameEndOptions) String() string {
 func (*DiscardGameEndOptions) ProtoMessage() {}
 
 func (x *DiscardGameEndOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_ruleset_proto_msgTypes[14]
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4078,7 +4553,7 @@ func (x *DiscardGameEndOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardGameEndOptions.ProtoReflect.Descriptor instead.
 func (*DiscardGameEndOptions) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{14}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *DiscardGameEndOptions) GetMatchRounds() uint32 {
@@ -4103,14 +4578,16 @@ type DiscardRuleset struct {
 	// The points of a round.
 	Scoring *DiscardScoringOptions `protobuf:"bytes,5,opt,name=scoring,proto3" json:"scoring,omitempty"`
 	// The end of a game.
-	GameEnd       *DiscardGameEndOptions `protobuf:"bytes,6,opt,name=game_end,json=gameEnd,proto3" json:"game_end,omitempty"`
+	GameEnd *DiscardGameEndOptions `protobuf:"bytes,6,opt,name=game_end,json=gameEnd,proto3" json:"game_end,omitempty"`
+	// The first melds of a player in a round.
+	Opening       *DiscardOpeningOptions `protobuf:"bytes,7,opt,name=opening,proto3" json:"opening,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DiscardRuleset) Reset() {
 	*x = DiscardRuleset{}
-	mi := &file_rummikub_v1_ruleset_proto_msgTypes[15]
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4122,7 +4599,7 @@ func (x *DiscardRuleset) String() string {
 func (*DiscardRuleset) ProtoMessage() {}
 
 func (x *DiscardRuleset) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_ruleset_proto_msgTypes[15]
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4135,7 +4612,7 @@ func (x *DiscardRuleset) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardRuleset.ProtoReflect.Descriptor instead.
 func (*DiscardRuleset) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{15}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DiscardRuleset) GetPreset() Preset {
@@ -4180,6 +4657,13 @@ func (x *DiscardRuleset) GetGameEnd() *DiscardGameEndOptions {
 	return nil
 }
 
+func (x *DiscardRuleset) GetOpening() *DiscardOpeningOptions {
+	if x != nil {
+		return x.Opening
+	}
+	return nil
+}
+
 // The rules of a game, which say which game is played.
 type Ruleset struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -4196,7 +4680,7 @@ type Ruleset struct {
 
 func (x *Ruleset) Reset() {
 	*x = Ruleset{}
-	mi := &file_rummikub_v1_ruleset_proto_msgTypes[16]
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4208,7 +4692,7 @@ func (x *Ruleset) String() string {
 func (*Ruleset) ProtoMessage() {}
 
 func (x *Ruleset) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_ruleset_proto_msgTypes[16]
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4221,7 +4705,7 @@ func (x *Ruleset) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ruleset.ProtoReflect.Descriptor instead.
 func (*Ruleset) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{16}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Ruleset) GetGame() isRuleset_Game {
@@ -4259,7 +4743,8 @@ type Ruleset_Melding struct {
 }
 
 type Ruleset_Discard struct {
-	// Players take a tile and discard one, and keep their melds on the rack: Okey.
+	// Players take a tile and discard one, and keep their melds or lay them on a table where they only grow: Okey, 101
+	// Okey.
 	Discard *DiscardRuleset `protobuf:"bytes,2,opt,name=discard,proto3,oneof"`
 }
 
@@ -4271,16 +4756,20 @@ var File_rummikub_v1_ruleset_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_ruleset_proto_rawDesc = "" +
 	"\n" +
-	"\x19rummikub/v1/ruleset.proto\x12\vrummikub.v1\"\xcc\x01\n" +
+	"\x19rummikub/v1/ruleset.proto\x12\vrummikub.v1\"\xc8\x02\n" +
 	"\vTileOptions\x12\x1b\n" +
 	"\x06colors\x18\x01 \x01(\rH\x00R\x06colors\x88\x01\x01\x12\x1b\n" +
 	"\x06copies\x18\x02 \x01(\rH\x01R\x06copies\x88\x01\x01\x12\x1b\n" +
 	"\x06jokers\x18\x03 \x01(\rH\x02R\x06jokers\x88\x01\x01\x12/\n" +
-	"\x11jokers_per_player\x18\x04 \x01(\rH\x03R\x0fjokersPerPlayer\x88\x01\x01B\t\n" +
+	"\x11jokers_per_player\x18\x04 \x01(\rH\x03R\x0fjokersPerPlayer\x88\x01\x01\x12,\n" +
+	"\x0freduced_players\x18\x05 \x01(\rH\x04R\x0ereducedPlayers\x88\x01\x01\x128\n" +
+	"\vjoker_kinds\x18\x06 \x01(\x0e2\x17.rummikub.v1.JokerKindsR\n" +
+	"jokerKindsB\t\n" +
 	"\a_colorsB\t\n" +
 	"\a_copiesB\t\n" +
 	"\a_jokersB\x14\n" +
-	"\x12_jokers_per_player\"\xd0\x06\n" +
+	"\x12_jokers_per_playerB\x12\n" +
+	"\x10_reduced_players\"\xd0\x06\n" +
 	"\vDealOptions\x12$\n" +
 	"\vplayers_min\x18\x01 \x01(\rH\x00R\n" +
 	"playersMin\x88\x01\x01\x12$\n" +
@@ -4302,7 +4791,7 @@ const file_rummikub_v1_ruleset_proto_rawDesc = "" +
 	"\f_players_maxB\f\n" +
 	"\n" +
 	"_hand_sizeB\x0f\n" +
-	"\r_fixed_jokers\"\xdf\x04\n" +
+	"\r_fixed_jokers\"\x8f\x06\n" +
 	"\vMeldOptions\x12/\n" +
 	"\brun_wrap\x18\x01 \x01(\x0e2\x14.rummikub.v1.RunWrapR\arunWrap\x125\n" +
 	"\n" +
@@ -4313,9 +4802,13 @@ const file_rummikub_v1_ruleset_proto_rawDesc = "" +
 	"\x0fjokers_may_lead\x18\x06 \x01(\bH\x00R\rjokersMayLead\x88\x01\x01\x129\n" +
 	"\x16jokers_beyond_physical\x18\a \x01(\bH\x01R\x14jokersBeyondPhysical\x88\x01\x01\x121\n" +
 	"\bcontract\x18\b \x01(\x0e2\x15.rummikub.v1.ContractR\bcontract\x12;\n" +
-	"\ftable_layout\x18\t \x01(\x0e2\x18.rummikub.v1.TableLayoutR\vtableLayoutB\x12\n" +
+	"\ftable_layout\x18\t \x01(\x0e2\x18.rummikub.v1.TableLayoutR\vtableLayout\x12\\\n" +
+	"\x19twist_color_change_at_end\x18\n" +
+	" \x01(\x0e2\".rummikub.v1.TwistColorChangeAtEndR\x15twistColorChangeAtEnd\x126\n" +
+	"\x15twist_mirror_half_min\x18\v \x01(\rH\x02R\x12twistMirrorHalfMin\x88\x01\x01B\x12\n" +
 	"\x10_jokers_may_leadB\x19\n" +
-	"\x17_jokers_beyond_physical\"\xdc\x03\n" +
+	"\x17_jokers_beyond_physicalB\x18\n" +
+	"\x16_twist_mirror_half_min\"\x84\x04\n" +
 	"\x12InitialMeldOptions\x12!\n" +
 	"\tthreshold\x18\x01 \x01(\rH\x00R\tthreshold\x88\x01\x01\x12B\n" +
 	"\n" +
@@ -4325,10 +4818,12 @@ const file_rummikub_v1_ruleset_proto_rawDesc = "" +
 	"\x05joker\x18\x04 \x01(\x0e2\x1d.rummikub.v1.InitialMeldJokerR\x05joker\x12I\n" +
 	"\rrequired_kind\x18\x05 \x01(\x0e2$.rummikub.v1.InitialMeldRequiredKindR\frequiredKind\x12Z\n" +
 	"\x14same_turn_table_play\x18\x06 \x01(\x0e2).rummikub.v1.InitialMeldSameTurnTablePlayR\x11sameTurnTablePlay\x12,\n" +
-	"\x0fvoluntary_delay\x18\a \x01(\bH\x01R\x0evoluntaryDelay\x88\x01\x01B\f\n" +
+	"\x0fvoluntary_delay\x18\a \x01(\bH\x01R\x0evoluntaryDelay\x88\x01\x01\x12\x1b\n" +
+	"\x06needed\x18\b \x01(\bH\x02R\x06needed\x88\x01\x01B\f\n" +
 	"\n" +
 	"_thresholdB\x12\n" +
-	"\x10_voluntary_delay\"\x88\x05\n" +
+	"\x10_voluntary_delayB\t\n" +
+	"\a_needed\"\xbe\x05\n" +
 	"\vTurnOptions\x128\n" +
 	"\tdirection\x18\x01 \x01(\x0e2\x1a.rummikub.v1.TurnDirectionR\tdirection\x12)\n" +
 	"\x04draw\x18\x02 \x01(\x0e2\x15.rummikub.v1.TurnDrawR\x04draw\x12E\n" +
@@ -4340,8 +4835,11 @@ const file_rummikub_v1_ruleset_proto_rawDesc = "" +
 	"\rtimeout_clean\x18\b \x01(\x0e2\x1d.rummikub.v1.TurnTimeoutCleanR\ftimeoutClean\x12B\n" +
 	"\rtimeout_dirty\x18\t \x01(\x0e2\x1d.rummikub.v1.TurnTimeoutDirtyR\ftimeoutDirty\x12/\n" +
 	"\bwin_call\x18\n" +
-	" \x01(\x0e2\x14.rummikub.v1.WinCallR\awinCallB\x10\n" +
-	"\x0e_penalty_tiles\"\x90\x03\n" +
+	" \x01(\x0e2\x14.rummikub.v1.WinCallR\awinCall\x12$\n" +
+	"\vknock_limit\x18\v \x01(\rH\x01R\n" +
+	"knockLimit\x88\x01\x01B\x10\n" +
+	"\x0e_penalty_tilesB\x0e\n" +
+	"\f_knock_limit\"\x90\x03\n" +
 	"\x15JokerRetrievalOptions\x123\n" +
 	"\x04mode\x18\x01 \x01(\x0e2\x1f.rummikub.v1.JokerRetrievalModeR\x04mode\x129\n" +
 	"\x06source\x18\x02 \x01(\x0e2!.rummikub.v1.JokerRetrievalSourceR\x06source\x126\n" +
@@ -4356,7 +4854,7 @@ const file_rummikub_v1_ruleset_proto_rawDesc = "" +
 	"\n" +
 	"empty_pass\x18\x02 \x01(\x0e2\x1a.rummikub.v1.PoolEmptyPassR\temptyPass\x12I\n" +
 	"\x10empty_stuck_test\x18\x03 \x01(\x0e2\x1f.rummikub.v1.PoolEmptyStuckTestR\x0eemptyStuckTest\x12\\\n" +
-	"\x17empty_last_chance_start\x18\x04 \x01(\x0e2%.rummikub.v1.PoolEmptyLastChanceStartR\x14emptyLastChanceStart\"\xd1\x03\n" +
+	"\x17empty_last_chance_start\x18\x04 \x01(\x0e2%.rummikub.v1.PoolEmptyLastChanceStartR\x14emptyLastChanceStart\"\x90\x04\n" +
 	"\x0eScoringOptions\x12(\n" +
 	"\rjoker_penalty\x18\x01 \x01(\rH\x00R\fjokerPenalty\x88\x01\x01\x12@\n" +
 	"\fnever_melded\x18\x02 \x01(\x0e2\x1d.rummikub.v1.ScoreNeverMeldedR\vneverMelded\x120\n" +
@@ -4365,7 +4863,9 @@ const file_rummikub_v1_ruleset_proto_rawDesc = "" +
 	"\x0eblocked_points\x18\x05 \x01(\x0e2\x1f.rummikub.v1.ScoreBlockedPointsR\rblockedPoints\x12=\n" +
 	"\vblocked_tie\x18\x06 \x01(\x0e2\x1c.rummikub.v1.ScoreBlockedTieR\n" +
 	"blockedTie\x12,\n" +
-	"\x0fcontract_points\x18\a \x01(\rH\x01R\x0econtractPoints\x88\x01\x01B\x10\n" +
+	"\x0fcontract_points\x18\a \x01(\rH\x01R\x0econtractPoints\x88\x01\x01\x12=\n" +
+	"\vtile_values\x18\b \x01(\x0e2\x1c.rummikub.v1.ScoreTileValuesR\n" +
+	"tileValuesB\x10\n" +
 	"\x0e_joker_penaltyB\x12\n" +
 	"\x10_contract_points\"\x84\x02\n" +
 	"\x0eGameEndOptions\x122\n" +
@@ -4386,39 +4886,59 @@ const file_rummikub_v1_ruleset_proto_rawDesc = "" +
 	"\bpool_end\x18\b \x01(\v2\x1b.rummikub.v1.PoolEndOptionsR\apoolEnd\x125\n" +
 	"\ascoring\x18\t \x01(\v2\x1b.rummikub.v1.ScoringOptionsR\ascoring\x126\n" +
 	"\bgame_end\x18\n" +
-	" \x01(\v2\x1b.rummikub.v1.GameEndOptionsR\agameEnd\"\xaa\x01\n" +
+	" \x01(\v2\x1b.rummikub.v1.GameEndOptionsR\agameEnd\"\xda\x01\n" +
 	"\x12DiscardDealOptions\x12$\n" +
 	"\vplayers_min\x18\x01 \x01(\rH\x00R\n" +
 	"playersMin\x88\x01\x01\x12$\n" +
 	"\vplayers_max\x18\x02 \x01(\rH\x01R\n" +
 	"playersMax\x88\x01\x01\x12(\n" +
-	"\x05teams\x18\x03 \x01(\x0e2\x12.rummikub.v1.TeamsR\x05teamsB\x0e\n" +
+	"\x05teams\x18\x03 \x01(\x0e2\x12.rummikub.v1.TeamsR\x05teams\x12 \n" +
+	"\thand_size\x18\x04 \x01(\rH\x02R\bhandSize\x88\x01\x01B\x0e\n" +
 	"\f_players_minB\x0e\n" +
-	"\f_players_max\"L\n" +
+	"\f_players_maxB\f\n" +
+	"\n" +
+	"_hand_size\"\x8a\x01\n" +
 	"\x12DiscardMeldOptions\x12%\n" +
 	"\frun_one_high\x18\x01 \x01(\bH\x00R\n" +
-	"runOneHigh\x88\x01\x01B\x0f\n" +
-	"\r_run_one_high\"S\n" +
+	"runOneHigh\x88\x01\x01\x12)\n" +
+	"\x0emelds_on_table\x18\x02 \x01(\bH\x01R\fmeldsOnTable\x88\x01\x01B\x0f\n" +
+	"\r_run_one_highB\x11\n" +
+	"\x0f_melds_on_table\"\x89\x01\n" +
+	"\x15DiscardOpeningOptions\x12\x1b\n" +
+	"\x06points\x18\x01 \x01(\rH\x00R\x06points\x88\x01\x01\x12\x19\n" +
+	"\x05pairs\x18\x02 \x01(\rH\x01R\x05pairs\x88\x01\x01\x12\x19\n" +
+	"\x05rises\x18\x03 \x01(\bH\x02R\x05rises\x88\x01\x01B\t\n" +
+	"\a_pointsB\b\n" +
+	"\x06_pairsB\b\n" +
+	"\x06_rises\"\x9a\x01\n" +
 	"\x12DiscardTurnOptions\x12*\n" +
-	"\x0eshow_indicator\x18\x01 \x01(\bH\x00R\rshowIndicator\x88\x01\x01B\x11\n" +
-	"\x0f_show_indicator\"<\n" +
+	"\x0eshow_indicator\x18\x01 \x01(\bH\x00R\rshowIndicator\x88\x01\x01\x12/\n" +
+	"\x11pair_opener_tiles\x18\x02 \x01(\rH\x01R\x0fpairOpenerTiles\x88\x01\x01B\x11\n" +
+	"\x0f_show_indicatorB\x14\n" +
+	"\x12_pair_opener_tiles\"\xef\x01\n" +
 	"\x15DiscardScoringOptions\x12\x19\n" +
-	"\x05start\x18\x01 \x01(\rH\x00R\x05start\x88\x01\x01B\b\n" +
-	"\x06_start\"P\n" +
+	"\x05start\x18\x01 \x01(\rH\x00R\x05start\x88\x01\x01\x120\n" +
+	"\x06system\x18\x02 \x01(\x0e2\x18.rummikub.v1.ScoreSystemR\x06system\x12,\n" +
+	"\x0fdiscard_penalty\x18\x03 \x01(\rH\x01R\x0ediscardPenalty\x88\x01\x01\x12*\n" +
+	"\x0ereturn_penalty\x18\x04 \x01(\rH\x02R\rreturnPenalty\x88\x01\x01B\b\n" +
+	"\x06_startB\x12\n" +
+	"\x10_discard_penaltyB\x11\n" +
+	"\x0f_return_penalty\"P\n" +
 	"\x15DiscardGameEndOptions\x12&\n" +
 	"\fmatch_rounds\x18\x01 \x01(\rH\x00R\vmatchRounds\x88\x01\x01B\x0f\n" +
-	"\r_match_rounds\"\xdb\x02\n" +
+	"\r_match_rounds\"\x99\x03\n" +
 	"\x0eDiscardRuleset\x12+\n" +
 	"\x06preset\x18\x01 \x01(\x0e2\x13.rummikub.v1.PresetR\x06preset\x123\n" +
 	"\x04deal\x18\x02 \x01(\v2\x1f.rummikub.v1.DiscardDealOptionsR\x04deal\x125\n" +
 	"\x05melds\x18\x03 \x01(\v2\x1f.rummikub.v1.DiscardMeldOptionsR\x05melds\x123\n" +
 	"\x04turn\x18\x04 \x01(\v2\x1f.rummikub.v1.DiscardTurnOptionsR\x04turn\x12<\n" +
 	"\ascoring\x18\x05 \x01(\v2\".rummikub.v1.DiscardScoringOptionsR\ascoring\x12=\n" +
-	"\bgame_end\x18\x06 \x01(\v2\".rummikub.v1.DiscardGameEndOptionsR\agameEnd\"\x83\x01\n" +
+	"\bgame_end\x18\x06 \x01(\v2\".rummikub.v1.DiscardGameEndOptionsR\agameEnd\x12<\n" +
+	"\aopening\x18\a \x01(\v2\".rummikub.v1.DiscardOpeningOptionsR\aopening\"\x83\x01\n" +
 	"\aRuleset\x127\n" +
 	"\amelding\x18\x01 \x01(\v2\x1b.rummikub.v1.MeldingRulesetH\x00R\amelding\x127\n" +
 	"\adiscard\x18\x02 \x01(\v2\x1b.rummikub.v1.DiscardRulesetH\x00R\adiscardB\x06\n" +
-	"\x04game*\x92\x03\n" +
+	"\x04game*\xda\x04\n" +
 	"\x06Preset\x12\x16\n" +
 	"\x12PRESET_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fPRESET_SABRA\x10\x01\x12\x18\n" +
@@ -4437,9 +4957,18 @@ const file_rummikub_v1_ruleset_proto_rawDesc = "" +
 	"\x12PRESET_MACHIAVELLI\x10\r\x12\x10\n" +
 	"\fPRESET_CARDS\x10\x0e\x12\x16\n" +
 	"\x12PRESET_SIX_PLAYERS\x10\x0f\x12\x10\n" +
-	"\fPRESET_CROSS\x10\x10\x12\x0f\n" +
+	"\fPRESET_CROSS\x10\x10\x12\x11\n" +
+	"\rPRESET_TAHITI\x10\x11\x12\x14\n" +
+	"\x10PRESET_GUADALUPE\x10\x12\x12\x13\n" +
+	"\x0fPRESET_SHANGHAI\x10\x13\x12\x17\n" +
+	"\x13PRESET_MANIPULATION\x10\x14\x12\x15\n" +
+	"\x11PRESET_SIX_COLORS\x10\x15\x12\x13\n" +
+	"\x0fPRESET_CAROUSEL\x10\x16\x12\x10\n" +
+	"\fPRESET_TWIST\x10\x1e\x12\x0f\n" +
 	"\vPRESET_OKEY\x10(\x12\x18\n" +
-	"\x14PRESET_OKEY_PARTNERS\x10)*\x8a\x01\n" +
+	"\x14PRESET_OKEY_PARTNERS\x10)\x12\x13\n" +
+	"\x0fPRESET_OKEY_101\x10*\x12\x1c\n" +
+	"\x18PRESET_OKEY_101_PARTNERS\x10+*\x8a\x01\n" +
 	"\x0eStartDrawJoker\x12 \n" +
 	"\x1cSTART_DRAW_JOKER_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17START_DRAW_JOKER_REDRAW\x10\x01\x12\x1b\n" +
@@ -4452,7 +4981,16 @@ const file_rummikub_v1_ruleset_proto_rawDesc = "" +
 	"\vTableLayout\x12\x1c\n" +
 	"\x18TABLE_LAYOUT_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12TABLE_LAYOUT_MELDS\x10\x01\x12\x15\n" +
-	"\x11TABLE_LAYOUT_GRID\x10\x02*a\n" +
+	"\x11TABLE_LAYOUT_GRID\x10\x02*Z\n" +
+	"\n" +
+	"JokerKinds\x12\x1b\n" +
+	"\x17JOKER_KINDS_UNSPECIFIED\x10\x00\x12\x18\n" +
+	"\x14JOKER_KINDS_STANDARD\x10\x01\x12\x15\n" +
+	"\x11JOKER_KINDS_TWIST\x10\x02*\x92\x01\n" +
+	"\x15TwistColorChangeAtEnd\x12)\n" +
+	"%TWIST_COLOR_CHANGE_AT_END_UNSPECIFIED\x10\x00\x12'\n" +
+	"#TWIST_COLOR_CHANGE_AT_END_FORBIDDEN\x10\x01\x12%\n" +
+	"!TWIST_COLOR_CHANGE_AT_END_ALLOWED\x10\x02*a\n" +
 	"\aRunWrap\x12\x18\n" +
 	"\x14RUN_WRAP_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fRUN_WRAP_OFF\x10\x01\x12\x15\n" +
@@ -4495,12 +5033,14 @@ const file_rummikub_v1_ruleset_proto_rawDesc = "" +
 	"\x11TurnVoluntaryDraw\x12#\n" +
 	"\x1fTURN_VOLUNTARY_DRAW_UNSPECIFIED\x10\x00\x12\x1f\n" +
 	"\x1bTURN_VOLUNTARY_DRAW_ALLOWED\x10\x01\x12'\n" +
-	"#TURN_VOLUNTARY_DRAW_ONLY_IF_NO_PLAY\x10\x02*o\n" +
+	"#TURN_VOLUNTARY_DRAW_ONLY_IF_NO_PLAY\x10\x02*\xa5\x01\n" +
 	"\bTurnDraw\x12\x19\n" +
 	"\x15TURN_DRAW_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rTURN_DRAW_ONE\x10\x01\x12\x17\n" +
 	"\x13TURN_DRAW_TWO_RIVER\x10\x02\x12\x1c\n" +
-	"\x18TURN_DRAW_UNTIL_PLAYABLE\x10\x03*\xc6\x01\n" +
+	"\x18TURN_DRAW_UNTIL_PLAYABLE\x10\x03\x12\x18\n" +
+	"\x14TURN_DRAW_ONE_OR_TWO\x10\x04\x12\x1a\n" +
+	"\x16TURN_DRAW_ONE_TO_THREE\x10\x05*\xc6\x01\n" +
 	"\x10TurnTimeoutDirty\x12\"\n" +
 	"\x1eTURN_TIMEOUT_DIRTY_UNSPECIFIED\x10\x00\x12.\n" +
 	"*TURN_TIMEOUT_DIRTY_REVERT_AND_DRAW_PENALTY\x10\x01\x12*\n" +
@@ -4648,7 +5188,13 @@ const file_rummikub_v1_ruleset_proto_rawDesc = "" +
 	"\x18SCORE_WINNER_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aSCORE_WINNER_SUM_OF_LOSERS\x10\x01\x12*\n" +
 	"&SCORE_WINNER_SUM_OF_LOSERS_LOSERS_ZERO\x10\x02\x12\x18\n" +
-	"\x14SCORE_WINNER_ONE_WIN\x10\x03*\x97\x01\n" +
+	"\x14SCORE_WINNER_ONE_WIN\x10\x03*\xbd\x01\n" +
+	"\x0fScoreTileValues\x12!\n" +
+	"\x1dSCORE_TILE_VALUES_UNSPECIFIED\x10\x00\x12\x1d\n" +
+	"\x19SCORE_TILE_VALUES_NUMBERS\x10\x01\x12\x1e\n" +
+	"\x1aSCORE_TILE_VALUES_COURT_10\x10\x02\x12%\n" +
+	"!SCORE_TILE_VALUES_COURT_10_ACE_11\x10\x03\x12!\n" +
+	"\x1dSCORE_TILE_VALUES_FIVE_OR_TEN\x10\x04*\x97\x01\n" +
 	"\vMatchWinner\x12\x1c\n" +
 	"\x18MATCH_WINNER_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aMATCH_WINNER_HIGHEST_TOTAL\x10\x01\x12+\n" +
@@ -4659,7 +5205,11 @@ const file_rummikub_v1_ruleset_proto_rawDesc = "" +
 	"\fCONTRACT_OFF\x10\x01\x12\x1c\n" +
 	"\x18CONTRACT_VALUES_BELOW_10\x10\x02\x12\x19\n" +
 	"\x15CONTRACT_SINGLE_COLOR\x10\x03\x12\x1b\n" +
-	"\x17CONTRACT_SUM_AT_MOST_41\x10\x04B\x84\x01\n" +
+	"\x17CONTRACT_SUM_AT_MOST_41\x10\x04*]\n" +
+	"\vScoreSystem\x12\x1c\n" +
+	"\x18SCORE_SYSTEM_UNSPECIFIED\x10\x00\x12\x15\n" +
+	"\x11SCORE_SYSTEM_OKEY\x10\x01\x12\x19\n" +
+	"\x15SCORE_SYSTEM_OKEY_101\x10\x02B\x84\x01\n" +
 	"\vrummikub.v1B\fRulesetProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\vRummikub.V1\xba\x02\bRummikub\xca\x02\vRummikub\\V1\xea\x02\fRummikub::V1b\x06proto3"
 
 var (
@@ -4674,145 +5224,155 @@ func file_rummikub_v1_ruleset_proto_rawDescGZIP() []byte {
 	return file_rummikub_v1_ruleset_proto_rawDescData
 }
 
-var file_rummikub_v1_ruleset_proto_enumTypes = make([]protoimpl.EnumInfo, 47)
-var file_rummikub_v1_ruleset_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_rummikub_v1_ruleset_proto_enumTypes = make([]protoimpl.EnumInfo, 51)
+var file_rummikub_v1_ruleset_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_rummikub_v1_ruleset_proto_goTypes = []any{
 	(Preset)(0),                       // 0: rummikub.v1.Preset
 	(StartDrawJoker)(0),               // 1: rummikub.v1.StartDrawJoker
 	(TurnDirection)(0),                // 2: rummikub.v1.TurnDirection
 	(TableLayout)(0),                  // 3: rummikub.v1.TableLayout
-	(RunWrap)(0),                      // 4: rummikub.v1.RunWrap
-	(JokersMaxPerMeld)(0),             // 5: rummikub.v1.JokersMaxPerMeld
-	(JokersAdjacent)(0),               // 6: rummikub.v1.JokersAdjacent
-	(JokersDeclaration)(0),            // 7: rummikub.v1.JokersDeclaration
-	(InitialMeldComparison)(0),        // 8: rummikub.v1.InitialMeldComparison
-	(InitialMeldCount)(0),             // 9: rummikub.v1.InitialMeldCount
-	(InitialMeldJoker)(0),             // 10: rummikub.v1.InitialMeldJoker
-	(InitialMeldSameTurnTablePlay)(0), // 11: rummikub.v1.InitialMeldSameTurnTablePlay
-	(TurnVoluntaryDraw)(0),            // 12: rummikub.v1.TurnVoluntaryDraw
-	(TurnDraw)(0),                     // 13: rummikub.v1.TurnDraw
-	(TurnTimeoutDirty)(0),             // 14: rummikub.v1.TurnTimeoutDirty
-	(TurnInvalidSubmission)(0),        // 15: rummikub.v1.TurnInvalidSubmission
-	(JokerRetrievalMode)(0),           // 16: rummikub.v1.JokerRetrievalMode
-	(JokerRetrievalSource)(0),         // 17: rummikub.v1.JokerRetrievalSource
-	(JokerRetrievalReuse)(0),          // 18: rummikub.v1.JokerRetrievalReuse
-	(JokerRetrievalSameMeld)(0),       // 19: rummikub.v1.JokerRetrievalSameMeld
-	(JokerRetrievalGroupOfThree)(0),   // 20: rummikub.v1.JokerRetrievalGroupOfThree
-	(PoolEmptyMode)(0),                // 21: rummikub.v1.PoolEmptyMode
-	(PoolEmptyPass)(0),                // 22: rummikub.v1.PoolEmptyPass
-	(PoolEmptyStuckTest)(0),           // 23: rummikub.v1.PoolEmptyStuckTest
-	(ScoreBlockedWinner)(0),           // 24: rummikub.v1.ScoreBlockedWinner
-	(ScoreBlockedPoints)(0),           // 25: rummikub.v1.ScoreBlockedPoints
-	(ScoreNeverMelded)(0),             // 26: rummikub.v1.ScoreNeverMelded
-	(MatchEnd)(0),                     // 27: rummikub.v1.MatchEnd
-	(DealOrder)(0),                    // 28: rummikub.v1.DealOrder
-	(DealThreePairsReshuffle)(0),      // 29: rummikub.v1.DealThreePairsReshuffle
-	(StartDrawTile)(0),                // 30: rummikub.v1.StartDrawTile
-	(StartDrawTie)(0),                 // 31: rummikub.v1.StartDrawTie
-	(StartDrawDetermines)(0),          // 32: rummikub.v1.StartDrawDetermines
-	(StartPlayer)(0),                  // 33: rummikub.v1.StartPlayer
-	(StartPlayerNextRounds)(0),        // 34: rummikub.v1.StartPlayerNextRounds
-	(Teams)(0),                        // 35: rummikub.v1.Teams
-	(MeldOrder)(0),                    // 36: rummikub.v1.MeldOrder
-	(InitialMeldRequiredKind)(0),      // 37: rummikub.v1.InitialMeldRequiredKind
-	(TurnPlayAfterDraw)(0),            // 38: rummikub.v1.TurnPlayAfterDraw
-	(TurnTimeoutClean)(0),             // 39: rummikub.v1.TurnTimeoutClean
-	(Manipulation)(0),                 // 40: rummikub.v1.Manipulation
-	(PoolEmptyLastChanceStart)(0),     // 41: rummikub.v1.PoolEmptyLastChanceStart
-	(ScoreBlockedTie)(0),              // 42: rummikub.v1.ScoreBlockedTie
-	(WinCall)(0),                      // 43: rummikub.v1.WinCall
-	(ScoreWinner)(0),                  // 44: rummikub.v1.ScoreWinner
-	(MatchWinner)(0),                  // 45: rummikub.v1.MatchWinner
-	(Contract)(0),                     // 46: rummikub.v1.Contract
-	(*TileOptions)(nil),               // 47: rummikub.v1.TileOptions
-	(*DealOptions)(nil),               // 48: rummikub.v1.DealOptions
-	(*MeldOptions)(nil),               // 49: rummikub.v1.MeldOptions
-	(*InitialMeldOptions)(nil),        // 50: rummikub.v1.InitialMeldOptions
-	(*TurnOptions)(nil),               // 51: rummikub.v1.TurnOptions
-	(*JokerRetrievalOptions)(nil),     // 52: rummikub.v1.JokerRetrievalOptions
-	(*PoolEndOptions)(nil),            // 53: rummikub.v1.PoolEndOptions
-	(*ScoringOptions)(nil),            // 54: rummikub.v1.ScoringOptions
-	(*GameEndOptions)(nil),            // 55: rummikub.v1.GameEndOptions
-	(*MeldingRuleset)(nil),            // 56: rummikub.v1.MeldingRuleset
-	(*DiscardDealOptions)(nil),        // 57: rummikub.v1.DiscardDealOptions
-	(*DiscardMeldOptions)(nil),        // 58: rummikub.v1.DiscardMeldOptions
-	(*DiscardTurnOptions)(nil),        // 59: rummikub.v1.DiscardTurnOptions
-	(*DiscardScoringOptions)(nil),     // 60: rummikub.v1.DiscardScoringOptions
-	(*DiscardGameEndOptions)(nil),     // 61: rummikub.v1.DiscardGameEndOptions
-	(*DiscardRuleset)(nil),            // 62: rummikub.v1.DiscardRuleset
-	(*Ruleset)(nil),                   // 63: rummikub.v1.Ruleset
+	(JokerKinds)(0),                   // 4: rummikub.v1.JokerKinds
+	(TwistColorChangeAtEnd)(0),        // 5: rummikub.v1.TwistColorChangeAtEnd
+	(RunWrap)(0),                      // 6: rummikub.v1.RunWrap
+	(JokersMaxPerMeld)(0),             // 7: rummikub.v1.JokersMaxPerMeld
+	(JokersAdjacent)(0),               // 8: rummikub.v1.JokersAdjacent
+	(JokersDeclaration)(0),            // 9: rummikub.v1.JokersDeclaration
+	(InitialMeldComparison)(0),        // 10: rummikub.v1.InitialMeldComparison
+	(InitialMeldCount)(0),             // 11: rummikub.v1.InitialMeldCount
+	(InitialMeldJoker)(0),             // 12: rummikub.v1.InitialMeldJoker
+	(InitialMeldSameTurnTablePlay)(0), // 13: rummikub.v1.InitialMeldSameTurnTablePlay
+	(TurnVoluntaryDraw)(0),            // 14: rummikub.v1.TurnVoluntaryDraw
+	(TurnDraw)(0),                     // 15: rummikub.v1.TurnDraw
+	(TurnTimeoutDirty)(0),             // 16: rummikub.v1.TurnTimeoutDirty
+	(TurnInvalidSubmission)(0),        // 17: rummikub.v1.TurnInvalidSubmission
+	(JokerRetrievalMode)(0),           // 18: rummikub.v1.JokerRetrievalMode
+	(JokerRetrievalSource)(0),         // 19: rummikub.v1.JokerRetrievalSource
+	(JokerRetrievalReuse)(0),          // 20: rummikub.v1.JokerRetrievalReuse
+	(JokerRetrievalSameMeld)(0),       // 21: rummikub.v1.JokerRetrievalSameMeld
+	(JokerRetrievalGroupOfThree)(0),   // 22: rummikub.v1.JokerRetrievalGroupOfThree
+	(PoolEmptyMode)(0),                // 23: rummikub.v1.PoolEmptyMode
+	(PoolEmptyPass)(0),                // 24: rummikub.v1.PoolEmptyPass
+	(PoolEmptyStuckTest)(0),           // 25: rummikub.v1.PoolEmptyStuckTest
+	(ScoreBlockedWinner)(0),           // 26: rummikub.v1.ScoreBlockedWinner
+	(ScoreBlockedPoints)(0),           // 27: rummikub.v1.ScoreBlockedPoints
+	(ScoreNeverMelded)(0),             // 28: rummikub.v1.ScoreNeverMelded
+	(MatchEnd)(0),                     // 29: rummikub.v1.MatchEnd
+	(DealOrder)(0),                    // 30: rummikub.v1.DealOrder
+	(DealThreePairsReshuffle)(0),      // 31: rummikub.v1.DealThreePairsReshuffle
+	(StartDrawTile)(0),                // 32: rummikub.v1.StartDrawTile
+	(StartDrawTie)(0),                 // 33: rummikub.v1.StartDrawTie
+	(StartDrawDetermines)(0),          // 34: rummikub.v1.StartDrawDetermines
+	(StartPlayer)(0),                  // 35: rummikub.v1.StartPlayer
+	(StartPlayerNextRounds)(0),        // 36: rummikub.v1.StartPlayerNextRounds
+	(Teams)(0),                        // 37: rummikub.v1.Teams
+	(MeldOrder)(0),                    // 38: rummikub.v1.MeldOrder
+	(InitialMeldRequiredKind)(0),      // 39: rummikub.v1.InitialMeldRequiredKind
+	(TurnPlayAfterDraw)(0),            // 40: rummikub.v1.TurnPlayAfterDraw
+	(TurnTimeoutClean)(0),             // 41: rummikub.v1.TurnTimeoutClean
+	(Manipulation)(0),                 // 42: rummikub.v1.Manipulation
+	(PoolEmptyLastChanceStart)(0),     // 43: rummikub.v1.PoolEmptyLastChanceStart
+	(ScoreBlockedTie)(0),              // 44: rummikub.v1.ScoreBlockedTie
+	(WinCall)(0),                      // 45: rummikub.v1.WinCall
+	(ScoreWinner)(0),                  // 46: rummikub.v1.ScoreWinner
+	(ScoreTileValues)(0),              // 47: rummikub.v1.ScoreTileValues
+	(MatchWinner)(0),                  // 48: rummikub.v1.MatchWinner
+	(Contract)(0),                     // 49: rummikub.v1.Contract
+	(ScoreSystem)(0),                  // 50: rummikub.v1.ScoreSystem
+	(*TileOptions)(nil),               // 51: rummikub.v1.TileOptions
+	(*DealOptions)(nil),               // 52: rummikub.v1.DealOptions
+	(*MeldOptions)(nil),               // 53: rummikub.v1.MeldOptions
+	(*InitialMeldOptions)(nil),        // 54: rummikub.v1.InitialMeldOptions
+	(*TurnOptions)(nil),               // 55: rummikub.v1.TurnOptions
+	(*JokerRetrievalOptions)(nil),     // 56: rummikub.v1.JokerRetrievalOptions
+	(*PoolEndOptions)(nil),            // 57: rummikub.v1.PoolEndOptions
+	(*ScoringOptions)(nil),            // 58: rummikub.v1.ScoringOptions
+	(*GameEndOptions)(nil),            // 59: rummikub.v1.GameEndOptions
+	(*MeldingRuleset)(nil),            // 60: rummikub.v1.MeldingRuleset
+	(*DiscardDealOptions)(nil),        // 61: rummikub.v1.DiscardDealOptions
+	(*DiscardMeldOptions)(nil),        // 62: rummikub.v1.DiscardMeldOptions
+	(*DiscardOpeningOptions)(nil),     // 63: rummikub.v1.DiscardOpeningOptions
+	(*DiscardTurnOptions)(nil),        // 64: rummikub.v1.DiscardTurnOptions
+	(*DiscardScoringOptions)(nil),     // 65: rummikub.v1.DiscardScoringOptions
+	(*DiscardGameEndOptions)(nil),     // 66: rummikub.v1.DiscardGameEndOptions
+	(*DiscardRuleset)(nil),            // 67: rummikub.v1.DiscardRuleset
+	(*Ruleset)(nil),                   // 68: rummikub.v1.Ruleset
 }
 var file_rummikub_v1_ruleset_proto_depIdxs = []int32{
-	35, // 0: rummikub.v1.DealOptions.teams:type_name -> rummikub.v1.Teams
-	28, // 1: rummikub.v1.DealOptions.order:type_name -> rummikub.v1.DealOrder
-	29, // 2: rummikub.v1.DealOptions.three_pairs_reshuffle:type_name -> rummikub.v1.DealThreePairsReshuffle
-	1,  // 3: rummikub.v1.DealOptions.start_draw_joker:type_name -> rummikub.v1.StartDrawJoker
-	30, // 4: rummikub.v1.DealOptions.start_draw_tile:type_name -> rummikub.v1.StartDrawTile
-	31, // 5: rummikub.v1.DealOptions.start_draw_tie:type_name -> rummikub.v1.StartDrawTie
-	32, // 6: rummikub.v1.DealOptions.start_draw_determines:type_name -> rummikub.v1.StartDrawDetermines
-	33, // 7: rummikub.v1.DealOptions.start_player:type_name -> rummikub.v1.StartPlayer
-	34, // 8: rummikub.v1.DealOptions.start_player_next_rounds:type_name -> rummikub.v1.StartPlayerNextRounds
-	4,  // 9: rummikub.v1.MeldOptions.run_wrap:type_name -> rummikub.v1.RunWrap
-	36, // 10: rummikub.v1.MeldOptions.meld_order:type_name -> rummikub.v1.MeldOrder
-	5,  // 11: rummikub.v1.MeldOptions.jokers_max_per_meld:type_name -> rummikub.v1.JokersMaxPerMeld
-	6,  // 12: rummikub.v1.MeldOptions.jokers_adjacent:type_name -> rummikub.v1.JokersAdjacent
-	7,  // 13: rummikub.v1.MeldOptions.jokers_declaration:type_name -> rummikub.v1.JokersDeclaration
-	46, // 14: rummikub.v1.MeldOptions.contract:type_name -> rummikub.v1.Contract
-	3,  // 15: rummikub.v1.MeldOptions.table_layout:type_name -> rummikub.v1.TableLayout
-	8,  // 16: rummikub.v1.InitialMeldOptions.comparison:type_name -> rummikub.v1.InitialMeldComparison
-	9,  // 17: rummikub.v1.InitialMeldOptions.count:type_name -> rummikub.v1.InitialMeldCount
-	10, // 18: rummikub.v1.InitialMeldOptions.joker:type_name -> rummikub.v1.InitialMeldJoker
-	37, // 19: rummikub.v1.InitialMeldOptions.required_kind:type_name -> rummikub.v1.InitialMeldRequiredKind
-	11, // 20: rummikub.v1.InitialMeldOptions.same_turn_table_play:type_name -> rummikub.v1.InitialMeldSameTurnTablePlay
-	2,  // 21: rummikub.v1.TurnOptions.direction:type_name -> rummikub.v1.TurnDirection
-	13, // 22: rummikub.v1.TurnOptions.draw:type_name -> rummikub.v1.TurnDraw
-	12, // 23: rummikub.v1.TurnOptions.voluntary_draw:type_name -> rummikub.v1.TurnVoluntaryDraw
-	38, // 24: rummikub.v1.TurnOptions.play_after_draw:type_name -> rummikub.v1.TurnPlayAfterDraw
-	40, // 25: rummikub.v1.TurnOptions.manipulation:type_name -> rummikub.v1.Manipulation
-	15, // 26: rummikub.v1.TurnOptions.invalid_submission:type_name -> rummikub.v1.TurnInvalidSubmission
-	39, // 27: rummikub.v1.TurnOptions.timeout_clean:type_name -> rummikub.v1.TurnTimeoutClean
-	14, // 28: rummikub.v1.TurnOptions.timeout_dirty:type_name -> rummikub.v1.TurnTimeoutDirty
-	43, // 29: rummikub.v1.TurnOptions.win_call:type_name -> rummikub.v1.WinCall
-	16, // 30: rummikub.v1.JokerRetrievalOptions.mode:type_name -> rummikub.v1.JokerRetrievalMode
-	17, // 31: rummikub.v1.JokerRetrievalOptions.source:type_name -> rummikub.v1.JokerRetrievalSource
-	18, // 32: rummikub.v1.JokerRetrievalOptions.reuse:type_name -> rummikub.v1.JokerRetrievalReuse
-	19, // 33: rummikub.v1.JokerRetrievalOptions.same_meld:type_name -> rummikub.v1.JokerRetrievalSameMeld
-	20, // 34: rummikub.v1.JokerRetrievalOptions.group_of_three:type_name -> rummikub.v1.JokerRetrievalGroupOfThree
-	21, // 35: rummikub.v1.PoolEndOptions.empty_mode:type_name -> rummikub.v1.PoolEmptyMode
-	22, // 36: rummikub.v1.PoolEndOptions.empty_pass:type_name -> rummikub.v1.PoolEmptyPass
-	23, // 37: rummikub.v1.PoolEndOptions.empty_stuck_test:type_name -> rummikub.v1.PoolEmptyStuckTest
-	41, // 38: rummikub.v1.PoolEndOptions.empty_last_chance_start:type_name -> rummikub.v1.PoolEmptyLastChanceStart
-	26, // 39: rummikub.v1.ScoringOptions.never_melded:type_name -> rummikub.v1.ScoreNeverMelded
-	44, // 40: rummikub.v1.ScoringOptions.winner:type_name -> rummikub.v1.ScoreWinner
-	24, // 41: rummikub.v1.ScoringOptions.blocked_winner:type_name -> rummikub.v1.ScoreBlockedWinner
-	25, // 42: rummikub.v1.ScoringOptions.blocked_points:type_name -> rummikub.v1.ScoreBlockedPoints
-	42, // 43: rummikub.v1.ScoringOptions.blocked_tie:type_name -> rummikub.v1.ScoreBlockedTie
-	27, // 44: rummikub.v1.GameEndOptions.match_end:type_name -> rummikub.v1.MatchEnd
-	45, // 45: rummikub.v1.GameEndOptions.match_winner:type_name -> rummikub.v1.MatchWinner
-	0,  // 46: rummikub.v1.MeldingRuleset.preset:type_name -> rummikub.v1.Preset
-	47, // 47: rummikub.v1.MeldingRuleset.tiles:type_name -> rummikub.v1.TileOptions
-	48, // 48: rummikub.v1.MeldingRuleset.deal:type_name -> rummikub.v1.DealOptions
-	49, // 49: rummikub.v1.MeldingRuleset.melds:type_name -> rummikub.v1.MeldOptions
-	50, // 50: rummikub.v1.MeldingRuleset.initial_meld:type_name -> rummikub.v1.InitialMeldOptions
-	51, // 51: rummikub.v1.MeldingRuleset.turn:type_name -> rummikub.v1.TurnOptions
-	52, // 52: rummikub.v1.MeldingRuleset.joker_retrieval:type_name -> rummikub.v1.JokerRetrievalOptions
-	53, // 53: rummikub.v1.MeldingRuleset.pool_end:type_name -> rummikub.v1.PoolEndOptions
-	54, // 54: rummikub.v1.MeldingRuleset.scoring:type_name -> rummikub.v1.ScoringOptions
-	55, // 55: rummikub.v1.MeldingRuleset.game_end:type_name -> rummikub.v1.GameEndOptions
-	35, // 56: rummikub.v1.DiscardDealOptions.teams:type_name -> rummikub.v1.Teams
-	0,  // 57: rummikub.v1.DiscardRuleset.preset:type_name -> rummikub.v1.Preset
-	57, // 58: rummikub.v1.DiscardRuleset.deal:type_name -> rummikub.v1.DiscardDealOptions
-	58, // 59: rummikub.v1.DiscardRuleset.melds:type_name -> rummikub.v1.DiscardMeldOptions
-	59, // 60: rummikub.v1.DiscardRuleset.turn:type_name -> rummikub.v1.DiscardTurnOptions
-	60, // 61: rummikub.v1.DiscardRuleset.scoring:type_name -> rummikub.v1.DiscardScoringOptions
-	61, // 62: rummikub.v1.DiscardRuleset.game_end:type_name -> rummikub.v1.DiscardGameEndOptions
-	56, // 63: rummikub.v1.Ruleset.melding:type_name -> rummikub.v1.MeldingRuleset
-	62, // 64: rummikub.v1.Ruleset.discard:type_name -> rummikub.v1.DiscardRuleset
-	65, // [65:65] is the sub-list for method output_type
-	65, // [65:65] is the sub-list for method input_type
-	65, // [65:65] is the sub-list for extension type_name
-	65, // [65:65] is the sub-list for extension extendee
-	0,  // [0:65] is the sub-list for field type_name
+	4,  // 0: rummikub.v1.TileOptions.joker_kinds:type_name -> rummikub.v1.JokerKinds
+	37, // 1: rummikub.v1.DealOptions.teams:type_name -> rummikub.v1.Teams
+	30, // 2: rummikub.v1.DealOptions.order:type_name -> rummikub.v1.DealOrder
+	31, // 3: rummikub.v1.DealOptions.three_pairs_reshuffle:type_name -> rummikub.v1.DealThreePairsReshuffle
+	1,  // 4: rummikub.v1.DealOptions.start_draw_joker:type_name -> rummikub.v1.StartDrawJoker
+	32, // 5: rummikub.v1.DealOptions.start_draw_tile:type_name -> rummikub.v1.StartDrawTile
+	33, // 6: rummikub.v1.DealOptions.start_draw_tie:type_name -> rummikub.v1.StartDrawTie
+	34, // 7: rummikub.v1.DealOptions.start_draw_determines:type_name -> rummikub.v1.StartDrawDetermines
+	35, // 8: rummikub.v1.DealOptions.start_player:type_name -> rummikub.v1.StartPlayer
+	36, // 9: rummikub.v1.DealOptions.start_player_next_rounds:type_name -> rummikub.v1.StartPlayerNextRounds
+	6,  // 10: rummikub.v1.MeldOptions.run_wrap:type_name -> rummikub.v1.RunWrap
+	38, // 11: rummikub.v1.MeldOptions.meld_order:type_name -> rummikub.v1.MeldOrder
+	7,  // 12: rummikub.v1.MeldOptions.jokers_max_per_meld:type_name -> rummikub.v1.JokersMaxPerMeld
+	8,  // 13: rummikub.v1.MeldOptions.jokers_adjacent:type_name -> rummikub.v1.JokersAdjacent
+	9,  // 14: rummikub.v1.MeldOptions.jokers_declaration:type_name -> rummikub.v1.JokersDeclaration
+	49, // 15: rummikub.v1.MeldOptions.contract:type_name -> rummikub.v1.Contract
+	3,  // 16: rummikub.v1.MeldOptions.table_layout:type_name -> rummikub.v1.TableLayout
+	5,  // 17: rummikub.v1.MeldOptions.twist_color_change_at_end:type_name -> rummikub.v1.TwistColorChangeAtEnd
+	10, // 18: rummikub.v1.InitialMeldOptions.comparison:type_name -> rummikub.v1.InitialMeldComparison
+	11, // 19: rummikub.v1.InitialMeldOptions.count:type_name -> rummikub.v1.InitialMeldCount
+	12, // 20: rummikub.v1.InitialMeldOptions.joker:type_name -> rummikub.v1.InitialMeldJoker
+	39, // 21: rummikub.v1.InitialMeldOptions.required_kind:type_name -> rummikub.v1.InitialMeldRequiredKind
+	13, // 22: rummikub.v1.InitialMeldOptions.same_turn_table_play:type_name -> rummikub.v1.InitialMeldSameTurnTablePlay
+	2,  // 23: rummikub.v1.TurnOptions.direction:type_name -> rummikub.v1.TurnDirection
+	15, // 24: rummikub.v1.TurnOptions.draw:type_name -> rummikub.v1.TurnDraw
+	14, // 25: rummikub.v1.TurnOptions.voluntary_draw:type_name -> rummikub.v1.TurnVoluntaryDraw
+	40, // 26: rummikub.v1.TurnOptions.play_after_draw:type_name -> rummikub.v1.TurnPlayAfterDraw
+	42, // 27: rummikub.v1.TurnOptions.manipulation:type_name -> rummikub.v1.Manipulation
+	17, // 28: rummikub.v1.TurnOptions.invalid_submission:type_name -> rummikub.v1.TurnInvalidSubmission
+	41, // 29: rummikub.v1.TurnOptions.timeout_clean:type_name -> rummikub.v1.TurnTimeoutClean
+	16, // 30: rummikub.v1.TurnOptions.timeout_dirty:type_name -> rummikub.v1.TurnTimeoutDirty
+	45, // 31: rummikub.v1.TurnOptions.win_call:type_name -> rummikub.v1.WinCall
+	18, // 32: rummikub.v1.JokerRetrievalOptions.mode:type_name -> rummikub.v1.JokerRetrievalMode
+	19, // 33: rummikub.v1.JokerRetrievalOptions.source:type_name -> rummikub.v1.JokerRetrievalSource
+	20, // 34: rummikub.v1.JokerRetrievalOptions.reuse:type_name -> rummikub.v1.JokerRetrievalReuse
+	21, // 35: rummikub.v1.JokerRetrievalOptions.same_meld:type_name -> rummikub.v1.JokerRetrievalSameMeld
+	22, // 36: rummikub.v1.JokerRetrievalOptions.group_of_three:type_name -> rummikub.v1.JokerRetrievalGroupOfThree
+	23, // 37: rummikub.v1.PoolEndOptions.empty_mode:type_name -> rummikub.v1.PoolEmptyMode
+	24, // 38: rummikub.v1.PoolEndOptions.empty_pass:type_name -> rummikub.v1.PoolEmptyPass
+	25, // 39: rummikub.v1.PoolEndOptions.empty_stuck_test:type_name -> rummikub.v1.PoolEmptyStuckTest
+	43, // 40: rummikub.v1.PoolEndOptions.empty_last_chance_start:type_name -> rummikub.v1.PoolEmptyLastChanceStart
+	28, // 41: rummikub.v1.ScoringOptions.never_melded:type_name -> rummikub.v1.ScoreNeverMelded
+	46, // 42: rummikub.v1.ScoringOptions.winner:type_name -> rummikub.v1.ScoreWinner
+	26, // 43: rummikub.v1.ScoringOptions.blocked_winner:type_name -> rummikub.v1.ScoreBlockedWinner
+	27, // 44: rummikub.v1.ScoringOptions.blocked_points:type_name -> rummikub.v1.ScoreBlockedPoints
+	44, // 45: rummikub.v1.ScoringOptions.blocked_tie:type_name -> rummikub.v1.ScoreBlockedTie
+	47, // 46: rummikub.v1.ScoringOptions.tile_values:type_name -> rummikub.v1.ScoreTileValues
+	29, // 47: rummikub.v1.GameEndOptions.match_end:type_name -> rummikub.v1.MatchEnd
+	48, // 48: rummikub.v1.GameEndOptions.match_winner:type_name -> rummikub.v1.MatchWinner
+	0,  // 49: rummikub.v1.MeldingRuleset.preset:type_name -> rummikub.v1.Preset
+	51, // 50: rummikub.v1.MeldingRuleset.tiles:type_name -> rummikub.v1.TileOptions
+	52, // 51: rummikub.v1.MeldingRuleset.deal:type_name -> rummikub.v1.DealOptions
+	53, // 52: rummikub.v1.MeldingRuleset.melds:type_name -> rummikub.v1.MeldOptions
+	54, // 53: rummikub.v1.MeldingRuleset.initial_meld:type_name -> rummikub.v1.InitialMeldOptions
+	55, // 54: rummikub.v1.MeldingRuleset.turn:type_name -> rummikub.v1.TurnOptions
+	56, // 55: rummikub.v1.MeldingRuleset.joker_retrieval:type_name -> rummikub.v1.JokerRetrievalOptions
+	57, // 56: rummikub.v1.MeldingRuleset.pool_end:type_name -> rummikub.v1.PoolEndOptions
+	58, // 57: rummikub.v1.MeldingRuleset.scoring:type_name -> rummikub.v1.ScoringOptions
+	59, // 58: rummikub.v1.MeldingRuleset.game_end:type_name -> rummikub.v1.GameEndOptions
+	37, // 59: rummikub.v1.DiscardDealOptions.teams:type_name -> rummikub.v1.Teams
+	50, // 60: rummikub.v1.DiscardScoringOptions.system:type_name -> rummikub.v1.ScoreSystem
+	0,  // 61: rummikub.v1.DiscardRuleset.preset:type_name -> rummikub.v1.Preset
+	61, // 62: rummikub.v1.DiscardRuleset.deal:type_name -> rummikub.v1.DiscardDealOptions
+	62, // 63: rummikub.v1.DiscardRuleset.melds:type_name -> rummikub.v1.DiscardMeldOptions
+	64, // 64: rummikub.v1.DiscardRuleset.turn:type_name -> rummikub.v1.DiscardTurnOptions
+	65, // 65: rummikub.v1.DiscardRuleset.scoring:type_name -> rummikub.v1.DiscardScoringOptions
+	66, // 66: rummikub.v1.DiscardRuleset.game_end:type_name -> rummikub.v1.DiscardGameEndOptions
+	63, // 67: rummikub.v1.DiscardRuleset.opening:type_name -> rummikub.v1.DiscardOpeningOptions
+	60, // 68: rummikub.v1.Ruleset.melding:type_name -> rummikub.v1.MeldingRuleset
+	67, // 69: rummikub.v1.Ruleset.discard:type_name -> rummikub.v1.DiscardRuleset
+	70, // [70:70] is the sub-list for method output_type
+	70, // [70:70] is the sub-list for method input_type
+	70, // [70:70] is the sub-list for extension type_name
+	70, // [70:70] is the sub-list for extension extendee
+	0,  // [0:70] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_ruleset_proto_init() }
@@ -4833,7 +5393,8 @@ func file_rummikub_v1_ruleset_proto_init() {
 	file_rummikub_v1_ruleset_proto_msgTypes[12].OneofWrappers = []any{}
 	file_rummikub_v1_ruleset_proto_msgTypes[13].OneofWrappers = []any{}
 	file_rummikub_v1_ruleset_proto_msgTypes[14].OneofWrappers = []any{}
-	file_rummikub_v1_ruleset_proto_msgTypes[16].OneofWrappers = []any{
+	file_rummikub_v1_ruleset_proto_msgTypes[15].OneofWrappers = []any{}
+	file_rummikub_v1_ruleset_proto_msgTypes[17].OneofWrappers = []any{
 		(*Ruleset_Melding)(nil),
 		(*Ruleset_Discard)(nil),
 	}
@@ -4842,8 +5403,8 @@ func file_rummikub_v1_ruleset_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rummikub_v1_ruleset_proto_rawDesc), len(file_rummikub_v1_ruleset_proto_rawDesc)),
-			NumEnums:      47,
-			NumMessages:   17,
+			NumEnums:      51,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

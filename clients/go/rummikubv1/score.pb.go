@@ -34,6 +34,10 @@ const (
 	RoundEnd_ROUND_END_BLOCKED RoundEnd = 2
 	// All players except one have resigned; with TEAMS_PAIRS, all players of one team.
 	RoundEnd_ROUND_END_RESIGNED RoundEnd = 3
+	// A player knocked (knock_limit).
+	RoundEnd_ROUND_END_KNOCKED RoundEnd = 4
+	// All players have opened with pairs: the round is void and scores nothing (101 Okey).
+	RoundEnd_ROUND_END_VOID RoundEnd = 5
 )
 
 // Enum value maps for RoundEnd.
@@ -43,12 +47,16 @@ var (
 		1: "ROUND_END_WENT_OUT",
 		2: "ROUND_END_BLOCKED",
 		3: "ROUND_END_RESIGNED",
+		4: "ROUND_END_KNOCKED",
+		5: "ROUND_END_VOID",
 	}
 	RoundEnd_value = map[string]int32{
 		"ROUND_END_UNSPECIFIED": 0,
 		"ROUND_END_WENT_OUT":    1,
 		"ROUND_END_BLOCKED":     2,
 		"ROUND_END_RESIGNED":    3,
+		"ROUND_END_KNOCKED":     4,
+		"ROUND_END_VOID":        5,
 	}
 )
 
@@ -84,7 +92,7 @@ type SeatResult struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The seat.
 	Seat uint32 `protobuf:"varint,1,opt,name=seat,proto3" json:"seat,omitempty"`
-	// The value of the tiles left on the rack (R61).
+	// The value of the tiles left on the rack (R61). 0 in Okey.
 	RackValue uint32 `protobuf:"varint,2,opt,name=rack_value,json=rackValue,proto3" json:"rack_value,omitempty"`
 	// The number of tiles left on the rack.
 	TileCount uint32 `protobuf:"varint,3,opt,name=tile_count,json=tileCount,proto3" json:"tile_count,omitempty"`
@@ -175,12 +183,14 @@ const file_rummikub_v1_score_proto_rawDesc = "" +
 	"\n" +
 	"tile_count\x18\x03 \x01(\rR\ttileCount\x12\x16\n" +
 	"\x06points\x18\x04 \x01(\x11R\x06points\x12%\n" +
-	"\x04rack\x18\x05 \x03(\x0e2\x11.rummikub.v1.TileR\x04rack*l\n" +
+	"\x04rack\x18\x05 \x03(\x0e2\x11.rummikub.v1.TileR\x04rack*\x97\x01\n" +
 	"\bRoundEnd\x12\x19\n" +
 	"\x15ROUND_END_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12ROUND_END_WENT_OUT\x10\x01\x12\x15\n" +
 	"\x11ROUND_END_BLOCKED\x10\x02\x12\x16\n" +
-	"\x12ROUND_END_RESIGNED\x10\x03B\x82\x01\n" +
+	"\x12ROUND_END_RESIGNED\x10\x03\x12\x15\n" +
+	"\x11ROUND_END_KNOCKED\x10\x04\x12\x12\n" +
+	"\x0eROUND_END_VOID\x10\x05B\x82\x01\n" +
 	"\vrummikub.v1B\n" +
 	"ScoreProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\vRummikub.V1\xba\x02\bRummikub\xca\x02\vRummikub\\V1\xea\x02\fRummikub::V1b\x06proto3"
 

@@ -124,7 +124,8 @@ func (*DrawTile) Descriptor() ([]byte, []int) {
 	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{1}
 }
 
-// Passes when the pool is empty, or ends a turn in which a tile was drawn (turn_play_after_draw).
+// Passes when the pool is empty, or ends a turn in which a tile was drawn (turn_play_after_draw), or after a play that
+// allows a knock (knock_limit).
 type Pass struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -207,6 +208,43 @@ func (x *LayOnRiver) GetTile() Tile {
 	return Tile_TILE_UNSPECIFIED
 }
 
+// Ends the round with few points left on the rack, after a draw or a play (knock_limit).
+type Knock struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Knock) Reset() {
+	*x = Knock{}
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Knock) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Knock) ProtoMessage() {}
+
+func (x *Knock) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Knock.ProtoReflect.Descriptor instead.
+func (*Knock) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{4}
+}
+
 // Takes the next tile of the pool, in a game of discards.
 type TakeFromPool struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -216,7 +254,7 @@ type TakeFromPool struct {
 
 func (x *TakeFromPool) Reset() {
 	*x = TakeFromPool{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[4]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -228,7 +266,7 @@ func (x *TakeFromPool) String() string {
 func (*TakeFromPool) ProtoMessage() {}
 
 func (x *TakeFromPool) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[4]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -241,7 +279,7 @@ func (x *TakeFromPool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TakeFromPool.ProtoReflect.Descriptor instead.
 func (*TakeFromPool) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{4}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{5}
 }
 
 // Takes the newest discard of the player whose turn comes before, in a game of discards.
@@ -253,7 +291,7 @@ type TakeDiscard struct {
 
 func (x *TakeDiscard) Reset() {
 	*x = TakeDiscard{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[5]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -265,7 +303,7 @@ func (x *TakeDiscard) String() string {
 func (*TakeDiscard) ProtoMessage() {}
 
 func (x *TakeDiscard) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[5]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -278,7 +316,7 @@ func (x *TakeDiscard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TakeDiscard.ProtoReflect.Descriptor instead.
 func (*TakeDiscard) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{5}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{6}
 }
 
 // Discards a tile, which ends the turn.
@@ -292,7 +330,7 @@ type DiscardTile struct {
 
 func (x *DiscardTile) Reset() {
 	*x = DiscardTile{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[6]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -304,7 +342,7 @@ func (x *DiscardTile) String() string {
 func (*DiscardTile) ProtoMessage() {}
 
 func (x *DiscardTile) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[6]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -317,7 +355,7 @@ func (x *DiscardTile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardTile.ProtoReflect.Descriptor instead.
 func (*DiscardTile) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{6}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *DiscardTile) GetTile() Tile {
@@ -342,7 +380,7 @@ type FinishHand struct {
 
 func (x *FinishHand) Reset() {
 	*x = FinishHand{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[7]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -354,7 +392,7 @@ func (x *FinishHand) String() string {
 func (*FinishHand) ProtoMessage() {}
 
 func (x *FinishHand) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[7]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -367,7 +405,7 @@ func (x *FinishHand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishHand.ProtoReflect.Descriptor instead.
 func (*FinishHand) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{7}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *FinishHand) GetTile() Tile {
@@ -384,6 +422,90 @@ func (x *FinishHand) GetHand() []*HandPart {
 	return nil
 }
 
+// Lays tiles on the table, before the discard (melds_on_table). The turn goes on.
+type LayTiles struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The whole table as it shall lie: each meld at its place, grown or as it was, then new melds and pairs. A wild tile
+	// whose place a tile of the rack takes goes to the rack, unless it lies elsewhere. At most 40 parts.
+	Table         []*HandPart `protobuf:"bytes,1,rep,name=table,proto3" json:"table,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LayTiles) Reset() {
+	*x = LayTiles{}
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LayTiles) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LayTiles) ProtoMessage() {}
+
+func (x *LayTiles) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LayTiles.ProtoReflect.Descriptor instead.
+func (*LayTiles) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *LayTiles) GetTable() []*HandPart {
+	if x != nil {
+		return x.Table
+	}
+	return nil
+}
+
+// Puts the discard taken in this turn back, and takes a tile of the pool instead (melds_on_table).
+type ReturnDiscard struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReturnDiscard) Reset() {
+	*x = ReturnDiscard{}
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReturnDiscard) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReturnDiscard) ProtoMessage() {}
+
+func (x *ReturnDiscard) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReturnDiscard.ProtoReflect.Descriptor instead.
+func (*ReturnDiscard) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{10}
+}
+
 // Shows the indicator's twin, in one's first turn before the discard (show_indicator). The turn goes on.
 type ShowIndicator struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -393,7 +515,7 @@ type ShowIndicator struct {
 
 func (x *ShowIndicator) Reset() {
 	*x = ShowIndicator{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[8]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -405,7 +527,7 @@ func (x *ShowIndicator) String() string {
 func (*ShowIndicator) ProtoMessage() {}
 
 func (x *ShowIndicator) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[8]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -418,7 +540,7 @@ func (x *ShowIndicator) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShowIndicator.ProtoReflect.Descriptor instead.
 func (*ShowIndicator) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{8}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{11}
 }
 
 // A request to take a turn.
@@ -442,11 +564,14 @@ type PlayTurnRequest struct {
 	//	*PlayTurnRequest_Draw
 	//	*PlayTurnRequest_PassTurn
 	//	*PlayTurnRequest_LayOnRiver
+	//	*PlayTurnRequest_Knock
 	//	*PlayTurnRequest_TakeFromPool
 	//	*PlayTurnRequest_TakeDiscard
 	//	*PlayTurnRequest_Discard
 	//	*PlayTurnRequest_Finish
 	//	*PlayTurnRequest_ShowIndicator
+	//	*PlayTurnRequest_Lay
+	//	*PlayTurnRequest_ReturnDiscard
 	Action        isPlayTurnRequest_Action `protobuf_oneof:"action"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -454,7 +579,7 @@ type PlayTurnRequest struct {
 
 func (x *PlayTurnRequest) Reset() {
 	*x = PlayTurnRequest{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[9]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -466,7 +591,7 @@ func (x *PlayTurnRequest) String() string {
 func (*PlayTurnRequest) ProtoMessage() {}
 
 func (x *PlayTurnRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[9]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -479,7 +604,7 @@ func (x *PlayTurnRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlayTurnRequest.ProtoReflect.Descriptor instead.
 func (*PlayTurnRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{9}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *PlayTurnRequest) GetGameId() string {
@@ -553,6 +678,15 @@ func (x *PlayTurnRequest) GetLayOnRiver() *LayOnRiver {
 	return nil
 }
 
+func (x *PlayTurnRequest) GetKnock() *Knock {
+	if x != nil {
+		if x, ok := x.Action.(*PlayTurnRequest_Knock); ok {
+			return x.Knock
+		}
+	}
+	return nil
+}
+
 func (x *PlayTurnRequest) GetTakeFromPool() *TakeFromPool {
 	if x != nil {
 		if x, ok := x.Action.(*PlayTurnRequest_TakeFromPool); ok {
@@ -598,6 +732,24 @@ func (x *PlayTurnRequest) GetShowIndicator() *ShowIndicator {
 	return nil
 }
 
+func (x *PlayTurnRequest) GetLay() *LayTiles {
+	if x != nil {
+		if x, ok := x.Action.(*PlayTurnRequest_Lay); ok {
+			return x.Lay
+		}
+	}
+	return nil
+}
+
+func (x *PlayTurnRequest) GetReturnDiscard() *ReturnDiscard {
+	if x != nil {
+		if x, ok := x.Action.(*PlayTurnRequest_ReturnDiscard); ok {
+			return x.ReturnDiscard
+		}
+	}
+	return nil
+}
+
 type isPlayTurnRequest_Action interface {
 	isPlayTurnRequest_Action()
 }
@@ -620,6 +772,11 @@ type PlayTurnRequest_PassTurn struct {
 type PlayTurnRequest_LayOnRiver struct {
 	// Lays a drawn tile on the River.
 	LayOnRiver *LayOnRiver `protobuf:"bytes,8,opt,name=lay_on_river,json=layOnRiver,proto3,oneof"`
+}
+
+type PlayTurnRequest_Knock struct {
+	// Knocks.
+	Knock *Knock `protobuf:"bytes,13,opt,name=knock,proto3,oneof"`
 }
 
 type PlayTurnRequest_TakeFromPool struct {
@@ -647,6 +804,16 @@ type PlayTurnRequest_ShowIndicator struct {
 	ShowIndicator *ShowIndicator `protobuf:"bytes,14,opt,name=show_indicator,json=showIndicator,proto3,oneof"`
 }
 
+type PlayTurnRequest_Lay struct {
+	// Lays tiles on the table.
+	Lay *LayTiles `protobuf:"bytes,15,opt,name=lay,proto3,oneof"`
+}
+
+type PlayTurnRequest_ReturnDiscard struct {
+	// Puts a taken discard back.
+	ReturnDiscard *ReturnDiscard `protobuf:"bytes,16,opt,name=return_discard,json=returnDiscard,proto3,oneof"`
+}
+
 func (*PlayTurnRequest_Play) isPlayTurnRequest_Action() {}
 
 func (*PlayTurnRequest_Draw) isPlayTurnRequest_Action() {}
@@ -654,6 +821,8 @@ func (*PlayTurnRequest_Draw) isPlayTurnRequest_Action() {}
 func (*PlayTurnRequest_PassTurn) isPlayTurnRequest_Action() {}
 
 func (*PlayTurnRequest_LayOnRiver) isPlayTurnRequest_Action() {}
+
+func (*PlayTurnRequest_Knock) isPlayTurnRequest_Action() {}
 
 func (*PlayTurnRequest_TakeFromPool) isPlayTurnRequest_Action() {}
 
@@ -664,6 +833,10 @@ func (*PlayTurnRequest_Discard) isPlayTurnRequest_Action() {}
 func (*PlayTurnRequest_Finish) isPlayTurnRequest_Action() {}
 
 func (*PlayTurnRequest_ShowIndicator) isPlayTurnRequest_Action() {}
+
+func (*PlayTurnRequest_Lay) isPlayTurnRequest_Action() {}
+
+func (*PlayTurnRequest_ReturnDiscard) isPlayTurnRequest_Action() {}
 
 // The response to PlayTurn.
 type PlayTurnResponse struct {
@@ -685,7 +858,7 @@ type PlayTurnResponse struct {
 
 func (x *PlayTurnResponse) Reset() {
 	*x = PlayTurnResponse{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[10]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -697,7 +870,7 @@ func (x *PlayTurnResponse) String() string {
 func (*PlayTurnResponse) ProtoMessage() {}
 
 func (x *PlayTurnResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[10]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -710,7 +883,7 @@ func (x *PlayTurnResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlayTurnResponse.ProtoReflect.Descriptor instead.
 func (*PlayTurnResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{10}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *PlayTurnResponse) GetGame() *Game {
@@ -763,7 +936,7 @@ type SaveDraftRequest struct {
 
 func (x *SaveDraftRequest) Reset() {
 	*x = SaveDraftRequest{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[11]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -775,7 +948,7 @@ func (x *SaveDraftRequest) String() string {
 func (*SaveDraftRequest) ProtoMessage() {}
 
 func (x *SaveDraftRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[11]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -788,7 +961,7 @@ func (x *SaveDraftRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveDraftRequest.ProtoReflect.Descriptor instead.
 func (*SaveDraftRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{11}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *SaveDraftRequest) GetGameId() string {
@@ -825,7 +998,7 @@ type SaveDraftResponse struct {
 
 func (x *SaveDraftResponse) Reset() {
 	*x = SaveDraftResponse{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[12]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -837,7 +1010,7 @@ func (x *SaveDraftResponse) String() string {
 func (*SaveDraftResponse) ProtoMessage() {}
 
 func (x *SaveDraftResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[12]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -850,7 +1023,7 @@ func (x *SaveDraftResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveDraftResponse.ProtoReflect.Descriptor instead.
 func (*SaveDraftResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{12}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *SaveDraftResponse) GetDraftNumber() uint32 {
@@ -884,7 +1057,7 @@ type ClaimErrorRequest struct {
 
 func (x *ClaimErrorRequest) Reset() {
 	*x = ClaimErrorRequest{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[13]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -896,7 +1069,7 @@ func (x *ClaimErrorRequest) String() string {
 func (*ClaimErrorRequest) ProtoMessage() {}
 
 func (x *ClaimErrorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[13]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -909,7 +1082,7 @@ func (x *ClaimErrorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimErrorRequest.ProtoReflect.Descriptor instead.
 func (*ClaimErrorRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{13}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ClaimErrorRequest) GetGameId() string {
@@ -951,7 +1124,7 @@ type ClaimErrorResponse struct {
 
 func (x *ClaimErrorResponse) Reset() {
 	*x = ClaimErrorResponse{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[14]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -963,7 +1136,7 @@ func (x *ClaimErrorResponse) String() string {
 func (*ClaimErrorResponse) ProtoMessage() {}
 
 func (x *ClaimErrorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[14]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -976,7 +1149,7 @@ func (x *ClaimErrorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimErrorResponse.ProtoReflect.Descriptor instead.
 func (*ClaimErrorResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{14}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ClaimErrorResponse) GetGame() *Game {
@@ -999,7 +1172,7 @@ type ResignGameRequest struct {
 
 func (x *ResignGameRequest) Reset() {
 	*x = ResignGameRequest{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[15]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1011,7 +1184,7 @@ func (x *ResignGameRequest) String() string {
 func (*ResignGameRequest) ProtoMessage() {}
 
 func (x *ResignGameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[15]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1024,7 +1197,7 @@ func (x *ResignGameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResignGameRequest.ProtoReflect.Descriptor instead.
 func (*ResignGameRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{15}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ResignGameRequest) GetGameId() string {
@@ -1052,7 +1225,7 @@ type ResignGameResponse struct {
 
 func (x *ResignGameResponse) Reset() {
 	*x = ResignGameResponse{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[16]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1064,7 +1237,7 @@ func (x *ResignGameResponse) String() string {
 func (*ResignGameResponse) ProtoMessage() {}
 
 func (x *ResignGameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[16]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1077,7 +1250,7 @@ func (x *ResignGameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResignGameResponse.ProtoReflect.Descriptor instead.
 func (*ResignGameResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{16}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ResignGameResponse) GetGame() *Game {
@@ -1100,7 +1273,7 @@ type StartNextRoundRequest struct {
 
 func (x *StartNextRoundRequest) Reset() {
 	*x = StartNextRoundRequest{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[17]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1112,7 +1285,7 @@ func (x *StartNextRoundRequest) String() string {
 func (*StartNextRoundRequest) ProtoMessage() {}
 
 func (x *StartNextRoundRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[17]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1125,7 +1298,7 @@ func (x *StartNextRoundRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartNextRoundRequest.ProtoReflect.Descriptor instead.
 func (*StartNextRoundRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{17}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *StartNextRoundRequest) GetGameId() string {
@@ -1153,7 +1326,7 @@ type StartNextRoundResponse struct {
 
 func (x *StartNextRoundResponse) Reset() {
 	*x = StartNextRoundResponse{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[18]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1165,7 +1338,7 @@ func (x *StartNextRoundResponse) String() string {
 func (*StartNextRoundResponse) ProtoMessage() {}
 
 func (x *StartNextRoundResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[18]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1178,7 +1351,7 @@ func (x *StartNextRoundResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartNextRoundResponse.ProtoReflect.Descriptor instead.
 func (*StartNextRoundResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{18}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *StartNextRoundResponse) GetGame() *Game {
@@ -1201,7 +1374,7 @@ type RequestRedealRequest struct {
 
 func (x *RequestRedealRequest) Reset() {
 	*x = RequestRedealRequest{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[19]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1213,7 +1386,7 @@ func (x *RequestRedealRequest) String() string {
 func (*RequestRedealRequest) ProtoMessage() {}
 
 func (x *RequestRedealRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[19]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1226,7 +1399,7 @@ func (x *RequestRedealRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestRedealRequest.ProtoReflect.Descriptor instead.
 func (*RequestRedealRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{19}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *RequestRedealRequest) GetGameId() string {
@@ -1254,7 +1427,7 @@ type RequestRedealResponse struct {
 
 func (x *RequestRedealResponse) Reset() {
 	*x = RequestRedealResponse{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[20]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1266,7 +1439,7 @@ func (x *RequestRedealResponse) String() string {
 func (*RequestRedealResponse) ProtoMessage() {}
 
 func (x *RequestRedealResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[20]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1279,7 +1452,7 @@ func (x *RequestRedealResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestRedealResponse.ProtoReflect.Descriptor instead.
 func (*RequestRedealResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{20}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RequestRedealResponse) GetGame() *Game {
@@ -1302,7 +1475,7 @@ type ReturnToSeatRequest struct {
 
 func (x *ReturnToSeatRequest) Reset() {
 	*x = ReturnToSeatRequest{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[21]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1314,7 +1487,7 @@ func (x *ReturnToSeatRequest) String() string {
 func (*ReturnToSeatRequest) ProtoMessage() {}
 
 func (x *ReturnToSeatRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[21]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1327,7 +1500,7 @@ func (x *ReturnToSeatRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReturnToSeatRequest.ProtoReflect.Descriptor instead.
 func (*ReturnToSeatRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{21}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ReturnToSeatRequest) GetGameId() string {
@@ -1355,7 +1528,7 @@ type ReturnToSeatResponse struct {
 
 func (x *ReturnToSeatResponse) Reset() {
 	*x = ReturnToSeatResponse{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[22]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1367,7 +1540,7 @@ func (x *ReturnToSeatResponse) String() string {
 func (*ReturnToSeatResponse) ProtoMessage() {}
 
 func (x *ReturnToSeatResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[22]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1380,7 +1553,7 @@ func (x *ReturnToSeatResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReturnToSeatResponse.ProtoReflect.Descriptor instead.
 func (*ReturnToSeatResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{22}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ReturnToSeatResponse) GetGame() *Game {
@@ -1406,7 +1579,8 @@ const file_rummikub_v1_turn_service_proto_rawDesc = "" +
 	"\x04Pass\"9\n" +
 	"\n" +
 	"LayOnRiver\x12+\n" +
-	"\x04tile\x18\x01 \x01(\x0e2\x11.rummikub.v1.TileB\x04\xe2A\x01\x02R\x04tile\"\x0e\n" +
+	"\x04tile\x18\x01 \x01(\x0e2\x11.rummikub.v1.TileB\x04\xe2A\x01\x02R\x04tile\"\a\n" +
+	"\x05Knock\"\x0e\n" +
 	"\fTakeFromPool\"\r\n" +
 	"\vTakeDiscard\":\n" +
 	"\vDiscardTile\x12+\n" +
@@ -1414,8 +1588,11 @@ const file_rummikub_v1_turn_service_proto_rawDesc = "" +
 	"\n" +
 	"FinishHand\x12+\n" +
 	"\x04tile\x18\x01 \x01(\x0e2\x11.rummikub.v1.TileB\x04\xe2A\x01\x02R\x04tile\x12/\n" +
-	"\x04hand\x18\x02 \x03(\v2\x15.rummikub.v1.HandPartB\x04\xe2A\x01\x01R\x04hand\"\x0f\n" +
-	"\rShowIndicator\"\xd4\x05\n" +
+	"\x04hand\x18\x02 \x03(\v2\x15.rummikub.v1.HandPartB\x04\xe2A\x01\x01R\x04hand\"=\n" +
+	"\bLayTiles\x121\n" +
+	"\x05table\x18\x01 \x03(\v2\x15.rummikub.v1.HandPartB\x04\xe2A\x01\x01R\x05table\"\x0f\n" +
+	"\rReturnDiscard\"\x0f\n" +
+	"\rShowIndicator\"\x82\a\n" +
 	"\x0fPlayTurnRequest\x12\x1d\n" +
 	"\agame_id\x18\x01 \x01(\tB\x04\xe2A\x01\x02R\x06gameId\x12\x18\n" +
 	"\x04etag\x18\x02 \x01(\tB\x04\xe2A\x01\x02R\x04etag\x12#\n" +
@@ -1426,13 +1603,16 @@ const file_rummikub_v1_turn_service_proto_rawDesc = "" +
 	"\x04draw\x18\x06 \x01(\v2\x15.rummikub.v1.DrawTileB\x04\xe2A\x01\x01H\x00R\x04draw\x126\n" +
 	"\tpass_turn\x18\a \x01(\v2\x11.rummikub.v1.PassB\x04\xe2A\x01\x01H\x00R\bpassTurn\x12A\n" +
 	"\flay_on_river\x18\b \x01(\v2\x17.rummikub.v1.LayOnRiverB\x04\xe2A\x01\x01H\x00R\n" +
-	"layOnRiver\x12G\n" +
+	"layOnRiver\x120\n" +
+	"\x05knock\x18\r \x01(\v2\x12.rummikub.v1.KnockB\x04\xe2A\x01\x01H\x00R\x05knock\x12G\n" +
 	"\x0etake_from_pool\x18\t \x01(\v2\x19.rummikub.v1.TakeFromPoolB\x04\xe2A\x01\x01H\x00R\ftakeFromPool\x12C\n" +
 	"\ftake_discard\x18\n" +
 	" \x01(\v2\x18.rummikub.v1.TakeDiscardB\x04\xe2A\x01\x01H\x00R\vtakeDiscard\x12:\n" +
 	"\adiscard\x18\v \x01(\v2\x18.rummikub.v1.DiscardTileB\x04\xe2A\x01\x01H\x00R\adiscard\x127\n" +
 	"\x06finish\x18\f \x01(\v2\x17.rummikub.v1.FinishHandB\x04\xe2A\x01\x01H\x00R\x06finish\x12I\n" +
-	"\x0eshow_indicator\x18\x0e \x01(\v2\x1a.rummikub.v1.ShowIndicatorB\x04\xe2A\x01\x01H\x00R\rshowIndicatorB\b\n" +
+	"\x0eshow_indicator\x18\x0e \x01(\v2\x1a.rummikub.v1.ShowIndicatorB\x04\xe2A\x01\x01H\x00R\rshowIndicator\x12/\n" +
+	"\x03lay\x18\x0f \x01(\v2\x15.rummikub.v1.LayTilesB\x04\xe2A\x01\x01H\x00R\x03lay\x12I\n" +
+	"\x0ereturn_discard\x18\x10 \x01(\v2\x1a.rummikub.v1.ReturnDiscardB\x04\xe2A\x01\x01H\x00R\rreturnDiscardB\b\n" +
 	"\x06action\"\xf3\x01\n" +
 	"\x10PlayTurnResponse\x12%\n" +
 	"\x04game\x18\x01 \x01(\v2\x11.rummikub.v1.GameR\x04game\x124\n" +
@@ -1506,82 +1686,89 @@ func file_rummikub_v1_turn_service_proto_rawDescGZIP() []byte {
 	return file_rummikub_v1_turn_service_proto_rawDescData
 }
 
-var file_rummikub_v1_turn_service_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_rummikub_v1_turn_service_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_rummikub_v1_turn_service_proto_goTypes = []any{
 	(*PlayTiles)(nil),              // 0: rummikub.v1.PlayTiles
 	(*DrawTile)(nil),               // 1: rummikub.v1.DrawTile
 	(*Pass)(nil),                   // 2: rummikub.v1.Pass
 	(*LayOnRiver)(nil),             // 3: rummikub.v1.LayOnRiver
-	(*TakeFromPool)(nil),           // 4: rummikub.v1.TakeFromPool
-	(*TakeDiscard)(nil),            // 5: rummikub.v1.TakeDiscard
-	(*DiscardTile)(nil),            // 6: rummikub.v1.DiscardTile
-	(*FinishHand)(nil),             // 7: rummikub.v1.FinishHand
-	(*ShowIndicator)(nil),          // 8: rummikub.v1.ShowIndicator
-	(*PlayTurnRequest)(nil),        // 9: rummikub.v1.PlayTurnRequest
-	(*PlayTurnResponse)(nil),       // 10: rummikub.v1.PlayTurnResponse
-	(*SaveDraftRequest)(nil),       // 11: rummikub.v1.SaveDraftRequest
-	(*SaveDraftResponse)(nil),      // 12: rummikub.v1.SaveDraftResponse
-	(*ClaimErrorRequest)(nil),      // 13: rummikub.v1.ClaimErrorRequest
-	(*ClaimErrorResponse)(nil),     // 14: rummikub.v1.ClaimErrorResponse
-	(*ResignGameRequest)(nil),      // 15: rummikub.v1.ResignGameRequest
-	(*ResignGameResponse)(nil),     // 16: rummikub.v1.ResignGameResponse
-	(*StartNextRoundRequest)(nil),  // 17: rummikub.v1.StartNextRoundRequest
-	(*StartNextRoundResponse)(nil), // 18: rummikub.v1.StartNextRoundResponse
-	(*RequestRedealRequest)(nil),   // 19: rummikub.v1.RequestRedealRequest
-	(*RequestRedealResponse)(nil),  // 20: rummikub.v1.RequestRedealResponse
-	(*ReturnToSeatRequest)(nil),    // 21: rummikub.v1.ReturnToSeatRequest
-	(*ReturnToSeatResponse)(nil),   // 22: rummikub.v1.ReturnToSeatResponse
-	(*Table)(nil),                  // 23: rummikub.v1.Table
-	(Tile)(0),                      // 24: rummikub.v1.Tile
-	(*HandPart)(nil),               // 25: rummikub.v1.HandPart
-	(*Game)(nil),                   // 26: rummikub.v1.Game
-	(*Violation)(nil),              // 27: rummikub.v1.Violation
-	(*Draft)(nil),                  // 28: rummikub.v1.Draft
+	(*Knock)(nil),                  // 4: rummikub.v1.Knock
+	(*TakeFromPool)(nil),           // 5: rummikub.v1.TakeFromPool
+	(*TakeDiscard)(nil),            // 6: rummikub.v1.TakeDiscard
+	(*DiscardTile)(nil),            // 7: rummikub.v1.DiscardTile
+	(*FinishHand)(nil),             // 8: rummikub.v1.FinishHand
+	(*LayTiles)(nil),               // 9: rummikub.v1.LayTiles
+	(*ReturnDiscard)(nil),          // 10: rummikub.v1.ReturnDiscard
+	(*ShowIndicator)(nil),          // 11: rummikub.v1.ShowIndicator
+	(*PlayTurnRequest)(nil),        // 12: rummikub.v1.PlayTurnRequest
+	(*PlayTurnResponse)(nil),       // 13: rummikub.v1.PlayTurnResponse
+	(*SaveDraftRequest)(nil),       // 14: rummikub.v1.SaveDraftRequest
+	(*SaveDraftResponse)(nil),      // 15: rummikub.v1.SaveDraftResponse
+	(*ClaimErrorRequest)(nil),      // 16: rummikub.v1.ClaimErrorRequest
+	(*ClaimErrorResponse)(nil),     // 17: rummikub.v1.ClaimErrorResponse
+	(*ResignGameRequest)(nil),      // 18: rummikub.v1.ResignGameRequest
+	(*ResignGameResponse)(nil),     // 19: rummikub.v1.ResignGameResponse
+	(*StartNextRoundRequest)(nil),  // 20: rummikub.v1.StartNextRoundRequest
+	(*StartNextRoundResponse)(nil), // 21: rummikub.v1.StartNextRoundResponse
+	(*RequestRedealRequest)(nil),   // 22: rummikub.v1.RequestRedealRequest
+	(*RequestRedealResponse)(nil),  // 23: rummikub.v1.RequestRedealResponse
+	(*ReturnToSeatRequest)(nil),    // 24: rummikub.v1.ReturnToSeatRequest
+	(*ReturnToSeatResponse)(nil),   // 25: rummikub.v1.ReturnToSeatResponse
+	(*Table)(nil),                  // 26: rummikub.v1.Table
+	(Tile)(0),                      // 27: rummikub.v1.Tile
+	(*HandPart)(nil),               // 28: rummikub.v1.HandPart
+	(*Game)(nil),                   // 29: rummikub.v1.Game
+	(*Violation)(nil),              // 30: rummikub.v1.Violation
+	(*Draft)(nil),                  // 31: rummikub.v1.Draft
 }
 var file_rummikub_v1_turn_service_proto_depIdxs = []int32{
-	23, // 0: rummikub.v1.PlayTiles.table:type_name -> rummikub.v1.Table
-	24, // 1: rummikub.v1.LayOnRiver.tile:type_name -> rummikub.v1.Tile
-	24, // 2: rummikub.v1.DiscardTile.tile:type_name -> rummikub.v1.Tile
-	24, // 3: rummikub.v1.FinishHand.tile:type_name -> rummikub.v1.Tile
-	25, // 4: rummikub.v1.FinishHand.hand:type_name -> rummikub.v1.HandPart
-	0,  // 5: rummikub.v1.PlayTurnRequest.play:type_name -> rummikub.v1.PlayTiles
-	1,  // 6: rummikub.v1.PlayTurnRequest.draw:type_name -> rummikub.v1.DrawTile
-	2,  // 7: rummikub.v1.PlayTurnRequest.pass_turn:type_name -> rummikub.v1.Pass
-	3,  // 8: rummikub.v1.PlayTurnRequest.lay_on_river:type_name -> rummikub.v1.LayOnRiver
-	4,  // 9: rummikub.v1.PlayTurnRequest.take_from_pool:type_name -> rummikub.v1.TakeFromPool
-	5,  // 10: rummikub.v1.PlayTurnRequest.take_discard:type_name -> rummikub.v1.TakeDiscard
-	6,  // 11: rummikub.v1.PlayTurnRequest.discard:type_name -> rummikub.v1.DiscardTile
-	7,  // 12: rummikub.v1.PlayTurnRequest.finish:type_name -> rummikub.v1.FinishHand
-	8,  // 13: rummikub.v1.PlayTurnRequest.show_indicator:type_name -> rummikub.v1.ShowIndicator
-	26, // 14: rummikub.v1.PlayTurnResponse.game:type_name -> rummikub.v1.Game
-	24, // 15: rummikub.v1.PlayTurnResponse.tiles_played:type_name -> rummikub.v1.Tile
-	24, // 16: rummikub.v1.PlayTurnResponse.tiles_drawn:type_name -> rummikub.v1.Tile
-	27, // 17: rummikub.v1.PlayTurnResponse.violations:type_name -> rummikub.v1.Violation
-	28, // 18: rummikub.v1.SaveDraftRequest.draft:type_name -> rummikub.v1.Draft
-	26, // 19: rummikub.v1.ClaimErrorResponse.game:type_name -> rummikub.v1.Game
-	26, // 20: rummikub.v1.ResignGameResponse.game:type_name -> rummikub.v1.Game
-	26, // 21: rummikub.v1.StartNextRoundResponse.game:type_name -> rummikub.v1.Game
-	26, // 22: rummikub.v1.RequestRedealResponse.game:type_name -> rummikub.v1.Game
-	26, // 23: rummikub.v1.ReturnToSeatResponse.game:type_name -> rummikub.v1.Game
-	9,  // 24: rummikub.v1.TurnService.PlayTurn:input_type -> rummikub.v1.PlayTurnRequest
-	11, // 25: rummikub.v1.TurnService.SaveDraft:input_type -> rummikub.v1.SaveDraftRequest
-	13, // 26: rummikub.v1.TurnService.ClaimError:input_type -> rummikub.v1.ClaimErrorRequest
-	15, // 27: rummikub.v1.TurnService.ResignGame:input_type -> rummikub.v1.ResignGameRequest
-	17, // 28: rummikub.v1.TurnService.StartNextRound:input_type -> rummikub.v1.StartNextRoundRequest
-	19, // 29: rummikub.v1.TurnService.RequestRedeal:input_type -> rummikub.v1.RequestRedealRequest
-	21, // 30: rummikub.v1.TurnService.ReturnToSeat:input_type -> rummikub.v1.ReturnToSeatRequest
-	10, // 31: rummikub.v1.TurnService.PlayTurn:output_type -> rummikub.v1.PlayTurnResponse
-	12, // 32: rummikub.v1.TurnService.SaveDraft:output_type -> rummikub.v1.SaveDraftResponse
-	14, // 33: rummikub.v1.TurnService.ClaimError:output_type -> rummikub.v1.ClaimErrorResponse
-	16, // 34: rummikub.v1.TurnService.ResignGame:output_type -> rummikub.v1.ResignGameResponse
-	18, // 35: rummikub.v1.TurnService.StartNextRound:output_type -> rummikub.v1.StartNextRoundResponse
-	20, // 36: rummikub.v1.TurnService.RequestRedeal:output_type -> rummikub.v1.RequestRedealResponse
-	22, // 37: rummikub.v1.TurnService.ReturnToSeat:output_type -> rummikub.v1.ReturnToSeatResponse
-	31, // [31:38] is the sub-list for method output_type
-	24, // [24:31] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	26, // 0: rummikub.v1.PlayTiles.table:type_name -> rummikub.v1.Table
+	27, // 1: rummikub.v1.LayOnRiver.tile:type_name -> rummikub.v1.Tile
+	27, // 2: rummikub.v1.DiscardTile.tile:type_name -> rummikub.v1.Tile
+	27, // 3: rummikub.v1.FinishHand.tile:type_name -> rummikub.v1.Tile
+	28, // 4: rummikub.v1.FinishHand.hand:type_name -> rummikub.v1.HandPart
+	28, // 5: rummikub.v1.LayTiles.table:type_name -> rummikub.v1.HandPart
+	0,  // 6: rummikub.v1.PlayTurnRequest.play:type_name -> rummikub.v1.PlayTiles
+	1,  // 7: rummikub.v1.PlayTurnRequest.draw:type_name -> rummikub.v1.DrawTile
+	2,  // 8: rummikub.v1.PlayTurnRequest.pass_turn:type_name -> rummikub.v1.Pass
+	3,  // 9: rummikub.v1.PlayTurnRequest.lay_on_river:type_name -> rummikub.v1.LayOnRiver
+	4,  // 10: rummikub.v1.PlayTurnRequest.knock:type_name -> rummikub.v1.Knock
+	5,  // 11: rummikub.v1.PlayTurnRequest.take_from_pool:type_name -> rummikub.v1.TakeFromPool
+	6,  // 12: rummikub.v1.PlayTurnRequest.take_discard:type_name -> rummikub.v1.TakeDiscard
+	7,  // 13: rummikub.v1.PlayTurnRequest.discard:type_name -> rummikub.v1.DiscardTile
+	8,  // 14: rummikub.v1.PlayTurnRequest.finish:type_name -> rummikub.v1.FinishHand
+	11, // 15: rummikub.v1.PlayTurnRequest.show_indicator:type_name -> rummikub.v1.ShowIndicator
+	9,  // 16: rummikub.v1.PlayTurnRequest.lay:type_name -> rummikub.v1.LayTiles
+	10, // 17: rummikub.v1.PlayTurnRequest.return_discard:type_name -> rummikub.v1.ReturnDiscard
+	29, // 18: rummikub.v1.PlayTurnResponse.game:type_name -> rummikub.v1.Game
+	27, // 19: rummikub.v1.PlayTurnResponse.tiles_played:type_name -> rummikub.v1.Tile
+	27, // 20: rummikub.v1.PlayTurnResponse.tiles_drawn:type_name -> rummikub.v1.Tile
+	30, // 21: rummikub.v1.PlayTurnResponse.violations:type_name -> rummikub.v1.Violation
+	31, // 22: rummikub.v1.SaveDraftRequest.draft:type_name -> rummikub.v1.Draft
+	29, // 23: rummikub.v1.ClaimErrorResponse.game:type_name -> rummikub.v1.Game
+	29, // 24: rummikub.v1.ResignGameResponse.game:type_name -> rummikub.v1.Game
+	29, // 25: rummikub.v1.StartNextRoundResponse.game:type_name -> rummikub.v1.Game
+	29, // 26: rummikub.v1.RequestRedealResponse.game:type_name -> rummikub.v1.Game
+	29, // 27: rummikub.v1.ReturnToSeatResponse.game:type_name -> rummikub.v1.Game
+	12, // 28: rummikub.v1.TurnService.PlayTurn:input_type -> rummikub.v1.PlayTurnRequest
+	14, // 29: rummikub.v1.TurnService.SaveDraft:input_type -> rummikub.v1.SaveDraftRequest
+	16, // 30: rummikub.v1.TurnService.ClaimError:input_type -> rummikub.v1.ClaimErrorRequest
+	18, // 31: rummikub.v1.TurnService.ResignGame:input_type -> rummikub.v1.ResignGameRequest
+	20, // 32: rummikub.v1.TurnService.StartNextRound:input_type -> rummikub.v1.StartNextRoundRequest
+	22, // 33: rummikub.v1.TurnService.RequestRedeal:input_type -> rummikub.v1.RequestRedealRequest
+	24, // 34: rummikub.v1.TurnService.ReturnToSeat:input_type -> rummikub.v1.ReturnToSeatRequest
+	13, // 35: rummikub.v1.TurnService.PlayTurn:output_type -> rummikub.v1.PlayTurnResponse
+	15, // 36: rummikub.v1.TurnService.SaveDraft:output_type -> rummikub.v1.SaveDraftResponse
+	17, // 37: rummikub.v1.TurnService.ClaimError:output_type -> rummikub.v1.ClaimErrorResponse
+	19, // 38: rummikub.v1.TurnService.ResignGame:output_type -> rummikub.v1.ResignGameResponse
+	21, // 39: rummikub.v1.TurnService.StartNextRound:output_type -> rummikub.v1.StartNextRoundResponse
+	23, // 40: rummikub.v1.TurnService.RequestRedeal:output_type -> rummikub.v1.RequestRedealResponse
+	25, // 41: rummikub.v1.TurnService.ReturnToSeat:output_type -> rummikub.v1.ReturnToSeatResponse
+	35, // [35:42] is the sub-list for method output_type
+	28, // [28:35] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_turn_service_proto_init() }
@@ -1595,16 +1782,19 @@ func file_rummikub_v1_turn_service_proto_init() {
 	file_rummikub_v1_tile_proto_init()
 	file_rummikub_v1_violation_proto_init()
 	file_rummikub_v1_turn_service_proto_msgTypes[0].OneofWrappers = []any{}
-	file_rummikub_v1_turn_service_proto_msgTypes[9].OneofWrappers = []any{
+	file_rummikub_v1_turn_service_proto_msgTypes[12].OneofWrappers = []any{
 		(*PlayTurnRequest_Play)(nil),
 		(*PlayTurnRequest_Draw)(nil),
 		(*PlayTurnRequest_PassTurn)(nil),
 		(*PlayTurnRequest_LayOnRiver)(nil),
+		(*PlayTurnRequest_Knock)(nil),
 		(*PlayTurnRequest_TakeFromPool)(nil),
 		(*PlayTurnRequest_TakeDiscard)(nil),
 		(*PlayTurnRequest_Discard)(nil),
 		(*PlayTurnRequest_Finish)(nil),
 		(*PlayTurnRequest_ShowIndicator)(nil),
+		(*PlayTurnRequest_Lay)(nil),
+		(*PlayTurnRequest_ReturnDiscard)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1612,7 +1802,7 @@ func file_rummikub_v1_turn_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rummikub_v1_turn_service_proto_rawDesc), len(file_rummikub_v1_turn_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   23,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

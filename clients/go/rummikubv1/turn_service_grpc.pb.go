@@ -48,9 +48,10 @@ type TurnServiceClient interface {
 	// (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
 	// PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, TURN_PHASE_WRONG,
 	// RIVER_CHOICE_PENDING, RIVER_DISCARD_NOT_DRAWN, DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS,
-	// TABLE_LAYOUT_MISMATCH, ACTION_NOT_IN_GAME, NO_DISCARD_TO_TAKE, INDICATOR_NOT_SHOWABLE, INDICATOR_TWIN_NOT_HELD, and
-	// every violation, with the subject `play.table` or, for a single meld or placement, `play.table[i]`; `tile`, `hand` or
-	// `hand[i]` in a game of discards).
+	// TABLE_LAYOUT_MISMATCH, KNOCK_TOO_MANY_POINTS, KNOCK_NOT_IN_GAME, ACTION_NOT_IN_GAME, NO_DISCARD_TO_TAKE,
+	// INDICATOR_NOT_SHOWABLE, INDICATOR_TWIN_NOT_HELD, and every violation, with the subject `play.table` or, for a single
+	// meld or placement, `play.table[i]`; `tile`, `hand`, `hand[i]`, `table` or `table[i]` in a game of
+	// discards).
 	PlayTurn(ctx context.Context, in *PlayTurnRequest, opts ...grpc.CallOption) (*PlayTurnResponse, error)
 	// Saves the table as the caller, whose turn it is, has arranged it. A draft changes no game: it has no revision and
 	// no event, and a turn may be played at the same revision afterwards. The last draft of a turn replaces all before it
@@ -194,9 +195,10 @@ type TurnServiceServer interface {
 	// (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
 	// PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, TURN_PHASE_WRONG,
 	// RIVER_CHOICE_PENDING, RIVER_DISCARD_NOT_DRAWN, DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS,
-	// TABLE_LAYOUT_MISMATCH, ACTION_NOT_IN_GAME, NO_DISCARD_TO_TAKE, INDICATOR_NOT_SHOWABLE, INDICATOR_TWIN_NOT_HELD, and
-	// every violation, with the subject `play.table` or, for a single meld or placement, `play.table[i]`; `tile`, `hand` or
-	// `hand[i]` in a game of discards).
+	// TABLE_LAYOUT_MISMATCH, KNOCK_TOO_MANY_POINTS, KNOCK_NOT_IN_GAME, ACTION_NOT_IN_GAME, NO_DISCARD_TO_TAKE,
+	// INDICATOR_NOT_SHOWABLE, INDICATOR_TWIN_NOT_HELD, and every violation, with the subject `play.table` or, for a single
+	// meld or placement, `play.table[i]`; `tile`, `hand`, `hand[i]`, `table` or `table[i]` in a game of
+	// discards).
 	PlayTurn(context.Context, *PlayTurnRequest) (*PlayTurnResponse, error)
 	// Saves the table as the caller, whose turn it is, has arranged it. A draft changes no game: it has no revision and
 	// no event, and a turn may be played at the same revision afterwards. The last draft of a turn replaces all before it

@@ -762,6 +762,233 @@ func (x *ValidateHandResponse) GetSpare() []Tile {
 	return nil
 }
 
+// A request to judge a turn of a game of discards with a table.
+type ValidateDiscardTurnRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The rules, with melds_on_table (FIELD_INVALID). Unset: the preset OKEY_101.
+	Ruleset *DiscardRuleset `protobuf:"bytes,1,opt,name=ruleset,proto3" json:"ruleset,omitempty"`
+	// The tile turned face up, which determines the okey. A numbered tile of the four colors.
+	Indicator Tile `protobuf:"varint,2,opt,name=indicator,proto3,enum=rummikub.v1.Tile" json:"indicator,omitempty"`
+	// The player's tiles after a tile was taken, in any order. At most 22.
+	Rack []Tile `protobuf:"varint,3,rep,packed,name=rack,proto3,enum=rummikub.v1.Tile" json:"rack,omitempty"`
+	// The melds and pairs on the table, each a legal one (POSITION_IMPOSSIBLE). At most 40.
+	TableBefore []*HandPart `protobuf:"bytes,4,rep,name=table_before,json=tableBefore,proto3" json:"table_before,omitempty"`
+	// The openings of the round, oldest first. The player's is that of seat.
+	Openings []*DiscardOpening `protobuf:"bytes,5,rep,name=openings,proto3" json:"openings,omitempty"`
+	// The player's seat.
+	Seat uint32 `protobuf:"varint,6,opt,name=seat,proto3" json:"seat,omitempty"`
+	// The discard that was taken in the turn and must be laid; one of the rack. Unset if there is none.
+	OwedTile Tile `protobuf:"varint,7,opt,name=owed_tile,json=owedTile,proto3,enum=rummikub.v1.Tile" json:"owed_tile,omitempty"`
+	// The number of tiles laid earlier in the turn, beside those of an opening.
+	TilesLaid uint32 `protobuf:"varint,8,opt,name=tiles_laid,json=tilesLaid,proto3" json:"tiles_laid,omitempty"`
+	// The whole table after the step; see LayTiles.table. Empty beside a discard: nothing is laid. At most 40 parts.
+	TableAfter []*HandPart `protobuf:"bytes,9,rep,name=table_after,json=tableAfter,proto3" json:"table_after,omitempty"`
+	// The tile to discard. Unset: the turn goes on.
+	Discard       Tile `protobuf:"varint,10,opt,name=discard,proto3,enum=rummikub.v1.Tile" json:"discard,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ValidateDiscardTurnRequest) Reset() {
+	*x = ValidateDiscardTurnRequest{}
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ValidateDiscardTurnRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ValidateDiscardTurnRequest) ProtoMessage() {}
+
+func (x *ValidateDiscardTurnRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ValidateDiscardTurnRequest.ProtoReflect.Descriptor instead.
+func (*ValidateDiscardTurnRequest) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ValidateDiscardTurnRequest) GetRuleset() *DiscardRuleset {
+	if x != nil {
+		return x.Ruleset
+	}
+	return nil
+}
+
+func (x *ValidateDiscardTurnRequest) GetIndicator() Tile {
+	if x != nil {
+		return x.Indicator
+	}
+	return Tile_TILE_UNSPECIFIED
+}
+
+func (x *ValidateDiscardTurnRequest) GetRack() []Tile {
+	if x != nil {
+		return x.Rack
+	}
+	return nil
+}
+
+func (x *ValidateDiscardTurnRequest) GetTableBefore() []*HandPart {
+	if x != nil {
+		return x.TableBefore
+	}
+	return nil
+}
+
+func (x *ValidateDiscardTurnRequest) GetOpenings() []*DiscardOpening {
+	if x != nil {
+		return x.Openings
+	}
+	return nil
+}
+
+func (x *ValidateDiscardTurnRequest) GetSeat() uint32 {
+	if x != nil {
+		return x.Seat
+	}
+	return 0
+}
+
+func (x *ValidateDiscardTurnRequest) GetOwedTile() Tile {
+	if x != nil {
+		return x.OwedTile
+	}
+	return Tile_TILE_UNSPECIFIED
+}
+
+func (x *ValidateDiscardTurnRequest) GetTilesLaid() uint32 {
+	if x != nil {
+		return x.TilesLaid
+	}
+	return 0
+}
+
+func (x *ValidateDiscardTurnRequest) GetTableAfter() []*HandPart {
+	if x != nil {
+		return x.TableAfter
+	}
+	return nil
+}
+
+func (x *ValidateDiscardTurnRequest) GetDiscard() Tile {
+	if x != nil {
+		return x.Discard
+	}
+	return Tile_TILE_UNSPECIFIED
+}
+
+// The response to ValidateDiscardTurn.
+type ValidateDiscardTurnResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Every violation, with the subject `tile`, `table` or `table[i]`. Empty when the turn is legal.
+	Violations []*Violation `protobuf:"bytes,1,rep,name=violations,proto3" json:"violations,omitempty"`
+	// The tiles that leave the rack to the table, in ascending order.
+	TilesLaid []Tile `protobuf:"varint,2,rep,packed,name=tiles_laid,json=tilesLaid,proto3,enum=rummikub.v1.Tile" json:"tiles_laid,omitempty"`
+	// The number of okeys that the player takes from the table.
+	Okeys uint32 `protobuf:"varint,3,opt,name=okeys,proto3" json:"okeys,omitempty"`
+	// The player's opening. Unset if the turn has none.
+	Opening *DiscardOpening `protobuf:"bytes,4,opt,name=opening,proto3" json:"opening,omitempty"`
+	// The tiles left on the rack after a legal turn, without the discard, in ascending order.
+	RackLeft []Tile `protobuf:"varint,5,rep,packed,name=rack_left,json=rackLeft,proto3,enum=rummikub.v1.Tile" json:"rack_left,omitempty"`
+	// Why the discard costs score_discard_penalty. Unset if it does not.
+	Penalty PenaltyCause `protobuf:"varint,6,opt,name=penalty,proto3,enum=rummikub.v1.PenaltyCause" json:"penalty,omitempty"`
+	// Whether the discard is the last tile, which ends the round.
+	IsFinish      bool `protobuf:"varint,7,opt,name=is_finish,json=isFinish,proto3" json:"is_finish,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ValidateDiscardTurnResponse) Reset() {
+	*x = ValidateDiscardTurnResponse{}
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ValidateDiscardTurnResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ValidateDiscardTurnResponse) ProtoMessage() {}
+
+func (x *ValidateDiscardTurnResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ValidateDiscardTurnResponse.ProtoReflect.Descriptor instead.
+func (*ValidateDiscardTurnResponse) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *ValidateDiscardTurnResponse) GetViolations() []*Violation {
+	if x != nil {
+		return x.Violations
+	}
+	return nil
+}
+
+func (x *ValidateDiscardTurnResponse) GetTilesLaid() []Tile {
+	if x != nil {
+		return x.TilesLaid
+	}
+	return nil
+}
+
+func (x *ValidateDiscardTurnResponse) GetOkeys() uint32 {
+	if x != nil {
+		return x.Okeys
+	}
+	return 0
+}
+
+func (x *ValidateDiscardTurnResponse) GetOpening() *DiscardOpening {
+	if x != nil {
+		return x.Opening
+	}
+	return nil
+}
+
+func (x *ValidateDiscardTurnResponse) GetRackLeft() []Tile {
+	if x != nil {
+		return x.RackLeft
+	}
+	return nil
+}
+
+func (x *ValidateDiscardTurnResponse) GetPenalty() PenaltyCause {
+	if x != nil {
+		return x.Penalty
+	}
+	return PenaltyCause_PENALTY_CAUSE_UNSPECIFIED
+}
+
+func (x *ValidateDiscardTurnResponse) GetIsFinish() bool {
+	if x != nil {
+		return x.IsFinish
+	}
+	return false
+}
+
 // A request to judge turns under one ruleset.
 type BatchValidateTurnsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -775,7 +1002,7 @@ type BatchValidateTurnsRequest struct {
 
 func (x *BatchValidateTurnsRequest) Reset() {
 	*x = BatchValidateTurnsRequest{}
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[8]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -787,7 +1014,7 @@ func (x *BatchValidateTurnsRequest) String() string {
 func (*BatchValidateTurnsRequest) ProtoMessage() {}
 
 func (x *BatchValidateTurnsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[8]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -800,7 +1027,7 @@ func (x *BatchValidateTurnsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchValidateTurnsRequest.ProtoReflect.Descriptor instead.
 func (*BatchValidateTurnsRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{8}
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *BatchValidateTurnsRequest) GetRuleset() *MeldingRuleset {
@@ -828,7 +1055,7 @@ type BatchValidateTurnsResponse struct {
 
 func (x *BatchValidateTurnsResponse) Reset() {
 	*x = BatchValidateTurnsResponse{}
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[9]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -840,7 +1067,7 @@ func (x *BatchValidateTurnsResponse) String() string {
 func (*BatchValidateTurnsResponse) ProtoMessage() {}
 
 func (x *BatchValidateTurnsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[9]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -853,7 +1080,7 @@ func (x *BatchValidateTurnsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchValidateTurnsResponse.ProtoReflect.Descriptor instead.
 func (*BatchValidateTurnsResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{9}
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *BatchValidateTurnsResponse) GetTurns() []*ValidateTurnResponse {
@@ -876,7 +1103,7 @@ type StreamValidateTurnsRequest struct {
 
 func (x *StreamValidateTurnsRequest) Reset() {
 	*x = StreamValidateTurnsRequest{}
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[10]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -888,7 +1115,7 @@ func (x *StreamValidateTurnsRequest) String() string {
 func (*StreamValidateTurnsRequest) ProtoMessage() {}
 
 func (x *StreamValidateTurnsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[10]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -901,7 +1128,7 @@ func (x *StreamValidateTurnsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StreamValidateTurnsRequest.ProtoReflect.Descriptor instead.
 func (*StreamValidateTurnsRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{10}
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *StreamValidateTurnsRequest) GetTurn() *ValidateTurnRequest {
@@ -931,7 +1158,7 @@ type StreamValidateTurnsResponse struct {
 
 func (x *StreamValidateTurnsResponse) Reset() {
 	*x = StreamValidateTurnsResponse{}
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[11]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -943,7 +1170,7 @@ func (x *StreamValidateTurnsResponse) String() string {
 func (*StreamValidateTurnsResponse) ProtoMessage() {}
 
 func (x *StreamValidateTurnsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[11]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -956,7 +1183,7 @@ func (x *StreamValidateTurnsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StreamValidateTurnsResponse.ProtoReflect.Descriptor instead.
 func (*StreamValidateTurnsResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{11}
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *StreamValidateTurnsResponse) GetTurn() *ValidateTurnResponse {
@@ -991,7 +1218,7 @@ type RackToScore struct {
 
 func (x *RackToScore) Reset() {
 	*x = RackToScore{}
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[12]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1003,7 +1230,7 @@ func (x *RackToScore) String() string {
 func (*RackToScore) ProtoMessage() {}
 
 func (x *RackToScore) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[12]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1016,7 +1243,7 @@ func (x *RackToScore) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RackToScore.ProtoReflect.Descriptor instead.
 func (*RackToScore) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{12}
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *RackToScore) GetSeat() uint32 {
@@ -1062,7 +1289,7 @@ type ScoreRoundRequest struct {
 
 func (x *ScoreRoundRequest) Reset() {
 	*x = ScoreRoundRequest{}
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[13]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1074,7 +1301,7 @@ func (x *ScoreRoundRequest) String() string {
 func (*ScoreRoundRequest) ProtoMessage() {}
 
 func (x *ScoreRoundRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[13]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1087,7 +1314,7 @@ func (x *ScoreRoundRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScoreRoundRequest.ProtoReflect.Descriptor instead.
 func (*ScoreRoundRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{13}
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ScoreRoundRequest) GetRuleset() *MeldingRuleset {
@@ -1119,7 +1346,7 @@ type ScoreRoundResponse struct {
 
 func (x *ScoreRoundResponse) Reset() {
 	*x = ScoreRoundResponse{}
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[14]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1131,7 +1358,7 @@ func (x *ScoreRoundResponse) String() string {
 func (*ScoreRoundResponse) ProtoMessage() {}
 
 func (x *ScoreRoundResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[14]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1144,7 +1371,7 @@ func (x *ScoreRoundResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScoreRoundResponse.ProtoReflect.Descriptor instead.
 func (*ScoreRoundResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{14}
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ScoreRoundResponse) GetRoundEnd() RoundEnd {
@@ -1181,7 +1408,7 @@ type ListRulesetsRequest struct {
 
 func (x *ListRulesetsRequest) Reset() {
 	*x = ListRulesetsRequest{}
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[15]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1193,7 +1420,7 @@ func (x *ListRulesetsRequest) String() string {
 func (*ListRulesetsRequest) ProtoMessage() {}
 
 func (x *ListRulesetsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[15]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1206,7 +1433,7 @@ func (x *ListRulesetsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRulesetsRequest.ProtoReflect.Descriptor instead.
 func (*ListRulesetsRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{15}
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListRulesetsRequest) GetPageSize() uint32 {
@@ -1244,7 +1471,7 @@ type NamedRuleset struct {
 
 func (x *NamedRuleset) Reset() {
 	*x = NamedRuleset{}
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[16]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1256,7 +1483,7 @@ func (x *NamedRuleset) String() string {
 func (*NamedRuleset) ProtoMessage() {}
 
 func (x *NamedRuleset) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[16]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1269,7 +1496,7 @@ func (x *NamedRuleset) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NamedRuleset.ProtoReflect.Descriptor instead.
 func (*NamedRuleset) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{16}
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *NamedRuleset) GetRuleset() *Ruleset {
@@ -1327,7 +1554,7 @@ type ListRulesetsResponse struct {
 
 func (x *ListRulesetsResponse) Reset() {
 	*x = ListRulesetsResponse{}
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[17]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1339,7 +1566,7 @@ func (x *ListRulesetsResponse) String() string {
 func (*ListRulesetsResponse) ProtoMessage() {}
 
 func (x *ListRulesetsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[17]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1352,7 +1579,7 @@ func (x *ListRulesetsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRulesetsResponse.ProtoReflect.Descriptor instead.
 func (*ListRulesetsResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{17}
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListRulesetsResponse) GetRulesets() []*NamedRuleset {
@@ -1384,7 +1611,7 @@ type ListMessagesRequest struct {
 
 func (x *ListMessagesRequest) Reset() {
 	*x = ListMessagesRequest{}
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[18]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1396,7 +1623,7 @@ func (x *ListMessagesRequest) String() string {
 func (*ListMessagesRequest) ProtoMessage() {}
 
 func (x *ListMessagesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[18]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1409,7 +1636,7 @@ func (x *ListMessagesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMessagesRequest.ProtoReflect.Descriptor instead.
 func (*ListMessagesRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{18}
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListMessagesRequest) GetLanguage() string {
@@ -1439,7 +1666,7 @@ type ReasonText struct {
 
 func (x *ReasonText) Reset() {
 	*x = ReasonText{}
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[19]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1451,7 +1678,7 @@ func (x *ReasonText) String() string {
 func (*ReasonText) ProtoMessage() {}
 
 func (x *ReasonText) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[19]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1464,7 +1691,7 @@ func (x *ReasonText) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReasonText.ProtoReflect.Descriptor instead.
 func (*ReasonText) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{19}
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ReasonText) GetReason() ErrorReason {
@@ -1497,7 +1724,7 @@ type ColorText struct {
 
 func (x *ColorText) Reset() {
 	*x = ColorText{}
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[20]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1509,7 +1736,7 @@ func (x *ColorText) String() string {
 func (*ColorText) ProtoMessage() {}
 
 func (x *ColorText) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[20]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1522,7 +1749,7 @@ func (x *ColorText) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ColorText.ProtoReflect.Descriptor instead.
 func (*ColorText) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{20}
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ColorText) GetColor() TileColor {
@@ -1567,7 +1794,7 @@ type ListMessagesResponse struct {
 
 func (x *ListMessagesResponse) Reset() {
 	*x = ListMessagesResponse{}
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[21]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1579,7 +1806,7 @@ func (x *ListMessagesResponse) String() string {
 func (*ListMessagesResponse) ProtoMessage() {}
 
 func (x *ListMessagesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[21]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1592,7 +1819,7 @@ func (x *ListMessagesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMessagesResponse.ProtoReflect.Descriptor instead.
 func (*ListMessagesResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{21}
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListMessagesResponse) GetLanguage() string {
@@ -1707,7 +1934,32 @@ const file_rummikub_v1_validation_service_proto_rawDesc = "" +
 	"\adiscard\x18\a \x01(\x0e2\x11.rummikub.v1.TileR\adiscard\x12\x12\n" +
 	"\x04cost\x18\x04 \x01(\rR\x04cost\x12\x18\n" +
 	"\amissing\x18\x05 \x01(\rR\amissing\x12'\n" +
-	"\x05spare\x18\x06 \x03(\x0e2\x11.rummikub.v1.TileR\x05spare\"\x96\x01\n" +
+	"\x05spare\x18\x06 \x03(\x0e2\x11.rummikub.v1.TileR\x05spare\"\xa2\x04\n" +
+	"\x1aValidateDiscardTurnRequest\x12;\n" +
+	"\aruleset\x18\x01 \x01(\v2\x1b.rummikub.v1.DiscardRulesetB\x04\xe2A\x01\x01R\aruleset\x125\n" +
+	"\tindicator\x18\x02 \x01(\x0e2\x11.rummikub.v1.TileB\x04\xe2A\x01\x02R\tindicator\x12+\n" +
+	"\x04rack\x18\x03 \x03(\x0e2\x11.rummikub.v1.TileB\x04\xe2A\x01\x02R\x04rack\x12>\n" +
+	"\ftable_before\x18\x04 \x03(\v2\x15.rummikub.v1.HandPartB\x04\xe2A\x01\x01R\vtableBefore\x12=\n" +
+	"\bopenings\x18\x05 \x03(\v2\x1b.rummikub.v1.DiscardOpeningB\x04\xe2A\x01\x01R\bopenings\x12\x18\n" +
+	"\x04seat\x18\x06 \x01(\rB\x04\xe2A\x01\x02R\x04seat\x124\n" +
+	"\towed_tile\x18\a \x01(\x0e2\x11.rummikub.v1.TileB\x04\xe2A\x01\x01R\bowedTile\x12#\n" +
+	"\n" +
+	"tiles_laid\x18\b \x01(\rB\x04\xe2A\x01\x01R\ttilesLaid\x12<\n" +
+	"\vtable_after\x18\t \x03(\v2\x15.rummikub.v1.HandPartB\x04\xe2A\x01\x01R\n" +
+	"tableAfter\x121\n" +
+	"\adiscard\x18\n" +
+	" \x01(\x0e2\x11.rummikub.v1.TileB\x04\xe2A\x01\x01R\adiscard\"\xd6\x02\n" +
+	"\x1bValidateDiscardTurnResponse\x126\n" +
+	"\n" +
+	"violations\x18\x01 \x03(\v2\x16.rummikub.v1.ViolationR\n" +
+	"violations\x120\n" +
+	"\n" +
+	"tiles_laid\x18\x02 \x03(\x0e2\x11.rummikub.v1.TileR\ttilesLaid\x12\x14\n" +
+	"\x05okeys\x18\x03 \x01(\rR\x05okeys\x125\n" +
+	"\aopening\x18\x04 \x01(\v2\x1b.rummikub.v1.DiscardOpeningR\aopening\x12.\n" +
+	"\track_left\x18\x05 \x03(\x0e2\x11.rummikub.v1.TileR\brackLeft\x123\n" +
+	"\apenalty\x18\x06 \x01(\x0e2\x19.rummikub.v1.PenaltyCauseR\apenalty\x12\x1b\n" +
+	"\tis_finish\x18\a \x01(\bR\bisFinish\"\x96\x01\n" +
 	"\x19BatchValidateTurnsRequest\x12;\n" +
 	"\aruleset\x18\x01 \x01(\v2\x1b.rummikub.v1.MeldingRulesetB\x04\xe2A\x01\x01R\aruleset\x12<\n" +
 	"\x05turns\x18\x02 \x03(\v2 .rummikub.v1.ValidateTurnRequestB\x04\xe2A\x01\x01R\x05turns\"U\n" +
@@ -1766,12 +2018,13 @@ const file_rummikub_v1_validation_service_proto_rawDesc = "" +
 	"\rTextDirection\x12\x1e\n" +
 	"\x1aTEXT_DIRECTION_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cTEXT_DIRECTION_LEFT_TO_RIGHT\x10\x01\x12 \n" +
-	"\x1cTEXT_DIRECTION_RIGHT_TO_LEFT\x10\x022\xb7\b\n" +
+	"\x1cTEXT_DIRECTION_RIGHT_TO_LEFT\x10\x022\xc8\t\n" +
 	"\x11ValidationService\x12u\n" +
 	"\rValidateMelds\x12!.rummikub.v1.ValidateMeldsRequest\x1a\".rummikub.v1.ValidateMeldsResponse\"\x1d\x82\xd3\xe4\x93\x02\x17:\x01*\"\x12/v1/melds:validate\x12r\n" +
 	"\fValidateTurn\x12 .rummikub.v1.ValidateTurnRequest\x1a!.rummikub.v1.ValidateTurnResponse\"\x1d\x82\xd3\xe4\x93\x02\x17:\x01*\"\x12/v1/turns:validate\x12\x86\x01\n" +
 	"\x11ValidatePlacement\x12%.rummikub.v1.ValidatePlacementRequest\x1a&.rummikub.v1.ValidatePlacementResponse\"\"\x82\xd3\xe4\x93\x02\x1c:\x01*\"\x17/v1/placements:validate\x12r\n" +
-	"\fValidateHand\x12 .rummikub.v1.ValidateHandRequest\x1a!.rummikub.v1.ValidateHandResponse\"\x1d\x82\xd3\xe4\x93\x02\x17:\x01*\"\x12/v1/hands:validate\x12\x89\x01\n" +
+	"\fValidateHand\x12 .rummikub.v1.ValidateHandRequest\x1a!.rummikub.v1.ValidateHandResponse\"\x1d\x82\xd3\xe4\x93\x02\x17:\x01*\"\x12/v1/hands:validate\x12\x8e\x01\n" +
+	"\x13ValidateDiscardTurn\x12'.rummikub.v1.ValidateDiscardTurnRequest\x1a(.rummikub.v1.ValidateDiscardTurnResponse\"$\x82\xd3\xe4\x93\x02\x1e:\x01*\"\x19/v1/discardTurns:validate\x12\x89\x01\n" +
 	"\x12BatchValidateTurns\x12&.rummikub.v1.BatchValidateTurnsRequest\x1a'.rummikub.v1.BatchValidateTurnsResponse\"\"\x82\xd3\xe4\x93\x02\x1c:\x01*\"\x17/v1/turns:batchValidate\x12l\n" +
 	"\x13StreamValidateTurns\x12'.rummikub.v1.StreamValidateTurnsRequest\x1a(.rummikub.v1.StreamValidateTurnsResponse(\x010\x01\x12j\n" +
 	"\n" +
@@ -1793,7 +2046,7 @@ func file_rummikub_v1_validation_service_proto_rawDescGZIP() []byte {
 }
 
 var file_rummikub_v1_validation_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_rummikub_v1_validation_service_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_rummikub_v1_validation_service_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_rummikub_v1_validation_service_proto_goTypes = []any{
 	(TextDirection)(0),                  // 0: rummikub.v1.TextDirection
 	(*ValidateMeldsRequest)(nil),        // 1: rummikub.v1.ValidateMeldsRequest
@@ -1804,107 +2057,126 @@ var file_rummikub_v1_validation_service_proto_goTypes = []any{
 	(*ValidatePlacementResponse)(nil),   // 6: rummikub.v1.ValidatePlacementResponse
 	(*ValidateHandRequest)(nil),         // 7: rummikub.v1.ValidateHandRequest
 	(*ValidateHandResponse)(nil),        // 8: rummikub.v1.ValidateHandResponse
-	(*BatchValidateTurnsRequest)(nil),   // 9: rummikub.v1.BatchValidateTurnsRequest
-	(*BatchValidateTurnsResponse)(nil),  // 10: rummikub.v1.BatchValidateTurnsResponse
-	(*StreamValidateTurnsRequest)(nil),  // 11: rummikub.v1.StreamValidateTurnsRequest
-	(*StreamValidateTurnsResponse)(nil), // 12: rummikub.v1.StreamValidateTurnsResponse
-	(*RackToScore)(nil),                 // 13: rummikub.v1.RackToScore
-	(*ScoreRoundRequest)(nil),           // 14: rummikub.v1.ScoreRoundRequest
-	(*ScoreRoundResponse)(nil),          // 15: rummikub.v1.ScoreRoundResponse
-	(*ListRulesetsRequest)(nil),         // 16: rummikub.v1.ListRulesetsRequest
-	(*NamedRuleset)(nil),                // 17: rummikub.v1.NamedRuleset
-	(*ListRulesetsResponse)(nil),        // 18: rummikub.v1.ListRulesetsResponse
-	(*ListMessagesRequest)(nil),         // 19: rummikub.v1.ListMessagesRequest
-	(*ReasonText)(nil),                  // 20: rummikub.v1.ReasonText
-	(*ColorText)(nil),                   // 21: rummikub.v1.ColorText
-	(*ListMessagesResponse)(nil),        // 22: rummikub.v1.ListMessagesResponse
-	(*MeldingRuleset)(nil),              // 23: rummikub.v1.MeldingRuleset
-	(*Meld)(nil),                        // 24: rummikub.v1.Meld
-	(*MeldReading)(nil),                 // 25: rummikub.v1.MeldReading
-	(*Table)(nil),                       // 26: rummikub.v1.Table
-	(Tile)(0),                           // 27: rummikub.v1.Tile
-	(*Violation)(nil),                   // 28: rummikub.v1.Violation
-	(*DiscardRuleset)(nil),              // 29: rummikub.v1.DiscardRuleset
-	(*HandPart)(nil),                    // 30: rummikub.v1.HandPart
-	(RoundEnd)(0),                       // 31: rummikub.v1.RoundEnd
-	(*SeatResult)(nil),                  // 32: rummikub.v1.SeatResult
-	(*Ruleset)(nil),                     // 33: rummikub.v1.Ruleset
-	(*RoomSettings)(nil),                // 34: rummikub.v1.RoomSettings
-	(ErrorReason)(0),                    // 35: rummikub.v1.ErrorReason
-	(TileColor)(0),                      // 36: rummikub.v1.TileColor
+	(*ValidateDiscardTurnRequest)(nil),  // 9: rummikub.v1.ValidateDiscardTurnRequest
+	(*ValidateDiscardTurnResponse)(nil), // 10: rummikub.v1.ValidateDiscardTurnResponse
+	(*BatchValidateTurnsRequest)(nil),   // 11: rummikub.v1.BatchValidateTurnsRequest
+	(*BatchValidateTurnsResponse)(nil),  // 12: rummikub.v1.BatchValidateTurnsResponse
+	(*StreamValidateTurnsRequest)(nil),  // 13: rummikub.v1.StreamValidateTurnsRequest
+	(*StreamValidateTurnsResponse)(nil), // 14: rummikub.v1.StreamValidateTurnsResponse
+	(*RackToScore)(nil),                 // 15: rummikub.v1.RackToScore
+	(*ScoreRoundRequest)(nil),           // 16: rummikub.v1.ScoreRoundRequest
+	(*ScoreRoundResponse)(nil),          // 17: rummikub.v1.ScoreRoundResponse
+	(*ListRulesetsRequest)(nil),         // 18: rummikub.v1.ListRulesetsRequest
+	(*NamedRuleset)(nil),                // 19: rummikub.v1.NamedRuleset
+	(*ListRulesetsResponse)(nil),        // 20: rummikub.v1.ListRulesetsResponse
+	(*ListMessagesRequest)(nil),         // 21: rummikub.v1.ListMessagesRequest
+	(*ReasonText)(nil),                  // 22: rummikub.v1.ReasonText
+	(*ColorText)(nil),                   // 23: rummikub.v1.ColorText
+	(*ListMessagesResponse)(nil),        // 24: rummikub.v1.ListMessagesResponse
+	(*MeldingRuleset)(nil),              // 25: rummikub.v1.MeldingRuleset
+	(*Meld)(nil),                        // 26: rummikub.v1.Meld
+	(*MeldReading)(nil),                 // 27: rummikub.v1.MeldReading
+	(*Table)(nil),                       // 28: rummikub.v1.Table
+	(Tile)(0),                           // 29: rummikub.v1.Tile
+	(*Violation)(nil),                   // 30: rummikub.v1.Violation
+	(*DiscardRuleset)(nil),              // 31: rummikub.v1.DiscardRuleset
+	(*HandPart)(nil),                    // 32: rummikub.v1.HandPart
+	(*DiscardOpening)(nil),              // 33: rummikub.v1.DiscardOpening
+	(PenaltyCause)(0),                   // 34: rummikub.v1.PenaltyCause
+	(RoundEnd)(0),                       // 35: rummikub.v1.RoundEnd
+	(*SeatResult)(nil),                  // 36: rummikub.v1.SeatResult
+	(*Ruleset)(nil),                     // 37: rummikub.v1.Ruleset
+	(*RoomSettings)(nil),                // 38: rummikub.v1.RoomSettings
+	(ErrorReason)(0),                    // 39: rummikub.v1.ErrorReason
+	(TileColor)(0),                      // 40: rummikub.v1.TileColor
 }
 var file_rummikub_v1_validation_service_proto_depIdxs = []int32{
-	23, // 0: rummikub.v1.ValidateMeldsRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
-	24, // 1: rummikub.v1.ValidateMeldsRequest.melds:type_name -> rummikub.v1.Meld
-	25, // 2: rummikub.v1.ValidateMeldsResponse.melds:type_name -> rummikub.v1.MeldReading
-	23, // 3: rummikub.v1.ValidateTurnRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
-	26, // 4: rummikub.v1.ValidateTurnRequest.table_before:type_name -> rummikub.v1.Table
-	26, // 5: rummikub.v1.ValidateTurnRequest.table_after:type_name -> rummikub.v1.Table
-	27, // 6: rummikub.v1.ValidateTurnRequest.rack:type_name -> rummikub.v1.Tile
-	27, // 7: rummikub.v1.ValidateTurnRequest.river:type_name -> rummikub.v1.Tile
-	27, // 8: rummikub.v1.ValidateTurnRequest.tile_drawn:type_name -> rummikub.v1.Tile
-	28, // 9: rummikub.v1.ValidateTurnResponse.violations:type_name -> rummikub.v1.Violation
-	27, // 10: rummikub.v1.ValidateTurnResponse.tiles_played:type_name -> rummikub.v1.Tile
-	27, // 11: rummikub.v1.ValidateTurnResponse.rack_left:type_name -> rummikub.v1.Tile
-	23, // 12: rummikub.v1.ValidatePlacementRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
-	26, // 13: rummikub.v1.ValidatePlacementRequest.table_before:type_name -> rummikub.v1.Table
-	26, // 14: rummikub.v1.ValidatePlacementRequest.table_after:type_name -> rummikub.v1.Table
-	27, // 15: rummikub.v1.ValidatePlacementRequest.rack:type_name -> rummikub.v1.Tile
-	27, // 16: rummikub.v1.ValidatePlacementRequest.tile_drawn:type_name -> rummikub.v1.Tile
-	28, // 17: rummikub.v1.ValidatePlacementResponse.violations:type_name -> rummikub.v1.Violation
-	27, // 18: rummikub.v1.ValidatePlacementResponse.tiles_played:type_name -> rummikub.v1.Tile
-	27, // 19: rummikub.v1.ValidatePlacementResponse.rack_left:type_name -> rummikub.v1.Tile
-	26, // 20: rummikub.v1.ValidatePlacementResponse.table:type_name -> rummikub.v1.Table
-	29, // 21: rummikub.v1.ValidateHandRequest.ruleset:type_name -> rummikub.v1.DiscardRuleset
-	27, // 22: rummikub.v1.ValidateHandRequest.indicator:type_name -> rummikub.v1.Tile
-	27, // 23: rummikub.v1.ValidateHandRequest.tiles:type_name -> rummikub.v1.Tile
-	27, // 24: rummikub.v1.ValidateHandRequest.discard:type_name -> rummikub.v1.Tile
-	30, // 25: rummikub.v1.ValidateHandRequest.hand:type_name -> rummikub.v1.HandPart
-	28, // 26: rummikub.v1.ValidateHandResponse.violations:type_name -> rummikub.v1.Violation
-	30, // 27: rummikub.v1.ValidateHandResponse.hand:type_name -> rummikub.v1.HandPart
-	27, // 28: rummikub.v1.ValidateHandResponse.discard:type_name -> rummikub.v1.Tile
-	27, // 29: rummikub.v1.ValidateHandResponse.spare:type_name -> rummikub.v1.Tile
-	23, // 30: rummikub.v1.BatchValidateTurnsRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
-	3,  // 31: rummikub.v1.BatchValidateTurnsRequest.turns:type_name -> rummikub.v1.ValidateTurnRequest
-	4,  // 32: rummikub.v1.BatchValidateTurnsResponse.turns:type_name -> rummikub.v1.ValidateTurnResponse
-	3,  // 33: rummikub.v1.StreamValidateTurnsRequest.turn:type_name -> rummikub.v1.ValidateTurnRequest
-	4,  // 34: rummikub.v1.StreamValidateTurnsResponse.turn:type_name -> rummikub.v1.ValidateTurnResponse
-	27, // 35: rummikub.v1.RackToScore.rack:type_name -> rummikub.v1.Tile
-	23, // 36: rummikub.v1.ScoreRoundRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
-	13, // 37: rummikub.v1.ScoreRoundRequest.racks:type_name -> rummikub.v1.RackToScore
-	31, // 38: rummikub.v1.ScoreRoundResponse.round_end:type_name -> rummikub.v1.RoundEnd
-	32, // 39: rummikub.v1.ScoreRoundResponse.seats:type_name -> rummikub.v1.SeatResult
-	33, // 40: rummikub.v1.NamedRuleset.ruleset:type_name -> rummikub.v1.Ruleset
-	34, // 41: rummikub.v1.NamedRuleset.settings:type_name -> rummikub.v1.RoomSettings
-	17, // 42: rummikub.v1.ListRulesetsResponse.rulesets:type_name -> rummikub.v1.NamedRuleset
-	35, // 43: rummikub.v1.ReasonText.reason:type_name -> rummikub.v1.ErrorReason
-	36, // 44: rummikub.v1.ColorText.color:type_name -> rummikub.v1.TileColor
-	0,  // 45: rummikub.v1.ListMessagesResponse.direction:type_name -> rummikub.v1.TextDirection
-	20, // 46: rummikub.v1.ListMessagesResponse.reasons:type_name -> rummikub.v1.ReasonText
-	21, // 47: rummikub.v1.ListMessagesResponse.colors:type_name -> rummikub.v1.ColorText
-	1,  // 48: rummikub.v1.ValidationService.ValidateMelds:input_type -> rummikub.v1.ValidateMeldsRequest
-	3,  // 49: rummikub.v1.ValidationService.ValidateTurn:input_type -> rummikub.v1.ValidateTurnRequest
-	5,  // 50: rummikub.v1.ValidationService.ValidatePlacement:input_type -> rummikub.v1.ValidatePlacementRequest
-	7,  // 51: rummikub.v1.ValidationService.ValidateHand:input_type -> rummikub.v1.ValidateHandRequest
-	9,  // 52: rummikub.v1.ValidationService.BatchValidateTurns:input_type -> rummikub.v1.BatchValidateTurnsRequest
-	11, // 53: rummikub.v1.ValidationService.StreamValidateTurns:input_type -> rummikub.v1.StreamValidateTurnsRequest
-	14, // 54: rummikub.v1.ValidationService.ScoreRound:input_type -> rummikub.v1.ScoreRoundRequest
-	16, // 55: rummikub.v1.ValidationService.ListRulesets:input_type -> rummikub.v1.ListRulesetsRequest
-	19, // 56: rummikub.v1.ValidationService.ListMessages:input_type -> rummikub.v1.ListMessagesRequest
-	2,  // 57: rummikub.v1.ValidationService.ValidateMelds:output_type -> rummikub.v1.ValidateMeldsResponse
-	4,  // 58: rummikub.v1.ValidationService.ValidateTurn:output_type -> rummikub.v1.ValidateTurnResponse
-	6,  // 59: rummikub.v1.ValidationService.ValidatePlacement:output_type -> rummikub.v1.ValidatePlacementResponse
-	8,  // 60: rummikub.v1.ValidationService.ValidateHand:output_type -> rummikub.v1.ValidateHandResponse
-	10, // 61: rummikub.v1.ValidationService.BatchValidateTurns:output_type -> rummikub.v1.BatchValidateTurnsResponse
-	12, // 62: rummikub.v1.ValidationService.StreamValidateTurns:output_type -> rummikub.v1.StreamValidateTurnsResponse
-	15, // 63: rummikub.v1.ValidationService.ScoreRound:output_type -> rummikub.v1.ScoreRoundResponse
-	18, // 64: rummikub.v1.ValidationService.ListRulesets:output_type -> rummikub.v1.ListRulesetsResponse
-	22, // 65: rummikub.v1.ValidationService.ListMessages:output_type -> rummikub.v1.ListMessagesResponse
-	57, // [57:66] is the sub-list for method output_type
-	48, // [48:57] is the sub-list for method input_type
-	48, // [48:48] is the sub-list for extension type_name
-	48, // [48:48] is the sub-list for extension extendee
-	0,  // [0:48] is the sub-list for field type_name
+	25, // 0: rummikub.v1.ValidateMeldsRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
+	26, // 1: rummikub.v1.ValidateMeldsRequest.melds:type_name -> rummikub.v1.Meld
+	27, // 2: rummikub.v1.ValidateMeldsResponse.melds:type_name -> rummikub.v1.MeldReading
+	25, // 3: rummikub.v1.ValidateTurnRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
+	28, // 4: rummikub.v1.ValidateTurnRequest.table_before:type_name -> rummikub.v1.Table
+	28, // 5: rummikub.v1.ValidateTurnRequest.table_after:type_name -> rummikub.v1.Table
+	29, // 6: rummikub.v1.ValidateTurnRequest.rack:type_name -> rummikub.v1.Tile
+	29, // 7: rummikub.v1.ValidateTurnRequest.river:type_name -> rummikub.v1.Tile
+	29, // 8: rummikub.v1.ValidateTurnRequest.tile_drawn:type_name -> rummikub.v1.Tile
+	30, // 9: rummikub.v1.ValidateTurnResponse.violations:type_name -> rummikub.v1.Violation
+	29, // 10: rummikub.v1.ValidateTurnResponse.tiles_played:type_name -> rummikub.v1.Tile
+	29, // 11: rummikub.v1.ValidateTurnResponse.rack_left:type_name -> rummikub.v1.Tile
+	25, // 12: rummikub.v1.ValidatePlacementRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
+	28, // 13: rummikub.v1.ValidatePlacementRequest.table_before:type_name -> rummikub.v1.Table
+	28, // 14: rummikub.v1.ValidatePlacementRequest.table_after:type_name -> rummikub.v1.Table
+	29, // 15: rummikub.v1.ValidatePlacementRequest.rack:type_name -> rummikub.v1.Tile
+	29, // 16: rummikub.v1.ValidatePlacementRequest.tile_drawn:type_name -> rummikub.v1.Tile
+	30, // 17: rummikub.v1.ValidatePlacementResponse.violations:type_name -> rummikub.v1.Violation
+	29, // 18: rummikub.v1.ValidatePlacementResponse.tiles_played:type_name -> rummikub.v1.Tile
+	29, // 19: rummikub.v1.ValidatePlacementResponse.rack_left:type_name -> rummikub.v1.Tile
+	28, // 20: rummikub.v1.ValidatePlacementResponse.table:type_name -> rummikub.v1.Table
+	31, // 21: rummikub.v1.ValidateHandRequest.ruleset:type_name -> rummikub.v1.DiscardRuleset
+	29, // 22: rummikub.v1.ValidateHandRequest.indicator:type_name -> rummikub.v1.Tile
+	29, // 23: rummikub.v1.ValidateHandRequest.tiles:type_name -> rummikub.v1.Tile
+	29, // 24: rummikub.v1.ValidateHandRequest.discard:type_name -> rummikub.v1.Tile
+	32, // 25: rummikub.v1.ValidateHandRequest.hand:type_name -> rummikub.v1.HandPart
+	30, // 26: rummikub.v1.ValidateHandResponse.violations:type_name -> rummikub.v1.Violation
+	32, // 27: rummikub.v1.ValidateHandResponse.hand:type_name -> rummikub.v1.HandPart
+	29, // 28: rummikub.v1.ValidateHandResponse.discard:type_name -> rummikub.v1.Tile
+	29, // 29: rummikub.v1.ValidateHandResponse.spare:type_name -> rummikub.v1.Tile
+	31, // 30: rummikub.v1.ValidateDiscardTurnRequest.ruleset:type_name -> rummikub.v1.DiscardRuleset
+	29, // 31: rummikub.v1.ValidateDiscardTurnRequest.indicator:type_name -> rummikub.v1.Tile
+	29, // 32: rummikub.v1.ValidateDiscardTurnRequest.rack:type_name -> rummikub.v1.Tile
+	32, // 33: rummikub.v1.ValidateDiscardTurnRequest.table_before:type_name -> rummikub.v1.HandPart
+	33, // 34: rummikub.v1.ValidateDiscardTurnRequest.openings:type_name -> rummikub.v1.DiscardOpening
+	29, // 35: rummikub.v1.ValidateDiscardTurnRequest.owed_tile:type_name -> rummikub.v1.Tile
+	32, // 36: rummikub.v1.ValidateDiscardTurnRequest.table_after:type_name -> rummikub.v1.HandPart
+	29, // 37: rummikub.v1.ValidateDiscardTurnRequest.discard:type_name -> rummikub.v1.Tile
+	30, // 38: rummikub.v1.ValidateDiscardTurnResponse.violations:type_name -> rummikub.v1.Violation
+	29, // 39: rummikub.v1.ValidateDiscardTurnResponse.tiles_laid:type_name -> rummikub.v1.Tile
+	33, // 40: rummikub.v1.ValidateDiscardTurnResponse.opening:type_name -> rummikub.v1.DiscardOpening
+	29, // 41: rummikub.v1.ValidateDiscardTurnResponse.rack_left:type_name -> rummikub.v1.Tile
+	34, // 42: rummikub.v1.ValidateDiscardTurnResponse.penalty:type_name -> rummikub.v1.PenaltyCause
+	25, // 43: rummikub.v1.BatchValidateTurnsRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
+	3,  // 44: rummikub.v1.BatchValidateTurnsRequest.turns:type_name -> rummikub.v1.ValidateTurnRequest
+	4,  // 45: rummikub.v1.BatchValidateTurnsResponse.turns:type_name -> rummikub.v1.ValidateTurnResponse
+	3,  // 46: rummikub.v1.StreamValidateTurnsRequest.turn:type_name -> rummikub.v1.ValidateTurnRequest
+	4,  // 47: rummikub.v1.StreamValidateTurnsResponse.turn:type_name -> rummikub.v1.ValidateTurnResponse
+	29, // 48: rummikub.v1.RackToScore.rack:type_name -> rummikub.v1.Tile
+	25, // 49: rummikub.v1.ScoreRoundRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
+	15, // 50: rummikub.v1.ScoreRoundRequest.racks:type_name -> rummikub.v1.RackToScore
+	35, // 51: rummikub.v1.ScoreRoundResponse.round_end:type_name -> rummikub.v1.RoundEnd
+	36, // 52: rummikub.v1.ScoreRoundResponse.seats:type_name -> rummikub.v1.SeatResult
+	37, // 53: rummikub.v1.NamedRuleset.ruleset:type_name -> rummikub.v1.Ruleset
+	38, // 54: rummikub.v1.NamedRuleset.settings:type_name -> rummikub.v1.RoomSettings
+	19, // 55: rummikub.v1.ListRulesetsResponse.rulesets:type_name -> rummikub.v1.NamedRuleset
+	39, // 56: rummikub.v1.ReasonText.reason:type_name -> rummikub.v1.ErrorReason
+	40, // 57: rummikub.v1.ColorText.color:type_name -> rummikub.v1.TileColor
+	0,  // 58: rummikub.v1.ListMessagesResponse.direction:type_name -> rummikub.v1.TextDirection
+	22, // 59: rummikub.v1.ListMessagesResponse.reasons:type_name -> rummikub.v1.ReasonText
+	23, // 60: rummikub.v1.ListMessagesResponse.colors:type_name -> rummikub.v1.ColorText
+	1,  // 61: rummikub.v1.ValidationService.ValidateMelds:input_type -> rummikub.v1.ValidateMeldsRequest
+	3,  // 62: rummikub.v1.ValidationService.ValidateTurn:input_type -> rummikub.v1.ValidateTurnRequest
+	5,  // 63: rummikub.v1.ValidationService.ValidatePlacement:input_type -> rummikub.v1.ValidatePlacementRequest
+	7,  // 64: rummikub.v1.ValidationService.ValidateHand:input_type -> rummikub.v1.ValidateHandRequest
+	9,  // 65: rummikub.v1.ValidationService.ValidateDiscardTurn:input_type -> rummikub.v1.ValidateDiscardTurnRequest
+	11, // 66: rummikub.v1.ValidationService.BatchValidateTurns:input_type -> rummikub.v1.BatchValidateTurnsRequest
+	13, // 67: rummikub.v1.ValidationService.StreamValidateTurns:input_type -> rummikub.v1.StreamValidateTurnsRequest
+	16, // 68: rummikub.v1.ValidationService.ScoreRound:input_type -> rummikub.v1.ScoreRoundRequest
+	18, // 69: rummikub.v1.ValidationService.ListRulesets:input_type -> rummikub.v1.ListRulesetsRequest
+	21, // 70: rummikub.v1.ValidationService.ListMessages:input_type -> rummikub.v1.ListMessagesRequest
+	2,  // 71: rummikub.v1.ValidationService.ValidateMelds:output_type -> rummikub.v1.ValidateMeldsResponse
+	4,  // 72: rummikub.v1.ValidationService.ValidateTurn:output_type -> rummikub.v1.ValidateTurnResponse
+	6,  // 73: rummikub.v1.ValidationService.ValidatePlacement:output_type -> rummikub.v1.ValidatePlacementResponse
+	8,  // 74: rummikub.v1.ValidationService.ValidateHand:output_type -> rummikub.v1.ValidateHandResponse
+	10, // 75: rummikub.v1.ValidationService.ValidateDiscardTurn:output_type -> rummikub.v1.ValidateDiscardTurnResponse
+	12, // 76: rummikub.v1.ValidationService.BatchValidateTurns:output_type -> rummikub.v1.BatchValidateTurnsResponse
+	14, // 77: rummikub.v1.ValidationService.StreamValidateTurns:output_type -> rummikub.v1.StreamValidateTurnsResponse
+	17, // 78: rummikub.v1.ValidationService.ScoreRound:output_type -> rummikub.v1.ScoreRoundResponse
+	20, // 79: rummikub.v1.ValidationService.ListRulesets:output_type -> rummikub.v1.ListRulesetsResponse
+	24, // 80: rummikub.v1.ValidationService.ListMessages:output_type -> rummikub.v1.ListMessagesResponse
+	71, // [71:81] is the sub-list for method output_type
+	61, // [61:71] is the sub-list for method input_type
+	61, // [61:61] is the sub-list for extension type_name
+	61, // [61:61] is the sub-list for extension extendee
+	0,  // [0:61] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_validation_service_proto_init() }
@@ -1928,7 +2200,7 @@ func file_rummikub_v1_validation_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rummikub_v1_validation_service_proto_rawDesc), len(file_rummikub_v1_validation_service_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   22,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -23,6 +23,7 @@ const (
 	ValidationService_ValidateTurn_FullMethodName        = "/rummikub.v1.ValidationService/ValidateTurn"
 	ValidationService_ValidatePlacement_FullMethodName   = "/rummikub.v1.ValidationService/ValidatePlacement"
 	ValidationService_ValidateHand_FullMethodName        = "/rummikub.v1.ValidationService/ValidateHand"
+	ValidationService_ValidateDiscardTurn_FullMethodName = "/rummikub.v1.ValidationService/ValidateDiscardTurn"
 	ValidationService_BatchValidateTurns_FullMethodName  = "/rummikub.v1.ValidationService/BatchValidateTurns"
 	ValidationService_StreamValidateTurns_FullMethodName = "/rummikub.v1.ValidationService/StreamValidateTurns"
 	ValidationService_ScoreRound_FullMethodName          = "/rummikub.v1.ValidationService/ScoreRound"
@@ -41,28 +42,34 @@ const (
 // Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST), UNAUTHENTICATED (API_KEY_INVALID), PERMISSION_DENIED
 // (API_KEY_NOT_ALLOWED) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC with a single request, DEADLINE_EXCEEDED
 // (REQUEST_TIMED_OUT); every RPC with a ruleset, INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID,
-// OPTIONS_CONFLICT, INSUFFICIENT_TILES).
+// OPTIONS_CONFLICT).
 type ValidationServiceClient interface {
 	// Reads melds: returns the kind, the points and the faces of jokers, or the reasons why the tiles form no meld.
-	// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN).
+	// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, INSUFFICIENT_TILES).
 	ValidateMelds(ctx context.Context, in *ValidateMeldsRequest, opts ...grpc.CallOption) (*ValidateMeldsResponse, error)
 	// Judges a turn.
-	// Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+	// Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
+	// INSUFFICIENT_TILES).
 	ValidateTurn(ctx context.Context, in *ValidateTurnRequest, opts ...grpc.CallOption) (*ValidateTurnResponse, error)
 	// Judges a turn of the cross layout (TABLE_LAYOUT_GRID).
-	// Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+	// Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE, INSUFFICIENT_TILES).
 	ValidatePlacement(ctx context.Context, in *ValidatePlacementRequest, opts ...grpc.CallOption) (*ValidatePlacementResponse, error)
 	// Judges a hand of a game of discards: whether it is finished, and otherwise what it lacks.
 	// Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
 	ValidateHand(ctx context.Context, in *ValidateHandRequest, opts ...grpc.CallOption) (*ValidateHandResponse, error)
+	// Judges a turn of a game of discards with a table (melds_on_table): what is laid, the discard, or both.
+	// Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+	ValidateDiscardTurn(ctx context.Context, in *ValidateDiscardTurnRequest, opts ...grpc.CallOption) (*ValidateDiscardTurnResponse, error)
 	// Judges many turns in one message. One malformed turn refuses the whole batch; the error names the turn.
-	// Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+	// Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
+	// INSUFFICIENT_TILES).
 	BatchValidateTurns(ctx context.Context, in *BatchValidateTurnsRequest, opts ...grpc.CallOption) (*BatchValidateTurnsResponse, error)
 	// Judges turns as they arrive and answers in the same order. A malformed turn ends the stream.
-	// Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+	// Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
+	// INSUFFICIENT_TILES).
 	StreamValidateTurns(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[StreamValidateTurnsRequest, StreamValidateTurnsResponse], error)
 	// Scores a finished round (R60 to R63).
-	// Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+	// Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE, INSUFFICIENT_TILES).
 	ScoreRound(ctx context.Context, in *ScoreRoundRequest, opts ...grpc.CallOption) (*ScoreRoundResponse, error)
 	// Lists the presets, with every option set.
 	// Errors: INVALID_ARGUMENT (FIELD_INVALID).
@@ -114,6 +121,16 @@ func (c *validationServiceClient) ValidateHand(ctx context.Context, in *Validate
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ValidateHandResponse)
 	err := c.cc.Invoke(ctx, ValidationService_ValidateHand_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *validationServiceClient) ValidateDiscardTurn(ctx context.Context, in *ValidateDiscardTurnRequest, opts ...grpc.CallOption) (*ValidateDiscardTurnResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ValidateDiscardTurnResponse)
+	err := c.cc.Invoke(ctx, ValidationService_ValidateDiscardTurn_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -184,28 +201,34 @@ func (c *validationServiceClient) ListMessages(ctx context.Context, in *ListMess
 // Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST), UNAUTHENTICATED (API_KEY_INVALID), PERMISSION_DENIED
 // (API_KEY_NOT_ALLOWED) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC with a single request, DEADLINE_EXCEEDED
 // (REQUEST_TIMED_OUT); every RPC with a ruleset, INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID,
-// OPTIONS_CONFLICT, INSUFFICIENT_TILES).
+// OPTIONS_CONFLICT).
 type ValidationServiceServer interface {
 	// Reads melds: returns the kind, the points and the faces of jokers, or the reasons why the tiles form no meld.
-	// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN).
+	// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, INSUFFICIENT_TILES).
 	ValidateMelds(context.Context, *ValidateMeldsRequest) (*ValidateMeldsResponse, error)
 	// Judges a turn.
-	// Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+	// Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
+	// INSUFFICIENT_TILES).
 	ValidateTurn(context.Context, *ValidateTurnRequest) (*ValidateTurnResponse, error)
 	// Judges a turn of the cross layout (TABLE_LAYOUT_GRID).
-	// Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+	// Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE, INSUFFICIENT_TILES).
 	ValidatePlacement(context.Context, *ValidatePlacementRequest) (*ValidatePlacementResponse, error)
 	// Judges a hand of a game of discards: whether it is finished, and otherwise what it lacks.
 	// Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
 	ValidateHand(context.Context, *ValidateHandRequest) (*ValidateHandResponse, error)
+	// Judges a turn of a game of discards with a table (melds_on_table): what is laid, the discard, or both.
+	// Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+	ValidateDiscardTurn(context.Context, *ValidateDiscardTurnRequest) (*ValidateDiscardTurnResponse, error)
 	// Judges many turns in one message. One malformed turn refuses the whole batch; the error names the turn.
-	// Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+	// Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
+	// INSUFFICIENT_TILES).
 	BatchValidateTurns(context.Context, *BatchValidateTurnsRequest) (*BatchValidateTurnsResponse, error)
 	// Judges turns as they arrive and answers in the same order. A malformed turn ends the stream.
-	// Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+	// Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
+	// INSUFFICIENT_TILES).
 	StreamValidateTurns(grpc.BidiStreamingServer[StreamValidateTurnsRequest, StreamValidateTurnsResponse]) error
 	// Scores a finished round (R60 to R63).
-	// Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+	// Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE, INSUFFICIENT_TILES).
 	ScoreRound(context.Context, *ScoreRoundRequest) (*ScoreRoundResponse, error)
 	// Lists the presets, with every option set.
 	// Errors: INVALID_ARGUMENT (FIELD_INVALID).
@@ -234,6 +257,9 @@ func (UnimplementedValidationServiceServer) ValidatePlacement(context.Context, *
 }
 func (UnimplementedValidationServiceServer) ValidateHand(context.Context, *ValidateHandRequest) (*ValidateHandResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ValidateHand not implemented")
+}
+func (UnimplementedValidationServiceServer) ValidateDiscardTurn(context.Context, *ValidateDiscardTurnRequest) (*ValidateDiscardTurnResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ValidateDiscardTurn not implemented")
 }
 func (UnimplementedValidationServiceServer) BatchValidateTurns(context.Context, *BatchValidateTurnsRequest) (*BatchValidateTurnsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method BatchValidateTurns not implemented")
@@ -343,6 +369,24 @@ func _ValidationService_ValidateHand_Handler(srv interface{}, ctx context.Contex
 	return interceptor(ctx, in, info, handler)
 }
 
+func _ValidationService_ValidateDiscardTurn_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ValidateDiscardTurnRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ValidationServiceServer).ValidateDiscardTurn(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ValidationService_ValidateDiscardTurn_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ValidationServiceServer).ValidateDiscardTurn(ctx, req.(*ValidateDiscardTurnRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _ValidationService_BatchValidateTurns_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(BatchValidateTurnsRequest)
 	if err := dec(in); err != nil {
@@ -444,6 +488,10 @@ var ValidationService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ValidateHand",
 			Handler:    _ValidationService_ValidateHand_Handler,
+		},
+		{
+			MethodName: "ValidateDiscardTurn",
+			Handler:    _ValidationService_ValidateDiscardTurn_Handler,
 		},
 		{
 			MethodName: "BatchValidateTurns",

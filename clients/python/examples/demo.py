@@ -20,8 +20,11 @@ from rummikub import (
     BOT_LEVEL_MEDIUM,
     MATCH_END_SINGLE_ROUND,
     PRESET_OKEY,
+    PRESET_OKEY_101,
+    PRESET_OKEY_101_PARTNERS,
     PRESET_OKEY_PARTNERS,
     ROUND_END_BLOCKED,
+    ROUND_END_VOID,
     WATCH_CONTENT_BOTH,
     AddBotRequest,
     BotLevel,
@@ -46,6 +49,7 @@ from rummikub import (
     SuggestTurnResponse,
     Table,
     Tile,
+    TilesLaid,
     explain,
     tile_name,
 )
@@ -55,7 +59,7 @@ BOTS = {"Easy": BOT_LEVEL_EASY, "Medium": BOT_LEVEL_MEDIUM, "Hard": BOT_LEVEL_HA
 """The levels of the bots by name: of three, and of as many as the rules need."""
 PAINTS = {"R": "31", "B": "34", "K": "1", "O": "33", "J": "35", "F": "35"}
 """The ANSI code of each color."""
-DISCARDS = (PRESET_OKEY, PRESET_OKEY_PARTNERS)
+DISCARDS = (PRESET_OKEY, PRESET_OKEY_PARTNERS, PRESET_OKEY_101, PRESET_OKEY_101_PARTNERS)
 """The presets of games of discards."""
 
 
@@ -126,11 +130,13 @@ def event_text(event: GameEvent, names: dict[int, str]) -> str:
             return f"{names[event.tiles_drawn.seat]} draws"
         case "turn_passed":
             return f"{names[event.turn_passed.seat]} passes"
+        case "player_knocked":
+            return f"{names[event.player_knocked.seat]} knocks"
         case "turn_timed_out":
             return f"{names[event.turn_timed_out.seat]} runs out of time"
         case "round_ended":
-            blocked = event.round_ended.result.round_end == ROUND_END_BLOCKED
-            return "the round is blocked" if blocked else "the round is over"
+            ends = {ROUND_END_BLOCKED: "blocked", ROUND_END_VOID: "void"}
+            return f"the round is {ends.get(event.round_ended.result.round_end, 'over')}"
         case _:
             return discard_text(event, names)
 
@@ -154,7 +160,31 @@ def discard_text(event: GameEvent, names: dict[int, str]) -> str:
             discard = f"{names[finished.seat]} finishes with {tile_text(finished.tile)}"
             return f"{discard}\n      {melds_text(finished.hand)}"
         case _:
+            return table_event_text(event, names)
+
+
+def table_event_text(event: GameEvent, names: dict[int, str]) -> str:
+    """Returns an event at the table of a game of discards as text; "" for events that need no line."""
+    match event.WhichOneof("event"):
+        case "tiles_laid":
+            laid = event.tiles_laid
+            return f"{names[laid.seat]} {laid_text(laid)}\n      {melds_text(laid.table)}"
+        case "discard_returned":
+            return f"{names[event.discard_returned.seat]} puts {tile_text(event.discard_returned.tile)} back"
+        case "penalty_scored":
+            return f"{names[event.penalty_scored.seat]} gets {event.penalty_scored.points} penalty points"
+        case "rack_finished":
+            return f"{names[event.rack_finished.seat]} finishes with {tile_text(event.rack_finished.tile)}"
+        case _:
             return ""
+
+
+def laid_text(laid: TilesLaid) -> str:
+    """Formats what a player lays: an opening with its points or pairs, or other tiles."""
+    if not laid.HasField("opening"):
+        return f"lays {tiles_text(laid.tiles)}"
+    unit = "pairs" if laid.opening.is_pairs else "points"
+    return f"opens with {tiles_text(laid.tiles)} ({laid.opening.amount} {unit})"
 
 
 def print_change(change: GameChange, names: dict[int, str]) -> None:

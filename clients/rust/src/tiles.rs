@@ -1,4 +1,5 @@
 //! Tiles by name: `R7` is the red 7, `J` the joker, `F` a false joker; `[R7 R8 R9] | [B1 K1 O1]` is a table.
+//! `D`, `M` and `C` are the double joker, the mirror and the color change of Rummikub Twist.
 //!
 //! [`Tile`] implements `Display` and `FromStr`. Fields of messages are numbers (`i32`), because a newer server may send
 //! tiles that this client does not know: they are formatted as `?` and the number. For the text of a whole position,
@@ -13,6 +14,14 @@ use crate::v1::{DiscardBoard, Meld, Placement, Table, Tile};
 const COLORS: [char; 6] = ['R', 'B', 'K', 'O', 'G', 'P'];
 /// The number of values of a color.
 const VALUES: i32 = 13;
+/// The tiles without a number.
+const NO_NUMBER: [(Tile, &str); 5] = [
+    (Tile::Joker, "J"),
+    (Tile::FalseJoker, "F"),
+    (Tile::DoubleJoker, "D"),
+    (Tile::Mirror, "M"),
+    (Tile::ColorChange, "C"),
+];
 
 /// A text that is not a tile, a meld or a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,11 +40,8 @@ impl FromStr for Tile {
 
     /// Returns the tile with a name, in capitals or not.
     fn from_str(text: &str) -> Result<Self, TileError> {
-        if text.eq_ignore_ascii_case("J") {
-            return Ok(Self::Joker);
-        }
-        if text.eq_ignore_ascii_case("F") {
-            return Ok(Self::FalseJoker);
+        if let Some((tile, _)) = NO_NUMBER.iter().find(|(_, name)| text.eq_ignore_ascii_case(name)) {
+            return Ok(*tile);
         }
         let number = || {
             let mut letters = text.chars();
@@ -47,7 +53,7 @@ impl FromStr for Tile {
         };
         number().and_then(|number| Self::try_from(number).ok()).ok_or_else(|| {
             TileError(format!(
-                "{text:?} is no tile; a tile is J, F, or a letter of RBKOGP with a value from 1 to 13 (R7)"
+                "{text:?} is no tile; a tile is J, F, D, M, C, or a letter of RBKOGP with a value from 1 to 13 (R7)"
             ))
         })
     }
@@ -55,10 +61,8 @@ impl FromStr for Tile {
 
 impl fmt::Display for Tile {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Joker => return formatter.write_str("J"),
-            Self::FalseJoker => return formatter.write_str("F"),
-            _ => {}
+        if let Some((_, name)) = NO_NUMBER.iter().find(|(tile, _)| tile == self) {
+            return formatter.write_str(name);
         }
         let number = *self as i32;
         let color = (0..COLORS.len()).rev().find(|&color| first_of_color(color) <= number);
@@ -88,12 +92,18 @@ pub fn tiles_text(tiles: &[i32]) -> String {
 /// Formats the melds of a table: `[R7 R8 R9] | [B1 K1 J]`; `.` if there are none.
 #[must_use]
 pub fn melds_text<'a>(melds: impl IntoIterator<Item = &'a Meld>) -> String {
-    let texts: Vec<String> = melds.into_iter().map(|meld| format!("[{}]", tiles_text(&meld.tiles))).collect();
-    if texts.is_empty() {
+    let text = in_brackets(melds.into_iter().map(|meld| meld.tiles.as_slice()));
+    if text.is_empty() {
         ".".to_owned()
     } else {
-        texts.join(" | ")
+        text
     }
+}
+
+/// Formats melds of any message: `[R7 R8 R9] | [B1 K1 J]`.
+fn in_brackets<'a>(melds: impl Iterator<Item = &'a [i32]>) -> String {
+    let texts: Vec<String> = melds.map(|tiles| format!("[{}]", tiles_text(tiles))).collect();
+    texts.join(" | ")
 }
 
 /// Formats a table: its melds, or in the cross layout the neighbors in a row, each time after the column and the row of
@@ -114,7 +124,7 @@ pub fn table_text(table: Option<&Table>) -> String {
 }
 
 /// Formats the board of a game of discards: the indicator, the okey, and the newest discard of each player after the seat,
-/// `O4 / O5 / 1{R7} 2{}`. It is `.` without a board.
+/// `O4 / O5 / 1{R7} 2{}`; then a table with melds, `O4 / O5 / 1{R7} 2{} / [R7 R8 R9]`. It is `.` without a board.
 #[must_use]
 pub fn board_text(board: Option<&DiscardBoard>) -> String {
     let Some(board) = board else {
@@ -124,8 +134,12 @@ pub fn board_text(board: Option<&DiscardBoard>) -> String {
         let newest = (pile.newest != Tile::Unspecified as i32).then_some(pile.newest);
         format!("{}{{{}}}", pile.seat, tiles_text(newest.as_slice()))
     });
-    let turned_up = [board.indicator, board.okey].map(|tile| tiles_text(&[tile]));
-    format!("{} / {}", turned_up.join(" / "), piles.collect::<Vec<_>>().join(" "))
+    let [indicator, okey] = [board.indicator, board.okey].map(|tile| tiles_text(&[tile]));
+    let mut parts = vec![indicator, okey, piles.collect::<Vec<_>>().join(" ")];
+    if !board.table.is_empty() {
+        parts.push(in_brackets(board.table.iter().map(|part| part.tiles.as_slice())));
+    }
+    parts.join(" / ")
 }
 
 /// Parses tiles: `R7 R8 J`.
@@ -160,13 +174,13 @@ impl From<&Meld> for Meld {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::v1::DiscardPile;
+    use crate::v1::{DiscardPile, HandPart};
 
     #[test]
     fn every_tile_has_a_name_of_its_own() {
-        let names: Vec<String> = (1..=80).map(|number| tiles_text(&[number])).collect();
+        let names: Vec<String> = (1..=83).map(|number| tiles_text(&[number])).collect();
         let parsed: Vec<i32> = names.iter().flat_map(|name| parse_tiles(name).unwrap()).collect();
-        assert_eq!(parsed, (1..=80).collect::<Vec<_>>());
+        assert_eq!(parsed, (1..=83).collect::<Vec<_>>());
         for (tile, name) in [
             (Tile::Red7, "R7"),
             (Tile::Blue13, "B13"),
@@ -174,6 +188,9 @@ mod tests {
             (Tile::Orange10, "O10"),
             (Tile::Joker, "J"),
             (Tile::FalseJoker, "F"),
+            (Tile::DoubleJoker, "D"),
+            (Tile::Mirror, "M"),
+            (Tile::ColorChange, "C"),
             (Tile::Green5, "G5"),
             (Tile::Purple2, "P2"),
         ] {
@@ -214,15 +231,17 @@ mod tests {
     }
 
     #[test]
-    fn a_board_is_the_text_of_its_indicator_okey_and_newest_discards() {
+    fn a_board_is_the_text_of_its_indicator_okey_newest_discards_and_table() {
         let pile = |seat, newest| DiscardPile { seat, newest, tile_count: 1 };
-        let board = DiscardBoard {
+        let mut board = DiscardBoard {
             indicator: Tile::Orange4.into(),
             okey: Tile::Orange5.into(),
             piles: vec![pile(1, Tile::FalseJoker.into()), pile(3, 0)],
             ..Default::default()
         };
         assert_eq!(board_text(Some(&board)), "O4 / O5 / 1{F} 3{}");
+        board.table = ["R7 R8 R9", "B1 B1"].map(|part| HandPart { tiles: parse_tiles(part).unwrap() }).into();
+        assert_eq!(board_text(Some(&board)), "O4 / O5 / 1{F} 3{} / [R7 R8 R9] | [B1 B1]");
         assert_eq!(board_text(None), ".");
     }
 }

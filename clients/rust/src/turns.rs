@@ -2,21 +2,21 @@
 
 use crate::v1::play_turn_request::Action;
 use crate::v1::{
-    DiscardTile, DrawTile, FinishHand, Game, HandPart, Meld, Pass, Placement, PlayTiles, PlayTurnRequest,
-    ShowIndicator, Table, TakeDiscard, TakeFromPool, Tile,
+    DiscardTile, DrawTile, FinishHand, Game, HandPart, LayTiles, Meld, Pass, Placement, PlayTiles, PlayTurnRequest,
+    ReturnDiscard, ShowIndicator, Table, TakeDiscard, TakeFromPool, Tile,
 };
 
 /// Returns the request to play tiles; `table` has all melds after the turn.
 #[must_use]
 pub fn play(game: &Game, table: Vec<Meld>) -> PlayTurnRequest {
-    lay(game, Table { melds: table, ..Default::default() })
+    play_table(game, Table { melds: table, ..Default::default() })
 }
 
 /// Returns the request to play tiles in the cross layout; `placements` has all tiles of the table after the turn. Those of
 /// the game's table can be sent back as they are.
 #[must_use]
 pub fn place(game: &Game, placements: Vec<Placement>) -> PlayTurnRequest {
-    lay(game, Table { placements, ..Default::default() })
+    play_table(game, Table { placements, ..Default::default() })
 }
 
 /// Returns the request to draw a tile.
@@ -55,13 +55,26 @@ pub fn finish(game: &Game, tile: Tile, hand: Vec<HandPart>) -> PlayTurnRequest {
     turn(game, Action::Finish(FinishHand { tile: tile.into(), hand }))
 }
 
+/// Returns the request to lay tiles in a game of discards with a table; `table` has all its melds and pairs afterwards.
+/// Those of the game's table stay at their places, grown or as they are, and new ones follow.
+#[must_use]
+pub fn lay(game: &Game, table: Vec<HandPart>) -> PlayTurnRequest {
+    turn(game, Action::Lay(LayTiles { table }))
+}
+
+/// Returns the request to put the discard taken in this turn back and take a tile of the pool.
+#[must_use]
+pub fn return_discard(game: &Game) -> PlayTurnRequest {
+    turn(game, Action::ReturnDiscard(ReturnDiscard {}))
+}
+
 /// Returns the request to show the indicator's twin.
 #[must_use]
 pub fn show_indicator(game: &Game) -> PlayTurnRequest {
     turn(game, Action::ShowIndicator(ShowIndicator {}))
 }
 
-fn lay(game: &Game, table: Table) -> PlayTurnRequest {
+fn play_table(game: &Game, table: Table) -> PlayTurnRequest {
     turn(game, Action::Play(PlayTiles { table: Some(table), ..Default::default() }))
 }
 
@@ -103,6 +116,8 @@ mod tests {
             take_discard(&game),
             discard(&game, tile),
             finish(&game, tile, hand.clone()),
+            lay(&game, hand.clone()),
+            return_discard(&game),
             show_indicator(&game),
         ];
         assert!(turns.iter().all(|turn| (turn.game_id.as_str(), turn.etag.as_str()) == ("g", "e7")));
@@ -111,7 +126,9 @@ mod tests {
             Action::TakeFromPool(TakeFromPool {}),
             Action::TakeDiscard(TakeDiscard {}),
             Action::Discard(DiscardTile { tile: tile.into() }),
-            Action::Finish(FinishHand { tile: tile.into(), hand }),
+            Action::Finish(FinishHand { tile: tile.into(), hand: hand.clone() }),
+            Action::Lay(LayTiles { table: hand }),
+            Action::ReturnDiscard(ReturnDiscard {}),
             Action::ShowIndicator(ShowIndicator {}),
         ];
         assert_eq!(actions, expected);

@@ -3,7 +3,19 @@ export { Rummikub, type RummikubOptions } from "./client.js";
 export { newRequestId } from "./connection.js";
 export { explain, refusal, type Refused } from "./refusal.js";
 export { boardText, melds, meldsOf, meldsText, tableText, tile, tileName, tiles, tilesText } from "./tiles.js";
-export { discard, draw, finish, pass, place, play, showIndicator, takeDiscard, takeFromPool } from "./turns.js";
+export {
+  discard,
+  draw,
+  finish,
+  lay,
+  pass,
+  place,
+  play,
+  returnDiscard,
+  showIndicator,
+  takeDiscard,
+  takeFromPool,
+} from "./turns.js";
 export { type Update, Watch, type WatchOptions } from "./watch.js";
 export * from "./gen/rummikub/v1/analysis_service_pb.js";
 export * from "./gen/rummikub/v1/discard_pb.js";

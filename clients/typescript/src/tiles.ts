@@ -12,7 +12,13 @@ const LETTERS: Readonly<Record<string, string>> = {
   PURPLE: "P",
 };
 
-const JOKERS: Readonly<Record<string, string>> = { JOKER: "J", FALSE_JOKER: "F" };
+const JOKERS: Readonly<Record<string, string>> = {
+  JOKER: "J",
+  FALSE_JOKER: "F",
+  DOUBLE_JOKER: "D",
+  MIRROR: "M",
+  COLOR_CHANGE: "C",
+};
 
 const NAMES = new Map<Tile, string>(
   Object.entries(Tile)
@@ -24,10 +30,14 @@ const NAMES = new Map<Tile, string>(
 );
 const TILES = new Map([...NAMES].map(([tile, name]) => [name, tile]));
 
-/** Returns a tile by its name: `R7`, `B13`, `K1`, `O10`, `G5`, `P2`, `J` for the joker, or `F` for a false one. */
+/**
+ * Returns a tile by its name: `R7`, `B13`, `K1`, `O10`, `G5`, `P2`, `J` for the joker, or `F` for a false one. `D`, `M` and
+ * `C` are the double joker, the mirror and the color change of Rummikub Twist.
+ */
 export function tile(name: string): Tile {
   const found = TILES.get(name.toUpperCase());
-  if (found === undefined) throw new RangeError(`unknown tile "${name}"; tiles are R7, B13, K1, O10, G5, P2, J and F`);
+  if (found === undefined)
+    throw new RangeError(`unknown tile "${name}"; tiles are R7, B13, K1, O10, G5, P2, J, F, D, M and C`);
   return found;
 }
 
@@ -88,12 +98,13 @@ export function tableText(table: Pick<Table, "melds" | "placements"> | undefined
 
 /**
  * Returns the board of a game of discards as text: the indicator, the okey, and the newest discard of each player after the
- * seat, `O4 / O5 / 1{R7} 2{}`; `.` if there is none.
+ * seat, `O4 / O5 / 1{R7} 2{}`; then a table with melds, `O4 / O5 / 1{R7} 2{} / [R7 R8 R9]`. It is `.` if there is none.
  */
-export function boardText(board: Pick<DiscardBoard, "indicator" | "okey" | "piles"> | undefined): string {
+export function boardText(board: Pick<DiscardBoard, "indicator" | "okey" | "piles" | "table"> | undefined): string {
   if (!board) return ".";
   const piles = board.piles.map(({ seat, newest }) => `${seat}{${newest ? tileName(newest) : ""}}`);
-  return `${tileName(board.indicator)} / ${tileName(board.okey)} / ${piles.join(" ")}`;
+  const table = board.table.length ? ` / ${meldsText(board.table)}` : "";
+  return `${tileName(board.indicator)} / ${tileName(board.okey)} / ${piles.join(" ")}${table}`;
 }
 
 /** Returns the melds to send for a table that the service sent, with the declared faces of jokers that have only one. */

@@ -48,6 +48,19 @@ export function finish(game: Game, tile: Tile, hand: readonly Pick<HandPart, "ti
   return turn(game, { case: "finish", value: { tile, hand: hand.map(({ tiles }) => ({ tiles })) } });
 }
 
+/**
+ * Returns the request to lay tiles in a game of discards with a table; `table` has all its melds and pairs afterwards. Those
+ * of the game's table stay at their places, grown or as they are, and new ones follow.
+ */
+export function lay(game: Game, table: readonly Pick<HandPart, "tiles">[]): PlayTurnRequest {
+  return turn(game, { case: "lay", value: { table: table.map(({ tiles }) => ({ tiles })) } });
+}
+
+/** Returns the request to put the discard taken in this turn back and take a tile of the pool. */
+export function returnDiscard(game: Game): PlayTurnRequest {
+  return turn(game, { case: "returnDiscard", value: {} });
+}
+
 /** Returns the request to show the indicator's twin. */
 export function showIndicator(game: Game): PlayTurnRequest {
   return turn(game, { case: "showIndicator", value: {} });

@@ -21,10 +21,10 @@ test("every tile has a name and is found by it", () => {
   const all = Object.values(Tile).filter(
     (value): value is Tile => typeof value === "number" && value !== Tile.UNSPECIFIED,
   );
-  assert.equal(all.length, 80);
-  assert.equal(new Set(all.map(tileName)).size, 80);
+  assert.equal(all.length, 83);
+  assert.equal(new Set(all.map(tileName)).size, 83);
   for (const each of all) assert.equal(tile(tileName(each)), each);
-  assert.deepEqual(tiles("R7 B13 K1 O10 G5 P2 J F"), [
+  assert.deepEqual(tiles("R7 B13 K1 O10 G5 P2 J F D M C"), [
     Tile.RED_7,
     Tile.BLUE_13,
     Tile.BLACK_1,
@@ -33,6 +33,9 @@ test("every tile has a name and is found by it", () => {
     Tile.PURPLE_2,
     Tile.JOKER,
     Tile.FALSE_JOKER,
+    Tile.DOUBLE_JOKER,
+    Tile.MIRROR,
+    Tile.COLOR_CHANGE,
   ]);
 });
 
@@ -58,10 +61,13 @@ test("a table of the cross layout is the text of its rows", () => {
   assert.equal(tableText(undefined), ".");
 });
 
-test("a board of discards is the text of its indicator, okey and newest discards", () => {
+test("a board of discards is the text of its indicator, okey, newest discards and table", () => {
   const piles = [{ seat: 1, newest: Tile.FALSE_JOKER, tileCount: 2 }, { seat: 3 }];
   const board = create(DiscardBoardSchema, { indicator: Tile.ORANGE_4, okey: Tile.ORANGE_5, piles });
   assert.equal(boardText(board), "O4 / O5 / 1{F} 3{}");
+  const table = melds("[R7 R8 R9] | [B1 B1]").map(({ tiles }) => ({ tiles }));
+  const laid = create(DiscardBoardSchema, { indicator: Tile.ORANGE_4, okey: Tile.ORANGE_5, piles, table });
+  assert.equal(boardText(laid), "O4 / O5 / 1{F} 3{} / [R7 R8 R9] | [B1 B1]");
   assert.equal(boardText(undefined), ".");
 });
 

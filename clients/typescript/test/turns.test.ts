@@ -6,10 +6,12 @@ import {
   draw,
   finish,
   GameSchema,
+  lay,
   melds,
   meldsText,
   pass,
   play,
+  returnDiscard,
   showIndicator,
   takeDiscard,
   takeFromPool,
@@ -32,13 +34,24 @@ test("a turn has the state that its player has seen", () => {
 test("a turn of a game of discards has it too", () => {
   const game = create(GameSchema, { gameId: "g", etag: "e7" });
   const pairs = finish(game, Tile.ORANGE_5, melds("[R7 R7]"));
-  const turns = [takeFromPool(game), takeDiscard(game), discard(game, Tile.FALSE_JOKER), pairs, showIndicator(game)];
+  const laid = lay(game, melds("[R7 R8 R9] | [B1 B1]"));
+  const turns = [
+    takeFromPool(game),
+    takeDiscard(game),
+    discard(game, Tile.FALSE_JOKER),
+    pairs,
+    laid,
+    returnDiscard(game),
+    showIndicator(game),
+  ];
   for (const { gameId, etag } of turns) assert.deepEqual([gameId, etag], ["g", "e7"]);
   assert.deepEqual(
     turns.map(({ action }) => action.case),
-    ["takeFromPool", "takeDiscard", "discard", "finish", "showIndicator"],
+    ["takeFromPool", "takeDiscard", "discard", "finish", "lay", "returnDiscard", "showIndicator"],
   );
   const { action } = pairs;
   assert(action.case === "finish");
   assert.deepEqual([action.value.tile, meldsText(action.value.hand)], [Tile.ORANGE_5, "[R7 R7]"]);
+  assert(laid.action.case === "lay");
+  assert.equal(meldsText(laid.action.value.table), "[R7 R8 R9] | [B1 B1]");
 });

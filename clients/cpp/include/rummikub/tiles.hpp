@@ -1,4 +1,5 @@
 // Tiles and tables as text: `R7` is the red 7, `J` the joker, `F` a false joker, `[R7 R8 R9] | [B1 K1 J]` a table.
+// `D`, `M` and `C` are the double joker, the mirror and the color change of Rummikub Twist.
 #pragma once
 
 #include <string>
@@ -13,7 +14,8 @@ namespace rummikub {
 // Returns the name of a tile; `?` and the number if this client does not know it.
 std::string tile_name(v1::Tile tile);
 
-// Returns the tile with a name: R, B, K (black), O, G or P and 1 to 13, J, or F; in capitals or not. Throws std::invalid_argument.
+// Returns the tile with a name: R, B, K (black), O, G or P and 1 to 13, J, F, D, M, or C; in capitals or not. Throws
+// std::invalid_argument.
 v1::Tile tile(const std::string& name);
 
 // Returns the tiles with names separated by spaces. Throws std::invalid_argument.
@@ -43,7 +45,7 @@ std::string melds_text(const Melds& melds) {
 std::string table_text(const v1::Table& table);
 
 // Returns the board of a game of discards as a text: the indicator, the okey, and the newest discard of each player after the
-// seat, `O4 / O5 / 1{R7} 2{}`; `.` if there is none.
+// seat, `O4 / O5 / 1{R7} 2{}`; then a table with melds, `O4 / O5 / 1{R7} 2{} / [R7 R8 R9]`. It is `.` if there is none.
 std::string board_text(const v1::DiscardBoard& board);
 
 }  // namespace rummikub

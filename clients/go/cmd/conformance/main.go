@@ -168,6 +168,8 @@ func (s suite) wire() {
 			replay(s, row, service.ValidatePlacement, &pb.ValidatePlacementRequest{}, &pb.ValidatePlacementResponse{})
 		case "rummikub.v1.ValidationService/ValidateHand":
 			replay(s, row, service.ValidateHand, &pb.ValidateHandRequest{}, &pb.ValidateHandResponse{})
+		case "rummikub.v1.ValidationService/ValidateDiscardTurn":
+			replay(s, row, service.ValidateDiscardTurn, &pb.ValidateDiscardTurnRequest{}, &pb.ValidateDiscardTurnResponse{})
 		case "rummikub.v1.ValidationService/ScoreRound":
 			replay(s, row, service.ScoreRound, &pb.ScoreRoundRequest{}, &pb.ScoreRoundResponse{})
 		default:

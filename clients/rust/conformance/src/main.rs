@@ -20,8 +20,8 @@ use rummikub_client::v1::{
     join_game_request, AddBotRequest, BatchValidateTurnsRequest, BotLevel, CreateGameRequest, ErrorReason, Game,
     GameState, GetGameRequest, GetGameResponse, JoinGameRequest, JoinGameResponse, PlayTurnRequest, ScoreRoundRequest,
     StartGameRequest, StartNextRoundRequest, StreamValidateTurnsRequest, SuggestTurnRequest, Table,
-    ValidateHandRequest, ValidateMeldsRequest, ValidatePlacementRequest, ValidateTurnRequest, ValidateTurnResponse,
-    Violation, WatchContent, WatchGameRequest,
+    ValidateDiscardTurnRequest, ValidateHandRequest, ValidateMeldsRequest, ValidatePlacementRequest,
+    ValidateTurnRequest, ValidateTurnResponse, Violation, WatchContent, WatchGameRequest,
 };
 use rummikub_client::{tiles, turns, Call, Refusal, Rummikub, Update};
 use serde_json::Value;
@@ -112,6 +112,7 @@ impl Service {
                 Some("ValidateTurn") => self.replay::<ValidateTurnRequest>(call).await,
                 Some("ValidatePlacement") => self.replay::<ValidatePlacementRequest>(call).await,
                 Some("ValidateHand") => self.replay::<ValidateHandRequest>(call).await,
+                Some("ValidateDiscardTurn") => self.replay::<ValidateDiscardTurnRequest>(call).await,
                 Some("ScoreRound") => self.replay::<ScoreRoundRequest>(call).await,
                 _ => Err("this program does not know the RPC".into()),
             }

@@ -240,6 +240,11 @@ impl crate::Call for ValidateHandRequest {
     const PATH: &'static str = "/rummikub.v1.ValidationService/ValidateHand";
 }
 
+impl crate::Call for ValidateDiscardTurnRequest {
+    type Response = ValidateDiscardTurnResponse;
+    const PATH: &'static str = "/rummikub.v1.ValidationService/ValidateDiscardTurn";
+}
+
 impl crate::Call for BatchValidateTurnsRequest {
     type Response = BatchValidateTurnsResponse;
     const PATH: &'static str = "/rummikub.v1.ValidationService/BatchValidateTurns";
@@ -275,9 +280,10 @@ impl crate::Rummikub {
     /// (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
     /// PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, TURN_PHASE_WRONG,
     /// RIVER_CHOICE_PENDING, RIVER_DISCARD_NOT_DRAWN, DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS,
-    /// TABLE_LAYOUT_MISMATCH, ACTION_NOT_IN_GAME, NO_DISCARD_TO_TAKE, INDICATOR_NOT_SHOWABLE, INDICATOR_TWIN_NOT_HELD, and
-    /// every violation, with the subject `play.table` or, for a single meld or placement, `play.table[i]`; `tile`, `hand` or
-    /// `hand[i]` in a game of discards).
+    /// TABLE_LAYOUT_MISMATCH, KNOCK_TOO_MANY_POINTS, KNOCK_NOT_IN_GAME, ACTION_NOT_IN_GAME, NO_DISCARD_TO_TAKE,
+    /// INDICATOR_NOT_SHOWABLE, INDICATOR_TWIN_NOT_HELD, and every violation, with the subject `play.table` or, for a single
+    /// meld or placement, `play.table[i]`; `tile`, `hand`, `hand[i]`, `table` or `table[i]` in a game of
+    /// discards).
     pub async fn play_turn(&self, request: PlayTurnRequest) -> Result<PlayTurnResponse, crate::Refusal> {
         self.call(request).await
     }
@@ -571,19 +577,20 @@ impl crate::Rummikub {
     }
 
     /// Reads melds: returns the kind, the points and the faces of jokers, or the reasons why the tiles form no meld.
-    /// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN).
+    /// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, INSUFFICIENT_TILES).
     pub async fn validate_melds(&self, request: ValidateMeldsRequest) -> Result<ValidateMeldsResponse, crate::Refusal> {
         self.call(request).await
     }
 
     /// Judges a turn.
-    /// Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+    /// Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
+    /// INSUFFICIENT_TILES).
     pub async fn validate_turn(&self, request: ValidateTurnRequest) -> Result<ValidateTurnResponse, crate::Refusal> {
         self.call(request).await
     }
 
     /// Judges a turn of the cross layout (TABLE_LAYOUT_GRID).
-    /// Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+    /// Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE, INSUFFICIENT_TILES).
     pub async fn validate_placement(&self, request: ValidatePlacementRequest) -> Result<ValidatePlacementResponse, crate::Refusal> {
         self.call(request).await
     }
@@ -594,14 +601,21 @@ impl crate::Rummikub {
         self.call(request).await
     }
 
+    /// Judges a turn of a game of discards with a table (melds_on_table): what is laid, the discard, or both.
+    /// Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+    pub async fn validate_discard_turn(&self, request: ValidateDiscardTurnRequest) -> Result<ValidateDiscardTurnResponse, crate::Refusal> {
+        self.call(request).await
+    }
+
     /// Judges many turns in one message. One malformed turn refuses the whole batch; the error names the turn.
-    /// Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+    /// Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
+    /// INSUFFICIENT_TILES).
     pub async fn batch_validate_turns(&self, request: BatchValidateTurnsRequest) -> Result<BatchValidateTurnsResponse, crate::Refusal> {
         self.call(request).await
     }
 
     /// Scores a finished round (R60 to R63).
-    /// Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+    /// Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE, INSUFFICIENT_TILES).
     pub async fn score_round(&self, request: ScoreRoundRequest) -> Result<ScoreRoundResponse, crate::Refusal> {
         self.call(request).await
     }

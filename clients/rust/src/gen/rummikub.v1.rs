@@ -220,6 +220,12 @@ pub enum Tile {
     Purple13 = 79,
     /// A false joker of Okey, sahte okey: it has the face of the okey and is not wild. Only games of discards have it.
     FalseJoker = 80,
+    /// A double joker, in Rummikub Twist. It stands for two neighboring tiles of a run, or for two tiles of a group (W-3).
+    DoubleJoker = 81,
+    /// A mirror, in Rummikub Twist. The tiles after it are those before it, read backwards (W-8).
+    Mirror = 82,
+    /// A color change, in Rummikub Twist. It stands for one value of a run, between tiles of two colors (W-5).
+    ColorChange = 83,
 }
 impl Tile {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -309,6 +315,9 @@ impl Tile {
             Self::Purple12 => "TILE_PURPLE_12",
             Self::Purple13 => "TILE_PURPLE_13",
             Self::FalseJoker => "TILE_FALSE_JOKER",
+            Self::DoubleJoker => "TILE_DOUBLE_JOKER",
+            Self::Mirror => "TILE_MIRROR",
+            Self::ColorChange => "TILE_COLOR_CHANGE",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -395,6 +404,9 @@ impl Tile {
             "TILE_PURPLE_12" => Some(Self::Purple12),
             "TILE_PURPLE_13" => Some(Self::Purple13),
             "TILE_FALSE_JOKER" => Some(Self::FalseJoker),
+            "TILE_DOUBLE_JOKER" => Some(Self::DoubleJoker),
+            "TILE_MIRROR" => Some(Self::Mirror),
+            "TILE_COLOR_CHANGE" => Some(Self::ColorChange),
             _ => None,
         }
     }
@@ -564,7 +576,8 @@ pub enum ErrorReason {
     /// FAILED_PRECONDITION. The player may not draw, because a play exists (options turn_voluntary_draw,
     /// initial_meld_voluntary_delay).
     DrawNotAllowedPlayExists = 308,
-    /// FAILED_PRECONDITION. The player may not pass, because a play exists (option pool_empty_pass).
+    /// FAILED_PRECONDITION. The player may not pass, because a play exists (options pool_empty_pass, turn_voluntary_draw,
+    /// initial_meld_voluntary_delay).
     PassNotAllowedPlayExists = 309,
     /// FAILED_PRECONDITION. No illegal play of that revision is shown (option turn_invalid_submission).
     NothingToClaim = 310,
@@ -586,6 +599,11 @@ pub enum ErrorReason {
     IndicatorNotShowable = 317,
     /// FAILED_PRECONDITION. The player does not have the indicator's twin.
     IndicatorTwinNotHeld = 318,
+    /// FAILED_PRECONDITION. The tiles left on the rack are worth too much to knock (option knock_limit). Metadata: `points`,
+    /// their value; `limit`.
+    KnockTooManyPoints = 370,
+    /// FAILED_PRECONDITION. Nobody knocks in this game (option knock_limit).
+    KnockNotInGame = 371,
     /// UNAVAILABLE. The store does not answer. Send the same request again, with the same request id, after the delay in
     /// RetryInfo: it is applied once.
     StoreUnavailable = 401,
@@ -678,6 +696,13 @@ pub enum ErrorReason {
     JokerDeclarationRequired = 620,
     /// Violation. A joker cannot stand for its declared face, or the number of faces is not that of the jokers.
     JokerDeclarationMismatch = 621,
+    /// Violation. A color change is not in a run, or not between two different colors (W-5 to W-7,
+    /// twist_color_change_at_end).
+    ColorChangeInvalid = 622,
+    /// Violation. A mirror has fewer tiles on one side than twist_mirror_half_min (W-9).
+    MirrorHalfTooShort = 623,
+    /// Violation. The tiles after a mirror do not stand for those before it, read backwards (W-8).
+    MirrorNotSymmetric = 624,
     /// Violation. A joker left its meld before the player's initial meld (R37).
     JokerRetrievalBeforeInitialMeld = 701,
     /// Violation. A meld of the table was changed before or in the turn of the initial meld (R33, R34).
@@ -759,6 +784,27 @@ pub enum ErrorReason {
     InitialMeldTouchesTable = 957,
     /// Violation. The tiles are not a finished hand: these are left over, or form no meld or pair.
     FinishInvalid = 958,
+    /// Violation. The player has not opened in this round, and lays off only.
+    NotOpened = 959,
+    /// Violation. An opening is of melds or of pairs, not of both.
+    OpeningMixed = 960,
+    /// Violation. The melds of an opening have too few points (opening_points). Metadata: `total`, `threshold`.
+    OpeningBelowThreshold = 961,
+    /// Violation. An opening has too few pairs (opening_pairs). Metadata: `pairs`, `needed`.
+    OpeningPairsTooFew = 962,
+    /// Violation. A player who has not opened in an earlier step takes an okey from the table.
+    OkeyTakenBeforeOpening = 963,
+    /// Violation. The player opened with pairs, and lays a new meld.
+    OpenedWithPairs = 964,
+    /// Violation. The player lays a pair, and no player has opened with pairs.
+    PairsNotOpened = 965,
+    /// Violation. The discard taken in the turn is not laid. It must be laid in the next step, or be put back.
+    TakenTileNotUsed = 966,
+    /// Violation. A player who opened with pairs lays too many tiles in a turn (pair_opener_tiles). Metadata: `count`,
+    /// `limit`.
+    TooManyTilesLaid = 967,
+    /// Violation. No tile is left to discard: the last tile of a rack is discarded, not laid.
+    FinishNeedsDiscard = 968,
 }
 impl ErrorReason {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -830,6 +876,8 @@ impl ErrorReason {
             Self::NoDiscardToTake => "NO_DISCARD_TO_TAKE",
             Self::IndicatorNotShowable => "INDICATOR_NOT_SHOWABLE",
             Self::IndicatorTwinNotHeld => "INDICATOR_TWIN_NOT_HELD",
+            Self::KnockTooManyPoints => "KNOCK_TOO_MANY_POINTS",
+            Self::KnockNotInGame => "KNOCK_NOT_IN_GAME",
             Self::StoreUnavailable => "STORE_UNAVAILABLE",
             Self::StoredFormatUnknown => "STORED_FORMAT_UNKNOWN",
             Self::ShuttingDown => "SHUTTING_DOWN",
@@ -867,6 +915,9 @@ impl ErrorReason {
             Self::JokerLeadsMeld => "JOKER_LEADS_MELD",
             Self::JokerDeclarationRequired => "JOKER_DECLARATION_REQUIRED",
             Self::JokerDeclarationMismatch => "JOKER_DECLARATION_MISMATCH",
+            Self::ColorChangeInvalid => "COLOR_CHANGE_INVALID",
+            Self::MirrorHalfTooShort => "MIRROR_HALF_TOO_SHORT",
+            Self::MirrorNotSymmetric => "MIRROR_NOT_SYMMETRIC",
             Self::JokerRetrievalBeforeInitialMeld => {
                 "JOKER_RETRIEVAL_BEFORE_INITIAL_MELD"
             }
@@ -906,6 +957,16 @@ impl ErrorReason {
             Self::CrossingJokerConflict => "CROSSING_JOKER_CONFLICT",
             Self::InitialMeldTouchesTable => "INITIAL_MELD_TOUCHES_TABLE",
             Self::FinishInvalid => "FINISH_INVALID",
+            Self::NotOpened => "NOT_OPENED",
+            Self::OpeningMixed => "OPENING_MIXED",
+            Self::OpeningBelowThreshold => "OPENING_BELOW_THRESHOLD",
+            Self::OpeningPairsTooFew => "OPENING_PAIRS_TOO_FEW",
+            Self::OkeyTakenBeforeOpening => "OKEY_TAKEN_BEFORE_OPENING",
+            Self::OpenedWithPairs => "OPENED_WITH_PAIRS",
+            Self::PairsNotOpened => "PAIRS_NOT_OPENED",
+            Self::TakenTileNotUsed => "TAKEN_TILE_NOT_USED",
+            Self::TooManyTilesLaid => "TOO_MANY_TILES_LAID",
+            Self::FinishNeedsDiscard => "FINISH_NEEDS_DISCARD",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -974,6 +1035,8 @@ impl ErrorReason {
             "NO_DISCARD_TO_TAKE" => Some(Self::NoDiscardToTake),
             "INDICATOR_NOT_SHOWABLE" => Some(Self::IndicatorNotShowable),
             "INDICATOR_TWIN_NOT_HELD" => Some(Self::IndicatorTwinNotHeld),
+            "KNOCK_TOO_MANY_POINTS" => Some(Self::KnockTooManyPoints),
+            "KNOCK_NOT_IN_GAME" => Some(Self::KnockNotInGame),
             "STORE_UNAVAILABLE" => Some(Self::StoreUnavailable),
             "STORED_FORMAT_UNKNOWN" => Some(Self::StoredFormatUnknown),
             "SHUTTING_DOWN" => Some(Self::ShuttingDown),
@@ -1011,6 +1074,9 @@ impl ErrorReason {
             "JOKER_LEADS_MELD" => Some(Self::JokerLeadsMeld),
             "JOKER_DECLARATION_REQUIRED" => Some(Self::JokerDeclarationRequired),
             "JOKER_DECLARATION_MISMATCH" => Some(Self::JokerDeclarationMismatch),
+            "COLOR_CHANGE_INVALID" => Some(Self::ColorChangeInvalid),
+            "MIRROR_HALF_TOO_SHORT" => Some(Self::MirrorHalfTooShort),
+            "MIRROR_NOT_SYMMETRIC" => Some(Self::MirrorNotSymmetric),
             "JOKER_RETRIEVAL_BEFORE_INITIAL_MELD" => {
                 Some(Self::JokerRetrievalBeforeInitialMeld)
             }
@@ -1052,6 +1118,16 @@ impl ErrorReason {
             "CROSSING_JOKER_CONFLICT" => Some(Self::CrossingJokerConflict),
             "INITIAL_MELD_TOUCHES_TABLE" => Some(Self::InitialMeldTouchesTable),
             "FINISH_INVALID" => Some(Self::FinishInvalid),
+            "NOT_OPENED" => Some(Self::NotOpened),
+            "OPENING_MIXED" => Some(Self::OpeningMixed),
+            "OPENING_BELOW_THRESHOLD" => Some(Self::OpeningBelowThreshold),
+            "OPENING_PAIRS_TOO_FEW" => Some(Self::OpeningPairsTooFew),
+            "OKEY_TAKEN_BEFORE_OPENING" => Some(Self::OkeyTakenBeforeOpening),
+            "OPENED_WITH_PAIRS" => Some(Self::OpenedWithPairs),
+            "PAIRS_NOT_OPENED" => Some(Self::PairsNotOpened),
+            "TAKEN_TILE_NOT_USED" => Some(Self::TakenTileNotUsed),
+            "TOO_MANY_TILES_LAID" => Some(Self::TooManyTilesLaid),
+            "FINISH_NEEDS_DISCARD" => Some(Self::FinishNeedsDiscard),
             _ => None,
         }
     }
@@ -1104,7 +1180,8 @@ pub struct JokerFaces {
     #[prost(uint32, tag = "1")]
     pub index: u32,
     /// The faces that the joker may stand for, in ascending order of their numbers: exactly one in a run; in a group each
-    /// missing color (R47, R48), or the declared face.
+    /// missing color (R47, R48), or the declared face. In Twist, a color change has its value in every color, and a regular
+    /// or double joker without a numbered tile between color changes has several colors.
     #[prost(enumeration = "Tile", repeated, tag = "2")]
     pub faces: ::prost::alloc::vec::Vec<i32>,
 }
@@ -1132,7 +1209,8 @@ pub struct Meld {
     /// table; ignored in requests.
     #[prost(uint32, tag = "4")]
     pub points: u32,
-    /// The faces of each joker, from left to right. Set by the server, for melds of a table; ignored in requests.
+    /// The faces of each joker, from left to right: a double joker has two entries, a mirror none. Set by the server, for
+    /// melds of a table; ignored in requests.
     #[prost(message, repeated, tag = "5")]
     pub jokers: ::prost::alloc::vec::Vec<JokerFaces>,
 }
@@ -1221,7 +1299,8 @@ impl MeldKind {
         }
     }
 }
-/// The tile set. The names of these options begin with `geometry_`, which the fields omit: `geometry_colors`.
+/// The tile set. The names of these options begin with `geometry_`, which the fields omit (`geometry_colors`), except
+/// `joker_kinds`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TileOptions {
     /// Number of colors in the tile set: 4 or 6. Default 4. A group has at most one tile of each color. Evidence: 4 in all
@@ -1232,14 +1311,25 @@ pub struct TileOptions {
     /// players.
     #[prost(uint32, optional, tag = "2")]
     pub copies: ::core::option::Option<u32>,
-    /// Number of jokers in the tile set (geometry_jokers): 0 to 8. Default 2. Evidence: 2 in all sources; 4 in the English
-    /// article and with five or six players; 0 in Machiavelli; 8 in Twist, of several kinds.
+    /// Number of jokers of each kind in the tile set (geometry_jokers): 0 to 8. Default 2. Evidence: 2 in all sources; 4 in
+    /// the English article and with five or six players; 0 in Machiavelli.
     #[prost(uint32, optional, tag = "3")]
     pub jokers: ::core::option::Option<u32>,
     /// Jokers in the tile set for each player dealt in, instead of geometry_jokers: 0 or 1. Default 0. 1 requires
     /// geometry_jokers 0 (OPTIONS_CONFLICT). Evidence: older articles, Vatikan.
     #[prost(uint32, optional, tag = "4")]
     pub jokers_per_player: ::core::option::Option<u32>,
+    /// Most players with a reduced tile set (geometry_reduced_players): 0 to 5. In a round of at most so many players, one
+    /// copy of each face is left out, and half of the jokers, rounded down. Default 0: in none. Other values are at least
+    /// players_min and less than players_max, and require the defaults of jokers_per_player and jokers_beyond_physical
+    /// (OPTIONS_CONFLICT). Evidence: 4 with 160 tiles, in the manual of the edition for six; 2 in Carousel.
+    #[prost(uint32, optional, tag = "5")]
+    pub reduced_players: ::core::option::Option<u32>,
+    /// The kinds of jokers (joker_kinds). Default STANDARD. TWIST excludes the cross layout, the River, `contract`, and the
+    /// other values of run_wrap, meld_order, jokers_max_per_meld, jokers_adjacent, jokers_declaration, jokers_may_lead,
+    /// jokers_beyond_physical, initial_meld_joker, initial_meld_same_turn_table_play, manipulation and of joker retrieval.
+    #[prost(enumeration = "JokerKinds", tag = "6")]
+    pub joker_kinds: i32,
 }
 /// Players, the deal and the start draw. The fields omit `deal_` of the names `deal_hand_size`, `deal_order`,
 /// `deal_fixed_jokers` and `deal_three_pairs_reshuffle`.
@@ -1323,6 +1413,14 @@ pub struct MeldOptions {
     /// joker retrieval.
     #[prost(enumeration = "TableLayout", tag = "9")]
     pub table_layout: i32,
+    /// Whether a color change may be at an end of a run, or beside another one. Default FORBIDDEN. ALLOWED requires the
+    /// joker_kinds TWIST (OPTIONS_CONFLICT).
+    #[prost(enumeration = "TwistColorChangeAtEnd", tag = "10")]
+    pub twist_color_change_at_end: i32,
+    /// Fewest tiles on each side of a mirror (MIRROR_HALF_TOO_SHORT): 1 or 2. Default 2. 1 requires the joker_kinds TWIST
+    /// (OPTIONS_CONFLICT). Evidence: 2 in every example; 1 is the literal reading of the manual of Twist.
+    #[prost(uint32, optional, tag = "11")]
+    pub twist_mirror_half_min: ::core::option::Option<u32>,
 }
 /// The initial meld. The names of these options begin with `initial_meld_`, which the fields omit.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1350,9 +1448,14 @@ pub struct InitialMeldOptions {
     /// could meld. Default true. Evidence: true in the manuals, the English article and a tournament.
     #[prost(bool, optional, tag = "7")]
     pub voluntary_delay: ::core::option::Option<bool>,
+    /// Whether a player needs an initial meld before using the table. If false, all players count as those who have melded
+    /// (has_melded) from the deal on. Default true. false requires threshold 0, score_never_melded OFF and the defaults of
+    /// the other options of the initial meld (OPTIONS_CONFLICT). Evidence: true in all sources; false in card games.
+    #[prost(bool, optional, tag = "8")]
+    pub needed: ::core::option::Option<bool>,
 }
 /// What a player may do in a turn. The names of these options begin with `turn_`, which the fields omit, except
-/// `manipulation`, `penalty_tiles` and `win_call`.
+/// `manipulation`, `penalty_tiles`, `win_call` and `knock_limit`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TurnOptions {
     /// The direction in which turns pass around the table. Default CLOCKWISE.
@@ -1387,6 +1490,10 @@ pub struct TurnOptions {
     /// Whether a player who goes out must call it. Default AUTOMATIC.
     #[prost(enumeration = "WinCall", tag = "10")]
     pub win_call: i32,
+    /// Most points on the rack of a player who knocks (knock_limit): 0 to 50; with 0, nobody knocks. Default 0. A knock ends
+    /// the round, and the lowest rack wins. Evidence: 5 in Carousel.
+    #[prost(uint32, optional, tag = "11")]
+    pub knock_limit: ::core::option::Option<u32>,
 }
 /// How jokers leave their melds. The names of these options begin with `joker_retrieval_`, which the fields omit.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1456,6 +1563,9 @@ pub struct ScoringOptions {
     /// values require a contract (OPTIONS_CONFLICT). Evidence: the French article names no number.
     #[prost(uint32, optional, tag = "7")]
     pub contract_points: ::core::option::Option<u32>,
+    /// What numbered tiles left on a rack count. Default NUMBERS.
+    #[prost(enumeration = "ScoreTileValues", tag = "8")]
+    pub tile_values: i32,
 }
 /// The end of a game.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1529,35 +1639,78 @@ pub struct DiscardDealOptions {
     /// descriptions of Okey with partners.
     #[prost(enumeration = "Teams", tag = "3")]
     pub teams: i32,
+    /// Tiles dealt to each player, the starter one more (hand_size): 14 to 21. Default 14. Other values than 14 require
+    /// melds_on_table (OPTIONS_CONFLICT). Evidence: 14 in Okey, 21 in 101 Okey.
+    #[prost(uint32, optional, tag = "4")]
+    pub hand_size: ::core::option::Option<u32>,
 }
 /// What is a meld in a game of discards.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DiscardMeldOptions {
     /// Whether a 1 may follow a 13 (run_one_high): 12 13 1 is a run, 13 1 2 is none. Default true. Evidence: all sources of
-    /// Okey but one.
+    /// Okey but one; false in 101 Okey.
     #[prost(bool, optional, tag = "1")]
     pub run_one_high: ::core::option::Option<bool>,
+    /// Whether players lay melds on a table, where they only grow (melds_on_table); otherwise a player shows all of them at
+    /// once to finish. Default false. true requires score_system OKEY_101 (OPTIONS_CONFLICT).
+    #[prost(bool, optional, tag = "2")]
+    pub melds_on_table: ::core::option::Option<bool>,
+}
+/// The first melds of a player in a round of 101 Okey. The names of these options begin with `opening_`, which the fields
+/// omit. Other values than the defaults require melds_on_table (OPTIONS_CONFLICT).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DiscardOpeningOptions {
+    /// The fewest points of the melds with which a player opens (opening_points): 1 to 201. Default 101. A wild tile counts
+    /// the tile that it stands for. Evidence: all sources of 101 Okey.
+    #[prost(uint32, optional, tag = "1")]
+    pub points: ::core::option::Option<u32>,
+    /// The fewest pairs with which a player opens instead (opening_pairs): 0 to 10; 0 if pairs are never laid. Default 5.
+    /// Evidence: all sources of 101 Okey.
+    #[prost(uint32, optional, tag = "2")]
+    pub pairs: ::core::option::Option<u32>,
+    /// Whether each player must open with more than the last one who opened in the same way (opening_rises). Default false.
+    /// Evidence: 101 Okey "katlamalı".
+    #[prost(bool, optional, tag = "3")]
+    pub rises: ::core::option::Option<bool>,
 }
 /// What a player may do in a turn of a game of discards.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DiscardTurnOptions {
     /// Whether a player who holds the indicator's twin may show it in the first turn, for which all others lose a point
-    /// (show_indicator). Default true. Evidence: most descriptions of Okey.
+    /// (show_indicator). Default true. true requires score_system OKEY (OPTIONS_CONFLICT). Evidence: most descriptions of
+    /// Okey.
     #[prost(bool, optional, tag = "1")]
     pub show_indicator: ::core::option::Option<bool>,
+    /// The most tiles that a player who opened with pairs lays in a turn, beside those of the opening (pair_opener_tiles): 0
+    /// to 21; 0 for no limit. Default 0. Other values require melds_on_table and opening_pairs (OPTIONS_CONFLICT). Evidence:
+    /// 2 in one description of 101 Okey.
+    #[prost(uint32, optional, tag = "2")]
+    pub pair_opener_tiles: ::core::option::Option<u32>,
 }
 /// The points of a game of discards. The names of these options begin with `score_`, which the fields omit.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DiscardScoringOptions {
     /// The points of each player at the start (score_start): 5 to 21. Default 20. The game ends when someone has none left.
-    /// Evidence: 20 in most descriptions of Okey, 5 to 21 in one.
+    /// Other values than 20 require score_system OKEY (OPTIONS_CONFLICT). Evidence: 20 in most descriptions of Okey, 5 to 21
+    /// in one.
     #[prost(uint32, optional, tag = "1")]
     pub start: ::core::option::Option<u32>,
+    /// How rounds are scored, and who wins a game. Default OKEY.
+    #[prost(enumeration = "ScoreSystem", tag = "2")]
+    pub system: i32,
+    /// The points of a player who discards a tile that fits on the table, or an okey, but to finish (score_discard_penalty):
+    /// 0 to 202. Default 101. Other values require score_system OKEY_101 (OPTIONS_CONFLICT). Evidence: 101 Okey.
+    #[prost(uint32, optional, tag = "3")]
+    pub discard_penalty: ::core::option::Option<u32>,
+    /// The points of a player who puts a taken discard back (score_return_penalty): 0 to 202. Default 0. Other values require
+    /// score_system OKEY_101 (OPTIONS_CONFLICT). Evidence: none or 101 in 101 Okey.
+    #[prost(uint32, optional, tag = "4")]
+    pub return_penalty: ::core::option::Option<u32>,
 }
 /// The end of a game of discards.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DiscardGameEndOptions {
-    /// Most rounds of a game (match_rounds): 0 to 100; 0 for no limit. Default 0.
+    /// Most rounds of a game, void ones not counted (match_rounds): 0 to 100; 0 for no limit. Default 0.
     #[prost(uint32, optional, tag = "1")]
     pub match_rounds: ::core::option::Option<u32>,
 }
@@ -1583,6 +1736,9 @@ pub struct DiscardRuleset {
     /// The end of a game.
     #[prost(message, optional, tag = "6")]
     pub game_end: ::core::option::Option<DiscardGameEndOptions>,
+    /// The first melds of a player in a round.
+    #[prost(message, optional, tag = "7")]
+    pub opening: ::core::option::Option<DiscardOpeningOptions>,
 }
 /// The rules of a game, which say which game is played.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1599,7 +1755,8 @@ pub mod ruleset {
         /// Tiles are laid in melds on a table that all players share: Sabra, and its variants.
         #[prost(message, tag = "1")]
         Melding(super::MeldingRuleset),
-        /// Players take a tile and discard one, and keep their melds on the rack: Okey.
+        /// Players take a tile and discard one, and keep their melds or lay them on a table where they only grow: Okey, 101
+        /// Okey.
         #[prost(message, tag = "2")]
         Discard(super::DiscardRuleset),
     }
@@ -1621,8 +1778,8 @@ pub enum Preset {
     WikiEn = 4,
     /// The first guide: melds with a joker are locked; the table may be used in the turn of the initial meld.
     GuideA = 5,
-    /// The second guide: free jokers, no clock, turns in the order of the start draw, rounds up to a total score, and the
-    /// error rule: all other players together may claim an error.
+    /// The second guide: free jokers, no clock, turns in the order of the start draw, an initial meld of more than 30
+    /// points, rounds up to a total score, and the error rule: all other players together may claim an error.
     GuideB = 6,
     /// The French encyclopedia article: jokers leave only by replacement, into a new meld with two tiles of the rack.
     WikiFr = 7,
@@ -1641,14 +1798,32 @@ pub enum Preset {
     Machiavelli = 13,
     /// Sabra with two packs of cards: suits are colors, ace to king are 1 to 13. The text notation accepts both names.
     Cards = 14,
-    /// Five or six players with 160 tiles: three copies of each face and four jokers.
+    /// Two to six players. Five or six have 160 tiles: three copies of each face and four jokers; fewer have 106.
     SixPlayers = 15,
     /// The cross layout, or "French" rules: tiles lie in a grid as in a crossword, and no tile of the table moves.
     Cross = 16,
+    /// Tahiti, a card game: five cards, four jokers, one joker a meld, no initial meld, locked jokers.
+    Tahiti = 17,
+    /// Guadalupe, a card game: ten cards, no jokers, a player draws once or twice and plays after it, no initial meld.
+    Guadalupe = 18,
+    /// Shanghai, a card game: ten cards, no jokers; who can play must, and who cannot draws until a play exists and makes it.
+    Shanghai = 19,
+    /// Manipulation, also known as Finagle: Shanghai with points for the cards left.
+    Manipulation = 20,
+    /// Sabra with six colors: 158 tiles, groups of up to six tiles.
+    SixColors = 21,
+    /// Carousel, a card game: ten cards, a turn begins with one to three draws, a player with few points left may knock.
+    Carousel = 22,
+    /// Rummikub Twist: two each of four kinds of jokers, regular, double, mirror and color change; one minute a turn.
+    Twist = 30,
     /// Okey: a game of discards. The first hand of melds, or of seven pairs, wins the round; the others lose points.
     Okey = 40,
     /// Okey in which opposite seats share a score.
     OkeyPartners = 41,
+    /// 101 Okey: players open with melds of 101 points or with five pairs, then lay off on all melds. The fewest points win.
+    Okey101 = 42,
+    /// 101 Okey in which opposite seats play together: who finishes saves the partner too.
+    Okey101Partners = 43,
 }
 impl Preset {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -1674,8 +1849,17 @@ impl Preset {
             Self::Cards => "PRESET_CARDS",
             Self::SixPlayers => "PRESET_SIX_PLAYERS",
             Self::Cross => "PRESET_CROSS",
+            Self::Tahiti => "PRESET_TAHITI",
+            Self::Guadalupe => "PRESET_GUADALUPE",
+            Self::Shanghai => "PRESET_SHANGHAI",
+            Self::Manipulation => "PRESET_MANIPULATION",
+            Self::SixColors => "PRESET_SIX_COLORS",
+            Self::Carousel => "PRESET_CAROUSEL",
+            Self::Twist => "PRESET_TWIST",
             Self::Okey => "PRESET_OKEY",
             Self::OkeyPartners => "PRESET_OKEY_PARTNERS",
+            Self::Okey101 => "PRESET_OKEY_101",
+            Self::Okey101Partners => "PRESET_OKEY_101_PARTNERS",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -1698,8 +1882,17 @@ impl Preset {
             "PRESET_CARDS" => Some(Self::Cards),
             "PRESET_SIX_PLAYERS" => Some(Self::SixPlayers),
             "PRESET_CROSS" => Some(Self::Cross),
+            "PRESET_TAHITI" => Some(Self::Tahiti),
+            "PRESET_GUADALUPE" => Some(Self::Guadalupe),
+            "PRESET_SHANGHAI" => Some(Self::Shanghai),
+            "PRESET_MANIPULATION" => Some(Self::Manipulation),
+            "PRESET_SIX_COLORS" => Some(Self::SixColors),
+            "PRESET_CAROUSEL" => Some(Self::Carousel),
+            "PRESET_TWIST" => Some(Self::Twist),
             "PRESET_OKEY" => Some(Self::Okey),
             "PRESET_OKEY_PARTNERS" => Some(Self::OkeyPartners),
+            "PRESET_OKEY_101" => Some(Self::Okey101),
+            "PRESET_OKEY_101_PARTNERS" => Some(Self::Okey101Partners),
             _ => None,
         }
     }
@@ -1804,6 +1997,73 @@ impl TableLayout {
             "TABLE_LAYOUT_UNSPECIFIED" => Some(Self::Unspecified),
             "TABLE_LAYOUT_MELDS" => Some(Self::Melds),
             "TABLE_LAYOUT_GRID" => Some(Self::Grid),
+            _ => None,
+        }
+    }
+}
+/// The kinds of jokers in the tile set (option joker_kinds, W-1 to W-12).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum JokerKinds {
+    /// Unset: the preset's value applies.
+    Unspecified = 0,
+    /// The regular joker alone. Evidence: all sources but those of Twist.
+    Standard = 1,
+    /// The regular joker, the double joker, the mirror and the color change, geometry_jokers of each. Evidence: the manual
+    /// of Rummikub Twist.
+    Twist = 2,
+}
+impl JokerKinds {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "JOKER_KINDS_UNSPECIFIED",
+            Self::Standard => "JOKER_KINDS_STANDARD",
+            Self::Twist => "JOKER_KINDS_TWIST",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "JOKER_KINDS_UNSPECIFIED" => Some(Self::Unspecified),
+            "JOKER_KINDS_STANDARD" => Some(Self::Standard),
+            "JOKER_KINDS_TWIST" => Some(Self::Twist),
+            _ => None,
+        }
+    }
+}
+/// Whether a color change may be at an end of a run, or beside another one (option twist_color_change_at_end, W-6, W-7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum TwistColorChangeAtEnd {
+    /// Unset: the preset's value applies.
+    Unspecified = 0,
+    /// It may not (COLOR_CHANGE_INVALID). Evidence: the Polish rules, which place it between two colors.
+    Forbidden = 1,
+    /// It may: the side without tiles has any color. Evidence: a public program with rules of Twist.
+    Allowed = 2,
+}
+impl TwistColorChangeAtEnd {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "TWIST_COLOR_CHANGE_AT_END_UNSPECIFIED",
+            Self::Forbidden => "TWIST_COLOR_CHANGE_AT_END_FORBIDDEN",
+            Self::Allowed => "TWIST_COLOR_CHANGE_AT_END_ALLOWED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "TWIST_COLOR_CHANGE_AT_END_UNSPECIFIED" => Some(Self::Unspecified),
+            "TWIST_COLOR_CHANGE_AT_END_FORBIDDEN" => Some(Self::Forbidden),
+            "TWIST_COLOR_CHANGE_AT_END_ALLOWED" => Some(Self::Allowed),
             _ => None,
         }
     }
@@ -2126,8 +2386,9 @@ pub enum TurnVoluntaryDraw {
     Unspecified = 0,
     /// The player may draw. Evidence: four sources.
     Allowed = 1,
-    /// The draw is refused (DRAW_NOT_ALLOWED_PLAY_EXISTS). A refused draw reveals that a play exists. Evidence: a house
-    /// rule.
+    /// The draw is refused (DRAW_NOT_ALLOWED_PLAY_EXISTS), and so is the end of a turn after a draw
+    /// (PASS_NOT_ALLOWED_PLAY_EXISTS; turn_play_after_draw). A refusal reveals that a play exists. Evidence: a house rule,
+    /// Shanghai.
     OnlyIfNoPlay = 2,
 }
 impl TurnVoluntaryDraw {
@@ -2168,6 +2429,13 @@ pub enum TurnDraw {
     /// lets the player continue. With TURN_PLAY_AFTER_DRAW_OTHER_TILES, the play must exist without the tile drawn last.
     /// Every player sees how many tiles were drawn. Evidence: one sentence of a guide.
     UntilPlayable = 3,
+    /// A turn begins with a draw. A player who plays nothing then draws a second tile, and may play after it, or pass.
+    /// Requires TURN_PLAY_AFTER_DRAW_ALLOWED, and no option that lets only a player without a play draw. Evidence:
+    /// Guadalupe.
+    OneOrTwo = 4,
+    /// As ONE_OR_TWO, with a third tile for a player who plays nothing after the second; it ends the turn. Evidence:
+    /// Carousel.
+    OneToThree = 5,
 }
 impl TurnDraw {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -2180,6 +2448,8 @@ impl TurnDraw {
             Self::One => "TURN_DRAW_ONE",
             Self::TwoRiver => "TURN_DRAW_TWO_RIVER",
             Self::UntilPlayable => "TURN_DRAW_UNTIL_PLAYABLE",
+            Self::OneOrTwo => "TURN_DRAW_ONE_OR_TWO",
+            Self::OneToThree => "TURN_DRAW_ONE_TO_THREE",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -2189,6 +2459,8 @@ impl TurnDraw {
             "TURN_DRAW_ONE" => Some(Self::One),
             "TURN_DRAW_TWO_RIVER" => Some(Self::TwoRiver),
             "TURN_DRAW_UNTIL_PLAYABLE" => Some(Self::UntilPlayable),
+            "TURN_DRAW_ONE_OR_TWO" => Some(Self::OneOrTwo),
+            "TURN_DRAW_ONE_TO_THREE" => Some(Self::OneToThree),
             _ => None,
         }
     }
@@ -2522,10 +2794,10 @@ impl PoolEmptyMode {
 pub enum PoolEmptyPass {
     /// Unset: the preset's value applies.
     Unspecified = 0,
-    /// A player may always pass. Evidence: the guides ("unable or unwilling").
+    /// A player may always pass. Evidence: the first guide ("unable or unwilling").
     Allowed = 1,
     /// A player may pass only without a legal play (PASS_NOT_ALLOWED_PLAY_EXISTS). A refused pass reveals that a play
-    /// exists. Evidence: a publisher's manual, a tournament.
+    /// exists. Evidence: a publisher's manual, a tournament; four sources end the round once nobody can play.
     OnlyIfNoPlay = 2,
 }
 impl PoolEmptyPass {
@@ -3361,6 +3633,47 @@ impl ScoreWinner {
         }
     }
 }
+/// What numbered tiles left on a rack count (option score_tile_values, R61). Jokers count score_joker_penalty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ScoreTileValues {
+    /// Unset: the preset's value applies.
+    Unspecified = 0,
+    /// Their numbers. Evidence: all sources.
+    Numbers = 1,
+    /// Their numbers, but 11, 12 and 13, the court cards, count 10. Evidence: Carousel.
+    Court10 = 2,
+    /// As COURT_10, but 1, the ace, counts 11. Evidence: Tahiti.
+    Court10Ace11 = 3,
+    /// 5 below 10, and 10 from 10 on. Evidence: Manipulation, also known as Finagle.
+    FiveOrTen = 4,
+}
+impl ScoreTileValues {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "SCORE_TILE_VALUES_UNSPECIFIED",
+            Self::Numbers => "SCORE_TILE_VALUES_NUMBERS",
+            Self::Court10 => "SCORE_TILE_VALUES_COURT_10",
+            Self::Court10Ace11 => "SCORE_TILE_VALUES_COURT_10_ACE_11",
+            Self::FiveOrTen => "SCORE_TILE_VALUES_FIVE_OR_TEN",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "SCORE_TILE_VALUES_UNSPECIFIED" => Some(Self::Unspecified),
+            "SCORE_TILE_VALUES_NUMBERS" => Some(Self::Numbers),
+            "SCORE_TILE_VALUES_COURT_10" => Some(Self::Court10),
+            "SCORE_TILE_VALUES_COURT_10_ACE_11" => Some(Self::Court10Ace11),
+            "SCORE_TILE_VALUES_FIVE_OR_TEN" => Some(Self::FiveOrTen),
+            _ => None,
+        }
+    }
+}
 /// Who wins a game of several rounds (option match_winner).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
@@ -3444,7 +3757,42 @@ impl Contract {
         }
     }
 }
-/// A meld of a hand, or a pair. In a run each tile is at its place, a wild one at that of the tile it stands for.
+/// How rounds of a game of discards are scored, and who wins a game (option score_system).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ScoreSystem {
+    /// Unset: the preset's value applies.
+    Unspecified = 0,
+    /// Points are lost from those of the start: 2 to a finish by melds, 4 by pairs, twice as many if the discard is an okey.
+    /// The game ends when someone has none left; most points win. Evidence: Okey.
+    Okey = 1,
+    /// Points are collected: the rack, twice for pairs, 202 without an opening, all doubled by special finishes. The fewest
+    /// points win after match_rounds. Requires melds_on_table and match_rounds (OPTIONS_CONFLICT). Evidence: 101 Okey.
+    Okey101 = 2,
+}
+impl ScoreSystem {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "SCORE_SYSTEM_UNSPECIFIED",
+            Self::Okey => "SCORE_SYSTEM_OKEY",
+            Self::Okey101 => "SCORE_SYSTEM_OKEY_101",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "SCORE_SYSTEM_UNSPECIFIED" => Some(Self::Unspecified),
+            "SCORE_SYSTEM_OKEY" => Some(Self::Okey),
+            "SCORE_SYSTEM_OKEY_101" => Some(Self::Okey101),
+            _ => None,
+        }
+    }
+}
+/// A meld of a hand or of the table, or a pair. In a run each tile is at its place, a wild one at that of the tile it stands for.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct HandPart {
     /// The tiles. At most 14.
@@ -3485,10 +3833,41 @@ pub struct DiscardBoard {
     /// The hand that ended the round. Unset if none has.
     #[prost(message, optional, tag = "6")]
     pub finish: ::core::option::Option<HandFinished>,
+    /// The melds and pairs on the table, oldest first (melds_on_table). They keep their places.
+    #[prost(message, repeated, tag = "7")]
+    pub table: ::prost::alloc::vec::Vec<HandPart>,
+    /// The openings of the round, oldest first.
+    #[prost(message, repeated, tag = "8")]
+    pub openings: ::prost::alloc::vec::Vec<DiscardOpening>,
+    /// The penalties of the round so far, which count at its end.
+    #[prost(message, repeated, tag = "9")]
+    pub penalties: ::prost::alloc::vec::Vec<PenaltyScored>,
+    /// The rack that was finished, in a game with a table. Unset if none was.
+    #[prost(message, optional, tag = "10")]
+    pub rack_finish: ::core::option::Option<RackFinished>,
+    /// The discard taken in the turn that the player must lay, or return. Unset if there is none.
+    #[prost(enumeration = "Tile", tag = "11")]
+    pub owed_tile: i32,
+    /// The number of tiles laid in the turn, beside those of an opening (pair_opener_tiles).
+    #[prost(uint32, tag = "12")]
+    pub tiles_laid: u32,
 }
-/// A round was dealt. The seats in turn_order have 14 tiles each, the first one has 15 and takes none: the turn that
-/// TurnStarted begins is in TURN_STEP_DISCARDING. No one has discarded, next_round_time and join_code are unset, and every
-/// player has clock_total_seconds.
+/// How a player opened: with melds of so many points, or with so many pairs.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DiscardOpening {
+    /// The seat.
+    #[prost(uint32, tag = "1")]
+    pub seat: u32,
+    /// Whether the player opened with pairs.
+    #[prost(bool, tag = "2")]
+    pub is_pairs: bool,
+    /// The points of the melds, or the number of the pairs.
+    #[prost(uint32, tag = "3")]
+    pub amount: u32,
+}
+/// A round was dealt. The seats in turn_order have hand_size tiles each, the first one has one more and takes none: the turn
+/// that TurnStarted begins is in TURN_STEP_DISCARDING. No player has discarded or melded, next_round_time and
+/// join_code are unset, and every player has clock_total_seconds.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct HandsDealt {
     /// The round's number, from 1.
@@ -3536,8 +3915,8 @@ pub struct DiscardTaken {
     #[prost(enumeration = "Tile", tag = "4")]
     pub uncovered: i32,
 }
-/// A player discarded a tile, which ended the turn. It is the newest of the player's pile, and the player is one of
-/// discarded_seats.
+/// A player discarded a tile, which ended the turn. It is the newest of the player's pile, the player is one of
+/// discarded_seats, and tiles_laid and owed_tile are unset.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TileDiscarded {
     /// The seat that discarded.
@@ -3565,7 +3944,7 @@ pub struct IndicatorShown {
     #[prost(uint32, tag = "1")]
     pub seat: u32,
 }
-/// A player discarded a tile and showed a finished hand, which ends the round.
+/// A player discarded a tile and showed a finished hand, which ends the round. The player is one of discarded_seats.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct HandFinished {
     /// The seat that finished.
@@ -3580,6 +3959,107 @@ pub struct HandFinished {
     /// Whether they are pairs.
     #[prost(bool, tag = "4")]
     pub is_pairs: bool,
+}
+/// A player laid tiles on the table, and has melded. The discard taken in the turn is no longer owed.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct TilesLaid {
+    /// The seat that laid them.
+    #[prost(uint32, tag = "1")]
+    pub seat: u32,
+    /// The tiles that left the rack, in ascending order.
+    #[prost(enumeration = "Tile", repeated, tag = "2")]
+    pub tiles: ::prost::alloc::vec::Vec<i32>,
+    /// The table afterwards.
+    #[prost(message, repeated, tag = "3")]
+    pub table: ::prost::alloc::vec::Vec<HandPart>,
+    /// The number of okeys that the player took from the table, which are now on the rack.
+    #[prost(uint32, tag = "4")]
+    pub okeys: u32,
+    /// The number of the tiles that are no part of an opening; added to tiles_laid.
+    #[prost(uint32, tag = "5")]
+    pub more: u32,
+    /// The player's opening. Unset if the player had opened before.
+    #[prost(message, optional, tag = "6")]
+    pub opening: ::core::option::Option<DiscardOpening>,
+}
+/// A player put the discard taken in the turn back, as the newest one of the player before. PoolTileTaken follows.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DiscardReturned {
+    /// The seat that put it back.
+    #[prost(uint32, tag = "1")]
+    pub seat: u32,
+    /// The tile.
+    #[prost(enumeration = "Tile", tag = "2")]
+    pub tile: i32,
+    /// The seat on whose discards it is now the newest.
+    #[prost(uint32, tag = "3")]
+    pub to_seat: u32,
+}
+/// A player scored penalty points, which count at the end of the round.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PenaltyScored {
+    /// The seat.
+    #[prost(uint32, tag = "1")]
+    pub seat: u32,
+    /// The points.
+    #[prost(uint32, tag = "2")]
+    pub points: u32,
+    /// What for.
+    #[prost(enumeration = "PenaltyCause", tag = "3")]
+    pub cause: i32,
+}
+/// A player discarded the last tile of the rack, which ends the round, with the effects of TileDiscarded but for the pile.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RackFinished {
+    /// The seat.
+    #[prost(uint32, tag = "1")]
+    pub seat: u32,
+    /// The discard. An okey doubles the points of the round.
+    #[prost(enumeration = "Tile", tag = "2")]
+    pub tile: i32,
+    /// Whether the player had opened with pairs, which doubles them.
+    #[prost(bool, tag = "3")]
+    pub is_pairs: bool,
+    /// Whether the player had opened in this turn, and no other player at all, which doubles them.
+    #[prost(bool, tag = "4")]
+    pub is_at_once: bool,
+}
+/// What a player scores penalty points for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum PenaltyCause {
+    /// Unset.
+    Unspecified = 0,
+    /// Discarded an okey, but to finish.
+    OkeyDiscarded = 1,
+    /// Discarded a tile that fits on the table, but to finish.
+    DiscardFitsTable = 2,
+    /// Put a taken discard back.
+    DiscardReturned = 3,
+}
+impl PenaltyCause {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "PENALTY_CAUSE_UNSPECIFIED",
+            Self::OkeyDiscarded => "PENALTY_CAUSE_OKEY_DISCARDED",
+            Self::DiscardFitsTable => "PENALTY_CAUSE_DISCARD_FITS_TABLE",
+            Self::DiscardReturned => "PENALTY_CAUSE_DISCARD_RETURNED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "PENALTY_CAUSE_UNSPECIFIED" => Some(Self::Unspecified),
+            "PENALTY_CAUSE_OKEY_DISCARDED" => Some(Self::OkeyDiscarded),
+            "PENALTY_CAUSE_DISCARD_FITS_TABLE" => Some(Self::DiscardFitsTable),
+            "PENALTY_CAUSE_DISCARD_RETURNED" => Some(Self::DiscardReturned),
+            _ => None,
+        }
+    }
 }
 /// What the players of a game agree on beside its rules: clocks, absent players, the lobby, and who sees what. It never
 /// changes. In answers every field is set.
@@ -3957,7 +4437,7 @@ pub struct SeatResult {
     /// The seat.
     #[prost(uint32, tag = "1")]
     pub seat: u32,
-    /// The value of the tiles left on the rack (R61).
+    /// The value of the tiles left on the rack (R61). 0 in Okey.
     #[prost(uint32, tag = "2")]
     pub rack_value: u32,
     /// The number of tiles left on the rack.
@@ -3984,6 +4464,10 @@ pub enum RoundEnd {
     Blocked = 2,
     /// All players except one have resigned; with TEAMS_PAIRS, all players of one team.
     Resigned = 3,
+    /// A player knocked (knock_limit).
+    Knocked = 4,
+    /// All players have opened with pairs: the round is void and scores nothing (101 Okey).
+    Void = 5,
 }
 impl RoundEnd {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -3996,6 +4480,8 @@ impl RoundEnd {
             Self::WentOut => "ROUND_END_WENT_OUT",
             Self::Blocked => "ROUND_END_BLOCKED",
             Self::Resigned => "ROUND_END_RESIGNED",
+            Self::Knocked => "ROUND_END_KNOCKED",
+            Self::Void => "ROUND_END_VOID",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -4005,6 +4491,8 @@ impl RoundEnd {
             "ROUND_END_WENT_OUT" => Some(Self::WentOut),
             "ROUND_END_BLOCKED" => Some(Self::Blocked),
             "ROUND_END_RESIGNED" => Some(Self::Resigned),
+            "ROUND_END_KNOCKED" => Some(Self::Knocked),
+            "ROUND_END_VOID" => Some(Self::Void),
             _ => None,
         }
     }
@@ -4022,7 +4510,7 @@ pub struct Player {
     /// The number of tiles on the rack. 0 in the lobby.
     #[prost(uint32, tag = "3")]
     pub tile_count: u32,
-    /// Whether the player has made the initial meld of this round.
+    /// Whether the player has made the initial meld of this round, or has opened in a game of discards.
     #[prost(bool, tag = "4")]
     pub has_melded: bool,
     /// The points of all finished rounds (R64), and those of the start (score_start). May be negative.
@@ -4122,7 +4610,8 @@ pub struct Turn {
     #[prost(enumeration = "TurnStep", tag = "3")]
     pub step: i32,
     /// The tiles drawn in this turn, for the viewer's own seat only: the two to choose from, which are not on the rack
-    /// yet, or the one drawn last, which is. In a game of discards, the tile taken, which everyone sees if it was a discard.
+    /// yet; the one drawn last, which is; or in TURN_STEP_DRAWING all of them. In a game of discards, the tile taken, which
+    /// everyone sees if it was a discard.
     #[prost(enumeration = "Tile", repeated, tag = "4")]
     pub tiles_drawn: ::prost::alloc::vec::Vec<i32>,
     /// The draft saved last in this turn (SaveDraft), if the viewer may see it (draft_visibility). Unset if there is none.
@@ -4455,7 +4944,8 @@ pub struct TurnStarted {
     #[prost(message, optional, tag = "1")]
     pub turn: ::core::option::Option<Turn>,
 }
-/// A player played tiles, and has melded. passed_seats is empty again.
+/// A player played tiles, and has melded. passed_seats is empty again. If neither TurnStarted nor RoundEnded follows in the
+/// change, the turn goes on in TURN_STEP_PLAYED: the tiles left are few enough points to knock (knock_limit).
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct TilesPlayed {
     /// The seat that played.
@@ -4475,7 +4965,8 @@ pub struct TilesPlayed {
     pub pulled: ::prost::alloc::vec::Vec<i32>,
 }
 /// A player drew (R22). With TURN_DRAW_TWO_RIVER, two tiles are neither in the pool nor on the rack until RiverTileLaid:
-/// the turn is in TURN_STEP_CHOOSING. With a turn_play_after_draw other than FORBIDDEN it is in TURN_STEP_DRAWN.
+/// the turn is in TURN_STEP_CHOOSING. With a turn_play_after_draw other than FORBIDDEN it is in TURN_STEP_DRAWN; with
+/// TURN_DRAW_ONE_OR_TWO and TURN_DRAW_ONE_TO_THREE in TURN_STEP_DRAWING before the last draw.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TilesDrawn {
     /// The seat that drew.
@@ -4589,6 +5080,13 @@ pub struct GameCreated {
     #[prost(message, optional, tag = "3")]
     pub settings: ::core::option::Option<RoomSettings>,
 }
+/// A player knocked: RoundEnded follows (knock_limit).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PlayerKnocked {
+    /// The seat that knocked.
+    #[prost(uint32, tag = "1")]
+    pub seat: u32,
+}
 /// A player laid one of the two drawn tiles on the River and kept the other, which is now on the rack. If a time-out or a
 /// penalty ended the turn first, the tile drawn first is kept. The turn is in TURN_STEP_OPEN.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -4665,7 +5163,7 @@ pub struct GameEvent {
     /// The event.
     #[prost(
         oneof = "game_event::Event",
-        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 20, 21, 22, 23, 26, 30, 31, 24, 25, 27, 32, 33, 34, 35, 37, 38, 39"
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 20, 21, 22, 23, 26, 30, 31, 24, 25, 27, 36, 32, 33, 34, 35, 37, 38, 39, 40, 41, 42, 43"
     )]
     pub event: ::core::option::Option<game_event::Event>,
 }
@@ -4758,6 +5256,9 @@ pub mod game_event {
         /// A player's clock stopped.
         #[prost(message, tag = "27")]
         ClockStopped(super::ClockStopped),
+        /// A player knocked.
+        #[prost(message, tag = "36")]
+        PlayerKnocked(super::PlayerKnocked),
         /// A round of a game of discards was dealt.
         #[prost(message, tag = "32")]
         HandsDealt(super::HandsDealt),
@@ -4779,6 +5280,18 @@ pub mod game_event {
         /// A player finished a hand.
         #[prost(message, tag = "39")]
         HandFinished(super::HandFinished),
+        /// A player laid tiles on the table of a game of discards.
+        #[prost(message, tag = "40")]
+        TilesLaid(super::TilesLaid),
+        /// A player put a taken discard back.
+        #[prost(message, tag = "41")]
+        DiscardReturned(super::DiscardReturned),
+        /// A player scored penalty points.
+        #[prost(message, tag = "42")]
+        PenaltyScored(super::PenaltyScored),
+        /// A player discarded the last tile of the rack.
+        #[prost(message, tag = "43")]
+        RackFinished(super::RackFinished),
     }
 }
 /// One change of a game: the result of one accepted request, one time-out, or the end of one pause between rounds.
@@ -4931,8 +5444,14 @@ pub enum TurnStep {
     /// The player has drawn a tile, or several with TURN_DRAW_UNTIL_PLAYABLE, and may play, or pass to end the turn
     /// (turn_play_after_draw).
     Drawn = 3,
-    /// The player has a tile too many and must discard one, or finish (games of discards).
+    /// The player has a tile too many and must discard one, or finish; with a table, may lay tiles before (games of
+    /// discards).
     Discarding = 4,
+    /// The player has drawn a tile, or two, and may play or draw again, or pass if the pool is empty (TURN_DRAW_ONE_OR_TWO,
+    /// TURN_DRAW_ONE_TO_THREE).
+    Drawing = 5,
+    /// The player has played, and may knock, or pass to end the turn (knock_limit).
+    Played = 6,
 }
 impl TurnStep {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -4946,6 +5465,8 @@ impl TurnStep {
             Self::Choosing => "TURN_STEP_CHOOSING",
             Self::Drawn => "TURN_STEP_DRAWN",
             Self::Discarding => "TURN_STEP_DISCARDING",
+            Self::Drawing => "TURN_STEP_DRAWING",
+            Self::Played => "TURN_STEP_PLAYED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -4956,6 +5477,8 @@ impl TurnStep {
             "TURN_STEP_CHOOSING" => Some(Self::Choosing),
             "TURN_STEP_DRAWN" => Some(Self::Drawn),
             "TURN_STEP_DISCARDING" => Some(Self::Discarding),
+            "TURN_STEP_DRAWING" => Some(Self::Drawing),
+            "TURN_STEP_PLAYED" => Some(Self::Played),
             _ => None,
         }
     }
@@ -5022,7 +5545,8 @@ pub struct PlayTiles {
 /// Draws, which ends the turn (R22) unless turn_draw or turn_play_after_draw specify otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DrawTile {}
-/// Passes when the pool is empty, or ends a turn in which a tile was drawn (turn_play_after_draw).
+/// Passes when the pool is empty, or ends a turn in which a tile was drawn (turn_play_after_draw), or after a play that
+/// allows a knock (knock_limit).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Pass {}
 /// Lays one of the two drawn tiles on the River. The other is kept, and the turn ends (TURN_DRAW_TWO_RIVER).
@@ -5032,6 +5556,9 @@ pub struct LayOnRiver {
     #[prost(enumeration = "Tile", tag = "1")]
     pub tile: i32,
 }
+/// Ends the round with few points left on the rack, after a draw or a play (knock_limit).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Knock {}
 /// Takes the next tile of the pool, in a game of discards.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TakeFromPool {}
@@ -5057,6 +5584,17 @@ pub struct FinishHand {
     #[prost(message, repeated, tag = "2")]
     pub hand: ::prost::alloc::vec::Vec<HandPart>,
 }
+/// Lays tiles on the table, before the discard (melds_on_table). The turn goes on.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct LayTiles {
+    /// The whole table as it shall lie: each meld at its place, grown or as it was, then new melds and pairs. A wild tile
+    /// whose place a tile of the rack takes goes to the rack, unless it lies elsewhere. At most 40 parts.
+    #[prost(message, repeated, tag = "1")]
+    pub table: ::prost::alloc::vec::Vec<HandPart>,
+}
+/// Puts the discard taken in this turn back, and takes a tile of the pool instead (melds_on_table).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReturnDiscard {}
 /// Shows the indicator's twin, in one's first turn before the discard (show_indicator). The turn goes on.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ShowIndicator {}
@@ -5078,7 +5616,10 @@ pub struct PlayTurnRequest {
     #[prost(bool, tag = "4")]
     pub validate_only: bool,
     /// The player's action. Required.
-    #[prost(oneof = "play_turn_request::Action", tags = "5, 6, 7, 8, 9, 10, 11, 12, 14")]
+    #[prost(
+        oneof = "play_turn_request::Action",
+        tags = "5, 6, 7, 8, 13, 9, 10, 11, 12, 14, 15, 16"
+    )]
     pub action: ::core::option::Option<play_turn_request::Action>,
 }
 /// Nested message and enum types in `PlayTurnRequest`.
@@ -5098,6 +5639,9 @@ pub mod play_turn_request {
         /// Lays a drawn tile on the River.
         #[prost(message, tag = "8")]
         LayOnRiver(super::LayOnRiver),
+        /// Knocks.
+        #[prost(message, tag = "13")]
+        Knock(super::Knock),
         /// Takes a tile of the pool.
         #[prost(message, tag = "9")]
         TakeFromPool(super::TakeFromPool),
@@ -5113,6 +5657,12 @@ pub mod play_turn_request {
         /// Shows the indicator's twin.
         #[prost(message, tag = "14")]
         ShowIndicator(super::ShowIndicator),
+        /// Lays tiles on the table.
+        #[prost(message, tag = "15")]
+        Lay(super::LayTiles),
+        /// Puts a taken discard back.
+        #[prost(message, tag = "16")]
+        ReturnDiscard(super::ReturnDiscard),
     }
 }
 /// The response to PlayTurn.
@@ -5344,9 +5894,10 @@ pub mod turn_service_client {
         /// (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
         /// PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, TURN_PHASE_WRONG,
         /// RIVER_CHOICE_PENDING, RIVER_DISCARD_NOT_DRAWN, DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS,
-        /// TABLE_LAYOUT_MISMATCH, ACTION_NOT_IN_GAME, NO_DISCARD_TO_TAKE, INDICATOR_NOT_SHOWABLE, INDICATOR_TWIN_NOT_HELD, and
-        /// every violation, with the subject `play.table` or, for a single meld or placement, `play.table[i]`; `tile`, `hand` or
-        /// `hand[i]` in a game of discards).
+        /// TABLE_LAYOUT_MISMATCH, KNOCK_TOO_MANY_POINTS, KNOCK_NOT_IN_GAME, ACTION_NOT_IN_GAME, NO_DISCARD_TO_TAKE,
+        /// INDICATOR_NOT_SHOWABLE, INDICATOR_TWIN_NOT_HELD, and every violation, with the subject `play.table` or, for a single
+        /// meld or placement, `play.table[i]`; `tile`, `hand`, `hand[i]`, `table` or `table[i]` in a game of
+        /// discards).
         pub async fn play_turn(
             &mut self,
             request: impl tonic::IntoRequest<super::PlayTurnRequest>,
@@ -5621,9 +6172,22 @@ pub struct SuggestTurnResponse {
     /// the draw or the pass (DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS): ask again with more time.
     #[prost(message, optional, tag = "3")]
     pub turn: ::core::option::Option<PlayTurnRequest>,
-    /// What the hand lacks, in a game of discards, which has no suggestion.
+    /// What the hand lacks, in a game of discards without a table, which has no suggestion.
     #[prost(message, optional, tag = "4")]
     pub hand: ::core::option::Option<HandStanding>,
+    /// What the player lacks to open, in a game of discards with a table (melds_on_table). Unset after the opening.
+    #[prost(message, optional, tag = "5")]
+    pub opening: ::core::option::Option<OpeningStanding>,
+}
+/// How near a player of a game of discards is to an opening. Either number is 0 if the player can open in that way.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct OpeningStanding {
+    /// The points that the best melds of the rack lack.
+    #[prost(uint32, tag = "1")]
+    pub points_missing: u32,
+    /// The pairs that the rack lacks. Unset if pairs are never laid (opening_pairs).
+    #[prost(uint32, optional, tag = "2")]
+    pub pairs_missing: ::core::option::Option<u32>,
 }
 /// How near a hand of a game of discards is to a finished one.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -7560,7 +8124,7 @@ pub struct RecordedMove {
     /// Whether a bot did it for an absent player (option absent_action).
     #[prost(bool, tag = "9")]
     pub by_bot: bool,
-    /// The melds or pairs of MOVE_KIND_FINISH.
+    /// The melds or pairs of MOVE_KIND_FINISH, or the table after MOVE_KIND_LAY_TILES.
     #[prost(message, repeated, tag = "10")]
     pub hand: ::prost::alloc::vec::Vec<HandPart>,
 }
@@ -7652,6 +8216,12 @@ pub enum MoveKind {
     Finish = 17,
     /// Showed the indicator's twin.
     ShowIndicator = 18,
+    /// Knocked, which ended the round.
+    Knock = 19,
+    /// Laid tiles on the table of a game of discards.
+    LayTiles = 20,
+    /// Put a taken discard back, and took a tile of the pool.
+    ReturnDiscard = 21,
 }
 impl MoveKind {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -7679,6 +8249,9 @@ impl MoveKind {
             Self::Discard => "MOVE_KIND_DISCARD",
             Self::Finish => "MOVE_KIND_FINISH",
             Self::ShowIndicator => "MOVE_KIND_SHOW_INDICATOR",
+            Self::Knock => "MOVE_KIND_KNOCK",
+            Self::LayTiles => "MOVE_KIND_LAY_TILES",
+            Self::ReturnDiscard => "MOVE_KIND_RETURN_DISCARD",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -7703,6 +8276,9 @@ impl MoveKind {
             "MOVE_KIND_DISCARD" => Some(Self::Discard),
             "MOVE_KIND_FINISH" => Some(Self::Finish),
             "MOVE_KIND_SHOW_INDICATOR" => Some(Self::ShowIndicator),
+            "MOVE_KIND_KNOCK" => Some(Self::Knock),
+            "MOVE_KIND_LAY_TILES" => Some(Self::LayTiles),
+            "MOVE_KIND_RETURN_DISCARD" => Some(Self::ReturnDiscard),
             _ => None,
         }
     }
@@ -8401,6 +8977,65 @@ pub struct ValidateHandResponse {
     #[prost(enumeration = "Tile", repeated, tag = "6")]
     pub spare: ::prost::alloc::vec::Vec<i32>,
 }
+/// A request to judge a turn of a game of discards with a table.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ValidateDiscardTurnRequest {
+    /// The rules, with melds_on_table (FIELD_INVALID). Unset: the preset OKEY_101.
+    #[prost(message, optional, tag = "1")]
+    pub ruleset: ::core::option::Option<DiscardRuleset>,
+    /// The tile turned face up, which determines the okey. A numbered tile of the four colors.
+    #[prost(enumeration = "Tile", tag = "2")]
+    pub indicator: i32,
+    /// The player's tiles after a tile was taken, in any order. At most 22.
+    #[prost(enumeration = "Tile", repeated, tag = "3")]
+    pub rack: ::prost::alloc::vec::Vec<i32>,
+    /// The melds and pairs on the table, each a legal one (POSITION_IMPOSSIBLE). At most 40.
+    #[prost(message, repeated, tag = "4")]
+    pub table_before: ::prost::alloc::vec::Vec<HandPart>,
+    /// The openings of the round, oldest first. The player's is that of seat.
+    #[prost(message, repeated, tag = "5")]
+    pub openings: ::prost::alloc::vec::Vec<DiscardOpening>,
+    /// The player's seat.
+    #[prost(uint32, tag = "6")]
+    pub seat: u32,
+    /// The discard that was taken in the turn and must be laid; one of the rack. Unset if there is none.
+    #[prost(enumeration = "Tile", tag = "7")]
+    pub owed_tile: i32,
+    /// The number of tiles laid earlier in the turn, beside those of an opening.
+    #[prost(uint32, tag = "8")]
+    pub tiles_laid: u32,
+    /// The whole table after the step; see LayTiles.table. Empty beside a discard: nothing is laid. At most 40 parts.
+    #[prost(message, repeated, tag = "9")]
+    pub table_after: ::prost::alloc::vec::Vec<HandPart>,
+    /// The tile to discard. Unset: the turn goes on.
+    #[prost(enumeration = "Tile", tag = "10")]
+    pub discard: i32,
+}
+/// The response to ValidateDiscardTurn.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ValidateDiscardTurnResponse {
+    /// Every violation, with the subject `tile`, `table` or `table\[i\]`. Empty when the turn is legal.
+    #[prost(message, repeated, tag = "1")]
+    pub violations: ::prost::alloc::vec::Vec<Violation>,
+    /// The tiles that leave the rack to the table, in ascending order.
+    #[prost(enumeration = "Tile", repeated, tag = "2")]
+    pub tiles_laid: ::prost::alloc::vec::Vec<i32>,
+    /// The number of okeys that the player takes from the table.
+    #[prost(uint32, tag = "3")]
+    pub okeys: u32,
+    /// The player's opening. Unset if the turn has none.
+    #[prost(message, optional, tag = "4")]
+    pub opening: ::core::option::Option<DiscardOpening>,
+    /// The tiles left on the rack after a legal turn, without the discard, in ascending order.
+    #[prost(enumeration = "Tile", repeated, tag = "5")]
+    pub rack_left: ::prost::alloc::vec::Vec<i32>,
+    /// Why the discard costs score_discard_penalty. Unset if it does not.
+    #[prost(enumeration = "PenaltyCause", tag = "6")]
+    pub penalty: i32,
+    /// Whether the discard is the last tile, which ends the round.
+    #[prost(bool, tag = "7")]
+    pub is_finish: bool,
+}
 /// A request to judge turns under one ruleset.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct BatchValidateTurnsRequest {
@@ -8631,7 +9266,7 @@ pub mod validation_service_client {
     /// Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST), UNAUTHENTICATED (API_KEY_INVALID), PERMISSION_DENIED
     /// (API_KEY_NOT_ALLOWED) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC with a single request, DEADLINE_EXCEEDED
     /// (REQUEST_TIMED_OUT); every RPC with a ruleset, INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID,
-    /// OPTIONS_CONFLICT, INSUFFICIENT_TILES).
+    /// OPTIONS_CONFLICT).
     #[derive(Debug, Clone)]
     pub struct ValidationServiceClient<T> {
         inner: tonic::client::Grpc<T>,
@@ -8702,7 +9337,7 @@ pub mod validation_service_client {
             self
         }
         /// Reads melds: returns the kind, the points and the faces of jokers, or the reasons why the tiles form no meld.
-        /// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN).
+        /// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, INSUFFICIENT_TILES).
         pub async fn validate_melds(
             &mut self,
             request: impl tonic::IntoRequest<super::ValidateMeldsRequest>,
@@ -8730,7 +9365,8 @@ pub mod validation_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Judges a turn.
-        /// Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+        /// Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
+        /// INSUFFICIENT_TILES).
         pub async fn validate_turn(
             &mut self,
             request: impl tonic::IntoRequest<super::ValidateTurnRequest>,
@@ -8758,7 +9394,7 @@ pub mod validation_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Judges a turn of the cross layout (TABLE_LAYOUT_GRID).
-        /// Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+        /// Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE, INSUFFICIENT_TILES).
         pub async fn validate_placement(
             &mut self,
             request: impl tonic::IntoRequest<super::ValidatePlacementRequest>,
@@ -8813,8 +9449,40 @@ pub mod validation_service_client {
                 );
             self.inner.unary(req, path, codec).await
         }
+        /// Judges a turn of a game of discards with a table (melds_on_table): what is laid, the discard, or both.
+        /// Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+        pub async fn validate_discard_turn(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ValidateDiscardTurnRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ValidateDiscardTurnResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/rummikub.v1.ValidationService/ValidateDiscardTurn",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new(
+                        "rummikub.v1.ValidationService",
+                        "ValidateDiscardTurn",
+                    ),
+                );
+            self.inner.unary(req, path, codec).await
+        }
         /// Judges many turns in one message. One malformed turn refuses the whole batch; the error names the turn.
-        /// Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+        /// Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
+        /// INSUFFICIENT_TILES).
         pub async fn batch_validate_turns(
             &mut self,
             request: impl tonic::IntoRequest<super::BatchValidateTurnsRequest>,
@@ -8845,7 +9513,8 @@ pub mod validation_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Judges turns as they arrive and answers in the same order. A malformed turn ends the stream.
-        /// Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+        /// Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
+        /// INSUFFICIENT_TILES).
         pub async fn stream_validate_turns(
             &mut self,
             request: impl tonic::IntoStreamingRequest<
@@ -8878,7 +9547,7 @@ pub mod validation_service_client {
             self.inner.streaming(req, path, codec).await
         }
         /// Scores a finished round (R60 to R63).
-        /// Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+        /// Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE, INSUFFICIENT_TILES).
         pub async fn score_round(
             &mut self,
             request: impl tonic::IntoRequest<super::ScoreRoundRequest>,

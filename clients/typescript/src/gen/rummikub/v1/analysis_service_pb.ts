@@ -22,7 +22,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rummikub/v1/analysis_service.proto.
  */
 export const file_rummikub_v1_analysis_service: GenFile = /*@__PURE__*/
-  fileDesc("CiJydW1taWt1Yi92MS9hbmFseXNpc19zZXJ2aWNlLnByb3RvEgtydW1taWt1Yi52MSLkAQoIUG9zaXRpb24SMgoHcnVsZXNldBgBIAEoCzIbLnJ1bW1pa3ViLnYxLk1lbGRpbmdSdWxlc2V0QgTiQQEBEicKBXRhYmxlGAIgASgLMhIucnVtbWlrdWIudjEuVGFibGVCBOJBAQESJQoEcmFjaxgDIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGVCBOJBAQESHQoKaGFzX21lbGRlZBgEIAEoCEIE4kEBAkgAiAEBEiYKBXJpdmVyGAUgAygOMhEucnVtbWlrdWIudjEuVGlsZUIE4kEBAUINCgtfaGFzX21lbGRlZCL6AQoSU3VnZ2VzdFR1cm5SZXF1ZXN0Ei8KCHBvc2l0aW9uGAEgASgLMhUucnVtbWlrdWIudjEuUG9zaXRpb25CBOJBAQFIABIXCgdnYW1lX2lkGAIgASgJQgTiQQEBSAASKQoEdGllchgDIAEoDjIVLnJ1bW1pa3ViLnYxLkhpbnRUaWVyQgTiQQEBEi8KCW9iamVjdGl2ZRgEIAEoDjIWLnJ1bW1pa3ViLnYxLk9iamVjdGl2ZUIE4kEBARIzCgp0aW1lX2xpbWl0GAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQgTiQQEBQgkKB3N1YmplY3QiuwEKE1N1Z2dlc3RUdXJuUmVzcG9uc2USKwoKc3VnZ2VzdGlvbhgBIAEoCzIXLnJ1bW1pa3ViLnYxLlN1Z2dlc3Rpb24SFQoIcmV2aXNpb24YAiABKA1IAIgBARIqCgR0dXJuGAMgASgLMhwucnVtbWlrdWIudjEuUGxheVR1cm5SZXF1ZXN0EicKBGhhbmQYBCABKAsyGS5ydW1taWt1Yi52MS5IYW5kU3RhbmRpbmdCCwoJX3JldmlzaW9uIkEKDEhhbmRTdGFuZGluZxIPCgdtaXNzaW5nGAEgASgNEiAKBXNwYXJlGAIgAygOMhEucnVtbWlrdWIudjEuVGlsZSLIAgoKU3VnZ2VzdGlvbhIrCgtwbGF5X2V4aXN0cxgBIAEoDjIWLnJ1bW1pa3ViLnYxLkV4aXN0ZW5jZRInCgx0aWxlc19wbGF5ZWQYAiADKA4yES5ydW1taWt1Yi52MS5UaWxlEg0KBXZhbHVlGAMgASgNEg8KB2lzX2Jlc3QYBCABKAgSDgoGcG9pbnRzGAUgASgNEiEKBXRhYmxlGAYgASgLMhIucnVtbWlrdWIudjEuVGFibGUSEQoJdW50b3VjaGVkGAcgAygNEhgKC3JpdmVyX2luZGV4GAggASgNSACIAQESKQoFc3RlcHMYCSADKAsyGi5ydW1taWt1Yi52MS5TdWdnZXN0ZWRTdGVwEhcKD2lzX2xlYXN0X2NoYW5nZRgKIAEoCBIQCghnb2VzX291dBgLIAEoCEIOCgxfcml2ZXJfaW5kZXgiQgoIU3RlcE1lbGQSFgoMdGFibGVfYmVmb3JlGAEgASgNSAASFQoLdGFibGVfYWZ0ZXIYAiABKA1IAEIHCgVwbGFjZSJQCghTdGVwUGFydBIjCgRtZWxkGAEgASgLMhUucnVtbWlrdWIudjEuU3RlcE1lbGQSHwoEbGFpZBgCIAEoCzIRLnJ1bW1pa3ViLnYxLk1lbGQimAIKDVN1Z2dlc3RlZFN0ZXASIwoEa2luZBgBIAEoDjIVLnJ1bW1pa3ViLnYxLlN0ZXBLaW5kEgwKBHRleHQYAiABKAkSIwoEbWVsZBgDIAEoCzIVLnJ1bW1pa3ViLnYxLlN0ZXBNZWxkEh8KBGxhaWQYBCABKAsyES5ydW1taWt1Yi52MS5NZWxkEiAKBXRpbGVzGAUgAygOMhEucnVtbWlrdWIudjEuVGlsZRIlCgZzb3VyY2UYBiABKAsyFS5ydW1taWt1Yi52MS5TdGVwTWVsZBIfCgRsZWZ0GAcgASgLMhEucnVtbWlrdWIudjEuTWVsZBIkCgVwYXJ0cxgIIAMoCzIVLnJ1bW1pa3ViLnYxLlN0ZXBQYXJ0InkKE0hhc0xlZ2FsVHVyblJlcXVlc3QSLQoIcG9zaXRpb24YASABKAsyFS5ydW1taWt1Yi52MS5Qb3NpdGlvbkIE4kEBAhIzCgp0aW1lX2xpbWl0GAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQgTiQQEBIj4KFEhhc0xlZ2FsVHVyblJlc3BvbnNlEiYKBmV4aXN0cxgBIAEoDjIWLnJ1bW1pa3ViLnYxLkV4aXN0ZW5jZSKmAQoTQXJyYW5nZVRpbGVzUmVxdWVzdBIyCgdydWxlc2V0GAEgASgLMhsucnVtbWlrdWIudjEuTWVsZGluZ1J1bGVzZXRCBOJBAQESJgoFdGlsZXMYAiADKA4yES5ydW1taWt1Yi52MS5UaWxlQgTiQQEBEjMKCnRpbWVfbGltaXQYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CBOJBAQEiYAoUQXJyYW5nZVRpbGVzUmVzcG9uc2USJgoGZXhpc3RzGAEgASgOMhYucnVtbWlrdWIudjEuRXhpc3RlbmNlEiAKBW1lbGRzGAIgAygLMhEucnVtbWlrdWIudjEuTWVsZCKPAgoYQmF0Y2hTdWdnZXN0VHVybnNSZXF1ZXN0EjIKB3J1bGVzZXQYASABKAsyGy5ydW1taWt1Yi52MS5NZWxkaW5nUnVsZXNldEIE4kEBARIuCglwb3NpdGlvbnMYAiADKAsyFS5ydW1taWt1Yi52MS5Qb3NpdGlvbkIE4kEBARIpCgR0aWVyGAMgASgOMhUucnVtbWlrdWIudjEuSGludFRpZXJCBOJBAQESLwoJb2JqZWN0aXZlGAQgASgOMhYucnVtbWlrdWIudjEuT2JqZWN0aXZlQgTiQQEBEjMKCnRpbWVfbGltaXQYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CBOJBAQEiSQoZQmF0Y2hTdWdnZXN0VHVybnNSZXNwb25zZRIsCgtzdWdnZXN0aW9ucxgBIAMoCzIXLnJ1bW1pa3ViLnYxLlN1Z2dlc3Rpb24ihQIKEkV4cGxhaW5UdXJuUmVxdWVzdBIyCgdydWxlc2V0GAEgASgLMhsucnVtbWlrdWIudjEuTWVsZGluZ1J1bGVzZXRCBOJBAQESLgoMdGFibGVfYmVmb3JlGAIgASgLMhIucnVtbWlrdWIudjEuVGFibGVCBOJBAQESLQoLdGFibGVfYWZ0ZXIYAyABKAsyEi5ydW1taWt1Yi52MS5UYWJsZUIE4kEBARInCgZwdWxsZWQYBCADKA4yES5ydW1taWt1Yi52MS5UaWxlQgTiQQEBEjMKCnRpbWVfbGltaXQYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CBOJBAQEiaQoTRXhwbGFpblR1cm5SZXNwb25zZRIpCgVzdGVwcxgBIAMoCzIaLnJ1bW1pa3ViLnYxLlN1Z2dlc3RlZFN0ZXASJwoMdGlsZXNfcGxheWVkGAIgAygOMhEucnVtbWlrdWIudjEuVGlsZSpiCglFeGlzdGVuY2USGQoVRVhJU1RFTkNFX1VOU1BFQ0lGSUVEEAASEQoNRVhJU1RFTkNFX1lFUxABEhAKDEVYSVNURU5DRV9OTxACEhUKEUVYSVNURU5DRV9VTktOT1dOEAMqXQoJT2JqZWN0aXZlEhkKFU9CSkVDVElWRV9VTlNQRUNJRklFRBAAEhgKFE9CSkVDVElWRV9NT1NUX1RJTEVTEAESGwoXT0JKRUNUSVZFX0hJR0hFU1RfVkFMVUUQAippCghIaW50VGllchIZChVISU5UX1RJRVJfVU5TUEVDSUZJRUQQABIZChVISU5UX1RJRVJfUExBWV9FWElTVFMQARITCg9ISU5UX1RJRVJfVElMRVMQAhISCg5ISU5UX1RJRVJfVFVSThADKuwBCghTdGVwS2luZBIZChVTVEVQX0tJTkRfVU5TUEVDSUZJRUQQABISCg5TVEVQX0tJTkRfUFVMTBABEhMKD1NURVBfS0lORF9TUExJVBACEhgKFFNURVBfS0lORF9TVUJTVElUVVRFEAMSFQoRU1RFUF9LSU5EX0FSUkFOR0UQBBISCg5TVEVQX0tJTkRfVEFLRRAFEhIKDlNURVBfS0lORF9KT0lOEAYSEwoPU1RFUF9LSU5EX1BMQUNFEAcSFAoQU1RFUF9LSU5EX0VYVEVORBAIEhgKFFNURVBfS0lORF9MQVlfSk9LRVJTEAkyoAUKD0FuYWx5c2lzU2VydmljZRKcAQoLU3VnZ2VzdFR1cm4SHy5ydW1taWt1Yi52MS5TdWdnZXN0VHVyblJlcXVlc3QaIC5ydW1taWt1Yi52MS5TdWdnZXN0VHVyblJlc3BvbnNlIkqC0+STAkQ6ASpaJDoBKiIfL3YxL2dhbWVzL3tnYW1lX2lkfTpzdWdnZXN0VHVybiIZL3YxL3Bvc2l0aW9uczpzdWdnZXN0VHVybhJ6CgxIYXNMZWdhbFR1cm4SIC5ydW1taWt1Yi52MS5IYXNMZWdhbFR1cm5SZXF1ZXN0GiEucnVtbWlrdWIudjEuSGFzTGVnYWxUdXJuUmVzcG9uc2UiJYLT5JMCHzoBKiIaL3YxL3Bvc2l0aW9uczpoYXNMZWdhbFR1cm4ScQoMQXJyYW5nZVRpbGVzEiAucnVtbWlrdWIudjEuQXJyYW5nZVRpbGVzUmVxdWVzdBohLnJ1bW1pa3ViLnYxLkFycmFuZ2VUaWxlc1Jlc3BvbnNlIhyC0+STAhY6ASoiES92MS90aWxlczphcnJhbmdlEo4BChFCYXRjaFN1Z2dlc3RUdXJucxIlLnJ1bW1pa3ViLnYxLkJhdGNoU3VnZ2VzdFR1cm5zUmVxdWVzdBomLnJ1bW1pa3ViLnYxLkJhdGNoU3VnZ2VzdFR1cm5zUmVzcG9uc2UiKoLT5JMCJDoBKiIfL3YxL3Bvc2l0aW9uczpiYXRjaFN1Z2dlc3RUdXJucxJuCgtFeHBsYWluVHVybhIfLnJ1bW1pa3ViLnYxLkV4cGxhaW5UdXJuUmVxdWVzdBogLnJ1bW1pa3ViLnYxLkV4cGxhaW5UdXJuUmVzcG9uc2UiHILT5JMCFjoBKiIRL3YxL3R1cm5zOmV4cGxhaW5CjAEKC3J1bW1pa3ViLnYxQhRBbmFseXNpc1NlcnZpY2VQcm90b1ABWilydW1taWt1Yi5leGFtcGxlL2dvL3J1bW1pa3VidjE7cnVtbWlrdWJ2MaICA1JNS6oCC1J1bW1pa3ViLlYxugIIUnVtbWlrdWLKAgtSdW1taWt1YlxWMeoCDFJ1bW1pa3ViOjpWMWIGcHJvdG8z", [file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_duration, file_rummikub_v1_meld, file_rummikub_v1_ruleset, file_rummikub_v1_tile, file_rummikub_v1_turn_service]);
+  fileDesc("CiJydW1taWt1Yi92MS9hbmFseXNpc19zZXJ2aWNlLnByb3RvEgtydW1taWt1Yi52MSLkAQoIUG9zaXRpb24SMgoHcnVsZXNldBgBIAEoCzIbLnJ1bW1pa3ViLnYxLk1lbGRpbmdSdWxlc2V0QgTiQQEBEicKBXRhYmxlGAIgASgLMhIucnVtbWlrdWIudjEuVGFibGVCBOJBAQESJQoEcmFjaxgDIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGVCBOJBAQESHQoKaGFzX21lbGRlZBgEIAEoCEIE4kEBAkgAiAEBEiYKBXJpdmVyGAUgAygOMhEucnVtbWlrdWIudjEuVGlsZUIE4kEBAUINCgtfaGFzX21lbGRlZCL6AQoSU3VnZ2VzdFR1cm5SZXF1ZXN0Ei8KCHBvc2l0aW9uGAEgASgLMhUucnVtbWlrdWIudjEuUG9zaXRpb25CBOJBAQFIABIXCgdnYW1lX2lkGAIgASgJQgTiQQEBSAASKQoEdGllchgDIAEoDjIVLnJ1bW1pa3ViLnYxLkhpbnRUaWVyQgTiQQEBEi8KCW9iamVjdGl2ZRgEIAEoDjIWLnJ1bW1pa3ViLnYxLk9iamVjdGl2ZUIE4kEBARIzCgp0aW1lX2xpbWl0GAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQgTiQQEBQgkKB3N1YmplY3Qi6gEKE1N1Z2dlc3RUdXJuUmVzcG9uc2USKwoKc3VnZ2VzdGlvbhgBIAEoCzIXLnJ1bW1pa3ViLnYxLlN1Z2dlc3Rpb24SFQoIcmV2aXNpb24YAiABKA1IAIgBARIqCgR0dXJuGAMgASgLMhwucnVtbWlrdWIudjEuUGxheVR1cm5SZXF1ZXN0EicKBGhhbmQYBCABKAsyGS5ydW1taWt1Yi52MS5IYW5kU3RhbmRpbmcSLQoHb3BlbmluZxgFIAEoCzIcLnJ1bW1pa3ViLnYxLk9wZW5pbmdTdGFuZGluZ0ILCglfcmV2aXNpb24iVwoPT3BlbmluZ1N0YW5kaW5nEhYKDnBvaW50c19taXNzaW5nGAEgASgNEhoKDXBhaXJzX21pc3NpbmcYAiABKA1IAIgBAUIQCg5fcGFpcnNfbWlzc2luZyJBCgxIYW5kU3RhbmRpbmcSDwoHbWlzc2luZxgBIAEoDRIgCgVzcGFyZRgCIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUiyAIKClN1Z2dlc3Rpb24SKwoLcGxheV9leGlzdHMYASABKA4yFi5ydW1taWt1Yi52MS5FeGlzdGVuY2USJwoMdGlsZXNfcGxheWVkGAIgAygOMhEucnVtbWlrdWIudjEuVGlsZRINCgV2YWx1ZRgDIAEoDRIPCgdpc19iZXN0GAQgASgIEg4KBnBvaW50cxgFIAEoDRIhCgV0YWJsZRgGIAEoCzISLnJ1bW1pa3ViLnYxLlRhYmxlEhEKCXVudG91Y2hlZBgHIAMoDRIYCgtyaXZlcl9pbmRleBgIIAEoDUgAiAEBEikKBXN0ZXBzGAkgAygLMhoucnVtbWlrdWIudjEuU3VnZ2VzdGVkU3RlcBIXCg9pc19sZWFzdF9jaGFuZ2UYCiABKAgSEAoIZ29lc19vdXQYCyABKAhCDgoMX3JpdmVyX2luZGV4IkIKCFN0ZXBNZWxkEhYKDHRhYmxlX2JlZm9yZRgBIAEoDUgAEhUKC3RhYmxlX2FmdGVyGAIgASgNSABCBwoFcGxhY2UiUAoIU3RlcFBhcnQSIwoEbWVsZBgBIAEoCzIVLnJ1bW1pa3ViLnYxLlN0ZXBNZWxkEh8KBGxhaWQYAiABKAsyES5ydW1taWt1Yi52MS5NZWxkIpgCCg1TdWdnZXN0ZWRTdGVwEiMKBGtpbmQYASABKA4yFS5ydW1taWt1Yi52MS5TdGVwS2luZBIMCgR0ZXh0GAIgASgJEiMKBG1lbGQYAyABKAsyFS5ydW1taWt1Yi52MS5TdGVwTWVsZBIfCgRsYWlkGAQgASgLMhEucnVtbWlrdWIudjEuTWVsZBIgCgV0aWxlcxgFIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSJQoGc291cmNlGAYgASgLMhUucnVtbWlrdWIudjEuU3RlcE1lbGQSHwoEbGVmdBgHIAEoCzIRLnJ1bW1pa3ViLnYxLk1lbGQSJAoFcGFydHMYCCADKAsyFS5ydW1taWt1Yi52MS5TdGVwUGFydCJ5ChNIYXNMZWdhbFR1cm5SZXF1ZXN0Ei0KCHBvc2l0aW9uGAEgASgLMhUucnVtbWlrdWIudjEuUG9zaXRpb25CBOJBAQISMwoKdGltZV9saW1pdBgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIE4kEBASI+ChRIYXNMZWdhbFR1cm5SZXNwb25zZRImCgZleGlzdHMYASABKA4yFi5ydW1taWt1Yi52MS5FeGlzdGVuY2UipgEKE0FycmFuZ2VUaWxlc1JlcXVlc3QSMgoHcnVsZXNldBgBIAEoCzIbLnJ1bW1pa3ViLnYxLk1lbGRpbmdSdWxlc2V0QgTiQQEBEiYKBXRpbGVzGAIgAygOMhEucnVtbWlrdWIudjEuVGlsZUIE4kEBARIzCgp0aW1lX2xpbWl0GAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQgTiQQEBImAKFEFycmFuZ2VUaWxlc1Jlc3BvbnNlEiYKBmV4aXN0cxgBIAEoDjIWLnJ1bW1pa3ViLnYxLkV4aXN0ZW5jZRIgCgVtZWxkcxgCIAMoCzIRLnJ1bW1pa3ViLnYxLk1lbGQijwIKGEJhdGNoU3VnZ2VzdFR1cm5zUmVxdWVzdBIyCgdydWxlc2V0GAEgASgLMhsucnVtbWlrdWIudjEuTWVsZGluZ1J1bGVzZXRCBOJBAQESLgoJcG9zaXRpb25zGAIgAygLMhUucnVtbWlrdWIudjEuUG9zaXRpb25CBOJBAQESKQoEdGllchgDIAEoDjIVLnJ1bW1pa3ViLnYxLkhpbnRUaWVyQgTiQQEBEi8KCW9iamVjdGl2ZRgEIAEoDjIWLnJ1bW1pa3ViLnYxLk9iamVjdGl2ZUIE4kEBARIzCgp0aW1lX2xpbWl0GAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQgTiQQEBIkkKGUJhdGNoU3VnZ2VzdFR1cm5zUmVzcG9uc2USLAoLc3VnZ2VzdGlvbnMYASADKAsyFy5ydW1taWt1Yi52MS5TdWdnZXN0aW9uIoUCChJFeHBsYWluVHVyblJlcXVlc3QSMgoHcnVsZXNldBgBIAEoCzIbLnJ1bW1pa3ViLnYxLk1lbGRpbmdSdWxlc2V0QgTiQQEBEi4KDHRhYmxlX2JlZm9yZRgCIAEoCzISLnJ1bW1pa3ViLnYxLlRhYmxlQgTiQQEBEi0KC3RhYmxlX2FmdGVyGAMgASgLMhIucnVtbWlrdWIudjEuVGFibGVCBOJBAQESJwoGcHVsbGVkGAQgAygOMhEucnVtbWlrdWIudjEuVGlsZUIE4kEBARIzCgp0aW1lX2xpbWl0GAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQgTiQQEBImkKE0V4cGxhaW5UdXJuUmVzcG9uc2USKQoFc3RlcHMYASADKAsyGi5ydW1taWt1Yi52MS5TdWdnZXN0ZWRTdGVwEicKDHRpbGVzX3BsYXllZBgCIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUqYgoJRXhpc3RlbmNlEhkKFUVYSVNURU5DRV9VTlNQRUNJRklFRBAAEhEKDUVYSVNURU5DRV9ZRVMQARIQCgxFWElTVEVOQ0VfTk8QAhIVChFFWElTVEVOQ0VfVU5LTk9XThADKl0KCU9iamVjdGl2ZRIZChVPQkpFQ1RJVkVfVU5TUEVDSUZJRUQQABIYChRPQkpFQ1RJVkVfTU9TVF9USUxFUxABEhsKF09CSkVDVElWRV9ISUdIRVNUX1ZBTFVFEAIqaQoISGludFRpZXISGQoVSElOVF9USUVSX1VOU1BFQ0lGSUVEEAASGQoVSElOVF9USUVSX1BMQVlfRVhJU1RTEAESEwoPSElOVF9USUVSX1RJTEVTEAISEgoOSElOVF9USUVSX1RVUk4QAyrsAQoIU3RlcEtpbmQSGQoVU1RFUF9LSU5EX1VOU1BFQ0lGSUVEEAASEgoOU1RFUF9LSU5EX1BVTEwQARITCg9TVEVQX0tJTkRfU1BMSVQQAhIYChRTVEVQX0tJTkRfU1VCU1RJVFVURRADEhUKEVNURVBfS0lORF9BUlJBTkdFEAQSEgoOU1RFUF9LSU5EX1RBS0UQBRISCg5TVEVQX0tJTkRfSk9JThAGEhMKD1NURVBfS0lORF9QTEFDRRAHEhQKEFNURVBfS0lORF9FWFRFTkQQCBIYChRTVEVQX0tJTkRfTEFZX0pPS0VSUxAJMqAFCg9BbmFseXNpc1NlcnZpY2USnAEKC1N1Z2dlc3RUdXJuEh8ucnVtbWlrdWIudjEuU3VnZ2VzdFR1cm5SZXF1ZXN0GiAucnVtbWlrdWIudjEuU3VnZ2VzdFR1cm5SZXNwb25zZSJKgtPkkwJEOgEqWiQ6ASoiHy92MS9nYW1lcy97Z2FtZV9pZH06c3VnZ2VzdFR1cm4iGS92MS9wb3NpdGlvbnM6c3VnZ2VzdFR1cm4SegoMSGFzTGVnYWxUdXJuEiAucnVtbWlrdWIudjEuSGFzTGVnYWxUdXJuUmVxdWVzdBohLnJ1bW1pa3ViLnYxLkhhc0xlZ2FsVHVyblJlc3BvbnNlIiWC0+STAh86ASoiGi92MS9wb3NpdGlvbnM6aGFzTGVnYWxUdXJuEnEKDEFycmFuZ2VUaWxlcxIgLnJ1bW1pa3ViLnYxLkFycmFuZ2VUaWxlc1JlcXVlc3QaIS5ydW1taWt1Yi52MS5BcnJhbmdlVGlsZXNSZXNwb25zZSIcgtPkkwIWOgEqIhEvdjEvdGlsZXM6YXJyYW5nZRKOAQoRQmF0Y2hTdWdnZXN0VHVybnMSJS5ydW1taWt1Yi52MS5CYXRjaFN1Z2dlc3RUdXJuc1JlcXVlc3QaJi5ydW1taWt1Yi52MS5CYXRjaFN1Z2dlc3RUdXJuc1Jlc3BvbnNlIiqC0+STAiQ6ASoiHy92MS9wb3NpdGlvbnM6YmF0Y2hTdWdnZXN0VHVybnMSbgoLRXhwbGFpblR1cm4SHy5ydW1taWt1Yi52MS5FeHBsYWluVHVyblJlcXVlc3QaIC5ydW1taWt1Yi52MS5FeHBsYWluVHVyblJlc3BvbnNlIhyC0+STAhY6ASoiES92MS90dXJuczpleHBsYWluQowBCgtydW1taWt1Yi52MUIUQW5hbHlzaXNTZXJ2aWNlUHJvdG9QAVopcnVtbWlrdWIuZXhhbXBsZS9nby9ydW1taWt1YnYxO3J1bW1pa3VidjGiAgNSTUuqAgtSdW1taWt1Yi5WMboCCFJ1bW1pa3ViygILUnVtbWlrdWJcVjHqAgxSdW1taWt1Yjo6VjFiBnByb3RvMw", [file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_duration, file_rummikub_v1_meld, file_rummikub_v1_ruleset, file_rummikub_v1_tile, file_rummikub_v1_turn_service]);
 
 /**
  * A position to search for turns.
@@ -167,11 +167,18 @@ export type SuggestTurnResponse = Message<"rummikub.v1.SuggestTurnResponse"> & {
   turn?: PlayTurnRequest | undefined;
 
   /**
-   * What the hand lacks, in a game of discards, which has no suggestion.
+   * What the hand lacks, in a game of discards without a table, which has no suggestion.
    *
    * @generated from field: rummikub.v1.HandStanding hand = 4;
    */
   hand?: HandStanding | undefined;
+
+  /**
+   * What the player lacks to open, in a game of discards with a table (melds_on_table). Unset after the opening.
+   *
+   * @generated from field: rummikub.v1.OpeningStanding opening = 5;
+   */
+  opening?: OpeningStanding | undefined;
 };
 
 /**
@@ -180,6 +187,34 @@ export type SuggestTurnResponse = Message<"rummikub.v1.SuggestTurnResponse"> & {
  */
 export const SuggestTurnResponseSchema: GenMessage<SuggestTurnResponse> = /*@__PURE__*/
   messageDesc(file_rummikub_v1_analysis_service, 2);
+
+/**
+ * How near a player of a game of discards is to an opening. Either number is 0 if the player can open in that way.
+ *
+ * @generated from message rummikub.v1.OpeningStanding
+ */
+export type OpeningStanding = Message<"rummikub.v1.OpeningStanding"> & {
+  /**
+   * The points that the best melds of the rack lack.
+   *
+   * @generated from field: uint32 points_missing = 1;
+   */
+  pointsMissing: number;
+
+  /**
+   * The pairs that the rack lacks. Unset if pairs are never laid (opening_pairs).
+   *
+   * @generated from field: optional uint32 pairs_missing = 2;
+   */
+  pairsMissing?: number | undefined;
+};
+
+/**
+ * Describes the message rummikub.v1.OpeningStanding.
+ * Use `create(OpeningStandingSchema)` to create a new message.
+ */
+export const OpeningStandingSchema: GenMessage<OpeningStanding> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_analysis_service, 3);
 
 /**
  * How near a hand of a game of discards is to a finished one.
@@ -208,7 +243,7 @@ export type HandStanding = Message<"rummikub.v1.HandStanding"> & {
  * Use `create(HandStandingSchema)` to create a new message.
  */
 export const HandStandingSchema: GenMessage<HandStanding> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_analysis_service, 3);
+  messageDesc(file_rummikub_v1_analysis_service, 4);
 
 /**
  * The result of a search. Fields beyond the requested tier, and fields that describe a turn when none was found, are
@@ -303,7 +338,7 @@ export type Suggestion = Message<"rummikub.v1.Suggestion"> & {
  * Use `create(SuggestionSchema)` to create a new message.
  */
 export const SuggestionSchema: GenMessage<Suggestion> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_analysis_service, 4);
+  messageDesc(file_rummikub_v1_analysis_service, 5);
 
 /**
  * The meld that a step refers to. The reference stays the same in all steps of a suggestion.
@@ -340,7 +375,7 @@ export type StepMeld = Message<"rummikub.v1.StepMeld"> & {
  * Use `create(StepMeldSchema)` to create a new message.
  */
 export const StepMeldSchema: GenMessage<StepMeld> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_analysis_service, 5);
+  messageDesc(file_rummikub_v1_analysis_service, 6);
 
 /**
  * A part of a meld that is split.
@@ -368,7 +403,7 @@ export type StepPart = Message<"rummikub.v1.StepPart"> & {
  * Use `create(StepPartSchema)` to create a new message.
  */
 export const StepPartSchema: GenMessage<StepPart> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_analysis_service, 6);
+  messageDesc(file_rummikub_v1_analysis_service, 7);
 
 /**
  * One step of a turn. Between steps, melds may be incomplete.
@@ -439,7 +474,7 @@ export type SuggestedStep = Message<"rummikub.v1.SuggestedStep"> & {
  * Use `create(SuggestedStepSchema)` to create a new message.
  */
 export const SuggestedStepSchema: GenMessage<SuggestedStep> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_analysis_service, 7);
+  messageDesc(file_rummikub_v1_analysis_service, 8);
 
 /**
  * A request to determine whether a legal turn exists.
@@ -467,7 +502,7 @@ export type HasLegalTurnRequest = Message<"rummikub.v1.HasLegalTurnRequest"> & {
  * Use `create(HasLegalTurnRequestSchema)` to create a new message.
  */
 export const HasLegalTurnRequestSchema: GenMessage<HasLegalTurnRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_analysis_service, 8);
+  messageDesc(file_rummikub_v1_analysis_service, 9);
 
 /**
  * The response to HasLegalTurn.
@@ -488,7 +523,7 @@ export type HasLegalTurnResponse = Message<"rummikub.v1.HasLegalTurnResponse"> &
  * Use `create(HasLegalTurnResponseSchema)` to create a new message.
  */
 export const HasLegalTurnResponseSchema: GenMessage<HasLegalTurnResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_analysis_service, 9);
+  messageDesc(file_rummikub_v1_analysis_service, 10);
 
 /**
  * A request to arrange tiles in melds.
@@ -523,7 +558,7 @@ export type ArrangeTilesRequest = Message<"rummikub.v1.ArrangeTilesRequest"> & {
  * Use `create(ArrangeTilesRequestSchema)` to create a new message.
  */
 export const ArrangeTilesRequestSchema: GenMessage<ArrangeTilesRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_analysis_service, 10);
+  messageDesc(file_rummikub_v1_analysis_service, 11);
 
 /**
  * The response to ArrangeTiles.
@@ -551,7 +586,7 @@ export type ArrangeTilesResponse = Message<"rummikub.v1.ArrangeTilesResponse"> &
  * Use `create(ArrangeTilesResponseSchema)` to create a new message.
  */
 export const ArrangeTilesResponseSchema: GenMessage<ArrangeTilesResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_analysis_service, 11);
+  messageDesc(file_rummikub_v1_analysis_service, 12);
 
 /**
  * A request for best turns in several positions.
@@ -603,7 +638,7 @@ export type BatchSuggestTurnsRequest = Message<"rummikub.v1.BatchSuggestTurnsReq
  * Use `create(BatchSuggestTurnsRequestSchema)` to create a new message.
  */
 export const BatchSuggestTurnsRequestSchema: GenMessage<BatchSuggestTurnsRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_analysis_service, 12);
+  messageDesc(file_rummikub_v1_analysis_service, 13);
 
 /**
  * The response to BatchSuggestTurns.
@@ -624,7 +659,7 @@ export type BatchSuggestTurnsResponse = Message<"rummikub.v1.BatchSuggestTurnsRe
  * Use `create(BatchSuggestTurnsResponseSchema)` to create a new message.
  */
 export const BatchSuggestTurnsResponseSchema: GenMessage<BatchSuggestTurnsResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_analysis_service, 13);
+  messageDesc(file_rummikub_v1_analysis_service, 14);
 
 /**
  * A request to explain a turn.
@@ -674,7 +709,7 @@ export type ExplainTurnRequest = Message<"rummikub.v1.ExplainTurnRequest"> & {
  * Use `create(ExplainTurnRequestSchema)` to create a new message.
  */
 export const ExplainTurnRequestSchema: GenMessage<ExplainTurnRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_analysis_service, 14);
+  messageDesc(file_rummikub_v1_analysis_service, 15);
 
 /**
  * The response to ExplainTurn.
@@ -702,7 +737,7 @@ export type ExplainTurnResponse = Message<"rummikub.v1.ExplainTurnResponse"> & {
  * Use `create(ExplainTurnResponseSchema)` to create a new message.
  */
 export const ExplainTurnResponseSchema: GenMessage<ExplainTurnResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_analysis_service, 15);
+  messageDesc(file_rummikub_v1_analysis_service, 16);
 
 /**
  * Whether a turn or an arrangement exists.

@@ -2,8 +2,8 @@
 // @generated from file rummikub/v1/discard.proto (package rummikub.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Tile } from "./tile_pb.js";
 import { file_rummikub_v1_tile } from "./tile_pb.js";
 import type { Message } from "@bufbuild/protobuf";
@@ -12,10 +12,10 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rummikub/v1/discard.proto.
  */
 export const file_rummikub_v1_discard: GenFile = /*@__PURE__*/
-  fileDesc("ChlydW1taWt1Yi92MS9kaXNjYXJkLnByb3RvEgtydW1taWt1Yi52MSIsCghIYW5kUGFydBIgCgV0aWxlcxgBIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUiUgoLRGlzY2FyZFBpbGUSDAoEc2VhdBgBIAEoDRIhCgZuZXdlc3QYAiABKA4yES5ydW1taWt1Yi52MS5UaWxlEhIKCnRpbGVfY291bnQYAyABKA0i8AEKDERpc2NhcmRCb2FyZBIkCglpbmRpY2F0b3IYASABKA4yES5ydW1taWt1Yi52MS5UaWxlEh8KBG9rZXkYAiABKA4yES5ydW1taWt1Yi52MS5UaWxlEicKBXBpbGVzGAMgAygLMhgucnVtbWlrdWIudjEuRGlzY2FyZFBpbGUSFwoPZGlzY2FyZGVkX3NlYXRzGAQgAygNEhoKDXNob3duX2J5X3NlYXQYBSABKA1IAIgBARIpCgZmaW5pc2gYBiABKAsyGS5ydW1taWt1Yi52MS5IYW5kRmluaXNoZWRCEAoOX3Nob3duX2J5X3NlYXQiqwEKCkhhbmRzRGVhbHQSDQoFcm91bmQYASABKA0SEgoKdHVybl9vcmRlchgCIAMoDRIkCglpbmRpY2F0b3IYAyABKA4yES5ydW1taWt1Yi52MS5UaWxlEh8KBG9rZXkYBCABKA4yES5ydW1taWt1Yi52MS5UaWxlEh8KBHJhY2sYBSADKA4yES5ydW1taWt1Yi52MS5UaWxlEhIKCnBvb2xfY291bnQYBiABKA0iPgoNUG9vbFRpbGVUYWtlbhIMCgRzZWF0GAEgASgNEh8KBHRpbGUYAiABKA4yES5ydW1taWt1Yi52MS5UaWxlInYKDERpc2NhcmRUYWtlbhIMCgRzZWF0GAEgASgNEh8KBHRpbGUYAiABKA4yES5ydW1taWt1Yi52MS5UaWxlEhEKCWZyb21fc2VhdBgDIAEoDRIkCgl1bmNvdmVyZWQYBCABKA4yES5ydW1taWt1Yi52MS5UaWxlIj4KDVRpbGVEaXNjYXJkZWQSDAoEc2VhdBgBIAEoDRIfCgR0aWxlGAIgASgOMhEucnVtbWlrdWIudjEuVGlsZSI+Cg1EaXNjYXJkRm9yY2VkEgwKBHNlYXQYASABKA0SHwoEdGlsZRgCIAEoDjIRLnJ1bW1pa3ViLnYxLlRpbGUiHgoOSW5kaWNhdG9yU2hvd24SDAoEc2VhdBgBIAEoDSJ0CgxIYW5kRmluaXNoZWQSDAoEc2VhdBgBIAEoDRIfCgR0aWxlGAIgASgOMhEucnVtbWlrdWIudjEuVGlsZRIjCgRoYW5kGAMgAygLMhUucnVtbWlrdWIudjEuSGFuZFBhcnQSEAoIaXNfcGFpcnMYBCABKAhChAEKC3J1bW1pa3ViLnYxQgxEaXNjYXJkUHJvdG9QAVopcnVtbWlrdWIuZXhhbXBsZS9nby9ydW1taWt1YnYxO3J1bW1pa3VidjGiAgNSTUuqAgtSdW1taWt1Yi5WMboCCFJ1bW1pa3ViygILUnVtbWlrdWJcVjHqAgxSdW1taWt1Yjo6VjFiBnByb3RvMw", [file_rummikub_v1_tile]);
+  fileDesc("ChlydW1taWt1Yi92MS9kaXNjYXJkLnByb3RvEgtydW1taWt1Yi52MSIsCghIYW5kUGFydBIgCgV0aWxlcxgBIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUiUgoLRGlzY2FyZFBpbGUSDAoEc2VhdBgBIAEoDRIhCgZuZXdlc3QYAiABKA4yES5ydW1taWt1Yi52MS5UaWxlEhIKCnRpbGVfY291bnQYAyABKA0i3gMKDERpc2NhcmRCb2FyZBIkCglpbmRpY2F0b3IYASABKA4yES5ydW1taWt1Yi52MS5UaWxlEh8KBG9rZXkYAiABKA4yES5ydW1taWt1Yi52MS5UaWxlEicKBXBpbGVzGAMgAygLMhgucnVtbWlrdWIudjEuRGlzY2FyZFBpbGUSFwoPZGlzY2FyZGVkX3NlYXRzGAQgAygNEhoKDXNob3duX2J5X3NlYXQYBSABKA1IAIgBARIpCgZmaW5pc2gYBiABKAsyGS5ydW1taWt1Yi52MS5IYW5kRmluaXNoZWQSJAoFdGFibGUYByADKAsyFS5ydW1taWt1Yi52MS5IYW5kUGFydBItCghvcGVuaW5ncxgIIAMoCzIbLnJ1bW1pa3ViLnYxLkRpc2NhcmRPcGVuaW5nEi0KCXBlbmFsdGllcxgJIAMoCzIaLnJ1bW1pa3ViLnYxLlBlbmFsdHlTY29yZWQSLgoLcmFja19maW5pc2gYCiABKAsyGS5ydW1taWt1Yi52MS5SYWNrRmluaXNoZWQSJAoJb3dlZF90aWxlGAsgASgOMhEucnVtbWlrdWIudjEuVGlsZRISCgp0aWxlc19sYWlkGAwgASgNQhAKDl9zaG93bl9ieV9zZWF0IkAKDkRpc2NhcmRPcGVuaW5nEgwKBHNlYXQYASABKA0SEAoIaXNfcGFpcnMYAiABKAgSDgoGYW1vdW50GAMgASgNIqsBCgpIYW5kc0RlYWx0Eg0KBXJvdW5kGAEgASgNEhIKCnR1cm5fb3JkZXIYAiADKA0SJAoJaW5kaWNhdG9yGAMgASgOMhEucnVtbWlrdWIudjEuVGlsZRIfCgRva2V5GAQgASgOMhEucnVtbWlrdWIudjEuVGlsZRIfCgRyYWNrGAUgAygOMhEucnVtbWlrdWIudjEuVGlsZRISCgpwb29sX2NvdW50GAYgASgNIj4KDVBvb2xUaWxlVGFrZW4SDAoEc2VhdBgBIAEoDRIfCgR0aWxlGAIgASgOMhEucnVtbWlrdWIudjEuVGlsZSJ2CgxEaXNjYXJkVGFrZW4SDAoEc2VhdBgBIAEoDRIfCgR0aWxlGAIgASgOMhEucnVtbWlrdWIudjEuVGlsZRIRCglmcm9tX3NlYXQYAyABKA0SJAoJdW5jb3ZlcmVkGAQgASgOMhEucnVtbWlrdWIudjEuVGlsZSI+Cg1UaWxlRGlzY2FyZGVkEgwKBHNlYXQYASABKA0SHwoEdGlsZRgCIAEoDjIRLnJ1bW1pa3ViLnYxLlRpbGUiPgoNRGlzY2FyZEZvcmNlZBIMCgRzZWF0GAEgASgNEh8KBHRpbGUYAiABKA4yES5ydW1taWt1Yi52MS5UaWxlIh4KDkluZGljYXRvclNob3duEgwKBHNlYXQYASABKA0idAoMSGFuZEZpbmlzaGVkEgwKBHNlYXQYASABKA0SHwoEdGlsZRgCIAEoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSIwoEaGFuZBgDIAMoCzIVLnJ1bW1pa3ViLnYxLkhhbmRQYXJ0EhAKCGlzX3BhaXJzGAQgASgIIqwBCglUaWxlc0xhaWQSDAoEc2VhdBgBIAEoDRIgCgV0aWxlcxgCIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSJAoFdGFibGUYAyADKAsyFS5ydW1taWt1Yi52MS5IYW5kUGFydBINCgVva2V5cxgEIAEoDRIMCgRtb3JlGAUgASgNEiwKB29wZW5pbmcYBiABKAsyGy5ydW1taWt1Yi52MS5EaXNjYXJkT3BlbmluZyJRCg9EaXNjYXJkUmV0dXJuZWQSDAoEc2VhdBgBIAEoDRIfCgR0aWxlGAIgASgOMhEucnVtbWlrdWIudjEuVGlsZRIPCgd0b19zZWF0GAMgASgNIlcKDVBlbmFsdHlTY29yZWQSDAoEc2VhdBgBIAEoDRIOCgZwb2ludHMYAiABKA0SKAoFY2F1c2UYAyABKA4yGS5ydW1taWt1Yi52MS5QZW5hbHR5Q2F1c2UiYwoMUmFja0ZpbmlzaGVkEgwKBHNlYXQYASABKA0SHwoEdGlsZRgCIAEoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSEAoIaXNfcGFpcnMYAyABKAgSEgoKaXNfYXRfb25jZRgEIAEoCCqZAQoMUGVuYWx0eUNhdXNlEh0KGVBFTkFMVFlfQ0FVU0VfVU5TUEVDSUZJRUQQABIgChxQRU5BTFRZX0NBVVNFX09LRVlfRElTQ0FSREVEEAESJAogUEVOQUxUWV9DQVVTRV9ESVNDQVJEX0ZJVFNfVEFCTEUQAhIiCh5QRU5BTFRZX0NBVVNFX0RJU0NBUkRfUkVUVVJORUQQA0KEAQoLcnVtbWlrdWIudjFCDERpc2NhcmRQcm90b1ABWilydW1taWt1Yi5leGFtcGxlL2dvL3J1bW1pa3VidjE7cnVtbWlrdWJ2MaICA1JNS6oCC1J1bW1pa3ViLlYxugIIUnVtbWlrdWLKAgtSdW1taWt1YlxWMeoCDFJ1bW1pa3ViOjpWMWIGcHJvdG8z", [file_rummikub_v1_tile]);
 
 /**
- * A meld of a hand, or a pair. In a run each tile is at its place, a wild one at that of the tile it stands for.
+ * A meld of a hand or of the table, or a pair. In a run each tile is at its place, a wild one at that of the tile it stands for.
  *
  * @generated from message rummikub.v1.HandPart
  */
@@ -117,6 +117,48 @@ export type DiscardBoard = Message<"rummikub.v1.DiscardBoard"> & {
    * @generated from field: rummikub.v1.HandFinished finish = 6;
    */
   finish?: HandFinished | undefined;
+
+  /**
+   * The melds and pairs on the table, oldest first (melds_on_table). They keep their places.
+   *
+   * @generated from field: repeated rummikub.v1.HandPart table = 7;
+   */
+  table: HandPart[];
+
+  /**
+   * The openings of the round, oldest first.
+   *
+   * @generated from field: repeated rummikub.v1.DiscardOpening openings = 8;
+   */
+  openings: DiscardOpening[];
+
+  /**
+   * The penalties of the round so far, which count at its end.
+   *
+   * @generated from field: repeated rummikub.v1.PenaltyScored penalties = 9;
+   */
+  penalties: PenaltyScored[];
+
+  /**
+   * The rack that was finished, in a game with a table. Unset if none was.
+   *
+   * @generated from field: rummikub.v1.RackFinished rack_finish = 10;
+   */
+  rackFinish?: RackFinished | undefined;
+
+  /**
+   * The discard taken in the turn that the player must lay, or return. Unset if there is none.
+   *
+   * @generated from field: rummikub.v1.Tile owed_tile = 11;
+   */
+  owedTile: Tile;
+
+  /**
+   * The number of tiles laid in the turn, beside those of an opening (pair_opener_tiles).
+   *
+   * @generated from field: uint32 tiles_laid = 12;
+   */
+  tilesLaid: number;
 };
 
 /**
@@ -127,9 +169,44 @@ export const DiscardBoardSchema: GenMessage<DiscardBoard> = /*@__PURE__*/
   messageDesc(file_rummikub_v1_discard, 2);
 
 /**
- * A round was dealt. The seats in turn_order have 14 tiles each, the first one has 15 and takes none: the turn that
- * TurnStarted begins is in TURN_STEP_DISCARDING. No one has discarded, next_round_time and join_code are unset, and every
- * player has clock_total_seconds.
+ * How a player opened: with melds of so many points, or with so many pairs.
+ *
+ * @generated from message rummikub.v1.DiscardOpening
+ */
+export type DiscardOpening = Message<"rummikub.v1.DiscardOpening"> & {
+  /**
+   * The seat.
+   *
+   * @generated from field: uint32 seat = 1;
+   */
+  seat: number;
+
+  /**
+   * Whether the player opened with pairs.
+   *
+   * @generated from field: bool is_pairs = 2;
+   */
+  isPairs: boolean;
+
+  /**
+   * The points of the melds, or the number of the pairs.
+   *
+   * @generated from field: uint32 amount = 3;
+   */
+  amount: number;
+};
+
+/**
+ * Describes the message rummikub.v1.DiscardOpening.
+ * Use `create(DiscardOpeningSchema)` to create a new message.
+ */
+export const DiscardOpeningSchema: GenMessage<DiscardOpening> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_discard, 3);
+
+/**
+ * A round was dealt. The seats in turn_order have hand_size tiles each, the first one has one more and takes none: the turn
+ * that TurnStarted begins is in TURN_STEP_DISCARDING. No player has discarded or melded, next_round_time and
+ * join_code are unset, and every player has clock_total_seconds.
  *
  * @generated from message rummikub.v1.HandsDealt
  */
@@ -182,7 +259,7 @@ export type HandsDealt = Message<"rummikub.v1.HandsDealt"> & {
  * Use `create(HandsDealtSchema)` to create a new message.
  */
 export const HandsDealtSchema: GenMessage<HandsDealt> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_discard, 3);
+  messageDesc(file_rummikub_v1_discard, 4);
 
 /**
  * A player took the next tile of the pool. The turn is in TURN_STEP_DISCARDING.
@@ -210,7 +287,7 @@ export type PoolTileTaken = Message<"rummikub.v1.PoolTileTaken"> & {
  * Use `create(PoolTileTakenSchema)` to create a new message.
  */
 export const PoolTileTakenSchema: GenMessage<PoolTileTaken> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_discard, 4);
+  messageDesc(file_rummikub_v1_discard, 5);
 
 /**
  * A player took the newest discard of the player before. The turn is in TURN_STEP_DISCARDING.
@@ -252,11 +329,11 @@ export type DiscardTaken = Message<"rummikub.v1.DiscardTaken"> & {
  * Use `create(DiscardTakenSchema)` to create a new message.
  */
 export const DiscardTakenSchema: GenMessage<DiscardTaken> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_discard, 5);
+  messageDesc(file_rummikub_v1_discard, 6);
 
 /**
- * A player discarded a tile, which ended the turn. It is the newest of the player's pile, and the player is one of
- * discarded_seats.
+ * A player discarded a tile, which ended the turn. It is the newest of the player's pile, the player is one of
+ * discarded_seats, and tiles_laid and owed_tile are unset.
  *
  * @generated from message rummikub.v1.TileDiscarded
  */
@@ -281,7 +358,7 @@ export type TileDiscarded = Message<"rummikub.v1.TileDiscarded"> & {
  * Use `create(TileDiscardedSchema)` to create a new message.
  */
 export const TileDiscardedSchema: GenMessage<TileDiscarded> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_discard, 6);
+  messageDesc(file_rummikub_v1_discard, 7);
 
 /**
  * A tile of a player whose time ran out was discarded, with the effects of TileDiscarded. It is the tile taken in the
@@ -310,7 +387,7 @@ export type DiscardForced = Message<"rummikub.v1.DiscardForced"> & {
  * Use `create(DiscardForcedSchema)` to create a new message.
  */
 export const DiscardForcedSchema: GenMessage<DiscardForced> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_discard, 7);
+  messageDesc(file_rummikub_v1_discard, 8);
 
 /**
  * A player showed the indicator's twin: each of the others, but for a partner, loses a point at the end of the round.
@@ -331,10 +408,10 @@ export type IndicatorShown = Message<"rummikub.v1.IndicatorShown"> & {
  * Use `create(IndicatorShownSchema)` to create a new message.
  */
 export const IndicatorShownSchema: GenMessage<IndicatorShown> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_discard, 8);
+  messageDesc(file_rummikub_v1_discard, 9);
 
 /**
- * A player discarded a tile and showed a finished hand, which ends the round.
+ * A player discarded a tile and showed a finished hand, which ends the round. The player is one of discarded_seats.
  *
  * @generated from message rummikub.v1.HandFinished
  */
@@ -373,5 +450,214 @@ export type HandFinished = Message<"rummikub.v1.HandFinished"> & {
  * Use `create(HandFinishedSchema)` to create a new message.
  */
 export const HandFinishedSchema: GenMessage<HandFinished> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_discard, 9);
+  messageDesc(file_rummikub_v1_discard, 10);
+
+/**
+ * A player laid tiles on the table, and has melded. The discard taken in the turn is no longer owed.
+ *
+ * @generated from message rummikub.v1.TilesLaid
+ */
+export type TilesLaid = Message<"rummikub.v1.TilesLaid"> & {
+  /**
+   * The seat that laid them.
+   *
+   * @generated from field: uint32 seat = 1;
+   */
+  seat: number;
+
+  /**
+   * The tiles that left the rack, in ascending order.
+   *
+   * @generated from field: repeated rummikub.v1.Tile tiles = 2;
+   */
+  tiles: Tile[];
+
+  /**
+   * The table afterwards.
+   *
+   * @generated from field: repeated rummikub.v1.HandPart table = 3;
+   */
+  table: HandPart[];
+
+  /**
+   * The number of okeys that the player took from the table, which are now on the rack.
+   *
+   * @generated from field: uint32 okeys = 4;
+   */
+  okeys: number;
+
+  /**
+   * The number of the tiles that are no part of an opening; added to tiles_laid.
+   *
+   * @generated from field: uint32 more = 5;
+   */
+  more: number;
+
+  /**
+   * The player's opening. Unset if the player had opened before.
+   *
+   * @generated from field: rummikub.v1.DiscardOpening opening = 6;
+   */
+  opening?: DiscardOpening | undefined;
+};
+
+/**
+ * Describes the message rummikub.v1.TilesLaid.
+ * Use `create(TilesLaidSchema)` to create a new message.
+ */
+export const TilesLaidSchema: GenMessage<TilesLaid> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_discard, 11);
+
+/**
+ * A player put the discard taken in the turn back, as the newest one of the player before. PoolTileTaken follows.
+ *
+ * @generated from message rummikub.v1.DiscardReturned
+ */
+export type DiscardReturned = Message<"rummikub.v1.DiscardReturned"> & {
+  /**
+   * The seat that put it back.
+   *
+   * @generated from field: uint32 seat = 1;
+   */
+  seat: number;
+
+  /**
+   * The tile.
+   *
+   * @generated from field: rummikub.v1.Tile tile = 2;
+   */
+  tile: Tile;
+
+  /**
+   * The seat on whose discards it is now the newest.
+   *
+   * @generated from field: uint32 to_seat = 3;
+   */
+  toSeat: number;
+};
+
+/**
+ * Describes the message rummikub.v1.DiscardReturned.
+ * Use `create(DiscardReturnedSchema)` to create a new message.
+ */
+export const DiscardReturnedSchema: GenMessage<DiscardReturned> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_discard, 12);
+
+/**
+ * A player scored penalty points, which count at the end of the round.
+ *
+ * @generated from message rummikub.v1.PenaltyScored
+ */
+export type PenaltyScored = Message<"rummikub.v1.PenaltyScored"> & {
+  /**
+   * The seat.
+   *
+   * @generated from field: uint32 seat = 1;
+   */
+  seat: number;
+
+  /**
+   * The points.
+   *
+   * @generated from field: uint32 points = 2;
+   */
+  points: number;
+
+  /**
+   * What for.
+   *
+   * @generated from field: rummikub.v1.PenaltyCause cause = 3;
+   */
+  cause: PenaltyCause;
+};
+
+/**
+ * Describes the message rummikub.v1.PenaltyScored.
+ * Use `create(PenaltyScoredSchema)` to create a new message.
+ */
+export const PenaltyScoredSchema: GenMessage<PenaltyScored> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_discard, 13);
+
+/**
+ * A player discarded the last tile of the rack, which ends the round, with the effects of TileDiscarded but for the pile.
+ *
+ * @generated from message rummikub.v1.RackFinished
+ */
+export type RackFinished = Message<"rummikub.v1.RackFinished"> & {
+  /**
+   * The seat.
+   *
+   * @generated from field: uint32 seat = 1;
+   */
+  seat: number;
+
+  /**
+   * The discard. An okey doubles the points of the round.
+   *
+   * @generated from field: rummikub.v1.Tile tile = 2;
+   */
+  tile: Tile;
+
+  /**
+   * Whether the player had opened with pairs, which doubles them.
+   *
+   * @generated from field: bool is_pairs = 3;
+   */
+  isPairs: boolean;
+
+  /**
+   * Whether the player had opened in this turn, and no other player at all, which doubles them.
+   *
+   * @generated from field: bool is_at_once = 4;
+   */
+  isAtOnce: boolean;
+};
+
+/**
+ * Describes the message rummikub.v1.RackFinished.
+ * Use `create(RackFinishedSchema)` to create a new message.
+ */
+export const RackFinishedSchema: GenMessage<RackFinished> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_discard, 14);
+
+/**
+ * What a player scores penalty points for.
+ *
+ * @generated from enum rummikub.v1.PenaltyCause
+ */
+export enum PenaltyCause {
+  /**
+   * Unset.
+   *
+   * @generated from enum value: PENALTY_CAUSE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Discarded an okey, but to finish.
+   *
+   * @generated from enum value: PENALTY_CAUSE_OKEY_DISCARDED = 1;
+   */
+  OKEY_DISCARDED = 1,
+
+  /**
+   * Discarded a tile that fits on the table, but to finish.
+   *
+   * @generated from enum value: PENALTY_CAUSE_DISCARD_FITS_TABLE = 2;
+   */
+  DISCARD_FITS_TABLE = 2,
+
+  /**
+   * Put a taken discard back.
+   *
+   * @generated from enum value: PENALTY_CAUSE_DISCARD_RETURNED = 3;
+   */
+  DISCARD_RETURNED = 3,
+}
+
+/**
+ * Describes the enum rummikub.v1.PenaltyCause.
+ */
+export const PenaltyCauseSchema: GenEnum<PenaltyCause> = /*@__PURE__*/
+  enumDesc(file_rummikub_v1_discard, 0);
 

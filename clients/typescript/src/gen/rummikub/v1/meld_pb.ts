@@ -32,7 +32,8 @@ export type JokerFaces = Message<"rummikub.v1.JokerFaces"> & {
 
   /**
    * The faces that the joker may stand for, in ascending order of their numbers: exactly one in a run; in a group each
-   * missing color (R47, R48), or the declared face.
+   * missing color (R47, R48), or the declared face. In Twist, a color change has its value in every color, and a regular
+   * or double joker without a numbered tile between color changes has several colors.
    *
    * @generated from field: repeated rummikub.v1.Tile faces = 2;
    */
@@ -90,7 +91,8 @@ export type Meld = Message<"rummikub.v1.Meld"> & {
   points: number;
 
   /**
-   * The faces of each joker, from left to right. Set by the server, for melds of a table; ignored in requests.
+   * The faces of each joker, from left to right: a double joker has two entries, a mirror none. Set by the server, for
+   * melds of a table; ignored in requests.
    *
    * @generated from field: repeated rummikub.v1.JokerFaces jokers = 5;
    */

@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rummikub/v1/score.proto.
  */
 export const file_rummikub_v1_score: GenFile = /*@__PURE__*/
-  fileDesc("ChdydW1taWt1Yi92MS9zY29yZS5wcm90bxILcnVtbWlrdWIudjEicwoKU2VhdFJlc3VsdBIMCgRzZWF0GAEgASgNEhIKCnJhY2tfdmFsdWUYAiABKA0SEgoKdGlsZV9jb3VudBgDIAEoDRIOCgZwb2ludHMYBCABKBESHwoEcmFjaxgFIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUqbAoIUm91bmRFbmQSGQoVUk9VTkRfRU5EX1VOU1BFQ0lGSUVEEAASFgoSUk9VTkRfRU5EX1dFTlRfT1VUEAESFQoRUk9VTkRfRU5EX0JMT0NLRUQQAhIWChJST1VORF9FTkRfUkVTSUdORUQQA0KCAQoLcnVtbWlrdWIudjFCClNjb3JlUHJvdG9QAVopcnVtbWlrdWIuZXhhbXBsZS9nby9ydW1taWt1YnYxO3J1bW1pa3VidjGiAgNSTUuqAgtSdW1taWt1Yi5WMboCCFJ1bW1pa3ViygILUnVtbWlrdWJcVjHqAgxSdW1taWt1Yjo6VjFiBnByb3RvMw", [file_rummikub_v1_tile]);
+  fileDesc("ChdydW1taWt1Yi92MS9zY29yZS5wcm90bxILcnVtbWlrdWIudjEicwoKU2VhdFJlc3VsdBIMCgRzZWF0GAEgASgNEhIKCnJhY2tfdmFsdWUYAiABKA0SEgoKdGlsZV9jb3VudBgDIAEoDRIOCgZwb2ludHMYBCABKBESHwoEcmFjaxgFIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUqlwEKCFJvdW5kRW5kEhkKFVJPVU5EX0VORF9VTlNQRUNJRklFRBAAEhYKElJPVU5EX0VORF9XRU5UX09VVBABEhUKEVJPVU5EX0VORF9CTE9DS0VEEAISFgoSUk9VTkRfRU5EX1JFU0lHTkVEEAMSFQoRUk9VTkRfRU5EX0tOT0NLRUQQBBISCg5ST1VORF9FTkRfVk9JRBAFQoIBCgtydW1taWt1Yi52MUIKU2NvcmVQcm90b1ABWilydW1taWt1Yi5leGFtcGxlL2dvL3J1bW1pa3VidjE7cnVtbWlrdWJ2MaICA1JNS6oCC1J1bW1pa3ViLlYxugIIUnVtbWlrdWLKAgtSdW1taWt1YlxWMeoCDFJ1bW1pa3ViOjpWMWIGcHJvdG8z", [file_rummikub_v1_tile]);
 
 /**
  * The result of a round for one player.
@@ -28,7 +28,7 @@ export type SeatResult = Message<"rummikub.v1.SeatResult"> & {
   seat: number;
 
   /**
-   * The value of the tiles left on the rack (R61).
+   * The value of the tiles left on the rack (R61). 0 in Okey.
    *
    * @generated from field: uint32 rack_value = 2;
    */
@@ -98,6 +98,20 @@ export enum RoundEnd {
    * @generated from enum value: ROUND_END_RESIGNED = 3;
    */
   RESIGNED = 3,
+
+  /**
+   * A player knocked (knock_limit).
+   *
+   * @generated from enum value: ROUND_END_KNOCKED = 4;
+   */
+  KNOCKED = 4,
+
+  /**
+   * All players have opened with pairs: the round is void and scores nothing (101 Okey).
+   *
+   * @generated from enum value: ROUND_END_VOID = 5;
+   */
+  VOID = 5,
 }
 
 /**

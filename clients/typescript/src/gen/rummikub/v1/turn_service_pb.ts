@@ -22,7 +22,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rummikub/v1/turn_service.proto.
  */
 export const file_rummikub_v1_turn_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch5ydW1taWt1Yi92MS90dXJuX3NlcnZpY2UucHJvdG8SC3J1bW1pa3ViLnYxIoIBCglQbGF5VGlsZXMSJwoFdGFibGUYASABKAsyEi5ydW1taWt1Yi52MS5UYWJsZUIE4kEBARIeCgtyaXZlcl9pbmRleBgCIAEoDUIE4kEBAUgAiAEBEhwKDmNhbGxzX3J1bW1pa3ViGAMgASgIQgTiQQEBQg4KDF9yaXZlcl9pbmRleCIKCghEcmF3VGlsZSIGCgRQYXNzIjMKCkxheU9uUml2ZXISJQoEdGlsZRgBIAEoDjIRLnJ1bW1pa3ViLnYxLlRpbGVCBOJBAQIiDgoMVGFrZUZyb21Qb29sIg0KC1Rha2VEaXNjYXJkIjQKC0Rpc2NhcmRUaWxlEiUKBHRpbGUYASABKA4yES5ydW1taWt1Yi52MS5UaWxlQgTiQQECIl4KCkZpbmlzaEhhbmQSJQoEdGlsZRgBIAEoDjIRLnJ1bW1pa3ViLnYxLlRpbGVCBOJBAQISKQoEaGFuZBgCIAMoCzIVLnJ1bW1pa3ViLnYxLkhhbmRQYXJ0QgTiQQEBIg8KDVNob3dJbmRpY2F0b3Ii0AQKD1BsYXlUdXJuUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhIKBGV0YWcYAiABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgDIAEoCUIE4kEBARIbCg12YWxpZGF0ZV9vbmx5GAQgASgIQgTiQQEBEiwKBHBsYXkYBSABKAsyFi5ydW1taWt1Yi52MS5QbGF5VGlsZXNCBOJBAQFIABIrCgRkcmF3GAYgASgLMhUucnVtbWlrdWIudjEuRHJhd1RpbGVCBOJBAQFIABIsCglwYXNzX3R1cm4YByABKAsyES5ydW1taWt1Yi52MS5QYXNzQgTiQQEBSAASNQoMbGF5X29uX3JpdmVyGAggASgLMhcucnVtbWlrdWIudjEuTGF5T25SaXZlckIE4kEBAUgAEjkKDnRha2VfZnJvbV9wb29sGAkgASgLMhkucnVtbWlrdWIudjEuVGFrZUZyb21Qb29sQgTiQQEBSAASNgoMdGFrZV9kaXNjYXJkGAogASgLMhgucnVtbWlrdWIudjEuVGFrZURpc2NhcmRCBOJBAQFIABIxCgdkaXNjYXJkGAsgASgLMhgucnVtbWlrdWIudjEuRGlzY2FyZFRpbGVCBOJBAQFIABIvCgZmaW5pc2gYDCABKAsyFy5ydW1taWt1Yi52MS5GaW5pc2hIYW5kQgTiQQEBSAASOgoOc2hvd19pbmRpY2F0b3IYDiABKAsyGi5ydW1taWt1Yi52MS5TaG93SW5kaWNhdG9yQgTiQQEBSABCCAoGYWN0aW9uIsABChBQbGF5VHVyblJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lEicKDHRpbGVzX3BsYXllZBgCIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSDgoGcG9pbnRzGAMgASgNEiYKC3RpbGVzX2RyYXduGAQgAygOMhEucnVtbWlrdWIudjEuVGlsZRIqCgp2aW9sYXRpb25zGAUgAygLMhYucnVtbWlrdWIudjEuVmlvbGF0aW9uImYKEFNhdmVEcmFmdFJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhISCgRldGFnGAIgASgJQgTiQQECEicKBWRyYWZ0GAMgASgLMhIucnVtbWlrdWIudjEuRHJhZnRCBOJBAQEiOwoRU2F2ZURyYWZ0UmVzcG9uc2USFAoMZHJhZnRfbnVtYmVyGAEgASgNEhAKCGlzX2xlZ2FsGAIgASgIIncKEUNsYWltRXJyb3JSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGwoNcGxheV9yZXZpc2lvbhgCIAEoDUIE4kEBAhIUCgZhZ3JlZXMYAyABKAhCBOJBAQESGAoKcmVxdWVzdF9pZBgEIAEoCUIE4kEBASI1ChJDbGFpbUVycm9yUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiRAoRUmVzaWduR2FtZVJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBIjUKElJlc2lnbkdhbWVSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZSJIChVTdGFydE5leHRSb3VuZFJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBIjkKFlN0YXJ0TmV4dFJvdW5kUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiRwoUUmVxdWVzdFJlZGVhbFJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBIjgKFVJlcXVlc3RSZWRlYWxSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZSJGChNSZXR1cm5Ub1NlYXRSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgCIAEoCUIE4kEBASI3ChRSZXR1cm5Ub1NlYXRSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZTL6BgoLVHVyblNlcnZpY2UScAoIUGxheVR1cm4SHC5ydW1taWt1Yi52MS5QbGF5VHVyblJlcXVlc3QaHS5ydW1taWt1Yi52MS5QbGF5VHVyblJlc3BvbnNlIieC0+STAiE6ASoiHC92MS9nYW1lcy97Z2FtZV9pZH06cGxheVR1cm4SdAoJU2F2ZURyYWZ0Eh0ucnVtbWlrdWIudjEuU2F2ZURyYWZ0UmVxdWVzdBoeLnJ1bW1pa3ViLnYxLlNhdmVEcmFmdFJlc3BvbnNlIiiC0+STAiI6ASoiHS92MS9nYW1lcy97Z2FtZV9pZH06c2F2ZURyYWZ0EngKCkNsYWltRXJyb3ISHi5ydW1taWt1Yi52MS5DbGFpbUVycm9yUmVxdWVzdBofLnJ1bW1pa3ViLnYxLkNsYWltRXJyb3JSZXNwb25zZSIpgtPkkwIjOgEqIh4vdjEvZ2FtZXMve2dhbWVfaWR9OmNsYWltRXJyb3ISdAoKUmVzaWduR2FtZRIeLnJ1bW1pa3ViLnYxLlJlc2lnbkdhbWVSZXF1ZXN0Gh8ucnVtbWlrdWIudjEuUmVzaWduR2FtZVJlc3BvbnNlIiWC0+STAh86ASoiGi92MS9nYW1lcy97Z2FtZV9pZH06cmVzaWduEogBCg5TdGFydE5leHRSb3VuZBIiLnJ1bW1pa3ViLnYxLlN0YXJ0TmV4dFJvdW5kUmVxdWVzdBojLnJ1bW1pa3ViLnYxLlN0YXJ0TmV4dFJvdW5kUmVzcG9uc2UiLYLT5JMCJzoBKiIiL3YxL2dhbWVzL3tnYW1lX2lkfTpzdGFydE5leHRSb3VuZBKEAQoNUmVxdWVzdFJlZGVhbBIhLnJ1bW1pa3ViLnYxLlJlcXVlc3RSZWRlYWxSZXF1ZXN0GiIucnVtbWlrdWIudjEuUmVxdWVzdFJlZGVhbFJlc3BvbnNlIiyC0+STAiY6ASoiIS92MS9nYW1lcy97Z2FtZV9pZH06cmVxdWVzdFJlZGVhbBKAAQoMUmV0dXJuVG9TZWF0EiAucnVtbWlrdWIudjEuUmV0dXJuVG9TZWF0UmVxdWVzdBohLnJ1bW1pa3ViLnYxLlJldHVyblRvU2VhdFJlc3BvbnNlIiuC0+STAiU6ASoiIC92MS9nYW1lcy97Z2FtZV9pZH06cmV0dXJuVG9TZWF0QogBCgtydW1taWt1Yi52MUIQVHVyblNlcnZpY2VQcm90b1ABWilydW1taWt1Yi5leGFtcGxlL2dvL3J1bW1pa3VidjE7cnVtbWlrdWJ2MaICA1JNS6oCC1J1bW1pa3ViLlYxugIIUnVtbWlrdWLKAgtSdW1taWt1YlxWMeoCDFJ1bW1pa3ViOjpWMWIGcHJvdG8z", [file_google_api_annotations, file_google_api_field_behavior, file_rummikub_v1_discard, file_rummikub_v1_game, file_rummikub_v1_meld, file_rummikub_v1_tile, file_rummikub_v1_violation]);
+  fileDesc("Ch5ydW1taWt1Yi92MS90dXJuX3NlcnZpY2UucHJvdG8SC3J1bW1pa3ViLnYxIoIBCglQbGF5VGlsZXMSJwoFdGFibGUYASABKAsyEi5ydW1taWt1Yi52MS5UYWJsZUIE4kEBARIeCgtyaXZlcl9pbmRleBgCIAEoDUIE4kEBAUgAiAEBEhwKDmNhbGxzX3J1bW1pa3ViGAMgASgIQgTiQQEBQg4KDF9yaXZlcl9pbmRleCIKCghEcmF3VGlsZSIGCgRQYXNzIjMKCkxheU9uUml2ZXISJQoEdGlsZRgBIAEoDjIRLnJ1bW1pa3ViLnYxLlRpbGVCBOJBAQIiBwoFS25vY2siDgoMVGFrZUZyb21Qb29sIg0KC1Rha2VEaXNjYXJkIjQKC0Rpc2NhcmRUaWxlEiUKBHRpbGUYASABKA4yES5ydW1taWt1Yi52MS5UaWxlQgTiQQECIl4KCkZpbmlzaEhhbmQSJQoEdGlsZRgBIAEoDjIRLnJ1bW1pa3ViLnYxLlRpbGVCBOJBAQISKQoEaGFuZBgCIAMoCzIVLnJ1bW1pa3ViLnYxLkhhbmRQYXJ0QgTiQQEBIjYKCExheVRpbGVzEioKBXRhYmxlGAEgAygLMhUucnVtbWlrdWIudjEuSGFuZFBhcnRCBOJBAQEiDwoNUmV0dXJuRGlzY2FyZCIPCg1TaG93SW5kaWNhdG9yIuMFCg9QbGF5VHVyblJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhISCgRldGFnGAIgASgJQgTiQQECEhgKCnJlcXVlc3RfaWQYAyABKAlCBOJBAQESGwoNdmFsaWRhdGVfb25seRgEIAEoCEIE4kEBARIsCgRwbGF5GAUgASgLMhYucnVtbWlrdWIudjEuUGxheVRpbGVzQgTiQQEBSAASKwoEZHJhdxgGIAEoCzIVLnJ1bW1pa3ViLnYxLkRyYXdUaWxlQgTiQQEBSAASLAoJcGFzc190dXJuGAcgASgLMhEucnVtbWlrdWIudjEuUGFzc0IE4kEBAUgAEjUKDGxheV9vbl9yaXZlchgIIAEoCzIXLnJ1bW1pa3ViLnYxLkxheU9uUml2ZXJCBOJBAQFIABIpCgVrbm9jaxgNIAEoCzISLnJ1bW1pa3ViLnYxLktub2NrQgTiQQEBSAASOQoOdGFrZV9mcm9tX3Bvb2wYCSABKAsyGS5ydW1taWt1Yi52MS5UYWtlRnJvbVBvb2xCBOJBAQFIABI2Cgx0YWtlX2Rpc2NhcmQYCiABKAsyGC5ydW1taWt1Yi52MS5UYWtlRGlzY2FyZEIE4kEBAUgAEjEKB2Rpc2NhcmQYCyABKAsyGC5ydW1taWt1Yi52MS5EaXNjYXJkVGlsZUIE4kEBAUgAEi8KBmZpbmlzaBgMIAEoCzIXLnJ1bW1pa3ViLnYxLkZpbmlzaEhhbmRCBOJBAQFIABI6Cg5zaG93X2luZGljYXRvchgOIAEoCzIaLnJ1bW1pa3ViLnYxLlNob3dJbmRpY2F0b3JCBOJBAQFIABIqCgNsYXkYDyABKAsyFS5ydW1taWt1Yi52MS5MYXlUaWxlc0IE4kEBAUgAEjoKDnJldHVybl9kaXNjYXJkGBAgASgLMhoucnVtbWlrdWIudjEuUmV0dXJuRGlzY2FyZEIE4kEBAUgAQggKBmFjdGlvbiLAAQoQUGxheVR1cm5SZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZRInCgx0aWxlc19wbGF5ZWQYAiADKA4yES5ydW1taWt1Yi52MS5UaWxlEg4KBnBvaW50cxgDIAEoDRImCgt0aWxlc19kcmF3bhgEIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSKgoKdmlvbGF0aW9ucxgFIAMoCzIWLnJ1bW1pa3ViLnYxLlZpb2xhdGlvbiJmChBTYXZlRHJhZnRSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISEgoEZXRhZxgCIAEoCUIE4kEBAhInCgVkcmFmdBgDIAEoCzISLnJ1bW1pa3ViLnYxLkRyYWZ0QgTiQQEBIjsKEVNhdmVEcmFmdFJlc3BvbnNlEhQKDGRyYWZ0X251bWJlchgBIAEoDRIQCghpc19sZWdhbBgCIAEoCCJ3ChFDbGFpbUVycm9yUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhsKDXBsYXlfcmV2aXNpb24YAiABKA1CBOJBAQISFAoGYWdyZWVzGAMgASgIQgTiQQEBEhgKCnJlcXVlc3RfaWQYBCABKAlCBOJBAQEiNQoSQ2xhaW1FcnJvclJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lIkQKEVJlc2lnbkdhbWVSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgCIAEoCUIE4kEBASI1ChJSZXNpZ25HYW1lUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiSAoVU3RhcnROZXh0Um91bmRSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgCIAEoCUIE4kEBASI5ChZTdGFydE5leHRSb3VuZFJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lIkcKFFJlcXVlc3RSZWRlYWxSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgCIAEoCUIE4kEBASI4ChVSZXF1ZXN0UmVkZWFsUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiRgoTUmV0dXJuVG9TZWF0UmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhgKCnJlcXVlc3RfaWQYAiABKAlCBOJBAQEiNwoUUmV0dXJuVG9TZWF0UmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUy+gYKC1R1cm5TZXJ2aWNlEnAKCFBsYXlUdXJuEhwucnVtbWlrdWIudjEuUGxheVR1cm5SZXF1ZXN0Gh0ucnVtbWlrdWIudjEuUGxheVR1cm5SZXNwb25zZSIngtPkkwIhOgEqIhwvdjEvZ2FtZXMve2dhbWVfaWR9OnBsYXlUdXJuEnQKCVNhdmVEcmFmdBIdLnJ1bW1pa3ViLnYxLlNhdmVEcmFmdFJlcXVlc3QaHi5ydW1taWt1Yi52MS5TYXZlRHJhZnRSZXNwb25zZSIogtPkkwIiOgEqIh0vdjEvZ2FtZXMve2dhbWVfaWR9OnNhdmVEcmFmdBJ4CgpDbGFpbUVycm9yEh4ucnVtbWlrdWIudjEuQ2xhaW1FcnJvclJlcXVlc3QaHy5ydW1taWt1Yi52MS5DbGFpbUVycm9yUmVzcG9uc2UiKYLT5JMCIzoBKiIeL3YxL2dhbWVzL3tnYW1lX2lkfTpjbGFpbUVycm9yEnQKClJlc2lnbkdhbWUSHi5ydW1taWt1Yi52MS5SZXNpZ25HYW1lUmVxdWVzdBofLnJ1bW1pa3ViLnYxLlJlc2lnbkdhbWVSZXNwb25zZSIlgtPkkwIfOgEqIhovdjEvZ2FtZXMve2dhbWVfaWR9OnJlc2lnbhKIAQoOU3RhcnROZXh0Um91bmQSIi5ydW1taWt1Yi52MS5TdGFydE5leHRSb3VuZFJlcXVlc3QaIy5ydW1taWt1Yi52MS5TdGFydE5leHRSb3VuZFJlc3BvbnNlIi2C0+STAic6ASoiIi92MS9nYW1lcy97Z2FtZV9pZH06c3RhcnROZXh0Um91bmQShAEKDVJlcXVlc3RSZWRlYWwSIS5ydW1taWt1Yi52MS5SZXF1ZXN0UmVkZWFsUmVxdWVzdBoiLnJ1bW1pa3ViLnYxLlJlcXVlc3RSZWRlYWxSZXNwb25zZSIsgtPkkwImOgEqIiEvdjEvZ2FtZXMve2dhbWVfaWR9OnJlcXVlc3RSZWRlYWwSgAEKDFJldHVyblRvU2VhdBIgLnJ1bW1pa3ViLnYxLlJldHVyblRvU2VhdFJlcXVlc3QaIS5ydW1taWt1Yi52MS5SZXR1cm5Ub1NlYXRSZXNwb25zZSIrgtPkkwIlOgEqIiAvdjEvZ2FtZXMve2dhbWVfaWR9OnJldHVyblRvU2VhdEKIAQoLcnVtbWlrdWIudjFCEFR1cm5TZXJ2aWNlUHJvdG9QAVopcnVtbWlrdWIuZXhhbXBsZS9nby9ydW1taWt1YnYxO3J1bW1pa3VidjGiAgNSTUuqAgtSdW1taWt1Yi5WMboCCFJ1bW1pa3ViygILUnVtbWlrdWJcVjHqAgxSdW1taWt1Yjo6VjFiBnByb3RvMw", [file_google_api_annotations, file_google_api_field_behavior, file_rummikub_v1_discard, file_rummikub_v1_game, file_rummikub_v1_meld, file_rummikub_v1_tile, file_rummikub_v1_violation]);
 
 /**
  * The table after the turn. The intermediate moves do not matter (R44).
@@ -76,7 +76,8 @@ export const DrawTileSchema: GenMessage<DrawTile> = /*@__PURE__*/
   messageDesc(file_rummikub_v1_turn_service, 1);
 
 /**
- * Passes when the pool is empty, or ends a turn in which a tile was drawn (turn_play_after_draw).
+ * Passes when the pool is empty, or ends a turn in which a tile was drawn (turn_play_after_draw), or after a play that
+ * allows a knock (knock_limit).
  *
  * @generated from message rummikub.v1.Pass
  */
@@ -112,6 +113,21 @@ export const LayOnRiverSchema: GenMessage<LayOnRiver> = /*@__PURE__*/
   messageDesc(file_rummikub_v1_turn_service, 3);
 
 /**
+ * Ends the round with few points left on the rack, after a draw or a play (knock_limit).
+ *
+ * @generated from message rummikub.v1.Knock
+ */
+export type Knock = Message<"rummikub.v1.Knock"> & {
+};
+
+/**
+ * Describes the message rummikub.v1.Knock.
+ * Use `create(KnockSchema)` to create a new message.
+ */
+export const KnockSchema: GenMessage<Knock> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_turn_service, 4);
+
+/**
  * Takes the next tile of the pool, in a game of discards.
  *
  * @generated from message rummikub.v1.TakeFromPool
@@ -124,7 +140,7 @@ export type TakeFromPool = Message<"rummikub.v1.TakeFromPool"> & {
  * Use `create(TakeFromPoolSchema)` to create a new message.
  */
 export const TakeFromPoolSchema: GenMessage<TakeFromPool> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 4);
+  messageDesc(file_rummikub_v1_turn_service, 5);
 
 /**
  * Takes the newest discard of the player whose turn comes before, in a game of discards.
@@ -139,7 +155,7 @@ export type TakeDiscard = Message<"rummikub.v1.TakeDiscard"> & {
  * Use `create(TakeDiscardSchema)` to create a new message.
  */
 export const TakeDiscardSchema: GenMessage<TakeDiscard> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 5);
+  messageDesc(file_rummikub_v1_turn_service, 6);
 
 /**
  * Discards a tile, which ends the turn.
@@ -160,7 +176,7 @@ export type DiscardTile = Message<"rummikub.v1.DiscardTile"> & {
  * Use `create(DiscardTileSchema)` to create a new message.
  */
 export const DiscardTileSchema: GenMessage<DiscardTile> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 6);
+  messageDesc(file_rummikub_v1_turn_service, 7);
 
 /**
  * Discards a tile and shows that the other 14 tiles are all in melds, or in seven pairs, which wins the round. A false
@@ -190,7 +206,44 @@ export type FinishHand = Message<"rummikub.v1.FinishHand"> & {
  * Use `create(FinishHandSchema)` to create a new message.
  */
 export const FinishHandSchema: GenMessage<FinishHand> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 7);
+  messageDesc(file_rummikub_v1_turn_service, 8);
+
+/**
+ * Lays tiles on the table, before the discard (melds_on_table). The turn goes on.
+ *
+ * @generated from message rummikub.v1.LayTiles
+ */
+export type LayTiles = Message<"rummikub.v1.LayTiles"> & {
+  /**
+   * The whole table as it shall lie: each meld at its place, grown or as it was, then new melds and pairs. A wild tile
+   * whose place a tile of the rack takes goes to the rack, unless it lies elsewhere. At most 40 parts.
+   *
+   * @generated from field: repeated rummikub.v1.HandPart table = 1;
+   */
+  table: HandPart[];
+};
+
+/**
+ * Describes the message rummikub.v1.LayTiles.
+ * Use `create(LayTilesSchema)` to create a new message.
+ */
+export const LayTilesSchema: GenMessage<LayTiles> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_turn_service, 9);
+
+/**
+ * Puts the discard taken in this turn back, and takes a tile of the pool instead (melds_on_table).
+ *
+ * @generated from message rummikub.v1.ReturnDiscard
+ */
+export type ReturnDiscard = Message<"rummikub.v1.ReturnDiscard"> & {
+};
+
+/**
+ * Describes the message rummikub.v1.ReturnDiscard.
+ * Use `create(ReturnDiscardSchema)` to create a new message.
+ */
+export const ReturnDiscardSchema: GenMessage<ReturnDiscard> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_turn_service, 10);
 
 /**
  * Shows the indicator's twin, in one's first turn before the discard (show_indicator). The turn goes on.
@@ -205,7 +258,7 @@ export type ShowIndicator = Message<"rummikub.v1.ShowIndicator"> & {
  * Use `create(ShowIndicatorSchema)` to create a new message.
  */
 export const ShowIndicatorSchema: GenMessage<ShowIndicator> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 8);
+  messageDesc(file_rummikub_v1_turn_service, 11);
 
 /**
  * A request to take a turn.
@@ -282,6 +335,14 @@ export type PlayTurnRequest = Message<"rummikub.v1.PlayTurnRequest"> & {
     case: "layOnRiver";
   } | {
     /**
+     * Knocks.
+     *
+     * @generated from field: rummikub.v1.Knock knock = 13;
+     */
+    value: Knock;
+    case: "knock";
+  } | {
+    /**
      * Takes a tile of the pool.
      *
      * @generated from field: rummikub.v1.TakeFromPool take_from_pool = 9;
@@ -320,6 +381,22 @@ export type PlayTurnRequest = Message<"rummikub.v1.PlayTurnRequest"> & {
      */
     value: ShowIndicator;
     case: "showIndicator";
+  } | {
+    /**
+     * Lays tiles on the table.
+     *
+     * @generated from field: rummikub.v1.LayTiles lay = 15;
+     */
+    value: LayTiles;
+    case: "lay";
+  } | {
+    /**
+     * Puts a taken discard back.
+     *
+     * @generated from field: rummikub.v1.ReturnDiscard return_discard = 16;
+     */
+    value: ReturnDiscard;
+    case: "returnDiscard";
   } | { case: undefined; value?: undefined };
 };
 
@@ -328,7 +405,7 @@ export type PlayTurnRequest = Message<"rummikub.v1.PlayTurnRequest"> & {
  * Use `create(PlayTurnRequestSchema)` to create a new message.
  */
 export const PlayTurnRequestSchema: GenMessage<PlayTurnRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 9);
+  messageDesc(file_rummikub_v1_turn_service, 12);
 
 /**
  * The response to PlayTurn.
@@ -378,7 +455,7 @@ export type PlayTurnResponse = Message<"rummikub.v1.PlayTurnResponse"> & {
  * Use `create(PlayTurnResponseSchema)` to create a new message.
  */
 export const PlayTurnResponseSchema: GenMessage<PlayTurnResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 10);
+  messageDesc(file_rummikub_v1_turn_service, 13);
 
 /**
  * A request to save a draft.
@@ -413,7 +490,7 @@ export type SaveDraftRequest = Message<"rummikub.v1.SaveDraftRequest"> & {
  * Use `create(SaveDraftRequestSchema)` to create a new message.
  */
 export const SaveDraftRequestSchema: GenMessage<SaveDraftRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 11);
+  messageDesc(file_rummikub_v1_turn_service, 14);
 
 /**
  * The response to SaveDraft.
@@ -441,7 +518,7 @@ export type SaveDraftResponse = Message<"rummikub.v1.SaveDraftResponse"> & {
  * Use `create(SaveDraftResponseSchema)` to create a new message.
  */
 export const SaveDraftResponseSchema: GenMessage<SaveDraftResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 12);
+  messageDesc(file_rummikub_v1_turn_service, 15);
 
 /**
  * A request to vote on an error claim.
@@ -483,7 +560,7 @@ export type ClaimErrorRequest = Message<"rummikub.v1.ClaimErrorRequest"> & {
  * Use `create(ClaimErrorRequestSchema)` to create a new message.
  */
 export const ClaimErrorRequestSchema: GenMessage<ClaimErrorRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 13);
+  messageDesc(file_rummikub_v1_turn_service, 16);
 
 /**
  * The response to ClaimError.
@@ -504,7 +581,7 @@ export type ClaimErrorResponse = Message<"rummikub.v1.ClaimErrorResponse"> & {
  * Use `create(ClaimErrorResponseSchema)` to create a new message.
  */
 export const ClaimErrorResponseSchema: GenMessage<ClaimErrorResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 14);
+  messageDesc(file_rummikub_v1_turn_service, 17);
 
 /**
  * A request to resign.
@@ -532,7 +609,7 @@ export type ResignGameRequest = Message<"rummikub.v1.ResignGameRequest"> & {
  * Use `create(ResignGameRequestSchema)` to create a new message.
  */
 export const ResignGameRequestSchema: GenMessage<ResignGameRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 15);
+  messageDesc(file_rummikub_v1_turn_service, 18);
 
 /**
  * The response to ResignGame.
@@ -553,7 +630,7 @@ export type ResignGameResponse = Message<"rummikub.v1.ResignGameResponse"> & {
  * Use `create(ResignGameResponseSchema)` to create a new message.
  */
 export const ResignGameResponseSchema: GenMessage<ResignGameResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 16);
+  messageDesc(file_rummikub_v1_turn_service, 19);
 
 /**
  * A request to start the next round.
@@ -581,7 +658,7 @@ export type StartNextRoundRequest = Message<"rummikub.v1.StartNextRoundRequest">
  * Use `create(StartNextRoundRequestSchema)` to create a new message.
  */
 export const StartNextRoundRequestSchema: GenMessage<StartNextRoundRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 17);
+  messageDesc(file_rummikub_v1_turn_service, 20);
 
 /**
  * The response to StartNextRound.
@@ -602,7 +679,7 @@ export type StartNextRoundResponse = Message<"rummikub.v1.StartNextRoundResponse
  * Use `create(StartNextRoundResponseSchema)` to create a new message.
  */
 export const StartNextRoundResponseSchema: GenMessage<StartNextRoundResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 18);
+  messageDesc(file_rummikub_v1_turn_service, 21);
 
 /**
  * A request for a new deal.
@@ -630,7 +707,7 @@ export type RequestRedealRequest = Message<"rummikub.v1.RequestRedealRequest"> &
  * Use `create(RequestRedealRequestSchema)` to create a new message.
  */
 export const RequestRedealRequestSchema: GenMessage<RequestRedealRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 19);
+  messageDesc(file_rummikub_v1_turn_service, 22);
 
 /**
  * The response to RequestRedeal.
@@ -651,7 +728,7 @@ export type RequestRedealResponse = Message<"rummikub.v1.RequestRedealResponse">
  * Use `create(RequestRedealResponseSchema)` to create a new message.
  */
 export const RequestRedealResponseSchema: GenMessage<RequestRedealResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 20);
+  messageDesc(file_rummikub_v1_turn_service, 23);
 
 /**
  * A request to return to a seat.
@@ -679,7 +756,7 @@ export type ReturnToSeatRequest = Message<"rummikub.v1.ReturnToSeatRequest"> & {
  * Use `create(ReturnToSeatRequestSchema)` to create a new message.
  */
 export const ReturnToSeatRequestSchema: GenMessage<ReturnToSeatRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 21);
+  messageDesc(file_rummikub_v1_turn_service, 24);
 
 /**
  * The response to ReturnToSeat.
@@ -700,7 +777,7 @@ export type ReturnToSeatResponse = Message<"rummikub.v1.ReturnToSeatResponse"> &
  * Use `create(ReturnToSeatResponseSchema)` to create a new message.
  */
 export const ReturnToSeatResponseSchema: GenMessage<ReturnToSeatResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 22);
+  messageDesc(file_rummikub_v1_turn_service, 25);
 
 /**
  * Turns and rounds of a started game. Tokens, request ids and general errors are as in GameService.
@@ -723,9 +800,10 @@ export const TurnService: GenService<{
    * (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
    * PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, TURN_PHASE_WRONG,
    * RIVER_CHOICE_PENDING, RIVER_DISCARD_NOT_DRAWN, DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS,
-   * TABLE_LAYOUT_MISMATCH, ACTION_NOT_IN_GAME, NO_DISCARD_TO_TAKE, INDICATOR_NOT_SHOWABLE, INDICATOR_TWIN_NOT_HELD, and
-   * every violation, with the subject `play.table` or, for a single meld or placement, `play.table[i]`; `tile`, `hand` or
-   * `hand[i]` in a game of discards).
+   * TABLE_LAYOUT_MISMATCH, KNOCK_TOO_MANY_POINTS, KNOCK_NOT_IN_GAME, ACTION_NOT_IN_GAME, NO_DISCARD_TO_TAKE,
+   * INDICATOR_NOT_SHOWABLE, INDICATOR_TWIN_NOT_HELD, and every violation, with the subject `play.table` or, for a single
+   * meld or placement, `play.table[i]`; `tile`, `hand`, `hand[i]`, `table` or `table[i]` in a game of
+   * discards).
    *
    * @generated from rpc rummikub.v1.TurnService.PlayTurn
    */

@@ -6,7 +6,7 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_google_api_annotations } from "../../google/api/annotations_pb.js";
 import { file_google_api_field_behavior } from "../../google/api/field_behavior_pb.js";
-import type { HandPart } from "./discard_pb.js";
+import type { DiscardOpening, HandPart, PenaltyCause } from "./discard_pb.js";
 import { file_rummikub_v1_discard } from "./discard_pb.js";
 import type { ErrorReason } from "./error_reason_pb.js";
 import { file_rummikub_v1_error_reason } from "./error_reason_pb.js";
@@ -28,7 +28,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rummikub/v1/validation_service.proto.
  */
 export const file_rummikub_v1_validation_service: GenFile = /*@__PURE__*/
-  fileDesc("CiRydW1taWt1Yi92MS92YWxpZGF0aW9uX3NlcnZpY2UucHJvdG8SC3J1bW1pa3ViLnYxInIKFFZhbGlkYXRlTWVsZHNSZXF1ZXN0EjIKB3J1bGVzZXQYASABKAsyGy5ydW1taWt1Yi52MS5NZWxkaW5nUnVsZXNldEIE4kEBARImCgVtZWxkcxgCIAMoCzIRLnJ1bW1pa3ViLnYxLk1lbGRCBOJBAQEiQAoVVmFsaWRhdGVNZWxkc1Jlc3BvbnNlEicKBW1lbGRzGAEgAygLMhgucnVtbWlrdWIudjEuTWVsZFJlYWRpbmcioAMKE1ZhbGlkYXRlVHVyblJlcXVlc3QSMgoHcnVsZXNldBgBIAEoCzIbLnJ1bW1pa3ViLnYxLk1lbGRpbmdSdWxlc2V0QgTiQQEBEi4KDHRhYmxlX2JlZm9yZRgCIAEoCzISLnJ1bW1pa3ViLnYxLlRhYmxlQgTiQQEBEi0KC3RhYmxlX2FmdGVyGAMgASgLMhIucnVtbWlrdWIudjEuVGFibGVCBOJBAQESJQoEcmFjaxgEIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGVCBOJBAQESHQoKaGFzX21lbGRlZBgFIAEoCEIE4kEBAkgAiAEBEiYKBXJpdmVyGAYgAygOMhEucnVtbWlrdWIudjEuVGlsZUIE4kEBARIeCgtyaXZlcl9pbmRleBgHIAEoDUIE4kEBAUgBiAEBEisKCnRpbGVfZHJhd24YCCABKA4yES5ydW1taWt1Yi52MS5UaWxlQgTiQQEBEhwKDmNhbGxzX3J1bW1pa3ViGAkgASgIQgTiQQEBQg0KC19oYXNfbWVsZGVkQg4KDF9yaXZlcl9pbmRleCKzAQoUVmFsaWRhdGVUdXJuUmVzcG9uc2USKgoKdmlvbGF0aW9ucxgBIAMoCzIWLnJ1bW1pa3ViLnYxLlZpb2xhdGlvbhInCgx0aWxlc19wbGF5ZWQYAiADKA4yES5ydW1taWt1Yi52MS5UaWxlEg4KBnBvaW50cxgDIAEoDRIkCglyYWNrX2xlZnQYBCADKA4yES5ydW1taWt1Yi52MS5UaWxlEhAKCGdvZXNfb3V0GAUgASgIIs0CChhWYWxpZGF0ZVBsYWNlbWVudFJlcXVlc3QSMgoHcnVsZXNldBgBIAEoCzIbLnJ1bW1pa3ViLnYxLk1lbGRpbmdSdWxlc2V0QgTiQQEBEi4KDHRhYmxlX2JlZm9yZRgCIAEoCzISLnJ1bW1pa3ViLnYxLlRhYmxlQgTiQQEBEi0KC3RhYmxlX2FmdGVyGAMgASgLMhIucnVtbWlrdWIudjEuVGFibGVCBOJBAQESJQoEcmFjaxgEIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGVCBOJBAQESHQoKaGFzX21lbGRlZBgFIAEoCEIE4kEBAkgAiAEBEisKCnRpbGVfZHJhd24YBiABKA4yES5ydW1taWt1Yi52MS5UaWxlQgTiQQEBEhwKDmNhbGxzX3J1bW1pa3ViGAcgASgIQgTiQQEBQg0KC19oYXNfbWVsZGVkItsBChlWYWxpZGF0ZVBsYWNlbWVudFJlc3BvbnNlEioKCnZpb2xhdGlvbnMYASADKAsyFi5ydW1taWt1Yi52MS5WaW9sYXRpb24SJwoMdGlsZXNfcGxheWVkGAIgAygOMhEucnVtbWlrdWIudjEuVGlsZRIOCgZwb2ludHMYAyABKA0SJAoJcmFja19sZWZ0GAQgAygOMhEucnVtbWlrdWIudjEuVGlsZRIQCghnb2VzX291dBgFIAEoCBIhCgV0YWJsZRgGIAEoCzISLnJ1bW1pa3ViLnYxLlRhYmxlIvIBChNWYWxpZGF0ZUhhbmRSZXF1ZXN0EjIKB3J1bGVzZXQYASABKAsyGy5ydW1taWt1Yi52MS5EaXNjYXJkUnVsZXNldEIE4kEBARIqCglpbmRpY2F0b3IYAiABKA4yES5ydW1taWt1Yi52MS5UaWxlQgTiQQECEiYKBXRpbGVzGAMgAygOMhEucnVtbWlrdWIudjEuVGlsZUIE4kEBAhIoCgdkaXNjYXJkGAQgASgOMhEucnVtbWlrdWIudjEuVGlsZUIE4kEBARIpCgRoYW5kGAUgAygLMhUucnVtbWlrdWIudjEuSGFuZFBhcnRCBOJBAQEi3gEKFFZhbGlkYXRlSGFuZFJlc3BvbnNlEioKCnZpb2xhdGlvbnMYASADKAsyFi5ydW1taWt1Yi52MS5WaW9sYXRpb24SIwoEaGFuZBgCIAMoCzIVLnJ1bW1pa3ViLnYxLkhhbmRQYXJ0EhAKCGlzX3BhaXJzGAMgASgIEiIKB2Rpc2NhcmQYByABKA4yES5ydW1taWt1Yi52MS5UaWxlEgwKBGNvc3QYBCABKA0SDwoHbWlzc2luZxgFIAEoDRIgCgVzcGFyZRgGIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUihgEKGUJhdGNoVmFsaWRhdGVUdXJuc1JlcXVlc3QSMgoHcnVsZXNldBgBIAEoCzIbLnJ1bW1pa3ViLnYxLk1lbGRpbmdSdWxlc2V0QgTiQQEBEjUKBXR1cm5zGAIgAygLMiAucnVtbWlrdWIudjEuVmFsaWRhdGVUdXJuUmVxdWVzdEIE4kEBASJOChpCYXRjaFZhbGlkYXRlVHVybnNSZXNwb25zZRIwCgV0dXJucxgBIAMoCzIhLnJ1bW1pa3ViLnYxLlZhbGlkYXRlVHVyblJlc3BvbnNlInAKGlN0cmVhbVZhbGlkYXRlVHVybnNSZXF1ZXN0EjQKBHR1cm4YASABKAsyIC5ydW1taWt1Yi52MS5WYWxpZGF0ZVR1cm5SZXF1ZXN0QgTiQQECEhwKDmNvcnJlbGF0aW9uX2lkGAIgASgJQgTiQQEBImYKG1N0cmVhbVZhbGlkYXRlVHVybnNSZXNwb25zZRIvCgR0dXJuGAEgASgLMiEucnVtbWlrdWIudjEuVmFsaWRhdGVUdXJuUmVzcG9uc2USFgoOY29ycmVsYXRpb25faWQYAiABKAkihAEKC1JhY2tUb1Njb3JlEhIKBHNlYXQYASABKA1CBOJBAQISJQoEcmFjaxgCIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGVCBOJBAQESGgoMbmV2ZXJfbWVsZGVkGAMgASgIQgTiQQEBEh4KEGRlY2xpbmVkX3RvX21lbGQYBCABKAhCBOJBAQEidgoRU2NvcmVSb3VuZFJlcXVlc3QSMgoHcnVsZXNldBgBIAEoCzIbLnJ1bW1pa3ViLnYxLk1lbGRpbmdSdWxlc2V0QgTiQQEBEi0KBXJhY2tzGAIgAygLMhgucnVtbWlrdWIudjEuUmFja1RvU2NvcmVCBOJBAQIifAoSU2NvcmVSb3VuZFJlc3BvbnNlEigKCXJvdW5kX2VuZBgBIAEoDjIVLnJ1bW1pa3ViLnYxLlJvdW5kRW5kEhQKDHdpbm5lcl9zZWF0cxgCIAMoDRImCgVzZWF0cxgDIAMoCzIXLnJ1bW1pa3ViLnYxLlNlYXRSZXN1bHQiSAoTTGlzdFJ1bGVzZXRzUmVxdWVzdBIXCglwYWdlX3NpemUYASABKA1CBOJBAQESGAoKcGFnZV90b2tlbhgCIAEoCUIE4kEBASKgAQoMTmFtZWRSdWxlc2V0EiUKB3J1bGVzZXQYASABKAsyFC5ydW1taWt1Yi52MS5SdWxlc2V0EgwKBG5hbWUYAiABKAkSDQoFdGl0bGUYAyABKAkSDwoHc3VtbWFyeRgEIAEoCRIOCgZzb3VyY2UYBSABKAkSKwoIc2V0dGluZ3MYBiABKAsyGS5ydW1taWt1Yi52MS5Sb29tU2V0dGluZ3MiXAoUTGlzdFJ1bGVzZXRzUmVzcG9uc2USKwoIcnVsZXNldHMYASADKAsyGS5ydW1taWt1Yi52MS5OYW1lZFJ1bGVzZXQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIkEKE0xpc3RNZXNzYWdlc1JlcXVlc3QSFgoIbGFuZ3VhZ2UYASABKAlCBOJBAQESEgoEZXRhZxgCIAEoCUIE4kEBASJECgpSZWFzb25UZXh0EigKBnJlYXNvbhgBIAEoDjIYLnJ1bW1pa3ViLnYxLkVycm9yUmVhc29uEgwKBHRleHQYAiABKAkiUAoJQ29sb3JUZXh0EiUKBWNvbG9yGAEgASgOMhYucnVtbWlrdWIudjEuVGlsZUNvbG9yEgwKBG5hbWUYAiABKAkSDgoGc3ltYm9sGAMgASgJIsUBChRMaXN0TWVzc2FnZXNSZXNwb25zZRIQCghsYW5ndWFnZRgBIAEoCRIMCgRldGFnGAIgASgJEgwKBG5hbWUYAyABKAkSLQoJZGlyZWN0aW9uGAQgASgOMhoucnVtbWlrdWIudjEuVGV4dERpcmVjdGlvbhIoCgdyZWFzb25zGAUgAygLMhcucnVtbWlrdWIudjEuUmVhc29uVGV4dBImCgZjb2xvcnMYBiADKAsyFi5ydW1taWt1Yi52MS5Db2xvclRleHQqcwoNVGV4dERpcmVjdGlvbhIeChpURVhUX0RJUkVDVElPTl9VTlNQRUNJRklFRBAAEiAKHFRFWFRfRElSRUNUSU9OX0xFRlRfVE9fUklHSFQQARIgChxURVhUX0RJUkVDVElPTl9SSUdIVF9UT19MRUZUEAIytwgKEVZhbGlkYXRpb25TZXJ2aWNlEnUKDVZhbGlkYXRlTWVsZHMSIS5ydW1taWt1Yi52MS5WYWxpZGF0ZU1lbGRzUmVxdWVzdBoiLnJ1bW1pa3ViLnYxLlZhbGlkYXRlTWVsZHNSZXNwb25zZSIdgtPkkwIXOgEqIhIvdjEvbWVsZHM6dmFsaWRhdGUScgoMVmFsaWRhdGVUdXJuEiAucnVtbWlrdWIudjEuVmFsaWRhdGVUdXJuUmVxdWVzdBohLnJ1bW1pa3ViLnYxLlZhbGlkYXRlVHVyblJlc3BvbnNlIh2C0+STAhc6ASoiEi92MS90dXJuczp2YWxpZGF0ZRKGAQoRVmFsaWRhdGVQbGFjZW1lbnQSJS5ydW1taWt1Yi52MS5WYWxpZGF0ZVBsYWNlbWVudFJlcXVlc3QaJi5ydW1taWt1Yi52MS5WYWxpZGF0ZVBsYWNlbWVudFJlc3BvbnNlIiKC0+STAhw6ASoiFy92MS9wbGFjZW1lbnRzOnZhbGlkYXRlEnIKDFZhbGlkYXRlSGFuZBIgLnJ1bW1pa3ViLnYxLlZhbGlkYXRlSGFuZFJlcXVlc3QaIS5ydW1taWt1Yi52MS5WYWxpZGF0ZUhhbmRSZXNwb25zZSIdgtPkkwIXOgEqIhIvdjEvaGFuZHM6dmFsaWRhdGUSiQEKEkJhdGNoVmFsaWRhdGVUdXJucxImLnJ1bW1pa3ViLnYxLkJhdGNoVmFsaWRhdGVUdXJuc1JlcXVlc3QaJy5ydW1taWt1Yi52MS5CYXRjaFZhbGlkYXRlVHVybnNSZXNwb25zZSIigtPkkwIcOgEqIhcvdjEvdHVybnM6YmF0Y2hWYWxpZGF0ZRJsChNTdHJlYW1WYWxpZGF0ZVR1cm5zEicucnVtbWlrdWIudjEuU3RyZWFtVmFsaWRhdGVUdXJuc1JlcXVlc3QaKC5ydW1taWt1Yi52MS5TdHJlYW1WYWxpZGF0ZVR1cm5zUmVzcG9uc2UoATABEmoKClNjb3JlUm91bmQSHi5ydW1taWt1Yi52MS5TY29yZVJvdW5kUmVxdWVzdBofLnJ1bW1pa3ViLnYxLlNjb3JlUm91bmRSZXNwb25zZSIbgtPkkwIVOgEqIhAvdjEvcm91bmRzOnNjb3JlEmkKDExpc3RSdWxlc2V0cxIgLnJ1bW1pa3ViLnYxLkxpc3RSdWxlc2V0c1JlcXVlc3QaIS5ydW1taWt1Yi52MS5MaXN0UnVsZXNldHNSZXNwb25zZSIUgtPkkwIOEgwvdjEvcnVsZXNldHMSaQoMTGlzdE1lc3NhZ2VzEiAucnVtbWlrdWIudjEuTGlzdE1lc3NhZ2VzUmVxdWVzdBohLnJ1bW1pa3ViLnYxLkxpc3RNZXNzYWdlc1Jlc3BvbnNlIhSC0+STAg4SDC92MS9tZXNzYWdlc0KOAQoLcnVtbWlrdWIudjFCFlZhbGlkYXRpb25TZXJ2aWNlUHJvdG9QAVopcnVtbWlrdWIuZXhhbXBsZS9nby9ydW1taWt1YnYxO3J1bW1pa3VidjGiAgNSTUuqAgtSdW1taWt1Yi5WMboCCFJ1bW1pa3ViygILUnVtbWlrdWJcVjHqAgxSdW1taWt1Yjo6VjFiBnByb3RvMw", [file_google_api_annotations, file_google_api_field_behavior, file_rummikub_v1_discard, file_rummikub_v1_error_reason, file_rummikub_v1_meld, file_rummikub_v1_room_settings, file_rummikub_v1_ruleset, file_rummikub_v1_score, file_rummikub_v1_tile, file_rummikub_v1_violation]);
+  fileDesc("CiRydW1taWt1Yi92MS92YWxpZGF0aW9uX3NlcnZpY2UucHJvdG8SC3J1bW1pa3ViLnYxInIKFFZhbGlkYXRlTWVsZHNSZXF1ZXN0EjIKB3J1bGVzZXQYASABKAsyGy5ydW1taWt1Yi52MS5NZWxkaW5nUnVsZXNldEIE4kEBARImCgVtZWxkcxgCIAMoCzIRLnJ1bW1pa3ViLnYxLk1lbGRCBOJBAQEiQAoVVmFsaWRhdGVNZWxkc1Jlc3BvbnNlEicKBW1lbGRzGAEgAygLMhgucnVtbWlrdWIudjEuTWVsZFJlYWRpbmcioAMKE1ZhbGlkYXRlVHVyblJlcXVlc3QSMgoHcnVsZXNldBgBIAEoCzIbLnJ1bW1pa3ViLnYxLk1lbGRpbmdSdWxlc2V0QgTiQQEBEi4KDHRhYmxlX2JlZm9yZRgCIAEoCzISLnJ1bW1pa3ViLnYxLlRhYmxlQgTiQQEBEi0KC3RhYmxlX2FmdGVyGAMgASgLMhIucnVtbWlrdWIudjEuVGFibGVCBOJBAQESJQoEcmFjaxgEIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGVCBOJBAQESHQoKaGFzX21lbGRlZBgFIAEoCEIE4kEBAkgAiAEBEiYKBXJpdmVyGAYgAygOMhEucnVtbWlrdWIudjEuVGlsZUIE4kEBARIeCgtyaXZlcl9pbmRleBgHIAEoDUIE4kEBAUgBiAEBEisKCnRpbGVfZHJhd24YCCABKA4yES5ydW1taWt1Yi52MS5UaWxlQgTiQQEBEhwKDmNhbGxzX3J1bW1pa3ViGAkgASgIQgTiQQEBQg0KC19oYXNfbWVsZGVkQg4KDF9yaXZlcl9pbmRleCKzAQoUVmFsaWRhdGVUdXJuUmVzcG9uc2USKgoKdmlvbGF0aW9ucxgBIAMoCzIWLnJ1bW1pa3ViLnYxLlZpb2xhdGlvbhInCgx0aWxlc19wbGF5ZWQYAiADKA4yES5ydW1taWt1Yi52MS5UaWxlEg4KBnBvaW50cxgDIAEoDRIkCglyYWNrX2xlZnQYBCADKA4yES5ydW1taWt1Yi52MS5UaWxlEhAKCGdvZXNfb3V0GAUgASgIIs0CChhWYWxpZGF0ZVBsYWNlbWVudFJlcXVlc3QSMgoHcnVsZXNldBgBIAEoCzIbLnJ1bW1pa3ViLnYxLk1lbGRpbmdSdWxlc2V0QgTiQQEBEi4KDHRhYmxlX2JlZm9yZRgCIAEoCzISLnJ1bW1pa3ViLnYxLlRhYmxlQgTiQQEBEi0KC3RhYmxlX2FmdGVyGAMgASgLMhIucnVtbWlrdWIudjEuVGFibGVCBOJBAQESJQoEcmFjaxgEIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGVCBOJBAQESHQoKaGFzX21lbGRlZBgFIAEoCEIE4kEBAkgAiAEBEisKCnRpbGVfZHJhd24YBiABKA4yES5ydW1taWt1Yi52MS5UaWxlQgTiQQEBEhwKDmNhbGxzX3J1bW1pa3ViGAcgASgIQgTiQQEBQg0KC19oYXNfbWVsZGVkItsBChlWYWxpZGF0ZVBsYWNlbWVudFJlc3BvbnNlEioKCnZpb2xhdGlvbnMYASADKAsyFi5ydW1taWt1Yi52MS5WaW9sYXRpb24SJwoMdGlsZXNfcGxheWVkGAIgAygOMhEucnVtbWlrdWIudjEuVGlsZRIOCgZwb2ludHMYAyABKA0SJAoJcmFja19sZWZ0GAQgAygOMhEucnVtbWlrdWIudjEuVGlsZRIQCghnb2VzX291dBgFIAEoCBIhCgV0YWJsZRgGIAEoCzISLnJ1bW1pa3ViLnYxLlRhYmxlIvIBChNWYWxpZGF0ZUhhbmRSZXF1ZXN0EjIKB3J1bGVzZXQYASABKAsyGy5ydW1taWt1Yi52MS5EaXNjYXJkUnVsZXNldEIE4kEBARIqCglpbmRpY2F0b3IYAiABKA4yES5ydW1taWt1Yi52MS5UaWxlQgTiQQECEiYKBXRpbGVzGAMgAygOMhEucnVtbWlrdWIudjEuVGlsZUIE4kEBAhIoCgdkaXNjYXJkGAQgASgOMhEucnVtbWlrdWIudjEuVGlsZUIE4kEBARIpCgRoYW5kGAUgAygLMhUucnVtbWlrdWIudjEuSGFuZFBhcnRCBOJBAQEi3gEKFFZhbGlkYXRlSGFuZFJlc3BvbnNlEioKCnZpb2xhdGlvbnMYASADKAsyFi5ydW1taWt1Yi52MS5WaW9sYXRpb24SIwoEaGFuZBgCIAMoCzIVLnJ1bW1pa3ViLnYxLkhhbmRQYXJ0EhAKCGlzX3BhaXJzGAMgASgIEiIKB2Rpc2NhcmQYByABKA4yES5ydW1taWt1Yi52MS5UaWxlEgwKBGNvc3QYBCABKA0SDwoHbWlzc2luZxgFIAEoDRIgCgVzcGFyZRgGIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUiwQMKGlZhbGlkYXRlRGlzY2FyZFR1cm5SZXF1ZXN0EjIKB3J1bGVzZXQYASABKAsyGy5ydW1taWt1Yi52MS5EaXNjYXJkUnVsZXNldEIE4kEBARIqCglpbmRpY2F0b3IYAiABKA4yES5ydW1taWt1Yi52MS5UaWxlQgTiQQECEiUKBHJhY2sYAyADKA4yES5ydW1taWt1Yi52MS5UaWxlQgTiQQECEjEKDHRhYmxlX2JlZm9yZRgEIAMoCzIVLnJ1bW1pa3ViLnYxLkhhbmRQYXJ0QgTiQQEBEjMKCG9wZW5pbmdzGAUgAygLMhsucnVtbWlrdWIudjEuRGlzY2FyZE9wZW5pbmdCBOJBAQESEgoEc2VhdBgGIAEoDUIE4kEBAhIqCglvd2VkX3RpbGUYByABKA4yES5ydW1taWt1Yi52MS5UaWxlQgTiQQEBEhgKCnRpbGVzX2xhaWQYCCABKA1CBOJBAQESMAoLdGFibGVfYWZ0ZXIYCSADKAsyFS5ydW1taWt1Yi52MS5IYW5kUGFydEIE4kEBARIoCgdkaXNjYXJkGAogASgOMhEucnVtbWlrdWIudjEuVGlsZUIE4kEBASKSAgobVmFsaWRhdGVEaXNjYXJkVHVyblJlc3BvbnNlEioKCnZpb2xhdGlvbnMYASADKAsyFi5ydW1taWt1Yi52MS5WaW9sYXRpb24SJQoKdGlsZXNfbGFpZBgCIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSDQoFb2tleXMYAyABKA0SLAoHb3BlbmluZxgEIAEoCzIbLnJ1bW1pa3ViLnYxLkRpc2NhcmRPcGVuaW5nEiQKCXJhY2tfbGVmdBgFIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSKgoHcGVuYWx0eRgGIAEoDjIZLnJ1bW1pa3ViLnYxLlBlbmFsdHlDYXVzZRIRCglpc19maW5pc2gYByABKAgihgEKGUJhdGNoVmFsaWRhdGVUdXJuc1JlcXVlc3QSMgoHcnVsZXNldBgBIAEoCzIbLnJ1bW1pa3ViLnYxLk1lbGRpbmdSdWxlc2V0QgTiQQEBEjUKBXR1cm5zGAIgAygLMiAucnVtbWlrdWIudjEuVmFsaWRhdGVUdXJuUmVxdWVzdEIE4kEBASJOChpCYXRjaFZhbGlkYXRlVHVybnNSZXNwb25zZRIwCgV0dXJucxgBIAMoCzIhLnJ1bW1pa3ViLnYxLlZhbGlkYXRlVHVyblJlc3BvbnNlInAKGlN0cmVhbVZhbGlkYXRlVHVybnNSZXF1ZXN0EjQKBHR1cm4YASABKAsyIC5ydW1taWt1Yi52MS5WYWxpZGF0ZVR1cm5SZXF1ZXN0QgTiQQECEhwKDmNvcnJlbGF0aW9uX2lkGAIgASgJQgTiQQEBImYKG1N0cmVhbVZhbGlkYXRlVHVybnNSZXNwb25zZRIvCgR0dXJuGAEgASgLMiEucnVtbWlrdWIudjEuVmFsaWRhdGVUdXJuUmVzcG9uc2USFgoOY29ycmVsYXRpb25faWQYAiABKAkihAEKC1JhY2tUb1Njb3JlEhIKBHNlYXQYASABKA1CBOJBAQISJQoEcmFjaxgCIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGVCBOJBAQESGgoMbmV2ZXJfbWVsZGVkGAMgASgIQgTiQQEBEh4KEGRlY2xpbmVkX3RvX21lbGQYBCABKAhCBOJBAQEidgoRU2NvcmVSb3VuZFJlcXVlc3QSMgoHcnVsZXNldBgBIAEoCzIbLnJ1bW1pa3ViLnYxLk1lbGRpbmdSdWxlc2V0QgTiQQEBEi0KBXJhY2tzGAIgAygLMhgucnVtbWlrdWIudjEuUmFja1RvU2NvcmVCBOJBAQIifAoSU2NvcmVSb3VuZFJlc3BvbnNlEigKCXJvdW5kX2VuZBgBIAEoDjIVLnJ1bW1pa3ViLnYxLlJvdW5kRW5kEhQKDHdpbm5lcl9zZWF0cxgCIAMoDRImCgVzZWF0cxgDIAMoCzIXLnJ1bW1pa3ViLnYxLlNlYXRSZXN1bHQiSAoTTGlzdFJ1bGVzZXRzUmVxdWVzdBIXCglwYWdlX3NpemUYASABKA1CBOJBAQESGAoKcGFnZV90b2tlbhgCIAEoCUIE4kEBASKgAQoMTmFtZWRSdWxlc2V0EiUKB3J1bGVzZXQYASABKAsyFC5ydW1taWt1Yi52MS5SdWxlc2V0EgwKBG5hbWUYAiABKAkSDQoFdGl0bGUYAyABKAkSDwoHc3VtbWFyeRgEIAEoCRIOCgZzb3VyY2UYBSABKAkSKwoIc2V0dGluZ3MYBiABKAsyGS5ydW1taWt1Yi52MS5Sb29tU2V0dGluZ3MiXAoUTGlzdFJ1bGVzZXRzUmVzcG9uc2USKwoIcnVsZXNldHMYASADKAsyGS5ydW1taWt1Yi52MS5OYW1lZFJ1bGVzZXQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIkEKE0xpc3RNZXNzYWdlc1JlcXVlc3QSFgoIbGFuZ3VhZ2UYASABKAlCBOJBAQESEgoEZXRhZxgCIAEoCUIE4kEBASJECgpSZWFzb25UZXh0EigKBnJlYXNvbhgBIAEoDjIYLnJ1bW1pa3ViLnYxLkVycm9yUmVhc29uEgwKBHRleHQYAiABKAkiUAoJQ29sb3JUZXh0EiUKBWNvbG9yGAEgASgOMhYucnVtbWlrdWIudjEuVGlsZUNvbG9yEgwKBG5hbWUYAiABKAkSDgoGc3ltYm9sGAMgASgJIsUBChRMaXN0TWVzc2FnZXNSZXNwb25zZRIQCghsYW5ndWFnZRgBIAEoCRIMCgRldGFnGAIgASgJEgwKBG5hbWUYAyABKAkSLQoJZGlyZWN0aW9uGAQgASgOMhoucnVtbWlrdWIudjEuVGV4dERpcmVjdGlvbhIoCgdyZWFzb25zGAUgAygLMhcucnVtbWlrdWIudjEuUmVhc29uVGV4dBImCgZjb2xvcnMYBiADKAsyFi5ydW1taWt1Yi52MS5Db2xvclRleHQqcwoNVGV4dERpcmVjdGlvbhIeChpURVhUX0RJUkVDVElPTl9VTlNQRUNJRklFRBAAEiAKHFRFWFRfRElSRUNUSU9OX0xFRlRfVE9fUklHSFQQARIgChxURVhUX0RJUkVDVElPTl9SSUdIVF9UT19MRUZUEAIyyAkKEVZhbGlkYXRpb25TZXJ2aWNlEnUKDVZhbGlkYXRlTWVsZHMSIS5ydW1taWt1Yi52MS5WYWxpZGF0ZU1lbGRzUmVxdWVzdBoiLnJ1bW1pa3ViLnYxLlZhbGlkYXRlTWVsZHNSZXNwb25zZSIdgtPkkwIXOgEqIhIvdjEvbWVsZHM6dmFsaWRhdGUScgoMVmFsaWRhdGVUdXJuEiAucnVtbWlrdWIudjEuVmFsaWRhdGVUdXJuUmVxdWVzdBohLnJ1bW1pa3ViLnYxLlZhbGlkYXRlVHVyblJlc3BvbnNlIh2C0+STAhc6ASoiEi92MS90dXJuczp2YWxpZGF0ZRKGAQoRVmFsaWRhdGVQbGFjZW1lbnQSJS5ydW1taWt1Yi52MS5WYWxpZGF0ZVBsYWNlbWVudFJlcXVlc3QaJi5ydW1taWt1Yi52MS5WYWxpZGF0ZVBsYWNlbWVudFJlc3BvbnNlIiKC0+STAhw6ASoiFy92MS9wbGFjZW1lbnRzOnZhbGlkYXRlEnIKDFZhbGlkYXRlSGFuZBIgLnJ1bW1pa3ViLnYxLlZhbGlkYXRlSGFuZFJlcXVlc3QaIS5ydW1taWt1Yi52MS5WYWxpZGF0ZUhhbmRSZXNwb25zZSIdgtPkkwIXOgEqIhIvdjEvaGFuZHM6dmFsaWRhdGUSjgEKE1ZhbGlkYXRlRGlzY2FyZFR1cm4SJy5ydW1taWt1Yi52MS5WYWxpZGF0ZURpc2NhcmRUdXJuUmVxdWVzdBooLnJ1bW1pa3ViLnYxLlZhbGlkYXRlRGlzY2FyZFR1cm5SZXNwb25zZSIkgtPkkwIeOgEqIhkvdjEvZGlzY2FyZFR1cm5zOnZhbGlkYXRlEokBChJCYXRjaFZhbGlkYXRlVHVybnMSJi5ydW1taWt1Yi52MS5CYXRjaFZhbGlkYXRlVHVybnNSZXF1ZXN0GicucnVtbWlrdWIudjEuQmF0Y2hWYWxpZGF0ZVR1cm5zUmVzcG9uc2UiIoLT5JMCHDoBKiIXL3YxL3R1cm5zOmJhdGNoVmFsaWRhdGUSbAoTU3RyZWFtVmFsaWRhdGVUdXJucxInLnJ1bW1pa3ViLnYxLlN0cmVhbVZhbGlkYXRlVHVybnNSZXF1ZXN0GigucnVtbWlrdWIudjEuU3RyZWFtVmFsaWRhdGVUdXJuc1Jlc3BvbnNlKAEwARJqCgpTY29yZVJvdW5kEh4ucnVtbWlrdWIudjEuU2NvcmVSb3VuZFJlcXVlc3QaHy5ydW1taWt1Yi52MS5TY29yZVJvdW5kUmVzcG9uc2UiG4LT5JMCFToBKiIQL3YxL3JvdW5kczpzY29yZRJpCgxMaXN0UnVsZXNldHMSIC5ydW1taWt1Yi52MS5MaXN0UnVsZXNldHNSZXF1ZXN0GiEucnVtbWlrdWIudjEuTGlzdFJ1bGVzZXRzUmVzcG9uc2UiFILT5JMCDhIML3YxL3J1bGVzZXRzEmkKDExpc3RNZXNzYWdlcxIgLnJ1bW1pa3ViLnYxLkxpc3RNZXNzYWdlc1JlcXVlc3QaIS5ydW1taWt1Yi52MS5MaXN0TWVzc2FnZXNSZXNwb25zZSIUgtPkkwIOEgwvdjEvbWVzc2FnZXNCjgEKC3J1bW1pa3ViLnYxQhZWYWxpZGF0aW9uU2VydmljZVByb3RvUAFaKXJ1bW1pa3ViLmV4YW1wbGUvZ28vcnVtbWlrdWJ2MTtydW1taWt1YnYxogIDUk1LqgILUnVtbWlrdWIuVjG6AghSdW1taWt1YsoCC1J1bW1pa3ViXFYx6gIMUnVtbWlrdWI6OlYxYgZwcm90bzM", [file_google_api_annotations, file_google_api_field_behavior, file_rummikub_v1_discard, file_rummikub_v1_error_reason, file_rummikub_v1_meld, file_rummikub_v1_room_settings, file_rummikub_v1_ruleset, file_rummikub_v1_score, file_rummikub_v1_tile, file_rummikub_v1_violation]);
 
 /**
  * A request to read melds.
@@ -450,6 +450,153 @@ export const ValidateHandResponseSchema: GenMessage<ValidateHandResponse> = /*@_
   messageDesc(file_rummikub_v1_validation_service, 7);
 
 /**
+ * A request to judge a turn of a game of discards with a table.
+ *
+ * @generated from message rummikub.v1.ValidateDiscardTurnRequest
+ */
+export type ValidateDiscardTurnRequest = Message<"rummikub.v1.ValidateDiscardTurnRequest"> & {
+  /**
+   * The rules, with melds_on_table (FIELD_INVALID). Unset: the preset OKEY_101.
+   *
+   * @generated from field: rummikub.v1.DiscardRuleset ruleset = 1;
+   */
+  ruleset?: DiscardRuleset | undefined;
+
+  /**
+   * The tile turned face up, which determines the okey. A numbered tile of the four colors.
+   *
+   * @generated from field: rummikub.v1.Tile indicator = 2;
+   */
+  indicator: Tile;
+
+  /**
+   * The player's tiles after a tile was taken, in any order. At most 22.
+   *
+   * @generated from field: repeated rummikub.v1.Tile rack = 3;
+   */
+  rack: Tile[];
+
+  /**
+   * The melds and pairs on the table, each a legal one (POSITION_IMPOSSIBLE). At most 40.
+   *
+   * @generated from field: repeated rummikub.v1.HandPart table_before = 4;
+   */
+  tableBefore: HandPart[];
+
+  /**
+   * The openings of the round, oldest first. The player's is that of seat.
+   *
+   * @generated from field: repeated rummikub.v1.DiscardOpening openings = 5;
+   */
+  openings: DiscardOpening[];
+
+  /**
+   * The player's seat.
+   *
+   * @generated from field: uint32 seat = 6;
+   */
+  seat: number;
+
+  /**
+   * The discard that was taken in the turn and must be laid; one of the rack. Unset if there is none.
+   *
+   * @generated from field: rummikub.v1.Tile owed_tile = 7;
+   */
+  owedTile: Tile;
+
+  /**
+   * The number of tiles laid earlier in the turn, beside those of an opening.
+   *
+   * @generated from field: uint32 tiles_laid = 8;
+   */
+  tilesLaid: number;
+
+  /**
+   * The whole table after the step; see LayTiles.table. Empty beside a discard: nothing is laid. At most 40 parts.
+   *
+   * @generated from field: repeated rummikub.v1.HandPart table_after = 9;
+   */
+  tableAfter: HandPart[];
+
+  /**
+   * The tile to discard. Unset: the turn goes on.
+   *
+   * @generated from field: rummikub.v1.Tile discard = 10;
+   */
+  discard: Tile;
+};
+
+/**
+ * Describes the message rummikub.v1.ValidateDiscardTurnRequest.
+ * Use `create(ValidateDiscardTurnRequestSchema)` to create a new message.
+ */
+export const ValidateDiscardTurnRequestSchema: GenMessage<ValidateDiscardTurnRequest> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_validation_service, 8);
+
+/**
+ * The response to ValidateDiscardTurn.
+ *
+ * @generated from message rummikub.v1.ValidateDiscardTurnResponse
+ */
+export type ValidateDiscardTurnResponse = Message<"rummikub.v1.ValidateDiscardTurnResponse"> & {
+  /**
+   * Every violation, with the subject `tile`, `table` or `table[i]`. Empty when the turn is legal.
+   *
+   * @generated from field: repeated rummikub.v1.Violation violations = 1;
+   */
+  violations: Violation[];
+
+  /**
+   * The tiles that leave the rack to the table, in ascending order.
+   *
+   * @generated from field: repeated rummikub.v1.Tile tiles_laid = 2;
+   */
+  tilesLaid: Tile[];
+
+  /**
+   * The number of okeys that the player takes from the table.
+   *
+   * @generated from field: uint32 okeys = 3;
+   */
+  okeys: number;
+
+  /**
+   * The player's opening. Unset if the turn has none.
+   *
+   * @generated from field: rummikub.v1.DiscardOpening opening = 4;
+   */
+  opening?: DiscardOpening | undefined;
+
+  /**
+   * The tiles left on the rack after a legal turn, without the discard, in ascending order.
+   *
+   * @generated from field: repeated rummikub.v1.Tile rack_left = 5;
+   */
+  rackLeft: Tile[];
+
+  /**
+   * Why the discard costs score_discard_penalty. Unset if it does not.
+   *
+   * @generated from field: rummikub.v1.PenaltyCause penalty = 6;
+   */
+  penalty: PenaltyCause;
+
+  /**
+   * Whether the discard is the last tile, which ends the round.
+   *
+   * @generated from field: bool is_finish = 7;
+   */
+  isFinish: boolean;
+};
+
+/**
+ * Describes the message rummikub.v1.ValidateDiscardTurnResponse.
+ * Use `create(ValidateDiscardTurnResponseSchema)` to create a new message.
+ */
+export const ValidateDiscardTurnResponseSchema: GenMessage<ValidateDiscardTurnResponse> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_validation_service, 9);
+
+/**
  * A request to judge turns under one ruleset.
  *
  * @generated from message rummikub.v1.BatchValidateTurnsRequest
@@ -475,7 +622,7 @@ export type BatchValidateTurnsRequest = Message<"rummikub.v1.BatchValidateTurnsR
  * Use `create(BatchValidateTurnsRequestSchema)` to create a new message.
  */
 export const BatchValidateTurnsRequestSchema: GenMessage<BatchValidateTurnsRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_validation_service, 8);
+  messageDesc(file_rummikub_v1_validation_service, 10);
 
 /**
  * The response to BatchValidateTurns.
@@ -496,7 +643,7 @@ export type BatchValidateTurnsResponse = Message<"rummikub.v1.BatchValidateTurns
  * Use `create(BatchValidateTurnsResponseSchema)` to create a new message.
  */
 export const BatchValidateTurnsResponseSchema: GenMessage<BatchValidateTurnsResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_validation_service, 9);
+  messageDesc(file_rummikub_v1_validation_service, 11);
 
 /**
  * A turn of a stream.
@@ -524,7 +671,7 @@ export type StreamValidateTurnsRequest = Message<"rummikub.v1.StreamValidateTurn
  * Use `create(StreamValidateTurnsRequestSchema)` to create a new message.
  */
 export const StreamValidateTurnsRequestSchema: GenMessage<StreamValidateTurnsRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_validation_service, 10);
+  messageDesc(file_rummikub_v1_validation_service, 12);
 
 /**
  * An answer of a stream.
@@ -552,7 +699,7 @@ export type StreamValidateTurnsResponse = Message<"rummikub.v1.StreamValidateTur
  * Use `create(StreamValidateTurnsResponseSchema)` to create a new message.
  */
 export const StreamValidateTurnsResponseSchema: GenMessage<StreamValidateTurnsResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_validation_service, 11);
+  messageDesc(file_rummikub_v1_validation_service, 13);
 
 /**
  * The rack of one player at the end of a round.
@@ -595,7 +742,7 @@ export type RackToScore = Message<"rummikub.v1.RackToScore"> & {
  * Use `create(RackToScoreSchema)` to create a new message.
  */
 export const RackToScoreSchema: GenMessage<RackToScore> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_validation_service, 12);
+  messageDesc(file_rummikub_v1_validation_service, 14);
 
 /**
  * A request to score a finished round. The player with an empty rack won; if there is none, the round was blocked. With
@@ -625,7 +772,7 @@ export type ScoreRoundRequest = Message<"rummikub.v1.ScoreRoundRequest"> & {
  * Use `create(ScoreRoundRequestSchema)` to create a new message.
  */
 export const ScoreRoundRequestSchema: GenMessage<ScoreRoundRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_validation_service, 13);
+  messageDesc(file_rummikub_v1_validation_service, 15);
 
 /**
  * The response to ScoreRound.
@@ -660,7 +807,7 @@ export type ScoreRoundResponse = Message<"rummikub.v1.ScoreRoundResponse"> & {
  * Use `create(ScoreRoundResponseSchema)` to create a new message.
  */
 export const ScoreRoundResponseSchema: GenMessage<ScoreRoundResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_validation_service, 14);
+  messageDesc(file_rummikub_v1_validation_service, 16);
 
 /**
  * A request to list the presets.
@@ -688,7 +835,7 @@ export type ListRulesetsRequest = Message<"rummikub.v1.ListRulesetsRequest"> & {
  * Use `create(ListRulesetsRequestSchema)` to create a new message.
  */
 export const ListRulesetsRequestSchema: GenMessage<ListRulesetsRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_validation_service, 15);
+  messageDesc(file_rummikub_v1_validation_service, 17);
 
 /**
  * A preset.
@@ -744,7 +891,7 @@ export type NamedRuleset = Message<"rummikub.v1.NamedRuleset"> & {
  * Use `create(NamedRulesetSchema)` to create a new message.
  */
 export const NamedRulesetSchema: GenMessage<NamedRuleset> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_validation_service, 16);
+  messageDesc(file_rummikub_v1_validation_service, 18);
 
 /**
  * The response to ListRulesets.
@@ -772,7 +919,7 @@ export type ListRulesetsResponse = Message<"rummikub.v1.ListRulesetsResponse"> &
  * Use `create(ListRulesetsResponseSchema)` to create a new message.
  */
 export const ListRulesetsResponseSchema: GenMessage<ListRulesetsResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_validation_service, 17);
+  messageDesc(file_rummikub_v1_validation_service, 19);
 
 /**
  * A request for the texts of a language.
@@ -802,7 +949,7 @@ export type ListMessagesRequest = Message<"rummikub.v1.ListMessagesRequest"> & {
  * Use `create(ListMessagesRequestSchema)` to create a new message.
  */
 export const ListMessagesRequestSchema: GenMessage<ListMessagesRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_validation_service, 18);
+  messageDesc(file_rummikub_v1_validation_service, 20);
 
 /**
  * The text for a reason.
@@ -830,7 +977,7 @@ export type ReasonText = Message<"rummikub.v1.ReasonText"> & {
  * Use `create(ReasonTextSchema)` to create a new message.
  */
 export const ReasonTextSchema: GenMessage<ReasonText> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_validation_service, 19);
+  messageDesc(file_rummikub_v1_validation_service, 21);
 
 /**
  * The name of a color.
@@ -866,7 +1013,7 @@ export type ColorText = Message<"rummikub.v1.ColorText"> & {
  * Use `create(ColorTextSchema)` to create a new message.
  */
 export const ColorTextSchema: GenMessage<ColorText> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_validation_service, 20);
+  messageDesc(file_rummikub_v1_validation_service, 22);
 
 /**
  * The response to ListMessages.
@@ -922,7 +1069,7 @@ export type ListMessagesResponse = Message<"rummikub.v1.ListMessagesResponse"> &
  * Use `create(ListMessagesResponseSchema)` to create a new message.
  */
 export const ListMessagesResponseSchema: GenMessage<ListMessagesResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_validation_service, 21);
+  messageDesc(file_rummikub_v1_validation_service, 23);
 
 /**
  * The direction of a script.
@@ -966,14 +1113,14 @@ export const TextDirectionSchema: GenEnum<TextDirection> = /*@__PURE__*/
  * Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST), UNAUTHENTICATED (API_KEY_INVALID), PERMISSION_DENIED
  * (API_KEY_NOT_ALLOWED) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC with a single request, DEADLINE_EXCEEDED
  * (REQUEST_TIMED_OUT); every RPC with a ruleset, INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID,
- * OPTIONS_CONFLICT, INSUFFICIENT_TILES).
+ * OPTIONS_CONFLICT).
  *
  * @generated from service rummikub.v1.ValidationService
  */
 export const ValidationService: GenService<{
   /**
    * Reads melds: returns the kind, the points and the faces of jokers, or the reasons why the tiles form no meld.
-   * Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN).
+   * Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, INSUFFICIENT_TILES).
    *
    * @generated from rpc rummikub.v1.ValidationService.ValidateMelds
    */
@@ -984,7 +1131,8 @@ export const ValidationService: GenService<{
   },
   /**
    * Judges a turn.
-   * Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+   * Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
+   * INSUFFICIENT_TILES).
    *
    * @generated from rpc rummikub.v1.ValidationService.ValidateTurn
    */
@@ -995,7 +1143,7 @@ export const ValidationService: GenService<{
   },
   /**
    * Judges a turn of the cross layout (TABLE_LAYOUT_GRID).
-   * Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+   * Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE, INSUFFICIENT_TILES).
    *
    * @generated from rpc rummikub.v1.ValidationService.ValidatePlacement
    */
@@ -1016,8 +1164,20 @@ export const ValidationService: GenService<{
     output: typeof ValidateHandResponseSchema;
   },
   /**
+   * Judges a turn of a game of discards with a table (melds_on_table): what is laid, the discard, or both.
+   * Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+   *
+   * @generated from rpc rummikub.v1.ValidationService.ValidateDiscardTurn
+   */
+  validateDiscardTurn: {
+    methodKind: "unary";
+    input: typeof ValidateDiscardTurnRequestSchema;
+    output: typeof ValidateDiscardTurnResponseSchema;
+  },
+  /**
    * Judges many turns in one message. One malformed turn refuses the whole batch; the error names the turn.
-   * Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+   * Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
+   * INSUFFICIENT_TILES).
    *
    * @generated from rpc rummikub.v1.ValidationService.BatchValidateTurns
    */
@@ -1028,7 +1188,8 @@ export const ValidationService: GenService<{
   },
   /**
    * Judges turns as they arrive and answers in the same order. A malformed turn ends the stream.
-   * Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+   * Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
+   * INSUFFICIENT_TILES).
    *
    * @generated from rpc rummikub.v1.ValidationService.StreamValidateTurns
    */
@@ -1039,7 +1200,7 @@ export const ValidationService: GenService<{
   },
   /**
    * Scores a finished round (R60 to R63).
-   * Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+   * Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE, INSUFFICIENT_TILES).
    *
    * @generated from rpc rummikub.v1.ValidationService.ScoreRound
    */

@@ -7,8 +7,10 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import rummikub.v1.DiscardBoard;
 import rummikub.v1.DiscardPile;
+import rummikub.v1.HandPart;
 import rummikub.v1.Meld;
 import rummikub.v1.Placement;
 import rummikub.v1.Table;
@@ -16,7 +18,8 @@ import rummikub.v1.Tile;
 
 /**
  * Tiles as text: {@code R7} is the red 7, {@code J} a joker, {@code F} a false joker, {@code [R7 R8 R9] | [B1 K1 J]} a table. The
- * colors are R, B, K (black), O, G and P.
+ * colors are R, B, K (black), O, G and P. {@code D}, {@code M} and {@code C} are the double joker, the mirror and the color change of
+ * Rummikub Twist.
  */
 public final class Tiles {
   private static final Map<String, Tile> BY_NAME = new TreeMap<>();
@@ -37,6 +40,9 @@ public final class Tiles {
     return switch (tile) {
       case TILE_JOKER -> "J";
       case TILE_FALSE_JOKER -> "F";
+      case TILE_DOUBLE_JOKER -> "D";
+      case TILE_MIRROR -> "M";
+      case TILE_COLOR_CHANGE -> "C";
       case TILE_UNSPECIFIED, UNRECOGNIZED -> "?";
       default -> (parts[1].equals("BLACK") ? "K" : parts[1].substring(0, 1)) + parts[2];
     };
@@ -47,7 +53,7 @@ public final class Tiles {
     Tile tile = BY_NAME.get(name.toUpperCase(Locale.ROOT));
     if (tile == null) {
       throw new IllegalArgumentException(
-          "\"" + name + "\" is no tile; names are like R7, B13, K1, O10, G5, P2, J and F");
+          "\"" + name + "\" is no tile; names are like R7, B13, K1, O10, G5, P2, J, F, D, M and C");
     }
     return tile;
   }
@@ -70,8 +76,7 @@ public final class Tiles {
 
   /** Returns melds as text; {@code .} if there are none. */
   public static String meldsText(List<Meld> melds) {
-    String text =
-        melds.stream().map(meld -> "[" + text(meld.getTilesList()) + "]").collect(Collectors.joining(" | "));
+    String text = inBrackets(melds.stream().map(Meld::getTilesList));
     return text.isEmpty() ? "." : text;
   }
 
@@ -100,14 +105,21 @@ public final class Tiles {
 
   /**
    * Returns the board of a game of discards as text: the indicator, the okey, and the newest discard of each player after the
-   * seat, {@code O4 / O5 / 1{R7} 2{}}; {@code .} if there is none.
+   * seat, {@code O4 / O5 / 1{R7} 2{}}; then a table with melds, {@code O4 / O5 / 1{R7} 2{} / [R7 R8 R9]}. It is {@code .} if
+   * there is none.
    */
   public static String boardText(DiscardBoard board) {
     if (board.getIndicator() == Tile.TILE_UNSPECIFIED) {
       return ".";
     }
     String piles = board.getPilesList().stream().map(Tiles::pileText).collect(Collectors.joining(" "));
-    return name(board.getIndicator()) + " / " + name(board.getOkey()) + " / " + piles;
+    String table = inBrackets(board.getTableList().stream().map(HandPart::getTilesList));
+    String text = name(board.getIndicator()) + " / " + name(board.getOkey()) + " / " + piles;
+    return table.isEmpty() ? text : text + " / " + table;
+  }
+
+  private static String inBrackets(Stream<List<Tile>> melds) {
+    return melds.map(tiles -> "[" + text(tiles) + "]").collect(Collectors.joining(" | "));
   }
 
   private static String pileText(DiscardPile pile) {

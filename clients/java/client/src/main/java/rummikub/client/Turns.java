@@ -7,11 +7,13 @@ import rummikub.v1.FinishHand;
 import rummikub.v1.Game;
 import rummikub.v1.HandPart;
 import rummikub.v1.JokerFaces;
+import rummikub.v1.LayTiles;
 import rummikub.v1.Meld;
 import rummikub.v1.Pass;
 import rummikub.v1.Placement;
 import rummikub.v1.PlayTiles;
 import rummikub.v1.PlayTurnRequest;
+import rummikub.v1.ReturnDiscard;
 import rummikub.v1.ShowIndicator;
 import rummikub.v1.Table;
 import rummikub.v1.TakeDiscard;
@@ -63,6 +65,19 @@ public final class Turns {
   /** Returns the request to discard a tile and finish. The hand has the melds or pairs, none: as the service finds them. */
   public static PlayTurnRequest finish(Game game, Tile tile, List<HandPart> hand) {
     return turn(game).setFinish(FinishHand.newBuilder().setTile(tile).addAllHand(hand)).build();
+  }
+
+  /**
+   * Returns the request to lay tiles in a game of discards with a table, which has all its melds and pairs afterwards: those
+   * of the game's table at their places, grown or as they are, and then new ones.
+   */
+  public static PlayTurnRequest lay(Game game, List<HandPart> table) {
+    return turn(game).setLay(LayTiles.newBuilder().addAllTable(table)).build();
+  }
+
+  /** Returns the request to put the discard taken in this turn back and take a tile of the pool. */
+  public static PlayTurnRequest returnDiscard(Game game) {
+    return turn(game).setReturnDiscard(ReturnDiscard.getDefaultInstance()).build();
   }
 
   /** Returns the request to show the indicator's twin. */

@@ -26,12 +26,16 @@ import rummikub.v1.Tile;
 class TilesTest {
   @Test
   void everyTileHasAName() {
-    Map<Tile, String> names =
+    Map<Tile, String> numbered =
         Map.of(
             Tile.TILE_RED_7, "R7", Tile.TILE_BLUE_13, "B13", Tile.TILE_BLACK_1, "K1", Tile.TILE_ORANGE_10, "O10",
-            Tile.TILE_GREEN_5, "G5", Tile.TILE_PURPLE_2, "P2", Tile.TILE_JOKER, "J", Tile.TILE_FALSE_JOKER, "F",
-            Tile.UNRECOGNIZED, "?");
-    names.forEach((tile, name) -> assertEquals(name, Tiles.name(tile)));
+            Tile.TILE_GREEN_5, "G5", Tile.TILE_PURPLE_2, "P2");
+    numbered.forEach((tile, name) -> assertEquals(name, Tiles.name(tile)));
+    Map<Tile, String> others =
+        Map.of(
+            Tile.TILE_JOKER, "J", Tile.TILE_FALSE_JOKER, "F", Tile.TILE_DOUBLE_JOKER, "D", Tile.TILE_MIRROR, "M",
+            Tile.TILE_COLOR_CHANGE, "C", Tile.UNRECOGNIZED, "?");
+    others.forEach((tile, name) -> assertEquals(name, Tiles.name(tile)));
     for (Tile tile : Tile.values()) {
       if (tile != Tile.TILE_UNSPECIFIED && tile != Tile.UNRECOGNIZED) {
         assertEquals(tile, Tiles.tile(Tiles.name(tile)));
@@ -80,11 +84,14 @@ class TilesTest {
   }
 
   @Test
-  void aBoardIsTheTextOfItsIndicatorOkeyAndNewestDiscards() {
+  void aBoardIsTheTextOfItsIndicatorOkeyNewestDiscardsAndTable() {
     var board = DiscardBoard.newBuilder().setIndicator(Tile.TILE_ORANGE_4).setOkey(Tile.TILE_ORANGE_5);
     board.addPiles(DiscardPile.newBuilder().setSeat(1).setNewest(Tile.TILE_FALSE_JOKER).setTileCount(2));
     board.addPiles(DiscardPile.newBuilder().setSeat(3));
     assertEquals("O4 / O5 / 1{F} 3{}", Tiles.boardText(board.build()));
+    board.addTable(HandPart.newBuilder().addAllTiles(Tiles.tiles("R7 R8 R9")));
+    board.addTable(HandPart.newBuilder().addAllTiles(Tiles.tiles("B1 B1")));
+    assertEquals("O4 / O5 / 1{F} 3{} / [R7 R8 R9] | [B1 B1]", Tiles.boardText(board.build()));
     assertEquals(".", Tiles.boardText(Game.getDefaultInstance().getDiscardBoard()));
   }
 
@@ -96,6 +103,7 @@ class TilesTest {
     var hand = List.of(HandPart.newBuilder().addAllTiles(Tiles.tiles("R7 R7")).build());
     var finish = FinishHand.newBuilder().setTile(okey).addAllHand(hand).build();
     assertEquals(finish, Turns.finish(game, okey, hand).getFinish());
+    assertEquals(hand, Turns.lay(game, hand).getLay().getTableList());
   }
 
   @Test
@@ -115,7 +123,8 @@ class TilesTest {
         List.of(
             Turns.play(game, List.of()), Turns.place(game, List.of()), Turns.draw(game), Turns.pass(game),
             Turns.takeFromPool(game), Turns.takeDiscard(game), Turns.discard(game, Tile.TILE_RED_1),
-            Turns.finish(game, Tile.TILE_RED_1, List.of()), Turns.showIndicator(game))) {
+            Turns.finish(game, Tile.TILE_RED_1, List.of()), Turns.lay(game, List.of()), Turns.returnDiscard(game),
+            Turns.showIndicator(game))) {
       assertEquals(List.of("1", "x"), List.of(turn.getGameId(), turn.getEtag()));
       assertNotEquals(PlayTurnRequest.ActionCase.ACTION_NOT_SET, turn.getActionCase());
     }

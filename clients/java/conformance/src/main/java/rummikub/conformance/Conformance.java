@@ -45,6 +45,8 @@ import rummikub.v1.StreamValidateTurnsRequest;
 import rummikub.v1.StreamValidateTurnsResponse;
 import rummikub.v1.SuggestTurnRequest;
 import rummikub.v1.Tile;
+import rummikub.v1.ValidateDiscardTurnRequest;
+import rummikub.v1.ValidateDiscardTurnResponse;
 import rummikub.v1.ValidateHandRequest;
 import rummikub.v1.ValidateHandResponse;
 import rummikub.v1.ValidateMeldsRequest;
@@ -105,6 +107,9 @@ public final class Conformance extends Suite {
         case "rummikub.v1.ValidationService/ValidateHand" ->
             replay(row, rules.validation()::validateHand, ValidateHandRequest.getDefaultInstance(),
                 ValidateHandResponse.getDefaultInstance());
+        case "rummikub.v1.ValidationService/ValidateDiscardTurn" ->
+            replay(row, rules.validation()::validateDiscardTurn, ValidateDiscardTurnRequest.getDefaultInstance(),
+                ValidateDiscardTurnResponse.getDefaultInstance());
         case "rummikub.v1.ValidationService/ScoreRound" ->
             replay(row, rules.validation()::scoreRound, ScoreRoundRequest.getDefaultInstance(),
                 ScoreRoundResponse.getDefaultInstance());

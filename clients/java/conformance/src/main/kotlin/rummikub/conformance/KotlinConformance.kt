@@ -35,6 +35,8 @@ import rummikub.v1.ScoreRoundResponse
 import rummikub.v1.StartGameRequest
 import rummikub.v1.StreamValidateTurnsRequest
 import rummikub.v1.SuggestTurnRequest
+import rummikub.v1.ValidateDiscardTurnRequest
+import rummikub.v1.ValidateDiscardTurnResponse
 import rummikub.v1.ValidateHandRequest
 import rummikub.v1.ValidateHandResponse
 import rummikub.v1.ValidateMeldsRequest
@@ -87,6 +89,12 @@ class KotlinConformance(arguments: Array<String>) : Suite(arguments) {
                     replay(row, ValidateHandRequest.getDefaultInstance(), ValidateHandResponse.getDefaultInstance()) {
                         rules.validation.validateHand(it)
                     }
+                "rummikub.v1.ValidationService/ValidateDiscardTurn" ->
+                    replay(
+                        row,
+                        ValidateDiscardTurnRequest.getDefaultInstance(),
+                        ValidateDiscardTurnResponse.getDefaultInstance(),
+                    ) { rules.validation.validateDiscardTurn(it) }
                 "rummikub.v1.ValidationService/ScoreRound" ->
                     replay(row, ScoreRoundRequest.getDefaultInstance(), ScoreRoundResponse.getDefaultInstance()) {
                         rules.validation.scoreRound(it)
