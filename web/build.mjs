@@ -6,7 +6,7 @@ import { cp, readdir, readFile, rm } from "node:fs/promises";
 import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
 
-const LIMIT = 120 * 1024;
+const LIMIT = 128 * 1024;
 
 const client = {
   name: "client",

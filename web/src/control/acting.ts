@@ -57,6 +57,10 @@ export class Acting {
     return this.#turn({ case: "passTurn", value: {} });
   }
 
+  knock(): Promise<void> {
+    return this.#turn({ case: "knock", value: {} });
+  }
+
   lay(tile: Tile): Promise<void> {
     return this.#turn({ case: "layOnRiver", value: { tile } });
   }
@@ -76,6 +80,17 @@ export class Acting {
   /** Discards a tile and ends the round with the others, which the service finds to be a finished hand. */
   finish(tile: Tile): Promise<void> {
     return this.#turn({ case: "finish", value: { tile } });
+  }
+
+  /** Lays the tiles that the player has arranged on the table of 101 Okey. */
+  layTiles(): Promise<void> {
+    const { melds = [] } = tableOf(this.#arranging.arrangement);
+    return this.#turn({ case: "lay", value: { table: melds.map(({ tiles }) => ({ tiles })) } });
+  }
+
+  /** Puts the discard that was taken in the turn back. */
+  returnDiscard(): Promise<void> {
+    return this.#turn({ case: "returnDiscard", value: {} });
   }
 
   showIndicator(): Promise<void> {

@@ -2,6 +2,7 @@
 import { ErrorReason, type Game, GameState, type Rummikub, type Tile, type Violation } from "rummikub-client";
 import { reasonText, t, tilesList, violationText } from "../i18n/index.js";
 import { type Arrangement, declare, pull, reorder, split, type Target } from "../model/arrangement.js";
+import { discardChoices, layingToJudge } from "../model/discards.js";
 import { isGrid } from "../model/grid.js";
 import { amend, begin, type History, redo, step, undo } from "../model/history.js";
 import { isSameTable, layoutOf, layoutOfGame, pieceOf, placed, tableOf } from "../model/layout.js";
@@ -24,6 +25,11 @@ export class Arranging {
     this.state = state;
     this.#judge = new Judge<Arrangement, Judgment>(
       async (arrangement, signal) => {
+        if (isStand(arrangement)) {
+          const laying = layingToJudge(state.game, tableOf(arrangement).melds ?? []);
+          const { violations, opening } = await service.validation.validateDiscardTurn(laying, { signal });
+          return { arrangement, answer: { opening }, marks: layoutOf(arrangement).marks(arrangement, violations) };
+        }
         const turn = turnToJudge(state.game, tableOf(arrangement));
         const { riverIndex } = arrangement;
         const answer = await (isGrid(arrangement)
@@ -48,7 +54,7 @@ export class Arranging {
   /** Whether the player may move tiles to and on the table now. */
   get mayArrange(): boolean {
     const { game } = this.state.value;
-    return game !== undefined && choices(game).mayPlay;
+    return game !== undefined && (choices(game).mayPlay || discardChoices(game).mayLay);
   }
 
   /** Whether the player may move a tile now. On their own rack they always may. */
@@ -169,10 +175,13 @@ export class Arranging {
     const isSameRack = before !== undefined && before.rack.join() === game.rack.join();
     const isMine = game.turn !== undefined && game.turn.seat === game.seat;
     const layout = layoutOfGame(game);
-    const start = layout.start(game, history.past[0] ?? history.present);
+    // In a game of discards a player arranges the rack meanwhile, and what was laid stays.
+    const start = layout.start(game, isStand(history.present) ? history.present : (history.past[0] ?? history.present));
     let next = begin(start);
     let notice: string | undefined;
-    if (isSameTurn && isMine && history.past.length > 0) {
+    if (isStand(history.present) && isSameRack && laidText(before) === laidText(game)) {
+      next = isSameTurn ? history : begin(history.past[0] ?? history.present);
+    } else if (isSameTurn && isMine && history.past.length > 0) {
       next = step(next, layout.as(start, tableOf(history.present)));
       if (before.revision === game.revision) next = history;
     } else if (isMine && draft !== undefined && isSnapshot) {
@@ -213,6 +222,7 @@ export class Arranging {
   #discard(ids: readonly number[], isFinish: boolean): void {
     const [piece, ...others] = ids.flatMap((id) => pieceOf(this.arrangement, id) ?? []);
     if (piece === undefined || others.length > 0) return this.state.set({ notice: t("oneTile") });
+    if (placed(this.arrangement).length > 0) return this.state.set({ notice: t("layFirst") });
     this.state.set({ selection: [] });
     this.onDiscard(piece.tile, isFinish);
   }
@@ -220,7 +230,7 @@ export class Arranging {
   #lay(next: Arrangement, target?: Target): void {
     if (!this.mayArrange && target?.to !== "rack") return;
     if (next === this.arrangement) {
-      if (isStand(next)) return;
+      if (isStand(next) && target?.to === "rack") return;
       if (target?.to === "rack") this.state.set({ notice: t("keepOnTable") });
       if (target?.to === "cell") this.state.set({ notice: reasonText(ErrorReason.CELL_OCCUPIED) });
       return;
@@ -245,7 +255,7 @@ export class Arranging {
   #go(history: History<Arrangement>): void {
     this.state.set({ history, carried: undefined, problem: undefined, notice: undefined });
     this.#consider();
-    if (this.mayArrange) this.#drafts.offer({ game: this.state.game, table: tableOf(history.present) });
+    if (this.mayArrange && !isStand(history.present)) this.#drafts.offer({ game: this.state.game, table: tableOf(history.present) });
   }
 
   /** Asks for marks of the arrangement as it lies, if the player has changed it. */
@@ -274,9 +284,17 @@ export class Arranging {
   }
 }
 
-/** Returns in one line why the tiles do not lie legally. What belongs to a meld is shown there. */
-export function violationSummary({ table, melds }: Judgment["marks"]): string {
-  const isMeldFaulty = [...melds.values()].some(({ isLegal }) => !isLegal);
+/** Returns the melds on the table of a game of discards, to be compared. */
+function laidText({ discardBoard }: Game): string {
+  return JSON.stringify(discardBoard?.table.map(({ tiles }) => tiles));
+}
+
+/**
+ * Returns in one line why the tiles do not lie legally. What belongs to a meld is shown there, and nothing else until it
+ * is mended, but for what an opening in 101 Okey lacks (`isOpening`).
+ */
+export function violationSummary({ table, melds }: Judgment["marks"], isOpening = false): string {
+  const isMeldFaulty = !isOpening && [...melds.values()].some(({ isLegal }) => !isLegal);
   const texts = isMeldFaulty ? [] : [...new Set(table.map(violationText))];
   return texts.length > 0 ? texts.join(" ") : t("illegalTurn");
 }

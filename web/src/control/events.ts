@@ -34,9 +34,19 @@ export function eventText({ event }: GameEvent, game: Game): string {
       return t("evShowedIndicator", { name: name(event.value.seat) });
     case "handFinished":
       return t(event.value.isPairs ? "finishedPairs" : "finishedMelds", { name: name(event.value.seat) });
+    case "tilesLaid":
+      return t("evLaidTiles", { name: name(event.value.seat), tiles: tilesList(event.value.tiles) });
+    case "discardReturned":
+      return t("evReturnedDiscard", { name: name(event.value.seat), tile: tileText(event.value.tile) });
+    case "penaltyScored":
+      return t("evPenaltyScored", { name: name(event.value.seat), points: event.value.points });
+    case "rackFinished":
+      return t("rackFinished", { name: name(event.value.seat), tile: tileText(event.value.tile) });
     case "turnPassed":
     case "turnEnded":
       return t("evPassed", { name: name(event.value.seat) });
+    case "playerKnocked":
+      return t("evKnocked", { name: name(event.value.seat) });
     case "turnTimedOut":
       return t("evTimedOut", { name: name(event.value.seat) });
     case "turnPenalised":

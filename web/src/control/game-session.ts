@@ -1,9 +1,13 @@
 /** One game at one seat, or as a spectator: follows the watch. Views read `state`; nothing here knows the DOM. */
+import { create } from "@bufbuild/protobuf";
 import {
   ErrorReason,
   type Game,
   type GameChange,
+  type HandPart,
   type Rummikub,
+  type Table,
+  TableSchema,
   type Update,
   type Watch,
   WatchContent,
@@ -15,6 +19,11 @@ import { Arranging } from "./arranging.js";
 import { eventText } from "./events.js";
 import { Hints } from "./hints.js";
 import { SessionStore } from "./session-state.js";
+
+/** Returns what lies on the table of a game of discards as a table, to be compared. */
+function tableOfParts(parts: readonly HandPart[]): Table {
+  return create(TableSchema, { melds: parts.map(({ tiles }) => ({ tiles })) });
+}
 
 export class GameSession {
   readonly state = new SessionStore();
@@ -107,7 +116,11 @@ export class GameSession {
       if (event.case === "tilesPlayed") {
         const { seat, tiles, table, pulled } = event.value;
         this.state.set({ lastPlay: { seat, tiles, before: game.table, after: table, pulled } });
-      } else if (event.case === "roundStarted") {
+      } else if (event.case === "tilesLaid") {
+        const { seat, tiles, table } = event.value;
+        const before = tableOfParts(game.discardBoard?.table ?? []);
+        this.state.set({ lastPlay: { seat, tiles, before, after: tableOfParts(table), pulled: [] } });
+      } else if (event.case === "roundStarted" || event.case === "handsDealt") {
         this.state.set({ lastPlay: undefined });
       } else if (event.case === "playerKicked") {
         this.#isKicked ||= event.value.seat === game.seat;

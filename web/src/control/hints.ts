@@ -1,14 +1,17 @@
 /** Questions about the game: hints of a tier, and explanations of plays step by step. */
 import {
   Existence,
+  type HandPart,
   type HandStanding,
   HintTier,
+  type OpeningStanding,
   type PlayTurnRequest,
   type Rummikub,
   type Suggestion,
 } from "rummikub-client";
 import { t, tilesList, tileText } from "../i18n/index.js";
 import { stepsOf } from "../model/steps.js";
+import { without } from "../model/tiles.js";
 import { meldingOf, tableBefore } from "../model/turn.js";
 import type { Acting } from "./acting.js";
 import type { SessionStore } from "./session-state.js";
@@ -27,12 +30,16 @@ export class Hints {
   /** Asks for a hint of a tier, and shows it. */
   async hint(tier: HintTier): Promise<void> {
     await this.#acting.act(async (gameId) => {
-      const { suggestion, hand, turn } = await this.#service.analysis.suggestTurn({
+      const { suggestion, hand, opening, turn } = await this.#service.analysis.suggestTurn({
         subject: { case: "gameId", value: gameId },
         tier,
       });
-      if (hand !== undefined) {
-        return this.#state.set({ hinted: hand.spare, notice: handText(hand, turn), advice: turn });
+      const { discardBoard: board } = this.#state.game;
+      if (board !== undefined) {
+        const standing = hand === undefined ? openingText(opening) : handText(hand, turn !== undefined);
+        const advice = adviceText(turn?.action, board.table);
+        const notice = [standing, advice === "" ? "" : t("advice", { advice })].join(" ").trim();
+        return this.#state.set({ hinted: hand?.spare ?? [], notice, advice: turn });
       }
       if (suggestion === undefined) return;
       this.#state.set({ hinted: suggestion.tilesPlayed, notice: hintText(suggestion, tier) });
@@ -74,15 +81,22 @@ function hintText({ playExists, tilesPlayed }: Suggestion, tier: HintTier): stri
   return tier === HintTier.PLAY_EXISTS ? t("canPlay") : t("bestTiles", { tiles: tilesList(tilesPlayed) });
 }
 
-/** Returns what a hand of a game of discards lacks, and what a hint suggests to do, or which tiles are spare. */
-export function handText({ missing, spare }: HandStanding, turn: PlayTurnRequest | undefined): string {
+/** Returns what a hand of a game of discards lacks, and which tiles are spare unless a turn is suggested. */
+function handText({ missing, spare }: HandStanding, isAdvised: boolean): string {
   const lacks = missing === 0 ? t("handFinished") : t("handLacks", { count: missing });
-  const advice = adviceText(turn?.action);
-  if (advice !== "") return `${lacks} ${t("advice", { advice })}`;
-  return spare.length > 0 ? `${lacks} ${t("handSpare", { tiles: tilesList(spare) })}` : lacks;
+  return spare.length > 0 && !isAdvised ? `${lacks} ${t("handSpare", { tiles: tilesList(spare) })}` : lacks;
 }
 
-function adviceText(action: PlayTurnRequest["action"] | undefined): string {
+/** Returns what a rack lacks to open; empty after the opening. */
+function openingText(opening: OpeningStanding | undefined): string {
+  if (opening === undefined) return "";
+  const { pointsMissing: points, pairsMissing: pairs } = opening;
+  if (points === 0) return t("canOpenMelds");
+  if (pairs === 0) return t("canOpenPairs");
+  return pairs === undefined ? t("openingLacksPoints", { points }) : t("openingLacks", { points, pairs });
+}
+
+function adviceText(action: PlayTurnRequest["action"] | undefined, table: readonly HandPart[]): string {
   switch (action?.case) {
     case "takeFromPool":
       return t("takeFromPool");
@@ -92,6 +106,13 @@ function adviceText(action: PlayTurnRequest["action"] | undefined): string {
       return t("discardTile", { tile: tileText(action.value.tile) });
     case "finish":
       return t("finishWith", { tile: tileText(action.value.tile) });
+    case "lay": {
+      const before = table.flatMap(({ tiles }) => tiles);
+      const after = action.value.table.flatMap(({ tiles }) => tiles);
+      return t("adviceLay", { tiles: tilesList(without(after, before).left) });
+    }
+    case "returnDiscard":
+      return t("returnDiscard");
     case "showIndicator":
       return t("showIndicator");
     default:

@@ -53,16 +53,28 @@ export function colorOf(color: TileColor): { name: string; symbol: string } {
   return LANGUAGES[language.value.code].catalog.colors[TileColor[color] ?? ""] ?? { name: "?", symbol: "?" };
 }
 
+const JOKER_TEXTS: { readonly [tile in Tile]?: Key } = {
+  [Tile.FALSE_JOKER]: "falseJoker",
+  [Tile.DOUBLE_JOKER]: "doubleJoker",
+  [Tile.MIRROR]: "mirror",
+  [Tile.COLOR_CHANGE]: "colorChange",
+};
+
 /** Returns a tile's name, such as "red 7". */
 export function tileText(tile: Tile): string {
   const face = faceOf(tile);
-  if (face === undefined) return tile === Tile.FALSE_JOKER ? t("falseJoker") : t("joker");
+  if (face === undefined) return t(JOKER_TEXTS[tile] ?? "joker");
   return t("tileName", { color: colorOf(face.color).name, value: face.value });
 }
 
 /** Returns a cell of a grid, such as "column 2, row -1". */
 export function cellText({ x, y }: { readonly x: number; readonly y: number }): string {
   return t("cell", { x, y });
+}
+
+/** Returns a slot of a rack of two rows, such as "row 2, slot 3". */
+export function slotText({ columns }: { readonly columns: number }, index: number): string {
+  return t("slot", { row: Math.floor(index / columns) + 1, slot: (index % columns) + 1 });
 }
 
 export function tilesList(tiles: readonly Tile[]): string {

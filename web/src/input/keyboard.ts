@@ -3,12 +3,12 @@
  * Shift+Enter the whole meld. While tiles are carried, arrows choose the place, Enter drops, Escape puts back.
  */
 import type { Arranging } from "../control/arranging.js";
-import { cellText, t, tilesList, tileText } from "../i18n/index.js";
+import { cellText, slotText, t, tilesList, tileText } from "../i18n/index.js";
 import { type Arrangement, meldWith, type Target } from "../model/arrangement.js";
 import { freeCell, isGrid, pieceAt } from "../model/grid.js";
 import { discardChoices } from "../model/discards.js";
 import { pieceOf } from "../model/layout.js";
-import { COLUMNS, isStand, slotOf } from "../model/stand.js";
+import { isStand, slotOf } from "../model/stand.js";
 import { cellBeside, onCellKey } from "./cell-keys.js";
 import { nextPlace, places } from "./places.js";
 import { placeBeside } from "./stand-keys.js";
@@ -93,7 +93,10 @@ function carryOn(arranging: Arranging, direction: Direction): void {
   let target: Target;
   if (carried.target?.to === "cell") target = cellBeside(carried.target, direction);
   else if (isStand(arrangement))
-    target = placeBeside(carried.target, direction, discardChoices(arranging.state.game).mayDiscard);
+    target = placeBeside(arrangement, carried.target, direction, {
+      ...discardChoices(arranging.state.game),
+      okey: arranging.state.game.discardBoard?.okey,
+    });
   else target = nextPlace(placesFor(arranging, carried.ids), carried.target, by, isContainer);
   arranging.carry(carried.ids, target);
   arranging.state.say(placeText(arrangement, target));
@@ -123,11 +126,11 @@ function focusPiece(root: HTMLElement, id: number | undefined): void {
 /** Returns a place in words. */
 export function placeText(arrangement: Arrangement, target: Target | undefined): string {
   if (target === undefined) return "";
+  const numberOf = (meld: number | undefined) => arrangement.melds.findIndex(({ id }) => id === meld) + 1;
   if (target.to === "new") return t("placeNew");
   if (target.to === "rack" && isStand(arrangement)) {
     const tile = arrangement.slots[target.index]?.tile;
-    const slot = { row: Math.floor(target.index / COLUMNS) + 1, slot: (target.index % COLUMNS) + 1 };
-    return `${tile === undefined ? "" : tileText(tile)} ${t("slot", slot)}`.trim();
+    return `${tile === undefined ? "" : tileText(tile)} ${slotText(arrangement, target.index)}`.trim();
   }
   if (target.to === "rack") return t("placeRack");
   if (target.to === "discard") return t("placeDiscard");
@@ -136,7 +139,8 @@ export function placeText(arrangement: Arrangement, target: Target | undefined):
     const tile = isGrid(arrangement) ? pieceAt(arrangement, target)?.tile : undefined;
     return `${tile === undefined ? "" : tileText(tile)} ${cellText(target)}`.trim();
   }
-  const number = arrangement.melds.findIndex(({ id }) => id === target.meld) + 1;
+  if (target.to === "wild") return t("placeWild", { number: numberOf(meldWith(arrangement, target.piece)?.id) });
+  const number = numberOf(target.meld);
   const before = arrangement.melds[number - 1]?.pieces[target.index - 1];
   return before === undefined ? t("placeStart", { number }) : t("placeAfter", { number, tile: tileText(before.tile) });
 }

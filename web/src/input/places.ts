@@ -4,7 +4,7 @@ import type { Cell } from "../model/grid.js";
 
 /**
  * Returns the target at a point of the page. Views mark containers with `data-drop` (`meld`, `rack`, `new`, `cell` for a
- * grid, `discard` and `finish` in a game of discards), melds with `data-meld`, tiles with `data-piece`, and the slots of
+ * grid, `wild`, `discard` and `finish` in a game of discards), melds with `data-meld`, tiles with `data-piece`, and the slots of
  * a rack, if it has any, with `data-slot`.
  */
 export function targetAt(x: number, y: number): Target | undefined {
@@ -14,6 +14,8 @@ export function targetAt(x: number, y: number): Target | undefined {
       return { to: "new" };
     case "meld":
       return { to: "meld", meld: Number(container.dataset.meld), index: indexAt(container, x, y) };
+    case "wild":
+      return { to: "wild", piece: Number(container.dataset.piece) };
     case "cell":
       return { to: "cell", ...cellAt(container.querySelector<HTMLElement>(".plane")!, x, y) };
     case "rack":

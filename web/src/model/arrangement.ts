@@ -14,6 +14,8 @@ export interface Piece {
   readonly id: number;
   readonly tile: Tile;
   readonly origin: Origin;
+  /** The wild tile of the table whose place the piece takes (101 Okey). */
+  readonly replaced?: Piece;
 }
 
 export interface ArrangedMeld {
@@ -38,12 +40,14 @@ export type LaidMeld = Pick<Meld, "tiles" | "kind" | "declaredFaces">;
 
 /**
  * Where pieces go: between the tiles of a meld, into a new meld, into a cell of a grid, or among those of the rack. In a
- * game of discards a rack's index is a slot, and a tile goes on the player's discards, or on the indicator to finish.
+ * game of discards a rack's index is a slot, and a tile goes in the place of a wild one of the table, on the player's
+ * discards, or on the indicator to finish.
  */
 export type Target =
   | { readonly to: "cell"; readonly x: number; readonly y: number }
   | { readonly to: "meld"; readonly meld: number; readonly index: number }
   | { readonly to: "new" }
+  | { readonly to: "wild"; readonly piece: number }
   | { readonly to: "rack"; readonly index: number }
   | { readonly to: "discard" }
   | { readonly to: "finish" };
@@ -214,7 +218,7 @@ function isDeclaredAs(meld: ArrangedMeld, kind: MeldKind, faces: readonly Tile[]
   return meld.kind === kind && meld.declaredFaces.join() === faces.join();
 }
 
-function sameIds(a: readonly Piece[], b: readonly Piece[]): boolean {
+export function sameIds(a: readonly Piece[], b: readonly Piece[]): boolean {
   return a.length === b.length && a.every((piece, i) => piece.id === b[i]!.id);
 }
 

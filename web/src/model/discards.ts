@@ -1,5 +1,5 @@
 /** What a viewer sees of a game of discards, and what the viewer's seat may do now. The service decides. */
-import { type DiscardPile, type Game, GameState, Tile, TurnStep } from "rummikub-client";
+import { type DiscardPile, type Game, GameState, type HandPart, Tile, TurnStep } from "rummikub-client";
 import { discardOf } from "./turn.js";
 
 export interface DiscardChoices {
@@ -7,23 +7,87 @@ export interface DiscardChoices {
   readonly mayTake: boolean;
   /** The discard that the caller's seat may take. */
   readonly takeable: Tile | undefined;
-  /** Whether the caller's seat must discard a tile, or may finish. */
+  /** Whether the caller's seat must discard a tile. */
   readonly mayDiscard: boolean;
+  /** Whether a hand is shown to finish, which is not so where melds lie on a table. */
+  readonly mayFinish: boolean;
+  /** Whether the caller's seat may lay tiles on the table: not in the starter's first turn, in which none is taken. */
+  readonly mayLay: boolean;
+  /** The discard that the caller's seat has taken, and must lay or put back. */
+  readonly owed: Tile | undefined;
   /** Whether the caller's seat may show the indicator's twin. */
   readonly mayShow: boolean;
+}
+
+const NONE: DiscardChoices = {
+  mayTake: false,
+  takeable: undefined,
+  mayDiscard: false,
+  mayFinish: false,
+  mayLay: false,
+  owed: undefined,
+  mayShow: false,
+};
+
+/** Whether melds lie on a table: in 101 Okey. */
+export function isWithTable(game: Game): boolean {
+  return discardOf(game)?.melds?.meldsOnTable === true;
+}
+
+/** What a player who has not opened needs: points of melds, or a number of pairs; no pairs if they are never laid. */
+export interface Opening {
+  readonly points: number;
+  readonly pairs: number | undefined;
+}
+
+/** Returns what the caller's seat needs to open; undefined for one that has opened, and where there is no table. */
+export function openingOf(game: Game): Opening | undefined {
+  const { opening } = discardOf(game) ?? {};
+  const openings = game.discardBoard?.openings ?? [];
+  if (!isWithTable(game) || opening === undefined || openings.some(({ seat }) => seat === game.seat)) return undefined;
+  /** Returns the least of a way to open, or more than the last player had where the opening rises. */
+  const needed = (least: number, isPairs: boolean) => {
+    const last = openings.findLast((one) => one.isPairs === isPairs);
+    return opening.rises === true && last !== undefined ? Math.max(least, last.amount + 1) : least;
+  };
+  const { points = 0, pairs = 0 } = opening;
+  return { points: needed(points, false), pairs: pairs > 0 ? needed(pairs, true) : undefined };
+}
+
+/** Returns the request of ValidateDiscardTurn for the caller's step that leads to a table. */
+export function layingToJudge(game: Game, tableAfter: readonly Pick<HandPart, "tiles">[]) {
+  const ruleset = discardOf(game);
+  const { indicator, openings, owedTile, tilesLaid, table } = game.discardBoard!;
+  return {
+    ...(ruleset && { ruleset }),
+    indicator,
+    rack: game.rack,
+    tableBefore: table,
+    openings,
+    seat: game.seat ?? 0,
+    owedTile,
+    tilesLaid,
+    tableAfter: tableAfter.map(({ tiles }) => ({ tiles })),
+  };
 }
 
 export function discardChoices(game: Game): DiscardChoices {
   const { turn, seat, state, discardBoard: board } = game;
   const isMine = state === GameState.PLAYING && seat !== undefined && turn?.seat === seat;
-  if (!isMine || board === undefined) return { mayTake: false, takeable: undefined, mayDiscard: false, mayShow: false };
+  if (!isMine || board === undefined) return NONE;
   const mayTake = turn?.step === TurnStep.OPEN;
   const before = seatBefore(game, seat);
+  const mayDiscard = turn?.step === TurnStep.DISCARDING;
+  const hasTable = isWithTable(game);
   const isFirstTurn = !board.discardedSeats.includes(seat);
   return {
     mayTake,
     takeable: mayTake ? newestOf(board.piles.find((pile) => pile.seat === before)) : undefined,
-    mayDiscard: turn?.step === TurnStep.DISCARDING,
+    mayDiscard,
+    mayFinish: mayDiscard && !hasTable,
+    // After a step the service names no tile taken any more, but then the player has opened.
+    mayLay: mayDiscard && hasTable && (turn.tilesDrawn.length > 0 || board.openings.some((one) => one.seat === seat)),
+    owed: board.owedTile === Tile.UNSPECIFIED ? undefined : board.owedTile,
     mayShow:
       isFirstTurn &&
       board.shownBySeat === undefined &&

@@ -12,6 +12,7 @@ import {
   tableOf as meldsOfTable,
   type Target,
 } from "./arrangement.js";
+import { isWithTable } from "./discards.js";
 import {
   arrangeGrid,
   arrangeGridAs,
@@ -23,7 +24,7 @@ import {
   placementsOf,
 } from "./grid.js";
 import { type Marks, marksOf } from "./marks.js";
-import { arrangeStand, isStand, moveOnStand, sortStand, type Stand } from "./stand.js";
+import { arrangeStand, COLUMNS, isOwn, isStand, moveOnStand, sortStand, type Stand, WIDE_COLUMNS } from "./stand.js";
 import type { RackOrder } from "./tiles.js";
 import { meldingOf } from "./turn.js";
 
@@ -76,16 +77,19 @@ const GRID: Layout<Grid> = {
   marks: (_, violations) => ({ melds: new Map(), table: violations, isLegal: violations.length === 0 }),
 };
 
-/** In a game of discards nothing lies on a table. */
+/** A game of discards has a table of melds only in 101 Okey. Its drafts are not saved. */
 const STAND: Layout<Stand> = {
-  start: ({ rack }, before) => arrangeStand(rack, before),
+  start: (game, before) => {
+    const columns = isWithTable(game) ? WIDE_COLUMNS : COLUMNS;
+    return arrangeStand(game.rack, before, game.discardBoard?.table, columns);
+  },
   as: (start) => start,
   move: moveOnStand,
   sort: sortStand,
-  isMovable: () => true,
-  pieces: () => [],
-  table: () => ({}),
-  marks: (_, violations) => ({ melds: new Map(), table: violations, isLegal: violations.length === 0 }),
+  isMovable: isOwn,
+  pieces: piecesOfMelds,
+  table: (stand) => ({ melds: meldsOfTable(stand) }),
+  marks: marksOf,
 };
 
 /** Returns the layout of a game. */

@@ -1,5 +1,5 @@
 /** Violations of the rules, as marks on melds and tiles. */
-import type { Violation } from "rummikub-client";
+import type { DiscardOpening, Violation } from "rummikub-client";
 import type { Arrangement, Piece } from "./arrangement.js";
 
 export interface MeldMark {
@@ -19,13 +19,13 @@ export interface Marks {
 
 /**
  * Returns the marks of an arrangement that was judged. Subjects are `table_after[3]` in ValidateTurn, and
- * `play.table[3]` in a refused PlayTurn.
+ * `play.table[3]` in a refused PlayTurn; `table[3]` in a game of discards.
  */
 export function marksOf(arrangement: Arrangement, violations: readonly Violation[]): Marks {
   const byMeld = new Map<number, Violation[]>();
   const table: Violation[] = [];
   for (const violation of violations) {
-    const index = /^(?:table_after|play\.table|draft\.table)\[(\d+)\]$/.exec(violation.subject)?.[1];
+    const index = /^(?:table_after|play\.table|draft\.table|table)\[(\d+)\]$/.exec(violation.subject)?.[1];
     const meld = index === undefined ? undefined : arrangement.melds[Number(index)];
     if (meld === undefined) table.push(violation);
     else byMeld.set(meld.id, [...(byMeld.get(meld.id) ?? []), violation]);
@@ -50,5 +50,10 @@ export function marksOf(arrangement: Arrangement, violations: readonly Violation
 export interface Judgment {
   readonly arrangement: Arrangement;
   readonly marks: Marks;
-  readonly answer: { readonly points: number; readonly goesOut: boolean };
+  readonly answer: {
+    readonly points?: number;
+    readonly goesOut?: boolean;
+    /** The player's opening in 101 Okey, if the step is one. */
+    readonly opening?: DiscardOpening | undefined;
+  };
 }

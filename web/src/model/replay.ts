@@ -1,6 +1,7 @@
 /** The positions of a recorded game, one after each move, with all racks open. */
 import {
   type GameRecord,
+  type HandPart,
   MoveKind,
   type RecordedMove,
   type RecordedScore,
@@ -8,7 +9,7 @@ import {
   type Tile,
   TurnDraw,
 } from "rummikub-client";
-import { dealtBoard, discardedOn, forcedDiscard, type OpenBoard, takenFrom } from "./board.js";
+import { dealtBoard, discardedOn, forcedDiscard, laidOn, type OpenBoard, returnedBy, takenFrom } from "./board.js";
 import { without } from "./tiles.js";
 import { meldingOf } from "./turn.js";
 
@@ -86,10 +87,16 @@ function after(before: Position, move: RecordedMove, hasRiver: boolean): Positio
     case MoveKind.TAKE_DISCARD:
     case MoveKind.DISCARD:
     case MoveKind.FINISH:
+    case MoveKind.LAY_TILES:
+    case MoveKind.RETURN_DISCARD:
       return discardMove(still, move);
     case MoveKind.PENALTY:
     case MoveKind.TIME_OUT: {
-      if (still.board !== undefined) return discardForced(draw(still, move), move.seat);
+      if (still.board !== undefined) {
+        // In 101 Okey a discard that was taken but not laid goes back, and a tile of the pool in its place.
+        const isReturned = still.board.isDiscardTaken === true && move.tiles.length > 0;
+        return discardForced(isReturned ? putBack(still, still.board, move) : draw(still, move), move.seat);
+      }
       // A turn that ends while the choice is pending lays the tile that was drawn second.
       const chosen = { ...lay(still, move.seat, before.choice.slice(1)), choice: [] };
       return move.table !== undefined ? play(chosen, move) : draw(chosen, move);
@@ -117,15 +124,34 @@ function tilesOn(table: Table | undefined): Tile[] {
 function draw(before: Position, move: RecordedMove): Position {
   const rack = [...rackOf(before, move.seat), ...move.tiles];
   const poolCount = before.poolCount - move.tiles.length;
-  const board = before.board && { ...before.board, taken: move.tiles[0] };
+  const board = before.board && { ...before.board, ...(move.tiles[0] !== undefined && { taken: move.tiles[0] }) };
   return { ...withRack(before, move.seat, rack), poolCount, board };
 }
 
-/** Returns the position after a move of a game of discards with a tile that all see. */
-function discardMove(before: Position, { kind, seat, tiles, hand }: RecordedMove): Position {
+/** Returns the position after a seat has put the discard that it took back, and taken a tile of the pool. */
+function putBack(before: Position, board: OpenBoard, move: RecordedMove): Position {
+  const { seat = 0 } = move;
+  const rack = without(rackOf(before, seat), board.taken === undefined ? [] : [board.taken]).left;
+  return draw({ ...withRack(before, seat, rack), board: returnedBy(board, seat) }, move);
+}
+
+/** Returns the position after tiles were laid on the table of 101 Okey, from which okeys may come to the rack. */
+function layOnTable(before: Position, board: OpenBoard, seat: number, table: readonly HandPart[]): Position {
+  const [old, now] = [board.table, table].map((parts) => parts.flatMap(({ tiles }) => tiles)) as [Tile[], Tile[]];
+  const { left: played, missing: okeys } = without(now, old);
+  const rack = [...without(rackOf(before, seat), played).left, ...okeys];
+  return { ...withRack(before, seat, rack), board: laidOn(board, table), played };
+}
+
+/** Returns the position after a move of a game of discards that all see. */
+function discardMove(before: Position, move: RecordedMove): Position {
+  const { kind, seat, tiles, hand } = move;
   const { board } = before;
   const [tile] = tiles;
-  if (board === undefined || seat === undefined || tile === undefined) return before;
+  if (board === undefined || seat === undefined) return before;
+  if (kind === MoveKind.LAY_TILES) return layOnTable(before, board, seat, hand);
+  if (kind === MoveKind.RETURN_DISCARD) return putBack(before, board, move);
+  if (tile === undefined) return before;
   if (kind === MoveKind.TAKE_DISCARD)
     return { ...withRack(before, seat, [...rackOf(before, seat), tile]), board: takenFrom(board, seat, tile) };
   const after = withRack(before, seat, without(rackOf(before, seat), [tile]).left);

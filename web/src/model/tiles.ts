@@ -6,9 +6,9 @@ export interface Face {
   readonly value: number;
 }
 
-/** Returns the color and the value of a tile; undefined for the joker and the false joker. */
+/** Returns the color and the value of a tile; undefined for the joker, the false joker and the special jokers. */
 export function faceOf(tile: Tile): Face | undefined {
-  if (tile === Tile.JOKER || tile === Tile.FALSE_JOKER) return undefined;
+  if (tile === Tile.JOKER || tile >= Tile.FALSE_JOKER) return undefined;
   const number = tile > Tile.JOKER ? tile - 2 : tile - 1;
   return { color: Math.floor(number / 13) + 1, value: (number % 13) + 1 };
 }
@@ -28,17 +28,28 @@ export function okeyOf(indicator: Tile): Tile {
 /** The two orders of a rack: by color shows runs, by value shows groups. */
 export type RackOrder = "color" | "value";
 
-/** Compares two tiles in an order of the rack. Jokers come last. */
+/** Whether a tile is a double joker, a mirror or a color change, of Rummikub Twist. */
+export function isSpecialJoker(tile: Tile): boolean {
+  return tile >= Tile.DOUBLE_JOKER;
+}
+
+/**
+ * Whether the kind of a meld may have to be stated: jokers and one numbered tile may fit both kinds. The same tile is
+ * twice in a meld with a mirror.
+ */
+export function mayFitBothKinds(tiles: readonly Tile[]): boolean {
+  const numbered = tiles.filter((tile) => faceOf(tile) !== undefined || tile === Tile.FALSE_JOKER);
+  return numbered.length < tiles.length && new Set(numbered).size === 1;
+}
+
+/** Compares two tiles in an order of the rack. Jokers come last, each kind beside its like. */
 export function compareTiles(order: RackOrder): (a: Tile, b: Tile) => number {
   const key = (tile: Tile) => {
     const face = faceOf(tile);
-    if (face === undefined) return Infinity;
+    if (face === undefined) return 10_000 + tile;
     return order === "color" ? face.color * 100 + face.value : face.value * 100 + face.color;
   };
-  return (a, b) => {
-    const [keyA, keyB] = [key(a), key(b)];
-    return keyA === keyB ? 0 : keyA - keyB;
-  };
+  return (a, b) => key(a) - key(b);
 }
 
 /** Removes tiles from others, one copy for each. Returns what is left, and the tiles that were not there. */

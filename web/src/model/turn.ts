@@ -12,6 +12,7 @@ import {
   type Table,
   type TableSchema,
   Tile,
+  TurnDraw,
   TurnPlayAfterDraw,
   TurnStep,
   WinCall,
@@ -23,6 +24,8 @@ export interface Choices {
   readonly mayPlay: boolean;
   readonly mayDraw: boolean;
   readonly mayPass: boolean;
+  /** Whether the game has a knock and the turn has come to it; the service checks the points. */
+  readonly mayKnock: boolean;
   /** The drawn tiles of which one has to be laid on the River. */
   readonly toLay: readonly Tile[];
   readonly mayPull: boolean;
@@ -66,11 +69,17 @@ export function choices(game: Game): Choices {
   const isMine = isPlaying && turn?.seat === seat;
   // In a game of discards the steps have other actions: discardChoices.
   const step = isMine && game.discardBoard === undefined ? turn?.step : undefined;
+  const goesOn = step === TurnStep.OPEN || step === TurnStep.DRAWING;
   const shown = turn?.shownPlay;
   return {
-    mayPlay: step === TurnStep.OPEN || step === TurnStep.DRAWN,
-    mayDraw: step === TurnStep.OPEN && game.poolCount > 0,
-    mayPass: step === TurnStep.DRAWN || (step === TurnStep.OPEN && game.poolCount === 0),
+    mayPlay: step === TurnStep.DRAWN || step === TurnStep.DRAWING || (step === TurnStep.OPEN && !beginsWithDraw(game)),
+    mayDraw: goesOn && game.poolCount > 0,
+    mayPass: step === TurnStep.DRAWN || step === TurnStep.PLAYED || (goesOn && game.poolCount === 0),
+    mayKnock:
+      (ruleset?.turn?.knockLimit ?? 0) > 0 &&
+      step !== undefined &&
+      step !== TurnStep.CHOOSING &&
+      (step !== TurnStep.OPEN || game.poolCount === 0),
     toLay: step === TurnStep.CHOOSING ? (turn?.tilesDrawn ?? []) : [],
     mayPull: step === TurnStep.OPEN && river.length > 0,
     mayClaim:
@@ -83,6 +92,12 @@ export function choices(game: Game): Choices {
     mayReturn: isPlaying && me.isAbsent,
     mustCall: ruleset?.turn?.winCall === WinCall.REQUIRED,
   };
+}
+
+/** Whether a turn of a game begins with a draw, so that nothing may be played before it. */
+function beginsWithDraw(game: Game): boolean {
+  const draw = meldingOf(game)?.turn?.draw;
+  return game.poolCount > 0 && (draw === TurnDraw.ONE_OR_TWO || draw === TurnDraw.ONE_TO_THREE);
 }
 
 /** Whether nothing lies on a table. */

@@ -7,9 +7,11 @@ import type { LastPlay } from "../control/session-state.js";
 import { useStore } from "../control/store.js";
 import { t, tilesList, tileText, violationText } from "../i18n/index.js";
 import type { ArrangedMeld, Target } from "../model/arrangement.js";
+import { pieceOf } from "../model/layout.js";
 import type { MeldMark } from "../model/marks.js";
-import { faceOf, tileOf, without } from "../model/tiles.js";
-import { choices, meldingOf, playerOf } from "../model/turn.js";
+import { faceOf, isSpecialJoker, mayFitBothKinds, tileOf, without } from "../model/tiles.js";
+import { meldingOf, playerOf } from "../model/turn.js";
+import { okeyName } from "./board.js";
 import { ShownTable } from "./shown-table.js";
 import { MovableTile } from "./tile.js";
 
@@ -29,11 +31,18 @@ export function tabStopOf(tabStop: TabStop, pieces: readonly { id: number }[]): 
   return tabStop.ids.find((id) => pieces.some((piece) => piece.id === id)) ?? pieces[0]?.id;
 }
 
-export function ArrangedTable({ game, arranging, tabStop }: { game: Game; arranging: Arranging; tabStop: TabStop }) {
+interface TableProps {
+  arranging: Arranging;
+  tabStop: TabStop;
+  /** The okey of 101 Okey, where tiles of the table stay where they are. */
+  okey?: Tile;
+}
+
+export function ArrangedTable({ arranging, tabStop, okey }: TableProps) {
   const { history, selection, carried, judgment, lastPlay } = useStore(arranging.state);
   const arrangement = history.present;
   const start = history.past[0] ?? arrangement;
-  const { mayPlay } = choices(game);
+  const mayPlay = arranging.mayArrange;
   const isJudged = judgment !== undefined && judgment.arrangement === (carried?.preview ?? arrangement);
   const marks = isJudged ? judgment.marks.melds : undefined;
   const stop = tabStopOf(
@@ -44,12 +53,19 @@ export function ArrangedTable({ game, arranging, tabStop }: { game: Game; arrang
   const isPlacing = mayPlay && selection.length > 0 && carried === undefined;
   const felt = useHeightKept(carried !== undefined);
   return (
-    <section ref={felt} class="felt" aria-label={t("table")} data-drop={mayPlay ? "new" : undefined}>
-      {arrangement.melds.length === 0 && carried === undefined && <p class="empty">{t("emptyTable")}</p>}
+    <section
+      ref={felt}
+      class={okey === undefined ? "felt" : "laid"}
+      aria-label={t(okey === undefined ? "table" : "meldsOnTable")}
+      data-drop={mayPlay ? "new" : undefined}
+    >
+      {arrangement.melds.length === 0 && carried === undefined && (
+        <p class="empty">{t(okey === undefined ? "emptyTable" : "noMelds")}</p>
+      )}
       <div class="melds">
         {arrangement.melds.map((meld, i) => {
           const isChanged = start.melds.find(({ id }) => id === meld.id)?.pieces !== meld.pieces;
-          const isTarget = carried?.target?.to === "meld" && carried.target.meld === meld.id;
+          const isTarget = isTargetIn(meld, carried?.target);
           const mark = marks?.get(meld.id);
           return (
             <MeldView
@@ -58,7 +74,8 @@ export function ArrangedTable({ game, arranging, tabStop }: { game: Game; arrang
               number={i + 1}
               arranging={arranging}
               mark={mark !== undefined && (isChanged || isTarget || !mark.isLegal) ? mark : undefined}
-              target={isTarget ? carried.target : undefined}
+              target={isTarget ? carried?.target : undefined}
+              okey={okey}
               carriedIds={carried?.ids ?? []}
               selection={selection}
               stop={stop}
@@ -79,6 +96,12 @@ export function ArrangedTable({ game, arranging, tabStop }: { game: Game; arrang
       </div>
     </section>
   );
+}
+
+/** Whether tiles are carried over a meld, or over a wild tile in it. */
+function isTargetIn({ id, pieces }: ArrangedMeld, target: Target | undefined): boolean {
+  if (target?.to === "wild") return pieces.some((piece) => piece.id === target.piece);
+  return target?.to === "meld" && target.meld === id;
 }
 
 /**
@@ -106,6 +129,7 @@ interface MeldProps {
   arranging: Arranging;
   mark: MeldMark | undefined;
   target: Target | undefined;
+  okey: Tile | undefined;
   carriedIds: readonly number[];
   selection: readonly number[];
   stop: number | undefined;
@@ -117,7 +141,7 @@ interface MeldProps {
 }
 
 function MeldView(props: MeldProps) {
-  const { meld, number, arranging, mark, target, selection, stop, tabStop, isPlacing, mayMove, carriedIds } = props;
+  const { meld, number, arranging, mark, target, okey, selection, stop, tabStop, isPlacing, mayMove, carriedIds } = props;
   const tiles = meld.pieces.map(({ tile }) => tile);
   const name = t("meldOf", { number, tiles: tilesList(tiles) });
   const verdict = mark === undefined ? "" : mark.isLegal ? t("meldLegal") : t("meldIllegal");
@@ -139,7 +163,7 @@ function MeldView(props: MeldProps) {
       data-meld={meld.id}
     >
       <div class="meld-tiles">
-        {mayMove && (
+        {mayMove && meld.pieces.every(({ id }) => arranging.mayMove(id)) && (
           <span class="grip" data-grip={meld.id} title={t("drag")} aria-hidden="true">
             ⠿
           </span>
@@ -150,15 +174,29 @@ function MeldView(props: MeldProps) {
           if (freshIndex >= 0) fresh.splice(freshIndex, 1);
           const isFaulty = mark?.pieces.has(piece.id) ?? false;
           const isNew = piece.origin !== "table";
+          const isWild = piece.tile === okey;
+          const isTakeable = isWild && mayMove && !isNew;
+          const forTile = isTakeable && isPlacing ? selectedTile(arranging) : undefined;
+          const take = () => arranging.move(selection, { to: "wild", piece: piece.id });
           return [
             index === i && <span key="caret" class="caret" />,
             <MovableTile
               key={piece.id}
               piece={piece}
-              mark={`${isFaulty ? "faulty" : ""} ${isNew ? "mine" : ""} ${freshIndex >= 0 ? "fresh" : ""} ${carriedIds.includes(piece.id) ? "carried" : ""}`}
+              name={forTile === undefined ? okeyName(piece.tile, okey) : t("takeWild", { number, tile: tileText(forTile) })}
+              drop={isTakeable ? "wild" : undefined}
+              mark={[
+                isFaulty && "faulty",
+                isNew && "mine",
+                isWild && "wild",
+                (freshIndex >= 0 || (target?.to === "wild" && target.piece === piece.id)) && "fresh",
+                carriedIds.includes(piece.id) && "carried",
+              ]
+                .filter(Boolean)
+                .join(" ")}
               isSelected={selection.includes(piece.id)}
               isTabStop={piece.id === stop}
-              onSelect={() => mayMove && arranging.select(piece.id)}
+              onSelect={forTile === undefined ? () => mayMove && arranging.mayMove(piece.id) && arranging.select(piece.id) : take}
               onFocus={() => tabStop.set(piece.id)}
             />,
           ];
@@ -182,6 +220,12 @@ function MeldView(props: MeldProps) {
       )}
     </div>
   );
+}
+
+/** Returns the tile that is selected; undefined if several are. */
+export function selectedTile({ arrangement, state }: Arranging): Tile | undefined {
+  const [id, ...others] = state.value.selection;
+  return id === undefined || others.length > 0 ? undefined : pieceOf(arrangement, id)?.tile;
 }
 
 /** Returns a text, or while `isKept` the last one, so that its place stays when it is outdated. */
@@ -214,14 +258,17 @@ function NewMeld({ mark, onPlace }: { mark: MeldMark | undefined; onPlace: () =>
 
 /** Whether the rules may want to know what jokers stand for, or one numbered tile and jokers fit both kinds. */
 function mayNeedDeclaration(tiles: readonly Tile[], arranging: Arranging): boolean {
-  const jokers = tiles.filter((tile) => tile === Tile.JOKER).length;
   const isByPlace = meldingOf(arranging.state.value.game)?.melds?.jokersDeclaration === JokersDeclaration.POSITIONAL;
-  return jokers > 0 && (!isByPlace || tiles.length - jokers === 1);
+  return mayFitBothKinds(tiles) || (!isByPlace && tiles.includes(Tile.JOKER));
 }
 
-/** What a meld with jokers is, and what they stand for, where a player wants or has to say it. */
+/**
+ * What a meld with jokers is, and what they stand for, where a player wants or has to say it. Beside a special joker only
+ * the kind is a choice.
+ */
 function Declaration({ meld, arranging }: { meld: ArrangedMeld; arranging: Arranging }) {
-  const jokers = meld.pieces.filter(({ tile }) => tile === Tile.JOKER).length;
+  const isSpecial = meld.pieces.some(({ tile }) => isSpecialJoker(tile));
+  const jokers = isSpecial ? 0 : meld.pieces.filter(({ tile }) => tile === Tile.JOKER).length;
   const faces = meld.pieces.flatMap(({ tile }) => faceOf(tile) ?? []);
   const colors = meldingOf(arranging.state.value.game)?.tiles?.colors ?? 4;
   const [value] = faces.map((face) => face.value);

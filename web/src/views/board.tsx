@@ -6,15 +6,15 @@ import type { Corner } from "../model/discards.js";
 import { StaticTile } from "./tile.js";
 
 /** Returns the name of a tile that is special under an okey; undefined for other tiles. */
-export function okeyName(tile: Tile, okey: Tile): string | undefined {
+export function okeyName(tile: Tile, okey: Tile | undefined): string | undefined {
+  if (okey === undefined) return undefined;
   if (tile === okey) return t("okeyTile", { tile: tileText(tile) });
   return tile === Tile.FALSE_JOKER ? t("falseJokerAs", { tile: tileText(okey) }) : undefined;
 }
 
 /** A tile of a game, in which there may be an okey. */
 export function OkeyTile({ tile, okey, mark = "" }: { tile: Tile; okey: Tile | undefined; mark?: string }) {
-  const name = okey === undefined ? undefined : okeyName(tile, okey);
-  return <StaticTile tile={tile} name={name} mark={`${mark} ${tile === okey ? "wild" : ""}`} />;
+  return <StaticTile tile={tile} name={okeyName(tile, okey)} mark={`${mark} ${tile === okey ? "wild" : ""}`} />;
 }
 
 export interface ShownPile {
@@ -48,12 +48,16 @@ interface BoardProps {
   dropSeat?: number | undefined;
   /** The place over which a tile is carried. */
   target?: string | undefined;
+  /** Whether a tile that is dropped on the indicator finishes. */
+  mayFinish?: boolean;
+  /** The melds on the table of 101 Okey. */
+  children?: ComponentChildren;
 }
 
 export function Board(props: BoardProps) {
-  const { indicator, okey, poolCount, piles, lastTile, onPool, onIndicator, onPile, dropSeat, target } = props;
+  const { indicator, okey, poolCount, piles, lastTile, onPool, onIndicator, onPile, dropSeat, target, mayFinish, children } = props;
   return (
-    <section class="felt board" aria-label={t("table")}>
+    <section class={`felt board ${children === undefined ? "" : "with-melds"}`} aria-label={t("table")}>
       {piles.map((pile) => (
         <Pile
           key={pile.seat}
@@ -72,7 +76,7 @@ export function Board(props: BoardProps) {
         </Place>
         <span
           class={`indicator ${target === "finish" ? "is-target" : ""}`}
-          data-drop={dropSeat === undefined ? undefined : "finish"}
+          data-drop={mayFinish ? "finish" : undefined}
         >
           <Place {...(onIndicator && { deed: onIndicator })} place="indicator">
             <StaticTile tile={indicator} name={t("indicator", { tile: tileText(indicator) })} />
@@ -83,6 +87,7 @@ export function Board(props: BoardProps) {
           {t("okey")} <OkeyTile tile={okey} okey={okey} />
         </p>
       </div>
+      {children}
     </section>
   );
 }
@@ -98,16 +103,38 @@ export function FinishedHand({ hand, okey, text }: { hand: readonly HandPart[]; 
   return (
     <>
       <p>{text}</p>
-      <div class="melds" role="list" aria-label={text}>
-        {hand.map(({ tiles }, i) => (
-          <div key={i} class="meld static" role="listitem">
-            {tiles.map((tile, at) => (
-              <OkeyTile key={at} tile={tile} okey={okey} />
-            ))}
-          </div>
-        ))}
-      </div>
+      <OkeyMelds parts={hand} okey={okey} label={text} />
     </>
+  );
+}
+
+interface MeldsProps {
+  parts: readonly HandPart[];
+  okey: Tile;
+  label: string;
+  /** The tiles that are marked: of equal ones, those laid last. */
+  fresh?: readonly Tile[];
+}
+
+/** Melds or pairs that cannot be changed. */
+export function OkeyMelds({ parts, okey, label, fresh = [] }: MeldsProps) {
+  const left = [...fresh];
+  const isFresh = (tile: Tile) => {
+    const index = left.indexOf(tile);
+    if (index >= 0) left.splice(index, 1);
+    return index >= 0;
+  };
+  const marked = [...parts].reverse().map(({ tiles }) => tiles.map((tile) => ({ tile, mark: isFresh(tile) ? "fresh" : "" })));
+  return (
+    <div class="melds" role="list" aria-label={label}>
+      {marked.reverse().map((tiles, i) => (
+        <div key={i} class="meld static" role="listitem">
+          {tiles.map(({ tile, mark }, at) => (
+            <OkeyTile key={at} tile={tile} okey={okey} mark={mark} />
+          ))}
+        </div>
+      ))}
+    </div>
   );
 }
 

@@ -1,14 +1,13 @@
 /** The table of a game of discards, the rack of slots, and what the player may do there. */
 import { type DiscardBoard, type Game, HintTier, type Tile } from "rummikub-client";
-import type { Arranging } from "../control/arranging.js";
 import type { GameSession } from "../control/game-session.js";
 import { useStore } from "../control/store.js";
-import { t, tileText } from "../i18n/index.js";
-import { cornersOf, discardChoices, newestOf, seatBefore } from "../model/discards.js";
-import { pieceOf } from "../model/layout.js";
+import { slotText, t, tileText } from "../i18n/index.js";
+import { cornersOf, discardChoices, isWithTable, newestOf, openingOf, seatBefore } from "../model/discards.js";
+import { placed } from "../model/layout.js";
 import { COLUMNS, isStand } from "../model/stand.js";
 import { playerOf } from "../model/turn.js";
-import { type TabStop, tabStopOf } from "./arranged-table.js";
+import { ArrangedTable, selectedTile, type TabStop, tabStopOf } from "./arranged-table.js";
 import { Board, type Deed, okeyName, type ShownPile } from "./board.js";
 import { HintMenu } from "./hint-menu.js";
 import { MovableTile } from "./tile.js";
@@ -19,12 +18,12 @@ interface DiscardProps {
   board: DiscardBoard;
 }
 
-export function DiscardTable({ game, session, board }: DiscardProps) {
+export function DiscardTable({ game, session, board, tabStop }: DiscardProps & { tabStop: TabStop }) {
   const { isBusy, connection, carried, selection } = useStore(session.state);
   const { arranging, acting } = session;
   const may = discardChoices(game);
   const isReady = !isBusy && connection === "open";
-  const chosen = selectedTile(arranging, selection);
+  const chosen = selectedTile(arranging);
   const deed = (isOpen: boolean, label: string, act: () => unknown): Deed | undefined =>
     isOpen && isReady ? { label, act: () => void act() } : undefined;
   const onPile = (seat: number): Deed | undefined => {
@@ -40,23 +39,21 @@ export function DiscardTable({ game, session, board }: DiscardProps) {
       okey={board.okey}
       poolCount={game.poolCount}
       piles={pilesOf(game, board)}
-      lastTile={board.finish?.tile}
+      lastTile={board.finish?.tile ?? board.rackFinish?.tile}
       onPool={deed(may.mayTake, `${t("takeFromPool")}: ${t("poolLabel", { count: game.poolCount })}`, () => acting.takeFromPool())}
       onIndicator={
         chosen === undefined
           ? deed(may.mayShow, `${t("indicator", { tile: tileText(board.indicator) })}. ${t("showIndicator")}`, () => acting.showIndicator())
-          : deed(may.mayDiscard, t("finishWith", { tile: tileText(chosen) }), () => arranging.move(selection, { to: "finish" }))
+          : deed(may.mayFinish, t("finishWith", { tile: tileText(chosen) }), () => arranging.move(selection, { to: "finish" }))
       }
       onPile={onPile}
       dropSeat={may.mayDiscard ? game.seat : undefined}
       target={carried?.target?.to}
-    />
+      mayFinish={may.mayFinish}
+    >
+      {isWithTable(game) ? <ArrangedTable arranging={arranging} tabStop={tabStop} okey={board.okey} /> : undefined}
+    </Board>
   );
-}
-
-function selectedTile(arranging: Arranging, selection: readonly number[]): Tile | undefined {
-  const [id, ...others] = selection;
-  return id === undefined || others.length > 0 ? undefined : pieceOf(arranging.arrangement, id)?.tile;
 }
 
 function nameOf(game: Game, seat: number): string {
@@ -80,8 +77,16 @@ function pilesOf(game: Game, board: DiscardBoard): ShownPile[] {
 
 /** What the player has to do, where no notice says more. */
 export function promptText(game: Game): string {
-  const { mayTake, takeable, mayDiscard } = discardChoices(game);
+  const { mayTake, takeable, mayDiscard, mayFinish, mayLay, owed } = discardChoices(game);
   if (mayTake) return takeable === undefined ? t("mustTakePool") : t("mustTake");
+  if (owed !== undefined && mayLay) return t("mustLay", { tile: tileText(owed) });
+  const opening = openingOf(game);
+  if (mayLay && opening !== undefined) {
+    const { points, pairs } = opening;
+    return pairs === undefined ? t("mayLayOrOpenMelds", { points }) : t("mayLayOrOpen", { points, pairs });
+  }
+  if (mayLay) return t("mayLay");
+  if (mayDiscard && !mayFinish) return t("mustDiscardOnly");
   return mayDiscard ? t("mustDiscard") : "";
 }
 
@@ -94,22 +99,26 @@ export function StandView({ game, session, board, tabStop }: DiscardProps & { ta
   const stop = tabStopOf(tabStop, stand.rack);
   const spare = marker(hinted);
   const left = marker(problem?.violations.flatMap(({ tiles }) => tiles) ?? []);
+  const { owed } = discardChoices(game);
+  const isLaid = placed(stand).some(({ tile }) => tile === owed);
+  const owedId = isLaid ? undefined : stand.rack.find(({ tile }) => tile === owed)?.id;
   const taken = marker(game.turn?.seat === game.seat ? (game.turn?.tilesDrawn ?? []) : []);
   const isPlacing = selection.length > 0 && carried === undefined;
   const target = carried?.target?.to === "rack" ? carried.target.index : -1;
   return (
-    <section class="rack stand" aria-label={t("stand")} data-drop="rack">
+    <section class={`rack stand ${stand.columns > COLUMNS ? "wide" : ""}`} aria-label={t("stand")} data-drop="rack">
       {stand.slots.map((piece, slot) => (
         <span key={slot} class={`stand-slot ${slot === target ? "is-target" : ""}`} data-slot={slot}>
           {piece !== undefined && (
             <MovableTile
               key={piece.id}
               piece={piece}
-              name={okeyName(piece.tile, board.okey)}
+              name={piece.id === owedId ? t("mustLayTile", { tile: tileText(piece.tile) }) : okeyName(piece.tile, board.okey)}
               mark={[
                 piece.tile === board.okey && "wild",
                 spare(piece.tile) && "hinted",
                 left(piece.tile) && "faulty",
+                piece.id === owedId && "in-hand",
                 taken(piece.tile) && "fresh",
                 carried?.ids.includes(piece.id) && "carried",
               ]
@@ -126,7 +135,7 @@ export function StandView({ game, session, board, tabStop }: DiscardProps & { ta
               type="button"
               class="slot"
               tabIndex={-1}
-              aria-label={t("slot", { row: Math.floor(slot / COLUMNS) + 1, slot: (slot % COLUMNS) + 1 })}
+              aria-label={slotText(stand, slot)}
               onClick={() => arranging.move(selection, { to: "rack", index: slot })}
             >
               +
@@ -148,6 +157,50 @@ function marker(tiles: readonly Tile[]): (tile: Tile) => boolean {
   };
 }
 
+const TIERS = [
+  [HintTier.PLAY_EXISTS, "hintLacks"],
+  [HintTier.TILES, "hintSpare"],
+  [HintTier.TURN, "hintAction"],
+] as const;
+const TABLE_TIERS = [
+  [HintTier.PLAY_EXISTS, "hintOpening"],
+  [HintTier.TURN, "hintAction"],
+] as const;
+
+/** What a player does with the tiles that lie on the table but are not laid yet. */
+function LayActions({ session, isReady, isOwing }: { session: GameSession; isReady: boolean; isOwing: boolean }) {
+  const { history } = useStore(session.state);
+  const { acting, arranging } = session;
+  return (
+    <>
+      <button
+        type="button"
+        class="primary"
+        disabled={!isReady || placed(history.present).length === 0}
+        onClick={() => acting.layTiles()}
+      >
+        {t("layTiles")}
+      </button>
+      {isOwing && (
+        <button type="button" disabled={!isReady} onClick={() => acting.returnDiscard()}>
+          {t("returnDiscard")}
+        </button>
+      )}
+      <span class="group">
+        <button type="button" disabled={history.past.length === 0} onClick={() => arranging.undo()}>
+          {t("undo")}
+        </button>
+        <button type="button" disabled={history.future.length === 0} onClick={() => arranging.redo()}>
+          {t("redo")}
+        </button>
+        <button type="button" disabled={history.past.length === 0} onClick={() => arranging.reset()}>
+          {t("reset")}
+        </button>
+      </span>
+    </>
+  );
+}
+
 export function DiscardActions({ game, session }: Omit<DiscardProps, "board">) {
   const { isBusy, connection, selection, advice } = useStore(session.state);
   const { acting, arranging } = session;
@@ -166,9 +219,11 @@ export function DiscardActions({ game, session }: Omit<DiscardProps, "board">) {
           >
             {t("discardSelected")}
           </button>
-          <button type="button" disabled={!isReady || !isChosen} onClick={() => arranging.move(selection, { to: "finish" })}>
-            {t("finish")}
-          </button>
+          {may.mayFinish && (
+            <button type="button" disabled={!isReady || !isChosen} onClick={() => arranging.move(selection, { to: "finish" })}>
+              {t("finish")}
+            </button>
+          )}
         </>
       ) : (
         <>
@@ -180,6 +235,7 @@ export function DiscardActions({ game, session }: Omit<DiscardProps, "board">) {
           </button>
         </>
       )}
+      {may.mayLay && <LayActions session={session} isReady={isReady} isOwing={may.owed !== undefined} />}
       {may.mayShow && (
         <button type="button" disabled={!isReady} onClick={() => acting.showIndicator()}>
           {t("showIndicator")}
@@ -196,11 +252,7 @@ export function DiscardActions({ game, session }: Omit<DiscardProps, "board">) {
       <HintMenu
         session={session}
         isReady={isReady}
-        tiers={[
-          [HintTier.PLAY_EXISTS, "hintLacks"],
-          [HintTier.TILES, "hintSpare"],
-          [HintTier.TURN, "hintAction"],
-        ]}
+        tiers={isWithTable(game) ? TABLE_TIERS : TIERS}
       />
       {advice !== undefined && (
         <button type="button" disabled={!isReady} onClick={() => acting.takeAdvice()}>

@@ -1,5 +1,5 @@
 /** The players around the table. */
-import { BotLevel, type Game, type Player, Teams } from "rummikub-client";
+import { BotLevel, type DiscardOpening, type Game, type Player, Teams } from "rummikub-client";
 import { t } from "../i18n/index.js";
 import { clockText, type ServerClock } from "../model/clock.js";
 import { Countdown } from "./clock.js";
@@ -33,6 +33,16 @@ export function PlayerName({ player, isMe }: { player: Player; isMe: boolean }) 
   );
 }
 
+function Opened({ opening: { isPairs, amount } }: { opening: DiscardOpening }) {
+  const text = t(isPairs ? "openedPairs" : "openedMelds", { amount });
+  return (
+    <span class="badge good" title={text}>
+      <span aria-hidden="true">✓ {isPairs ? `${amount} × 2` : amount}</span>
+      <span class="hidden">{text}</span>
+    </span>
+  );
+}
+
 /** When a screen reader is told how much time the player has left, in seconds. */
 const WARNINGS = [30, 10];
 
@@ -59,6 +69,8 @@ function PlayerCard({ player, game, clock, onWarning }: PlayersProps & { player:
   const hasTurn = game.turn?.seat === player.seat;
   const isMe = player.seat === game.seat;
   const board = game.discardBoard;
+  const opening = board?.openings.find(({ seat }) => seat === player.seat);
+  const penalty = board?.penalties.reduce((sum, { seat, points }) => sum + (seat === player.seat ? points : 0), 0) ?? 0;
   return (
     <li class={`player ${hasTurn ? "has-turn" : ""} ${player.resigned ? "is-out" : ""}`} aria-current={hasTurn}>
       <PlayerName player={player} isMe={isMe} />
@@ -78,6 +90,8 @@ function PlayerCard({ player, game, clock, onWarning }: PlayersProps & { player:
             <span class="hidden">{t("hasShown")}</span>
           </span>
         )}
+        {opening !== undefined && <Opened opening={opening} />}
+        {penalty > 0 && <span class="badge warn">{t("penalty", { points: penalty })}</span>}
         {(game.rounds.length > 0 || board !== undefined) && <span class="badge">{t("points", { points: player.totalPoints })}</span>}
         {rulesetOf(game)?.deal?.teams === Teams.PAIRS && (
           <span class="badge">{t("team", { team: player.seat % 2 === 1 ? "A" : "B" })}</span>

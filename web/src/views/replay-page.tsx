@@ -6,6 +6,7 @@ import {
   RecordForm,
   type ReviewGameResponse,
   type SuggestedStep,
+  type Tile,
 } from "rummikub-client";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { service } from "../api/connection.js";
@@ -16,7 +17,7 @@ import { cornersOf } from "../model/discards.js";
 import { type Frame, framesOf } from "../model/replay.js";
 import { stepsOf } from "../model/steps.js";
 import { compareTiles } from "../model/tiles.js";
-import { Board, FinishedHand, finishText, OkeyTile } from "./board.js";
+import { Board, FinishedHand, finishText, OkeyMelds, OkeyTile } from "./board.js";
 import { Stepper } from "./stepper.js";
 import { ShownTable } from "./shown-table.js";
 import { StaticTile } from "./tile.js";
@@ -41,6 +42,8 @@ const MOVE_TEXTS: { readonly [kind in MoveKind]?: Key } = {
   [MoveKind.DISCARD]: "mvDiscard",
   [MoveKind.FINISH]: "mvFinish",
   [MoveKind.SHOW_INDICATOR]: "mvShowIndicator",
+  [MoveKind.LAY_TILES]: "mvLayTiles",
+  [MoveKind.RETURN_DISCARD]: "mvReturnDiscard",
 };
 const AUTOPLAY_MS = 1_200;
 /** A review of a long game takes a while; the service allows a minute. */
@@ -196,7 +199,7 @@ function Replay({ record }: { record: GameRecord }) {
         </p>
       )}
       {frame.board !== undefined ? (
-        <ReplayBoard board={frame.board} poolCount={frame.poolCount} name={name} mover={name(frame.move.seat)} />
+        <ReplayBoard board={frame.board} played={frame.played} poolCount={frame.poolCount} name={name} mover={name(frame.move.seat)} />
       ) : (
         <section class="felt" aria-label={t("table")}>
           <ShownTable table={frame.table} before={frame.tableBefore} fresh={frame.played} />
@@ -266,16 +269,18 @@ function Replay({ record }: { record: GameRecord }) {
 /** The table of a game of discards, as the player of the lowest seat sees it. */
 function ReplayBoard({
   board,
+  played,
   poolCount,
   name,
   mover,
 }: {
   board: OpenBoard;
+  played: readonly Tile[];
   poolCount: number;
   name: (seat: number) => string;
   mover: string;
 }) {
-  const { indicator, okey, finish, turnOrder, lastSeat } = board;
+  const { indicator, okey, finish, turnOrder, lastSeat, table } = board;
   const piles = cornersOf(turnOrder, Math.min(...turnOrder));
   return (
     <>
@@ -288,7 +293,13 @@ function ReplayBoard({
           const pile = pileOf(board, seat);
           return { seat, corner, name: name(seat), newest: pile.at(-1), count: pile.length, isFresh: seat === lastSeat };
         })}
-      />
+      >
+        {table.length > 0 ? (
+          <div class="laid">
+            <OkeyMelds parts={table} okey={okey} fresh={played} label={t("meldsOnTable")} />
+          </div>
+        ) : undefined}
+      </Board>
       {finish && (
         <div class="card">
           <FinishedHand hand={finish.hand} okey={okey} text={finishText(mover, finish, okey)} />
@@ -321,8 +332,8 @@ function Reviewed({ frame, review }: { frame: Frame; review: MoveReview | undefi
 function Explained({ frame, record, name }: { frame: Frame; record: GameRecord; name: string }) {
   const [steps, setSteps] = useState<readonly SuggestedStep[]>();
   useEffect(() => setSteps(undefined), [frame]);
-  // On a grid the table says it all.
-  if (frame.played.length === 0 || (frame.table?.placements.length ?? 0) > 0) return null;
+  // On a grid and in 101 Okey the table says it all.
+  if (frame.played.length === 0 || frame.board !== undefined || (frame.table?.placements.length ?? 0) > 0) return null;
   const ask = async () => {
     const ruleset = meldingOf(record);
     const answer = await service.analysis.explainTurn({

@@ -1,10 +1,10 @@
 /** The end of a round or a game: scores, racks, and how to go on. */
-import { type Game, GameState, RoundEnd, type RoundResult, type SeatResult } from "rummikub-client";
+import { type Game, GameState, type RackFinished, RoundEnd, type RoundResult, type SeatResult, type Tile } from "rummikub-client";
 import type { GameSession } from "../control/game-session.js";
 import { seats } from "../control/lobby.js";
 import { go } from "../control/router.js";
 import { useStore } from "../control/store.js";
-import { t } from "../i18n/index.js";
+import { t, tileText } from "../i18n/index.js";
 import { clockText } from "../model/clock.js";
 import { playerOf } from "../model/turn.js";
 import { FinishedHand, finishText, OkeyTile } from "./board.js";
@@ -93,14 +93,23 @@ function winnerText(game: Game): string {
 
 /** How a round ended: for a finished hand, also its melds. */
 function RoundEndView({ game, result }: { game: Game; result: RoundResult }) {
-  const { finish, okey } = game.discardBoard ?? {};
+  const { finish, rackFinish, okey } = game.discardBoard ?? {};
+  if (rackFinish !== undefined) return <p>{rackFinishText(names(game, [rackFinish.seat]), rackFinish, okey)}</p>;
   if (finish === undefined || okey === undefined) return <p>{endText(game, result)}</p>;
   return <FinishedHand hand={finish.hand} okey={okey} text={finishText(names(game, [finish.seat]), finish, okey)} />;
 }
 
+/** Returns who finished a rack in 101 Okey, and why the points of the round are doubled. */
+function rackFinishText(name: string, { tile, isPairs, isAtOnce }: RackFinished, okey: Tile | undefined): string {
+  const doubled = [tile === okey && t("doubledOkey"), isPairs && t("doubledPairs"), isAtOnce && t("doubledAtOnce")];
+  return [t("rackFinished", { name, tile: tileText(tile) }), ...doubled].filter(Boolean).join(" ");
+}
+
 function endText(game: Game, { roundEnd, winnerSeats }: RoundResult): string {
+  if (roundEnd === RoundEnd.VOID) return t("roundVoid");
   if (game.discardBoard !== undefined && roundEnd === RoundEnd.BLOCKED) return t("poolEmpty");
   if (roundEnd === RoundEnd.WENT_OUT) return t("wentOut", { names: names(game, winnerSeats) });
+  if (roundEnd === RoundEnd.KNOCKED) return t("knocked");
   return roundEnd === RoundEnd.BLOCKED ? t("blocked") : t("allResigned");
 }
 

@@ -10,6 +10,8 @@ import { t, tilesList } from "../i18n/index.js";
 import { meldWith } from "../model/arrangement.js";
 import { isGrid } from "../model/grid.js";
 import { placed } from "../model/layout.js";
+import type { Judgment } from "../model/marks.js";
+import { isStand } from "../model/stand.js";
 import { choices, playerOf } from "../model/turn.js";
 import { ArrangedTable, OthersTable, type TabStop, useTabStop } from "./arranged-table.js";
 import { DiscardActions, DiscardTable, promptText, StandView } from "./discard-table.js";
@@ -81,13 +83,13 @@ export function TableView({ game, session }: { game: Game; session: GameSession 
         />
       )}
       {board !== undefined ? (
-        <DiscardTable game={game} session={session} board={board} />
+        <DiscardTable game={game} session={session} board={board} tabStop={tabStop} />
       ) : state.othersDraft !== undefined && !isOver ? (
         <OthersTable game={game} draft={state.othersDraft} />
       ) : (
         <Arranged game={game} session={session} tabStop={tabStop} />
       )}
-      {state.lastPlay !== undefined && state.lastPlay.seat !== game.seat && !isOver && (
+      {board === undefined && state.lastPlay !== undefined && state.lastPlay.seat !== game.seat && !isOver && (
         <LastPlay game={game} session={session} seat={state.lastPlay.seat} tiles={state.lastPlay.tiles} />
       )}
       {game.river.length > 0 && <River game={game} arranging={session.arranging} />}
@@ -118,7 +120,7 @@ function Arranged({ game, session, tabStop }: { game: Game; session: GameSession
   const { arranging } = session;
   const { present } = useStore(session.state).history;
   if (isGrid(present)) return <GridTable game={game} grid={present} arranging={arranging} />;
-  return <ArrangedTable game={game} arranging={arranging} tabStop={tabStop} />;
+  return <ArrangedTable arranging={arranging} tabStop={tabStop} />;
 }
 
 function title(game: Game): string {
@@ -170,6 +172,12 @@ function LastPlay({
   );
 }
 
+function legalText({ points, goesOut, opening }: Judgment["answer"]): string {
+  if (opening !== undefined) return t(opening.isPairs ? "opensPairs" : "opensMelds", { amount: opening.amount });
+  if (points === undefined) return t("legalLay");
+  return goesOut ? t("legalOut") : t("legalTurn", { points });
+}
+
 /** What is wrong or right with the tiles as they lie. */
 function TurnMessage({ session, prompt }: { session: GameSession; prompt: string }) {
   const { problem, notice, judgment, history, carried } = useStore(session.state);
@@ -181,8 +189,8 @@ function TurnMessage({ session, prompt }: { session: GameSession; prompt: string
   } else if (judgment !== undefined && carried === undefined && judgment.arrangement === history.present) {
     const { marks, answer } = judgment;
     kind = marks.isLegal ? "good" : "";
-    if (marks.isLegal) text = answer.goesOut ? t("legalOut") : t("legalTurn", { points: answer.points });
-    else text = notice ?? violationSummary(marks);
+    if (marks.isLegal) text = legalText(answer);
+    else text = notice ?? violationSummary(marks, isStand(history.present));
   }
   return (
     <p class={`turn-message ${kind}`} role={problem === undefined ? "status" : "alert"}>
@@ -215,6 +223,11 @@ function Actions({ game, session }: { game: Game; session: GameSession }) {
       {may.mustCall && goesOut && (
         <button type="button" class="primary" disabled={!isReady} onClick={() => session.acting.play(true)}>
           {t("callWin")}
+        </button>
+      )}
+      {may.mayKnock && (
+        <button type="button" disabled={!isReady} onClick={() => session.acting.knock()}>
+          {t("knock")}
         </button>
       )}
       {may.mayPass ? (

@@ -96,6 +96,11 @@ test("the rack sorts by color for runs and by number for groups, jokers last", (
   assert.equal(rack(sortRack(start, "value")), "G1 R2 B3 K3 R9 J");
 });
 
+test("jokers of each kind come together after the numbered tiles", () => {
+  const start = at("", "C J M R9 D J C");
+  for (const order of ["color", "value"] as const) assert.equal(rack(sortRack(start, order)), "R9 J J D M C C");
+});
+
 test("a new view of the game keeps the order of the rack and the ids of tiles and melds", () => {
   const start = sortRack(at("R5 R6 R7", "K9 B3 R2"), "value");
   const next = arrange(

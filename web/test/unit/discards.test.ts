@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { type Game, GameSchema, GameState, tile, tiles, TurnStep } from "rummikub-client";
 import { EMPTY } from "../../src/model/arrangement.js";
-import { cornersOf, discardChoices, seatBefore } from "../../src/model/discards.js";
+import { cornersOf, discardChoices, layingToJudge, openingOf, seatBefore } from "../../src/model/discards.js";
 import { layoutOfGame } from "../../src/model/layout.js";
 import { isStand } from "../../src/model/stand.js";
 import { okeyOf } from "../../src/model/tiles.js";
@@ -31,13 +31,15 @@ function game(changes: Exclude<MessageInitShape<typeof GameSchema>, Game> = {}):
 }
 
 test("the player first takes a tile of the pool or the discard of the player before, then discards", () => {
-  assert.deepEqual(discardChoices(game()), { mayTake: true, takeable: tile("K3"), mayDiscard: false, mayShow: true });
+  const none = { mayFinish: false, mayLay: false, owed: undefined };
+  assert.deepEqual(discardChoices(game()), { ...none, mayTake: true, takeable: tile("K3"), mayDiscard: false, mayShow: true });
   const discarding = discardChoices(game({ turn: { seat: 1, step: TurnStep.DISCARDING } }));
-  assert.deepEqual(discarding, { mayTake: false, takeable: undefined, mayDiscard: true, mayShow: true });
+  assert.deepEqual(discarding, { ...none, mayTake: false, takeable: undefined, mayDiscard: true, mayFinish: true, mayShow: true });
 });
 
 test("who does not have the turn, and who watches, does nothing", () => {
-  const none = { mayTake: false, takeable: undefined, mayDiscard: false, mayShow: false };
+  const none = discardChoices(create(GameSchema, {}));
+  assert.equal(Object.values(none).some(Boolean), false);
   assert.deepEqual(discardChoices(game({ turn: { seat: 2, step: TurnStep.OPEN } })), none);
   const { seat: _, ...watched } = game();
   assert.deepEqual(discardChoices(create(GameSchema, watched)), none);
@@ -78,4 +80,53 @@ test("a game of discards has a rack of slots, and no choices of melding", () => 
   assert.equal(isStand(layoutOfGame(game()).start(game(), EMPTY)), true);
   const { mayPlay, mayDraw, mayPass } = choices(game());
   assert.deepEqual([mayPlay, mayDraw, mayPass], [false, false, false]);
+});
+
+/** Returns a game of 101 Okey in which seat 1 has taken K3 of the discards. */
+function gameWithTable(changes: Parameters<typeof game>[0] = {}, opening = {}): Game {
+  const options = { melds: { meldsOnTable: true }, opening: { points: 101, pairs: 5, ...opening } };
+  return game({
+    ruleset: { game: { case: "discard", value: options } },
+    rack: tiles("R1 K3"),
+    turn: { seat: 1, step: TurnStep.DISCARDING, tilesDrawn: tiles("K3") },
+    discardBoard: {
+      indicator: tile("O4"),
+      okey: tile("O5"),
+      table: [{ tiles: tiles("B5 K5 R5") }],
+      openings: [
+        { seat: 2, amount: 103 },
+        { seat: 3, isPairs: true, amount: 6 },
+      ],
+      owedTile: tile("K3"),
+    },
+    ...changes,
+  });
+}
+
+test("where melds lie on a table a player lays tiles and then discards, but shows no finished hand", () => {
+  const { mayDiscard, mayFinish, mayLay, owed } = discardChoices(gameWithTable());
+  assert.deepEqual([mayDiscard, mayFinish, mayLay, owed], [true, false, true, tile("K3")]);
+});
+
+test("the starter's first turn, in which no tile is taken, is a discard and nothing else", () => {
+  const first = gameWithTable({ turn: { seat: 1, step: TurnStep.DISCARDING } });
+  assert.deepEqual([discardChoices(first).mayDiscard, discardChoices(first).mayLay], [true, false]);
+  const board = { okey: tile("O5"), openings: [{ seat: 1, amount: 101 }] };
+  const laid = gameWithTable({ turn: { seat: 1, step: TurnStep.DISCARDING }, discardBoard: board });
+  assert.equal(discardChoices(laid).mayLay, true, "after a step, further ones");
+});
+
+test("an opening needs the points or the pairs of the rules, or more than the last one where it rises", () => {
+  assert.deepEqual(openingOf(gameWithTable()), { points: 101, pairs: 5 });
+  assert.deepEqual(openingOf(gameWithTable({}, { rises: true })), { points: 104, pairs: 7 });
+  assert.deepEqual(openingOf(gameWithTable({}, { pairs: 0 })), { points: 101, pairs: undefined });
+  assert.equal(openingOf(gameWithTable({ seat: 2 })), undefined);
+  assert.equal(openingOf(game()), undefined);
+});
+
+test("a step is judged with the rack, the table before, and the discard that must be laid", () => {
+  const laying = layingToJudge(gameWithTable(), [{ tiles: tiles("B5 K5 R5 O5") }]);
+  assert.equal(laying.owedTile, tile("K3"));
+  assert.deepEqual([laying.seat, laying.rack, laying.tableBefore[0]?.tiles], [1, tiles("R1 K3"), tiles("B5 K5 R5")]);
+  assert.deepEqual(laying.tableAfter, [{ tiles: tiles("B5 K5 R5 O5") }]);
 });

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Code, ConnectError, ErrorReason, RefusalSchema } from "rummikub-client";
+import { Code, ConnectError, ErrorReason, RefusalSchema, tiles } from "rummikub-client";
 import { en } from "../../src/i18n/en.js";
-import { errorText, fill, LANGUAGES, preferredLanguage } from "../../src/i18n/index.js";
+import { errorText, fill, language, LANGUAGES, preferredLanguage, tilesList } from "../../src/i18n/index.js";
 
 const placeholders = (text: string) => [...text.matchAll(/\{(\w+)\}/g)].map(([, key]) => key).sort();
 
@@ -33,6 +33,13 @@ test("errors without a reason of the service say what to do", () => {
 test("a reason of a newer service is shown with its own text", () => {
   const detail = { desc: RefusalSchema, value: { reason: 9_999 as ErrorReason } };
   assert.match(errorText(new ConnectError("a new rule", Code.FailedPrecondition, undefined, [detail])), /a new rule/);
+});
+
+test("each joker has a name of its own", () => {
+  assert.equal(tilesList(tiles("R7 J F D M C")), "red 7, joker, false joker, double joker, mirror, color change");
+  language.set({ code: "de" });
+  assert.equal(tilesList(tiles("J F D M C")), "Joker, falscher Joker, Doppeljoker, Spiegel, Farbwechsel");
+  language.set({ code: "en" });
 });
 
 test("the language is the chosen one, else the browser's, else English", () => {

@@ -13,6 +13,7 @@ import {
   tile,
   tiles,
   tilesText,
+  TurnDraw,
   TurnStep,
   ViolationSchema,
 } from "rummikub-client";
@@ -22,7 +23,7 @@ import { amend, begin, redo, step, undo } from "../../src/model/history.js";
 import { tableOf } from "../../src/model/layout.js";
 import { marksOf } from "../../src/model/marks.js";
 import { tablesOf } from "../../src/model/steps.js";
-import { faceOf, pairs, tileOf, without } from "../../src/model/tiles.js";
+import { faceOf, mayFitBothKinds, pairs, tileOf, without } from "../../src/model/tiles.js";
 import { choices, turnToJudge } from "../../src/model/turn.js";
 
 test("every tile has the color and the value of its name", () => {
@@ -36,7 +37,12 @@ test("every tile has the color and the value of its name", () => {
     assert.deepEqual(faceOf(tile(name)), { color, value });
     assert.equal(tileOf(color, value), tile(name));
   }
-  assert.equal(faceOf(Tile.JOKER), undefined);
+  for (const joker of tiles("J F D M C")) assert.equal(faceOf(joker), undefined);
+});
+
+test("the kind of a meld may be a choice where one numbered tile and jokers fit both kinds", () => {
+  for (const meld of ["K7 J J", "K7 D M D K7", "K7 J D"]) assert.ok(mayFitBothKinds(tiles(meld)), meld);
+  for (const meld of ["R2 D R5", "R6 R7 C B9 B10", "R7 R8 R9"]) assert.ok(!mayFitBothKinds(tiles(meld)), meld);
 });
 
 test("tiles are removed one copy for each; pairs are counted", () => {
@@ -76,9 +82,10 @@ test("a violation marks its meld and the tiles at fault", () => {
 });
 
 test("the choices follow the step of the turn, the pool and the River", () => {
-  const game = (turn: { step: TurnStep; seat?: number; tilesDrawn?: Tile[] }, poolCount: number) =>
+  const game = (turn: { step: TurnStep; seat?: number; tilesDrawn?: Tile[] }, poolCount: number, draw = TurnDraw.ONE, knockLimit = 0) =>
     create(GameSchema, {
       state: GameState.PLAYING,
+      ruleset: { game: { case: "melding", value: { turn: { draw, knockLimit } } } },
       seat: 1,
       poolCount,
       players: [{ seat: 1 }, { seat: 2 }],
@@ -93,6 +100,18 @@ test("the choices follow the step of the turn, the pool and the River", () => {
   assert.deepEqual([drawn.mayPlay, drawn.mayDraw, drawn.mayPass, drawn.mayPull], [true, false, true, false]);
   const choosing = choices(game({ step: TurnStep.CHOOSING, tilesDrawn: tiles("R1 R2") }, 10));
   assert.deepEqual([choosing.mayPlay, tilesText(choosing.toLay)], [false, "R1 R2"]);
+  const first = choices(game({ step: TurnStep.OPEN }, 10, TurnDraw.ONE_OR_TWO));
+  assert.deepEqual([first.mayPlay, first.mayDraw, first.mayPass], [false, true, false]);
+  const again = choices(game({ step: TurnStep.DRAWING }, 10, TurnDraw.ONE_OR_TWO));
+  assert.deepEqual([again.mayPlay, again.mayDraw, again.mayPass], [true, true, false]);
+  const last = choices(game({ step: TurnStep.DRAWING }, 0, TurnDraw.ONE_OR_TWO));
+  assert.deepEqual([last.mayPlay, last.mayDraw, last.mayPass], [true, false, true]);
+  const steps = [TurnStep.OPEN, TurnStep.DRAWING, TurnStep.DRAWN, TurnStep.PLAYED];
+  const knocks = (limit: number) => steps.map((step) => choices(game({ step }, 10, TurnDraw.ONE_TO_THREE, limit)).mayKnock);
+  assert.deepEqual([knocks(0), knocks(5)], [[false, false, false, false], [false, true, true, true]]);
+  assert.equal(choices(game({ step: TurnStep.OPEN }, 0, TurnDraw.ONE_TO_THREE, 5)).mayKnock, true);
+  const played = choices(game({ step: TurnStep.PLAYED }, 10, TurnDraw.ONE_TO_THREE, 5));
+  assert.deepEqual([played.mayPlay, played.mayDraw, played.mayPass], [false, false, true]);
   const others = choices(game({ step: TurnStep.OPEN, seat: 2 }, 10));
   assert.deepEqual([others.mayPlay, others.mayDraw, others.mayPass], [false, false, false]);
 });

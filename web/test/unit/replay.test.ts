@@ -182,3 +182,45 @@ test("in Okey, the hand that ended the round is shown, and its discard lies on t
   assert.equal(tilesText(racks.get(1)!), "K1 O5");
   assert.deepEqual([tilesText([board!.finish!.tile]), board!.finish!.isPairs], ["K2", true]);
 });
+
+test("in 101 Okey, tiles are laid on the table, from which an okey comes to the rack; a discard is put back", () => {
+  const table = (...melds: string[]) => melds.map((meld) => ({ tiles: tiles(meld) }));
+  const racks = [
+    { seat: 1, tiles: tiles("K7 K8 B3") },
+    { seat: 2, tiles: tiles("R1 R2 O5 R9") },
+  ];
+  const record = create(GameRecordSchema, {
+    moves: [
+      { kind: MoveKind.DEAL, deal: { turnOrder: [2, 1], indicator: tile("O4"), racks, pool: tiles("R3 B9 B8") } },
+      { kind: MoveKind.DISCARD, seat: 2, tiles: tiles("R9") },
+      { kind: MoveKind.TAKE_DISCARD, seat: 1, tiles: tiles("R9") },
+      { kind: MoveKind.RETURN_DISCARD, seat: 1, tiles: tiles("B9") },
+      { kind: MoveKind.DISCARD, seat: 1, tiles: tiles("B9") },
+      { kind: MoveKind.DRAW, seat: 2, tiles: tiles("R3") },
+      { kind: MoveKind.LAY_TILES, seat: 2, hand: table("R1 R2 O5") },
+      { kind: MoveKind.LAY_TILES, seat: 2, hand: table("R1 R2 R3") },
+      { kind: MoveKind.DISCARD, seat: 2, tiles: tiles("O5") },
+      { kind: MoveKind.TAKE_DISCARD, seat: 1, tiles: tiles("O5") },
+      { kind: MoveKind.TIME_OUT, seat: 1, tiles: tiles("B8") },
+    ],
+  });
+  const text = ({ racks, board, poolCount, played }: Frame) =>
+    [
+      [...racks.values()].map(tilesText).join(" | "),
+      `{${[2, 1].map((seat) => tilesText(pileOf(board!, seat))).join(" | ")}}`,
+      board!.table.map((meld) => tilesText(meld.tiles)).join(" + "),
+      poolCount,
+      tilesText(played),
+    ].join("; ");
+  assert.deepEqual(framesOf(record).slice(2).map(text), [
+    "K7 K8 B3 R9 | R1 R2 O5; { | }; ; 3; ",
+    "K7 K8 B3 B9 | R1 R2 O5; {R9 | }; ; 2; ",
+    "K7 K8 B3 | R1 R2 O5; {R9 | B9}; ; 2; ",
+    "K7 K8 B3 | R1 R2 O5 R3; {R9 | B9}; ; 1; ",
+    "K7 K8 B3 | R3; {R9 | B9}; R1 R2 O5; 1; R1 R2 O5",
+    "K7 K8 B3 | O5; {R9 | B9}; R1 R2 R3; 1; R3",
+    "K7 K8 B3 | ; {R9 O5 | B9}; R1 R2 R3; 1; ",
+    "K7 K8 B3 O5 | ; {R9 | B9}; R1 R2 R3; 1; ",
+    "K7 K8 B3 | ; {R9 O5 | B9 B8}; R1 R2 R3; 0; ",
+  ]);
+});

@@ -31,6 +31,7 @@ import { eventText } from "../../src/control/events.js";
 import { GameSession } from "../../src/control/game-session.js";
 import { violationSummary } from "../../src/control/arranging.js";
 import { tableOf } from "../../src/model/arrangement.js";
+import { isStand } from "../../src/model/stand.js";
 import { tileOf } from "../../src/model/tiles.js";
 import { until } from "./support.js";
 
@@ -373,6 +374,94 @@ test("after a play the player waits until the watch has its result", async () =>
   await push({ case: "game", value: game({ revision: 6, turn: { seat: 2, step: TurnStep.OPEN, revision: 6 } }) });
   assert.equal(session.state.value.isBusy, false);
   assert.deepEqual(sent, [["e5", "draw"]]);
+  session.stop();
+});
+
+/** Returns a game of 101 Okey in which seat 1 has taken R3 of the pool, B5 O5 B7 lie on the table, and O5 is the okey. */
+function gameWithTable(changes: Exclude<MessageInitShape<typeof GameSchema>, Game> = {}): Game {
+  return game({
+    ruleset: { game: { case: "discard", value: { melds: { meldsOnTable: true } } } },
+    rack: tiles("R1 R2 R3 B6 K9"),
+    turn: { seat: 1, step: TurnStep.DISCARDING, revision: 5, tilesDrawn: tiles("R3") },
+    discardBoard: { indicator: tile("O4"), okey: tile("O5"), table: [{ tiles: tiles("B5 O5 B7") }] },
+    ...changes,
+  });
+}
+
+test("in 101 Okey, tiles on the table are judged, laid with the whole table, and stay until then", async () => {
+  const sent: string[] = [];
+  const { session, push } = world(
+    {
+      playTurn: ({ action }) => {
+        sent.push(action.case === "lay" ? action.value.table.map((part) => tilesText(part.tiles)).join(" + ") : String(action.case));
+        return { game: { revision: 6 } };
+      },
+      saveDraft: () => assert.fail("a draft of 101 Okey is not saved"),
+    },
+    { validateDiscardTurn: ({ tableAfter }) => ({ opening: { seat: 1, amount: tableAfter.length } }) },
+  );
+  await push({ case: "snapshot", value: gameWithTable() });
+  session.arranging.move(rackIds(session, 3), { to: "new" });
+  await until(() => session.state.value.judgment?.answer.opening?.amount === 2);
+  session.arranging.move([session.arranging.arrangement.rack.at(-1)!.id], { to: "discard" });
+  assert.match(session.state.value.notice ?? "", /^Lay your tiles first/);
+  await push({ case: "game", value: gameWithTable({ revision: 6, etag: "e6" }) });
+  await session.acting.layTiles();
+  assert.deepEqual(sent, ["B5 O5 B7 + R1 R2 R3"]);
+  const board = gameWithTable().discardBoard!;
+  const laid = { indicator: board.indicator, okey: board.okey, table: [...board.table, { tiles: tiles("R1 R2 R3") }] };
+  await push({ case: "game", value: gameWithTable({ revision: 7, rack: tiles("B6 K9"), discardBoard: laid }) });
+  assert.equal(session.state.value.history.past.length, 0);
+  assert.deepEqual(session.arranging.arrangement.melds.map(({ pieces }) => pieces.map(({ origin }) => origin).join()), [
+    "table,table,table",
+    "table,table,table",
+  ]);
+  session.stop();
+});
+
+test("in 101 Okey, what others lay comes to the table while the player arranges the rack", async () => {
+  const { session, push } = world();
+  const waiting = { turn: { seat: 2, step: TurnStep.DISCARDING, revision: 5 } };
+  await push({ case: "snapshot", value: gameWithTable(waiting) });
+  session.arranging.move(rackIds(session, 1), { to: "rack", index: 14 });
+  const laid = { okey: tile("O5"), table: [{ tiles: tiles("B5 O5 B7 B8") }] };
+  const event = { case: "tilesLaid", value: { seat: 2, tiles: tiles("B8"), table: laid.table } } as const;
+  await push({ case: "change", value: { revision: 6, events: [{ event }] } });
+  assert.deepEqual(session.state.value.lastPlay?.tiles, tiles("B8"));
+  await push({ case: "game", value: gameWithTable({ ...waiting, revision: 6, discardBoard: laid }) });
+  assert.equal(table(session), "[B5 O5 B7 B8]");
+  assert.equal(isStand(session.arranging.arrangement) && session.arranging.arrangement.slots[14]?.tile, tile("R1"));
+  session.stop();
+});
+
+test("in 101 Okey, a refused step is explained at its meld, and what the opening lacks beside the rack", async () => {
+  const violations = [
+    { reason: ErrorReason.MELD_NOT_GROUP_NOR_RUN, subject: "table[1]", tiles: tiles("R1 B6"), metadata: {} },
+    { reason: ErrorReason.OPENING_BELOW_THRESHOLD, subject: "table", tiles: [], metadata: { total: 0, threshold: 101 } },
+  ];
+  const { session, push } = world({}, { validateDiscardTurn: () => ({ violations }) });
+  await push({ case: "snapshot", value: gameWithTable() });
+  const [first] = rackIds(session, 1);
+  session.arranging.move([first!, session.arranging.arrangement.rack[3]!.id], { to: "new" });
+  await until(() => session.state.value.judgment !== undefined);
+  const { marks } = session.state.value.judgment!;
+  assert.equal(marks.melds.get(session.arranging.arrangement.melds[1]!.id)?.isLegal, false);
+  assert.equal(violationSummary(marks, true), "The melds of your opening have 0 points. You need 101.");
+  session.stop();
+});
+
+test("in 101 Okey, a hint says what an opening lacks, and which tiles to lay", async () => {
+  let answer: object = { opening: { pointsMissing: 12, pairsMissing: 2 } };
+  const { session, push } = world({}, {}, { suggestTurn: () => answer });
+  await push({ case: "snapshot", value: gameWithTable() });
+  const hint = async (tier: HintTier) => {
+    await session.hints.hint(tier);
+    return session.state.value.notice;
+  };
+  assert.equal(await hint(HintTier.PLAY_EXISTS), "To open you lack 12 points, or 2 pairs.");
+  const lay = [{ tiles: tiles("B5 B6 B7") }, { tiles: tiles("R1 R2 O5") }];
+  answer = { opening: { pointsMissing: 0 }, turn: { action: { case: "lay", value: { table: lay } } } };
+  assert.equal(await hint(HintTier.TURN), "You can open with melds. Suggestion: Lay blue 6, red 1, red 2.");
   session.stop();
 });
 

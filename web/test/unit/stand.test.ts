@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { tileName, tiles } from "rummikub-client";
+import { tile, tileName, tiles } from "rummikub-client";
+import type { Direction } from "../../src/input/keyboard.js";
 import { placeBeside } from "../../src/input/stand-keys.js";
-import { arrangeStand, COLUMNS, moveOnStand, slotOf, sortStand, type Stand } from "../../src/model/stand.js";
+import { piecesOfMelds, type Target } from "../../src/model/arrangement.js";
+import { arrangeStand, COLUMNS, moveOnStand, slotOf, sortStand, type Stand, WIDE_COLUMNS } from "../../src/model/stand.js";
 
 /** Returns the rows of a stand, with a dot for each gap before the last tile. */
 function rows({ slots }: Stand): string[] {
@@ -54,7 +56,7 @@ test("tiles that do not fit behind the slot stand at the end", () => {
 test("a move that changes nothing, or leads elsewhere, returns the same stand", () => {
   const stand = arrangeStand(tiles("R1 R2"));
   assert.equal(put(stand, "R1", 0), stand);
-  assert.equal(moveOnStand(stand, [stand.rack[0]!.id], { to: "new" }), stand);
+  assert.equal(moveOnStand(stand, [stand.rack[0]!.id], { to: "discard" }), stand);
   assert.equal(moveOnStand(stand, [99], { to: "rack", index: 3 }), stand);
 });
 
@@ -80,13 +82,80 @@ test("sorting closes the gaps; the false joker comes last", () => {
 
 test("arrows lead from slot to slot, and in the own turn up to the discard and the indicator", () => {
   const slot = (index: number) => ({ to: "rack", index }) as const;
-  assert.deepEqual(placeBeside(slot(0), "right", false), slot(1));
-  assert.deepEqual(placeBeside(slot(0), "left", false), slot(0));
-  assert.deepEqual(placeBeside(slot(2), "down", true), slot(COLUMNS + 2));
-  assert.deepEqual(placeBeside(slot(COLUMNS + 2), "up", true), slot(2));
-  assert.deepEqual(placeBeside(slot(2), "up", false), slot(2));
-  assert.deepEqual(placeBeside(slot(2), "up", true), { to: "discard" });
-  assert.deepEqual(placeBeside({ to: "discard" }, "up", true), { to: "finish" });
-  assert.deepEqual(placeBeside({ to: "finish" }, "down", true), { to: "discard" });
-  assert.deepEqual(placeBeside({ to: "discard" }, "down", true), slot(COLUMNS - 1));
+  const stand = arrangeStand(tiles("R1 R2"));
+  const beside = (from: Target, direction: Direction, isMine = true) =>
+    placeBeside(stand, from, direction, { mayDiscard: isMine, mayFinish: isMine, mayLay: false });
+  assert.deepEqual(beside(slot(0), "right", false), slot(1));
+  assert.deepEqual(beside(slot(0), "left", false), slot(0));
+  assert.deepEqual(beside(slot(2), "down"), slot(COLUMNS + 2));
+  assert.deepEqual(beside(slot(COLUMNS + 2), "up"), slot(2));
+  assert.deepEqual(beside(slot(2), "up", false), slot(2));
+  assert.deepEqual(beside(slot(2), "up"), { to: "discard" });
+  assert.deepEqual(beside({ to: "discard" }, "up"), { to: "finish" });
+  assert.deepEqual(beside({ to: "finish" }, "down"), { to: "discard" });
+  assert.deepEqual(beside({ to: "discard" }, "down"), slot(COLUMNS - 1));
+});
+
+/** Returns the stand of a rack with the melds of a table, whose okey is O5. */
+const atTable = (rack: string, ...melds: string[]) =>
+  arrangeStand(tiles(rack), undefined, melds.map((meld) => ({ tiles: tiles(meld) })), WIDE_COLUMNS);
+const table = (stand: Stand) => stand.melds.map(({ pieces }) => pieces.map(({ tile }) => tileName(tile)).join(" "));
+const rack = (stand: Stand) => stand.rack.map(({ tile }) => tileName(tile)).join(" ");
+/** Returns the ids of the first tiles of these names, of the rack before those of the table. */
+const idsOf = (stand: Stand, names: string) =>
+  tiles(names).map((tile) => [...stand.rack, ...piecesOfMelds(stand)].find((piece) => piece.tile === tile)!.id);
+const meldTarget = (stand: Stand, meld: number, index: number): Target => ({ to: "meld", meld: stand.melds[meld]!.id, index });
+
+test("tiles are laid as a new meld, beside those of a meld, and taken back into a slot", () => {
+  const stand = atTable("R1 R2 R3 B8 K9", "B5 B6 B7");
+  const opened = moveOnStand(stand, idsOf(stand, "R1 R2 R3"), { to: "new" });
+  assert.deepEqual([table(opened), rack(opened)], [["B5 B6 B7", "R1 R2 R3"], "B8 K9"]);
+  const grown = moveOnStand(opened, idsOf(opened, "B8"), meldTarget(opened, 0, 3));
+  assert.deepEqual([table(grown), rack(grown)], [["B5 B6 B7 B8", "R1 R2 R3"], "K9"]);
+  const sorted = moveOnStand(grown, idsOf(grown, "R1"), meldTarget(grown, 1, 3));
+  assert.deepEqual(table(sorted), ["B5 B6 B7 B8", "R2 R3 R1"]);
+  const back = moveOnStand(grown, idsOf(grown, "R1 R2 R3"), { to: "rack", index: 20 });
+  assert.deepEqual([table(back), back.slots[20]?.tile], [["B5 B6 B7 B8"], tile("R1")]);
+});
+
+test("tiles of the table stay there, and the first meld of the table is sent first", () => {
+  const stand = atTable("R1", "B5 B6 B7", "K1 K2 K3");
+  assert.equal(moveOnStand(stand, idsOf(stand, "B5"), { to: "rack", index: 3 }), stand);
+  assert.equal(moveOnStand(stand, idsOf(stand, "R1 B5"), { to: "new" }), stand);
+});
+
+test("a tile takes the place of a wild one, which goes to its slot, and may be laid elsewhere", () => {
+  const stand = atTable("R1 R2 B6 K9", "B5 O5 B7");
+  const onWild = (from: Stand, name: string) =>
+    moveOnStand(from, idsOf(from, name), { to: "wild", piece: from.melds[0]!.pieces[1]!.id });
+  const taken = onWild(stand, "B6");
+  assert.deepEqual([table(taken), rack(taken)], [["B5 B6 B7"], "R1 R2 O5 K9"]);
+  assert.equal(slotOf(taken, idsOf(taken, "O5")[0]), slotOf(stand, idsOf(stand, "B6")[0]));
+  const laid = moveOnStand(taken, idsOf(taken, "R1 R2 O5"), { to: "new" });
+  assert.deepEqual([table(laid), rack(laid)], [["B5 B6 B7", "R1 R2 O5"], "K9"]);
+  const undone = moveOnStand(laid, idsOf(laid, "B6"), { to: "rack", index: 9 });
+  assert.deepEqual([table(undone), rack(undone)], [["B5 O5 B7", "R1 R2"], "B6 K9"]);
+  assert.equal(moveOnStand(stand, idsOf(stand, "R1 R2"), { to: "wild", piece: stand.melds[0]!.pieces[1]!.id }), stand);
+});
+
+test("what was laid keeps its ids on the table, and the rest of the rack its slots", () => {
+  const stand = atTable("R1 R2 R3 K9");
+  const laid = moveOnStand(stand, idsOf(stand, "R1 R2 R3"), { to: "new" });
+  const after = arrangeStand(tiles("K9"), laid, [{ tiles: tiles("R1 R2 R3") }], WIDE_COLUMNS);
+  assert.deepEqual(
+    after.melds[0]!.pieces.map(({ id, origin }) => [id, origin]),
+    laid.melds[0]!.pieces.map(({ id }) => [id, "table"]),
+  );
+  assert.equal(slotOf(after, after.rack[0]!.id), slotOf(stand, after.rack[0]!.id));
+});
+
+test("above the discards, arrows lead to the places of the table, and onto an okey there", () => {
+  const stand = atTable("R1", "B5 O5 B7");
+  const may = { mayDiscard: true, mayFinish: false, mayLay: true, okey: tile("O5") };
+  const [meld] = stand.melds;
+  assert.deepEqual(placeBeside(stand, { to: "discard" }, "up", may), { to: "new" });
+  assert.deepEqual(placeBeside(stand, { to: "new" }, "down", may), { to: "discard" });
+  assert.deepEqual(placeBeside(stand, { to: "new" }, "left", may), { to: "meld", meld: meld!.id, index: 3 });
+  const onWild = placeBeside(stand, { to: "meld", meld: meld!.id, index: 1 }, "right", may);
+  assert.deepEqual(onWild, { to: "wild", piece: meld!.pieces[1]!.id });
 });
