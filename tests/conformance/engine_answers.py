@@ -14,12 +14,15 @@ from engine.actions import (
 )
 from engine.deal import Shuffle
 from engine.discard import game as discard
-from engine.discard.actions import DiscardTile, FinishHand
+from engine.discard.actions import DiscardTile, FinishHand, LayTiles
 from engine.discard.events import HandsDealt
 from engine.discard.finishing import HandToJudge, judge_hand
-from engine.discard.round import DiscardRound, Pile, ToDiscard, ToTake
-from engine.discard.ruleset import HAND_SIZE
+from engine.discard.laying import TurnAtTable, Verdict, judge_turn
+from engine.discard.melds import okey_of
+from engine.discard.round import DiscardRound, HasLaid, Pile, ToDiscard, ToTake
 from engine.discard.ruleset import Ruleset as DiscardRuleset
+from engine.discard.table import Opening
+from engine.discard.table import Table as DiscardTable
 from engine.events import Event
 from engine.family import presets_of, presets_with
 from engine.game import (
@@ -32,7 +35,7 @@ from engine.game import (
     RoundOver,
 )
 from engine.melding import game as melding
-from engine.melding.actions import ClaimError, DrawTile, LayOnRiver, Pass, PlayTiles
+from engine.melding.actions import ClaimError, DrawTile, Knock, LayOnRiver, Pass, PlayTiles
 from engine.melding.deal import turn_order
 from engine.melding.drafts import Draft
 from engine.melding.events import RoundStarted
@@ -43,7 +46,7 @@ from engine.melding.grid.rules import judge_grid, read_grid
 from engine.melding.melds import Meld, MeldKind, ProposedMeld, read_meld
 from engine.melding.notation import format_table
 from engine.melding.play import Play
-from engine.melding.round import Choosing, Drawn, Open
+from engine.melding.round import Choosing, Drawing, Drawn, HasPlayed, Open
 from engine.melding.round import MeldingRound as Round
 from engine.melding.ruleset import Ruleset
 from engine.melding.scoring import Standing, score_round
@@ -53,7 +56,7 @@ from engine.notation import format_tile, parse_tile
 from engine.room_settings import DEFAULT_SETTINGS, SETTINGS, RoomSettings
 from engine.seats import Player, Rack, Turn, from_seat
 from engine.sight import is_open_to_spectators, see
-from engine.tiles import COLORS, FALSE_JOKER, JOKER, Tile, in_order, naturals, without
+from engine.tiles import COLORS, FALSE_JOKER, JOKERS, Tile, in_order, naturals, without
 from engine.timers import due_ms
 from engine.turns import Applied, apply, create
 from engine.unions import Round as AnyRound
@@ -64,16 +67,19 @@ from support.conformance_cases import (
     Act,
     Creation,
     DiscardPositionText,
+    DiscardTurnQuestion,
     Faces,
     GridText,
     HandQuestion,
     LittleGame,
     MeldText,
+    OpeningText,
     Options,
     PlacementQuestion,
     Question,
     RoundQuestion,
     TurnQuestion,
+    openings_text,
 )
 from support.conformance_cases import table_text as text_of
 from support.plays import judged
@@ -81,8 +87,17 @@ from support.rooms import Room
 
 START_MS = 1_000_000
 STATES = {Lobby: "LOBBY", Playing: "PLAYING", RoundOver: "ROUND_OVER", Finished: "FINISHED", Aborted: "ABORTED"}
-STEPS = {Open: "OPEN", Choosing: "CHOOSING", Drawn: "DRAWN", ToTake: "OPEN", ToDiscard: "DISCARDING"}
-TILES = {format_tile(tile): tile for tile in (*naturals(len(COLORS)), JOKER, FALSE_JOKER)}
+STEPS = {
+    Open: "OPEN",
+    Choosing: "CHOOSING",
+    Drawn: "DRAWN",
+    Drawing: "DRAWING",
+    HasPlayed: "PLAYED",
+    ToTake: "OPEN",
+    ToDiscard: "DISCARDING",
+    HasLaid: "DISCARDING",
+}
+TILES = {format_tile(tile): tile for tile in (*naturals(len(COLORS)), *JOKERS, FALSE_JOKER)}
 
 Found = TypeVar("Found")
 
@@ -143,6 +158,9 @@ def answer(question: Question, options: Options) -> "Faces | GameSeen | dict[str
         case HandQuestion():
             assert isinstance(ruleset, DiscardRuleset)
             return tuple(one.reason.name for one in judge_hand(hand_of(question, ruleset)).violations)
+        case DiscardTurnQuestion():
+            assert isinstance(ruleset, DiscardRuleset)
+            return tuple(one.reason.name for one in verdict_on(question, ruleset).violations)
         case RoundQuestion():
             assert isinstance(ruleset, Ruleset)
             return _score(question, ruleset)
@@ -202,6 +220,32 @@ def hand_of(question: HandQuestion, ruleset: DiscardRuleset) -> HandToJudge:
         tuple(map(tiles_of, question.hand)),
         one_high=ruleset.run_one_high,
     )
+
+
+def verdict_on(question: DiscardTurnQuestion, ruleset: DiscardRuleset) -> Verdict:
+    """Returns the judgment of a turn of a game of discards with a table."""
+    turn = TurnAtTable(
+        question.seat,
+        okey_of(TILES[question.indicator]),
+        discard_table_of(question.table_before, question.openings),
+        in_order(tiles_of(question.rack)),
+        TILES[question.owed_tile] if question.owed_tile else None,
+        question.tiles_laid,
+    )
+    after = tuple(map(tiles_of, question.table_after)) or None
+    return judge_turn(turn, after, TILES[question.discard] if question.discard else None, ruleset)
+
+
+def discard_table_of(melds: Iterable[Faces], openings: Iterable[OpeningText]) -> DiscardTable:
+    """Returns the table of a game of discards."""
+    return DiscardTable(
+        tuple(map(tiles_of, melds)), tuple(Opening(one.seat, one.is_pairs, one.amount) for one in openings)
+    )
+
+
+def opening_text(opening: Opening) -> OpeningText:
+    """Returns an opening in the terms of the cases."""
+    return OpeningText(opening.seat, opening.amount, opening.is_pairs)
 
 
 def grid_of(text: GridText) -> Grid:
@@ -294,6 +338,16 @@ def _finished_pairs(seen: GameSeen) -> bool | None:
     return seen.discards.finish.is_pairs if seen.discards.finish else None
 
 
+def _laid(seen: GameSeen) -> str:
+    table = seen.discards.table
+    return text_of(tuple(MeldText(faces_of(part)) for part in table.melds)) if table else "."
+
+
+def _openings(seen: GameSeen) -> str:
+    table = seen.discards.table
+    return openings_text(map(opening_text, table.openings if table else ()))
+
+
 def _absent(seen: GameSeen) -> str:
     return " ".join(f"{player.seat}:{player.stand_in.name}" for player in seen.game.players if player.stand_in)
 
@@ -335,6 +389,9 @@ _SEEN: dict[str, Callable[[GameSeen], object]] = {
     "discarded_seats": lambda seen: list(seen.discards.discarded),
     "shown_by_seat": lambda seen: seen.discards.shown_by,
     "finished_pairs": _finished_pairs,
+    "laid": _laid,
+    "openings": _openings,
+    "penalties": lambda seen: " ".join(f"{one.seat}:{one.points}" for one in seen.discards.penalties),
     "passed_seats": lambda seen: list(seen.round.passed),
     "last_chance_seats": lambda seen: list(seen.round.last_chance or ()),
     "shown_play": _shown_play,
@@ -444,6 +501,7 @@ def round_of(question: LittleGame, ruleset: AnyRuleset, settings: RoomSettings, 
     limit = settings.turn_time_limit_seconds
     turn = Turn(position.turn_seat, now_ms + limit * 1000 if limit else None)
     if isinstance(position, DiscardPositionText):
+        assert isinstance(ruleset, DiscardRuleset)
         held = next(len(rack.tiles) for rack in racks if rack.seat == turn.seat)
         return DiscardRound(
             number=1,
@@ -453,8 +511,9 @@ def round_of(question: LittleGame, ruleset: AnyRuleset, settings: RoomSettings, 
             pool=tiles_of(position.pool),
             piles=tuple(Pile(pile.seat, tiles_of(pile.rack)) for pile in position.discards),
             turn=turn,
-            step=ToDiscard() if held > HAND_SIZE else ToTake(),
+            step=ToDiscard() if held > ruleset.hand_size else ToTake(),
             discarded=question.discarded,
+            table=None if position.table is None else discard_table_of(position.table, position.openings),
         )
     assert isinstance(ruleset, Ruleset)
     return Round(
@@ -487,6 +546,8 @@ def _of_turn(act: Act, draft: Draft | None) -> Action | None:
             return DrawTile(act.seat)
         case "pass":
             return Pass(act.seat)
+        case "knock":
+            return Knock(act.seat)
         case "lay_on_river":
             return LayOnRiver(act.seat, parse_tile(act.tile))
         case "time_out":
@@ -501,6 +562,9 @@ def _of_discards(act: Act) -> Action | None:
             return DiscardTile(act.seat, parse_tile(act.tile))
         case "finish":
             return FinishHand(act.seat, parse_tile(act.tile), tuple(map(tiles_of, act.hand)))
+        case "lay":
+            assert not isinstance(act.table, GridText)
+            return LayTiles(act.seat, tuple(tiles_of(meld.tiles) for meld in act.table))
         case _:
             return None
 

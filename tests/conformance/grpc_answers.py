@@ -16,7 +16,7 @@ from engine.game import Game, Playing
 from engine.notation import parse_tile
 from engine.tiles import Tile, without
 from engine.unions import Round
-from rummikub.v1 import error_reason_pb2, game_pb2, meld_pb2, score_pb2, tile_pb2, violation_pb2
+from rummikub.v1 import discard_pb2, error_reason_pb2, game_pb2, meld_pb2, score_pb2, tile_pb2, violation_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
@@ -30,17 +30,20 @@ from support.conformance_cases import (
     FACES,
     Act,
     Creation,
+    DiscardTurnQuestion,
     Faces,
     GridText,
     HandQuestion,
     LittleGame,
     MeldText,
+    OpeningText,
     Options,
     PlacementQuestion,
     Question,
     RoundQuestion,
     TurnQuestion,
     grid_text,
+    openings_text,
     table_text,
     tile_name,
 )
@@ -51,6 +54,7 @@ from support.conformance_messages import (
     decoded,
     discard_ruleset_of,
     hand_of,
+    openings_of,
     ruleset_of,
     table_of,
     tile_of,
@@ -134,6 +138,9 @@ async def answer(service: Service, question: Question, options: Options) -> "Fac
         case HandQuestion():
             hand = await service.client.validation.ValidateHand(hand_request(question, options))
             return reasons_of(hand.violations)
+        case DiscardTurnQuestion():
+            turn = await service.client.validation.ValidateDiscardTurn(discard_turn_request(question, options))
+            return reasons_of(turn.violations)
         case RoundQuestion():
             return await _score(service, question, options)
         case Creation():
@@ -175,6 +182,21 @@ def hand_request(question: HandQuestion, options: Options) -> vs.ValidateHandReq
         tiles=tiles_of(question.tiles),
         discard=tile_of(question.discard),
         hand=hand_of(question.hand),
+    )
+
+
+def discard_turn_request(question: DiscardTurnQuestion, options: Options) -> vs.ValidateDiscardTurnRequest:
+    return vs.ValidateDiscardTurnRequest(
+        ruleset=discard_ruleset_of(options, "OKEY_101"),
+        indicator=tile_of(question.indicator),
+        rack=tiles_of(question.rack),
+        table_before=hand_of(question.table_before),
+        openings=openings_of(question.openings),
+        seat=question.seat,
+        owed_tile=tile_of(question.owed_tile),
+        tiles_laid=question.tiles_laid,
+        table_after=hand_of(question.table_after),
+        discard=tile_of(question.discard),
     )
 
 
@@ -283,7 +305,18 @@ def _of_last_round(game: game_pb2.Game, default: object, read: Callable[[game_pb
 
 def _finished_pairs(seen: "GameSeen") -> bool | None:
     board = seen.game.discard_board
+    if board.HasField("rack_finish"):
+        return board.rack_finish.is_pairs
     return board.finish.is_pairs if board.HasField("finish") else None
+
+
+def opening_text(opening: discard_pb2.DiscardOpening) -> OpeningText:
+    """Returns an opening in the terms of the cases."""
+    return OpeningText(opening.seat, opening.amount, opening.is_pairs)
+
+
+def _laid(board: discard_pb2.DiscardBoard) -> str:
+    return table_text(tuple(MeldText(faces_of(part.tiles)) for part in board.table))
 
 
 def _open_draft(game: game_pb2.Game | None) -> str | None:
@@ -317,6 +350,9 @@ _SEEN: dict[str, Callable[[GameSeen], object]] = {
     "discarded_seats": lambda seen: list(seen.game.discard_board.discarded_seats),
     "shown_by_seat": lambda seen: seen.game.discard_board.shown_by_seat or None,
     "finished_pairs": _finished_pairs,
+    "laid": lambda seen: _laid(seen.game.discard_board),
+    "openings": lambda seen: openings_text(map(opening_text, seen.game.discard_board.openings)),
+    "penalties": lambda seen: " ".join(f"{one.seat}:{one.points}" for one in seen.game.discard_board.penalties),
     "passed_seats": lambda seen: list(seen.game.passed_seats),
     "last_chance_seats": lambda seen: list(seen.game.last_chance_seats),
     "shown_play": lambda seen: _shown_play(seen.game),
@@ -348,11 +384,14 @@ TURN_ACTIONS = frozenset(
         "play",
         "draw",
         "pass",
+        "knock",
         "lay_on_river",
         "take_from_pool",
         "take_discard",
         "discard",
         "finish",
+        "lay",
+        "return_discard",
         "show_indicator",
     }
 )
@@ -402,12 +441,17 @@ class Table:
                 request.draw.SetInParent()
             case "pass":
                 request.pass_turn.SetInParent()
+            case "knock":
+                request.knock.SetInParent()
             case "lay_on_river":
                 request.lay_on_river.tile = tile_of(act.tile)
             case "discard":
                 request.discard.tile = tile_of(act.tile)
             case "finish":
                 request.finish.CopyFrom(ts.FinishHand(tile=tile_of(act.tile), hand=hand_of(act.hand)))
+            case "lay":
+                assert not isinstance(act.table, GridText)
+                request.lay.CopyFrom(ts.LayTiles(table=hand_of(meld.tiles for meld in act.table)))
             case _:
                 getattr(request, act.do).SetInParent()
         answer = await self.service.client.turns.PlayTurn(request, metadata=self.game.as_seat(act.seat))

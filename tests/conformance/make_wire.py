@@ -15,7 +15,13 @@ from google.protobuf.message import Message
 from google.rpc import error_details_pb2, status_pb2
 from grpc import StatusCode
 
-from conformance.grpc_answers import hand_request, placement_request, score_request, turn_request
+from conformance.grpc_answers import (
+    discard_turn_request,
+    hand_request,
+    placement_request,
+    score_request,
+    turn_request,
+)
 from engine.room_settings import SETTINGS
 from rummikub.v1 import validation_service_pb2 as vs
 from rummikub.v1 import violation_pb2
@@ -26,6 +32,8 @@ from service.grpc_api.status import DETAILS, status_of
 from service.runtime.slow_calls import completed
 from support.conformance_cases import (
     Creation,
+    DiscardTurnCase,
+    DiscardTurnQuestion,
     HandCase,
     HandQuestion,
     LittleGame,
@@ -39,10 +47,11 @@ from support.conformance_cases import (
     TurnQuestion,
     load,
 )
-from support.conformance_messages import is_discard, ruleset_of, table_of, tiles_of
+from support.conformance_messages import is_at_table, is_discard, ruleset_of, table_of, tiles_of
 
 PATH: Final = Path(__file__).with_name("wire.json")
 FORMAT: Final = "rummikub-wire/1"
+A_DISCARD: Final = DiscardTurnQuestion(indicator="O4", rack=("R1",), discard="R1")
 A_HAND: Final = HandQuestion(indicator="O4", tiles=("R1", "R2", "R3", "R7", "R8", "R9", "R10") * 2)
 
 Call = dict[str, Any]
@@ -54,7 +63,12 @@ def requests() -> Iterator[tuple[str, str, Message]]:
     suite = load()
     for meld in suite.melds:
         yield meld.id, *request_of(meld.meld, meld.ruleset)
-    judged: tuple[TurnCase | PlacementCase | HandCase, ...] = (*suite.turns, *suite.placements, *suite.hands)
+    judged: tuple[TurnCase | PlacementCase | HandCase | DiscardTurnCase, ...] = (
+        *suite.turns,
+        *suite.placements,
+        *suite.hands,
+        *suite.discard_turns,
+    )
     for case in judged:
         yield case.id, *request_of(case, case.ruleset)
     for round_ in suite.round_scores:
@@ -69,10 +83,19 @@ def requests() -> Iterator[tuple[str, str, Message]]:
                 yield f"{contrast.id}={value}", *request_of(contrast.question, contrast.options(value))
 
 
+def _request_of_creation(options: Options) -> tuple[str, Message]:
+    if is_at_table(options):
+        return "ValidateDiscardTurn", discard_turn_request(A_DISCARD, options)
+    if is_discard(options):
+        return "ValidateHand", hand_request(A_HAND, options)
+    return "ValidateMelds", vs.ValidateMeldsRequest(ruleset=ruleset_of(options))
+
+
 def request_of(question: Question, options: Options) -> tuple[str, Message]:
     """Returns the RPC and the request of a question.
 
-    For the creation of a game: the same ruleset with no melds; with the same hand each time in a game of discards.
+    For the creation of a game: the same ruleset with no melds; in a game of discards with the same hand each time, or
+    with a table with the same discard.
     """
     match question:
         case MeldText():
@@ -83,12 +106,12 @@ def request_of(question: Question, options: Options) -> tuple[str, Message]:
             return "ValidatePlacement", placement_request(question, options)
         case HandQuestion():
             return "ValidateHand", hand_request(question, options)
+        case DiscardTurnQuestion():
+            return "ValidateDiscardTurn", discard_turn_request(question, options)
         case RoundQuestion():
             return "ScoreRound", score_request(question, options)
-        case Creation() if is_discard(options):
-            return "ValidateHand", hand_request(A_HAND, options)
         case Creation():
-            return "ValidateMelds", vs.ValidateMeldsRequest(ruleset=ruleset_of(options))
+            return _request_of_creation(options)
         case LittleGame():
             raise ValueError("a client cannot set the position, the shuffles and the clock of a game")
 

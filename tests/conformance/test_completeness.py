@@ -17,6 +17,7 @@ from support.cases import each_of
 from support.conformance_cases import (
     Contrast,
     Creation,
+    DiscardTurnCase,
     HandCase,
     LittleGame,
     MeldCase,
@@ -75,14 +76,28 @@ OUTCOMES = {
     "score_blocked_tie": "decides who wins",
     "score_never_melded": "decides points",
     "score_winner": "decides points",
+    "score_tile_values": "decides points",
     "teams": "decides points",
     "match_end": "decides when a game ends",
     "match_winner": "decides who wins",
 }
 """Options that make nothing legal or illegal: each value must lead to another outcome than some other value."""
 
-OF_OTHER_TESTS = {Reason.TOO_MANY_CHANGES: "tests/engine/test_lobby.py::test_a_lobby_has_a_last_change"}
-"""Reasons that need more changes than a row can hold, with their test."""
+_LAYING = "tests/engine/discard/test_laying.py::test_a_step_breaks_the_rules_that_its_row_says"
+OF_OTHER_TESTS = {
+    Reason.TOO_MANY_CHANGES: "tests/engine/test_lobby.py::test_a_lobby_has_a_last_change",
+    Reason.NOT_OPENED: _LAYING,
+    Reason.OPENING_MIXED: _LAYING,
+    Reason.OPENING_BELOW_THRESHOLD: _LAYING,
+    Reason.OPENING_PAIRS_TOO_FEW: _LAYING,
+    Reason.OKEY_TAKEN_BEFORE_OPENING: _LAYING,
+    Reason.OPENED_WITH_PAIRS: _LAYING,
+    Reason.PAIRS_NOT_OPENED: _LAYING,
+    Reason.TAKEN_TILE_NOT_USED: _LAYING,
+    Reason.TOO_MANY_TILES_LAID: _LAYING,
+    Reason.FINISH_NEEDS_DISCARD: _LAYING,
+}
+"""Reasons that need more changes than a row can hold, or a table of 101 Okey, with their test."""
 
 WIDEST = "allows what any other value does"
 NARROWEST = "allows nothing that any other value forbids"
@@ -97,6 +112,7 @@ NEVER_ILLEGAL_ALONE = {
     ("initial_meld_same_turn_table_play", "ALLOWED"): WIDEST,
     ("initial_meld_required_kind", "ANY"): WIDEST,
     ("initial_meld_voluntary_delay", "true"): WIDEST,
+    ("initial_meld_needed", "false"): WIDEST,
     ("turn_voluntary_draw", "ALLOWED"): WIDEST,
     ("deal_three_pairs_reshuffle", "ON_REQUEST"): WIDEST,
     ("manipulation", "FREE"): WIDEST,
@@ -109,6 +125,8 @@ NEVER_ILLEGAL_ALONE = {
     ("pool_empty_pass", "ALLOWED"): WIDEST,
     ("win_call", "AUTOMATIC"): WIDEST,
     ("contract", "OFF"): WIDEST,
+    ("joker_kinds", "TWIST"): WIDEST,
+    ("twist_color_change_at_end", "ALLOWED"): WIDEST,
 }
 """Values that make nothing illegal that another value allows."""
 
@@ -123,6 +141,7 @@ NEVER_LEGAL_ALONE = {
     ("initial_meld_same_turn_table_play", "FORBIDDEN"): NARROWEST,
     ("initial_meld_required_kind", "RUN"): NARROWEST,
     ("initial_meld_voluntary_delay", "false"): NARROWEST,
+    ("initial_meld_needed", "true"): NARROWEST,
     ("turn_voluntary_draw", "ONLY_IF_NO_PLAY"): NARROWEST,
     ("deal_three_pairs_reshuffle", "OFF"): NARROWEST,
     ("manipulation", "OFF"): NARROWEST,
@@ -133,6 +152,8 @@ NEVER_LEGAL_ALONE = {
     ("joker_retrieval_end_of_run_free", "false"): NARROWEST,
     ("pool_empty_pass", "ONLY_IF_NO_PLAY"): NARROWEST,
     ("win_call", "REQUIRED"): NARROWEST,
+    ("joker_kinds", "STANDARD"): NARROWEST,
+    ("twist_color_change_at_end", "FORBIDDEN"): NARROWEST,
 }
 """Values that make nothing legal that another value forbids."""
 
@@ -221,10 +242,16 @@ def test_the_exceptions_hold_for_every_meld_and_turn(option: str) -> None:
         assert not illegal_alone & NEVER_ILLEGAL_ALONE.keys(), question
 
 
+BOUND = {
+    "melds_on_table": "requires a value of score_system",
+    "score_system": "requires a value of melds_on_table",
+}
+"""Options that only change together, which is from the preset OKEY to OKEY_101."""
+
 DISCARD_VALUES = [
     ("OKEY", option, text_of(value))
     for option, row in DISCARD_OPTIONS.items()
-    if type(row.default) is not int
+    if type(row.default) is not int and option not in BOUND
     for value in row.values
 ]
 
@@ -318,17 +345,19 @@ CONFLICTS = {
 
 @each_of("family, first, second", sorted(CONFLICTS))
 def test_every_conflict_occurs_alone(family: str, first: str, second: str) -> None:
-    creations = [case for case in SUITE.creations if (case.ruleset.get(PRESET) == "OKEY") is (family == "OKEY")]
+    presets = FAMILIES["OKEY"][1]
+    creations = [case for case in SUITE.creations if (case.ruleset.get(PRESET) in presets) is (family == "OKEY")]
     assert (f"OPTIONS_CONFLICT {first} {second}",) in [case.expect for case in creations]
 
 
 def occurring_alone() -> set[str]:
     """Returns the reasons that are the only reason in some answer."""
-    judged: list[MeldCase | TurnCase | PlacementCase | HandCase] = [
+    judged: list[MeldCase | TurnCase | PlacementCase | HandCase | DiscardTurnCase] = [
         *SUITE.melds,
         *SUITE.turns,
         *SUITE.placements,
         *SUITE.hands,
+        *SUITE.discard_turns,
     ]
     answers = [tuple(breach.reason for breach in case.expect.violations) for case in judged]
     answers += [tuple(problem.split()[0] for problem in case.expect) for case in SUITE.creations]

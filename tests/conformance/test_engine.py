@@ -9,6 +9,7 @@ from conformance.engine_answers import (
     faces_of,
     game_options,
     hand_of,
+    opening_text,
     placement_of,
     play,
     play_of,
@@ -17,6 +18,7 @@ from conformance.engine_answers import (
     ruleset_of,
     table_of,
     tiles_of,
+    verdict_on,
 )
 from engine.actions import TimeOut
 from engine.discard.finishing import judge_hand
@@ -34,7 +36,7 @@ from engine.melding.scoring import Standing, score_round
 from engine.melding.table import Table, melds_of
 from engine.notation import format_tile
 from engine.seats import Player, Rack, Turn
-from engine.tiles import in_order
+from engine.tiles import in_order, without
 from engine.turns import Applied, apply
 from engine.violations import Violation
 from support.cases import each_of
@@ -43,6 +45,8 @@ from support.conformance_cases import (
     Case,
     Contrast,
     CreateCase,
+    DiscardTurnCase,
+    DiscardTurnExpected,
     Faces,
     GameCase,
     HandCase,
@@ -138,6 +142,28 @@ def test_hand(case: HandCase) -> None:
         cost=judged_hand.cost,
         missing=judged_hand.lacks.missing,
         discard=format_tile(judged_hand.discard) if judged_hand.discard else None,
+    )
+    assert told == case.expect
+
+
+@each_of("case", [case for case in SUITE.discard_turns if not case.expect.malformed], name)
+def test_discard_turn(case: DiscardTurnCase) -> None:
+    ruleset, _ = game_options({"preset": "OKEY_101", **case.ruleset})
+    assert isinstance(ruleset, DiscardRuleset)
+    verdict = verdict_on(case, ruleset)
+    expected, seen = agree(case.expect.violations, tuple(map(breach, verdict.violations)))
+    assert seen == expected
+    if seen:
+        return
+    laid = verdict.laid
+    rack = laid.turn.rack if laid else in_order(tiles_of(case.rack))
+    told = DiscardTurnExpected(
+        tiles_laid=faces_of(laid.tiles) if laid else (),
+        okeys=laid.okeys if laid else 0,
+        opening=opening_text(laid.opening) if laid and laid.opening else None,
+        rack_left=faces_of(without(rack, tiles_of((case.discard,)) if case.discard else ())),
+        penalty=verdict.penalty.name if verdict.penalty else None,
+        is_finish=verdict.is_finish,
     )
     assert told == case.expect
 
@@ -244,7 +270,8 @@ def test_every_case_says_what_it_shows() -> None:
 
 @each_of("case", [case for case in SUITE.cases if case not in SUITE.creations], name)
 def test_the_ruleset_can_be_played(case: Case) -> None:
-    chosen = game_options({**({"preset": "OKEY"} if isinstance(case, HandCase) else {}), **case.ruleset})
+    presets = {HandCase: "OKEY", DiscardTurnCase: "OKEY_101"}
+    chosen = game_options({"preset": presets.get(type(case), "SABRA"), **case.ruleset})
     assert presets_of(chosen[0]).problems_of(*chosen) == ()
 
 

@@ -1,7 +1,7 @@
 """The service answers every conformance case and contrast as stated: over ValidationService, and in running games."""
 
 from collections import deque
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Iterable
 from dataclasses import replace
 
 import grpc
@@ -17,9 +17,11 @@ from conformance.grpc_answers import (
     answer,
     bad_request,
     creation_problems,
+    discard_turn_request,
     end_of,
     faces_of,
     hand_request,
+    opening_text,
     option_by_option,
     placement_request,
     play,
@@ -33,7 +35,7 @@ from engine.melding.round import MeldingRound as Round
 from engine.notation import parse_tile
 from engine.seats import Rack, Turn
 from engine.tiles import in_order, tile_set, without
-from rummikub.v1 import game_pb2, meld_pb2, violation_pb2
+from rummikub.v1 import discard_pb2, game_pb2, meld_pb2, violation_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
@@ -47,6 +49,8 @@ from support.conformance_cases import (
     Contrast,
     CreateCase,
     Creation,
+    DiscardTurnCase,
+    DiscardTurnExpected,
     GameCase,
     HandCase,
     HandExpected,
@@ -131,7 +135,8 @@ async def test_meld(case: MeldCase, service: Service) -> None:
     assert faces_of(reading.tiles) == case.meld.tiles
     expected, seen = agree(case.expect.violations, tuple(map(breach, reading.violations)))
     assert seen == expected
-    places = tuple(place for place, face in enumerate(case.meld.tiles) if face == "J")
+    covers = {"J": 1, "D": 2, "C": 1}
+    places = tuple(place for place, face in enumerate(case.meld.tiles) for _ in range(covers.get(face, 0)))
     assert tuple(joker.index for joker in reading.jokers) == (() if seen else places)
     faces = tuple(faces_of(joker.faces) for joker in reading.jokers)
     kind, points = KIND_TEXTS[reading.kind], reading.points
@@ -171,11 +176,7 @@ async def test_placement(case: PlacementCase, service: Service) -> None:
 async def test_hand(case: HandCase, service: Service) -> None:
     asking = service.client.validation.ValidateHand(hand_request(case, case.ruleset))
     if case.expect.malformed:
-        with pytest.raises(grpc.aio.AioRpcError) as refusal:
-            await asking
-        assert refusal.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-        [fault] = bad_request(refusal.value).field_violations
-        assert f"{fault.reason} {fault.field}" == case.expect.malformed
+        assert await malformed(asking) == case.expect.malformed
         return
     judged = await asking
     expected, seen = agree(case.expect.violations, tuple(map(breach, judged.violations)))
@@ -191,6 +192,38 @@ async def test_hand(case: HandCase, service: Service) -> None:
     laid = [face for part in judged.hand for face in faces_of(part.tiles)]
     discarded = [case.expect.discard] if case.expect.discard else []
     assert sorted([*laid, *discarded]) == sorted(case.tiles) if not seen else not laid
+
+
+@each_of("case", SUITE.discard_turns, name)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_discard_turn(case: DiscardTurnCase, service: Service) -> None:
+    asking = service.client.validation.ValidateDiscardTurn(discard_turn_request(case, case.ruleset))
+    if case.expect.malformed:
+        assert await malformed(asking) == case.expect.malformed
+        return
+    judged = await asking
+    expected, seen = agree(case.expect.violations, tuple(map(breach, judged.violations)))
+    assert seen == expected
+    cause = discard_pb2.PenaltyCause.Name(judged.penalty).removeprefix("PENALTY_CAUSE_")
+    told = DiscardTurnExpected(
+        violations=case.expect.violations,
+        tiles_laid=faces_of(judged.tiles_laid),
+        okeys=judged.okeys,
+        opening=opening_text(judged.opening) if judged.HasField("opening") else None,
+        rack_left=faces_of(judged.rack_left),
+        penalty=cause if judged.penalty else None,
+        is_finish=judged.is_finish,
+    )
+    assert told == case.expect
+
+
+async def malformed(asking: Awaitable[object]) -> str:
+    """Returns the reason and the field for which a request is refused."""
+    with pytest.raises(grpc.aio.AioRpcError) as refusal:
+        await asking
+    assert refusal.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    [fault] = bad_request(refusal.value).field_violations
+    return f"{fault.reason} {fault.field}"
 
 
 @pytest.mark.asyncio(loop_scope="module")
@@ -371,7 +404,7 @@ async def test_contrast(contrast: Contrast, value: str, service: Service) -> Non
 
 def test_every_kind_of_case_is_asked() -> None:
     played = (SUITE.time_outs, SUITE.start_draws, SUITE.games)
-    judged = (SUITE.melds, SUITE.turns, SUITE.placements, SUITE.hands, SUITE.round_scores, SUITE.creations)
-    asked = (*judged, *played)
+    judged = (SUITE.melds, SUITE.turns, SUITE.placements, SUITE.hands, SUITE.discard_turns)
+    asked = (*judged, SUITE.round_scores, SUITE.creations, *played)
     assert sum(map(len, asked)) == len(SUITE.cases)
     assert all(asked)

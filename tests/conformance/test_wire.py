@@ -14,13 +14,25 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 from conformance.make_wire import FORMAT, PATH, error_as_json, request_of, text
 from engine.room_settings import SETTINGS
 from support.cases import each_of
-from support.conformance_cases import Contrast, HandCase, LittleGame, MeldCase, PlacementCase, TurnCase, load
+from support.conformance_cases import (
+    Contrast,
+    DiscardTurnCase,
+    HandCase,
+    LittleGame,
+    MeldCase,
+    PlacementCase,
+    TurnCase,
+    load,
+)
 from support.harness import CONTRACT, Client, first_answer, memory_store, running_server
 
 pytestmark = pytest.mark.slow
 
 SUITE = load()
-HANDS = [case for case in SUITE.hands if not case.expect.malformed]
+DISCARDS: list[HandCase | DiscardTurnCase] = [
+    *(case for case in SUITE.hands if not case.expect.malformed),
+    *(case for case in SUITE.discard_turns if not case.expect.malformed),
+]
 WIRE: dict[str, Any] = json.loads(PATH.read_text(encoding="utf-8"))
 CALLS: dict[str, dict[str, Any]] = {call["id"]: call for call in WIRE["calls"]}
 RPCS = {f"{service.full_name}/{rpc.name}": rpc for service in CONTRACT for rpc in service.methods}
@@ -65,8 +77,14 @@ def reasons(call: dict[str, Any]) -> tuple[str, ...]:
     return tuple(violation["reason"] for violation in reading.get("violations", ()))
 
 
-@each_of("case", [*SUITE.melds, *SUITE.turns, *SUITE.placements, *HANDS], lambda case: case.id)
-def test_a_call_has_the_reasons_of_its_case(case: MeldCase | TurnCase | PlacementCase | HandCase) -> None:
+@each_of(
+    "case",
+    [*SUITE.melds, *SUITE.turns, *SUITE.placements, *DISCARDS],
+    lambda case: case.id,
+)
+def test_a_call_has_the_reasons_of_its_case(
+    case: MeldCase | TurnCase | PlacementCase | HandCase | DiscardTurnCase,
+) -> None:
     assert reasons(CALLS[case.id]) == tuple(violation.reason for violation in case.expect.violations)
 
 
