@@ -130,13 +130,18 @@ def play(job: Job) -> tuple[int, Counter[str], str]:
 def played(name: str, seed: int) -> tuple[tuple[Event, ...], ...]:
     """Plays a game, whose invariants are checked; returns its events, by change."""
     if name in DiscardPreset.__members__:
-        return okey_invariants.play_checked_game(seed, DISCARD_PRESETS[DiscardPreset[name]])
+        return okey_invariants.play_checked_game(seed, lambda _: DISCARD_PRESETS[DiscardPreset[name]])
     if name == RANDOM and seed % DISCARDS_EVERY == 0:
         return okey_invariants.play_checked_game(seed)
     return play_checked_game(seed, None if name == RANDOM else room_of(Preset[name]))
 
 
-ENDS = {RoundEnd.WENT_OUT: "went out", RoundEnd.BLOCKED: "blocked", RoundEnd.RESIGNED: "resigned"}
+ENDS = {
+    RoundEnd.WENT_OUT: "went out",
+    RoundEnd.BLOCKED: "blocked",
+    RoundEnd.RESIGNED: "resigned",
+    RoundEnd.KNOCKED: "knocked",
+}
 
 AROUND: dict[type[Event], str] = {
     PlayerReadied: "readied",

@@ -268,6 +268,12 @@ class GameAtHand:
         turn.pass_turn.SetInParent()
         return await self.take(turn, seat)
 
+    async def knock(self, seat: int = 0) -> ts.PlayTurnResponse:
+        """Knocks for a seat, or for the seat to move."""
+        turn = ts.PlayTurnRequest()
+        turn.knock.SetInParent()
+        return await self.take(turn, seat)
+
     async def lay_on_river(self, tile: int, seat: int = 0) -> ts.PlayTurnResponse:
         """Lays one of two tiles drawn from the River for a seat, or for the seat to move."""
         laid = ts.LayOnRiver(tile=as_tiles([tile])[0])
