@@ -45,8 +45,8 @@ from service.codec.tiles import (
 
 TILES: Final = DISCARD_TILES
 _PARTS_MAX: Final = HAND_SIZE // 2
-TABLE_MAX: Final = 40
-"""Most melds and pairs of a table in a request: more than the tiles of any game make."""
+TABLE_MAX: Final = 53
+"""Most melds and pairs of a table in a request: as many pairs as the tile set has."""
 _POINTS_MAX: Final = 1_000
 """Most points, or pairs, of an opening in a request: more than the tiles of any rack make."""
 _STEPS: Final[dict[type[Step], game_pb2.TurnStep.ValueType]] = {

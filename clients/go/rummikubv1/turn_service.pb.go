@@ -426,7 +426,7 @@ func (x *FinishHand) GetHand() []*HandPart {
 type LayTiles struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The whole table as it shall lie: each meld at its place, grown or as it was, then new melds and pairs. A wild tile
-	// whose place a tile of the rack takes goes to the rack, unless it lies elsewhere. At most 40 parts.
+	// whose place a tile of the rack takes goes to the rack, unless it lies elsewhere. At most 53 parts.
 	Table         []*HandPart `protobuf:"bytes,1,rep,name=table,proto3" json:"table,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -771,7 +771,7 @@ type ValidateDiscardTurnRequest struct {
 	Indicator Tile `protobuf:"varint,2,opt,name=indicator,proto3,enum=rummikub.v1.Tile" json:"indicator,omitempty"`
 	// The player's tiles after a tile was taken, in any order. At most 22.
 	Rack []Tile `protobuf:"varint,3,rep,packed,name=rack,proto3,enum=rummikub.v1.Tile" json:"rack,omitempty"`
-	// The melds and pairs on the table, each a legal one (POSITION_IMPOSSIBLE). At most 40.
+	// The melds and pairs on the table, each a legal one (POSITION_IMPOSSIBLE). At most 53.
 	TableBefore []*HandPart `protobuf:"bytes,4,rep,name=table_before,json=tableBefore,proto3" json:"table_before,omitempty"`
 	// The openings of the round, oldest first. The player's is that of seat.
 	Openings []*DiscardOpening `protobuf:"bytes,5,rep,name=openings,proto3" json:"openings,omitempty"`
@@ -781,7 +781,7 @@ type ValidateDiscardTurnRequest struct {
 	OwedTile Tile `protobuf:"varint,7,opt,name=owed_tile,json=owedTile,proto3,enum=rummikub.v1.Tile" json:"owed_tile,omitempty"`
 	// The number of tiles laid earlier in the turn, beside those of an opening.
 	TilesLaid uint32 `protobuf:"varint,8,opt,name=tiles_laid,json=tilesLaid,proto3" json:"tiles_laid,omitempty"`
-	// The whole table after the step; see LayTiles.table. Empty beside a discard: nothing is laid. At most 40 parts.
+	// The whole table after the step; see LayTiles.table. Empty beside a discard: nothing is laid. At most 53 parts.
 	TableAfter []*HandPart `protobuf:"bytes,9,rep,name=table_after,json=tableAfter,proto3" json:"table_after,omitempty"`
 	// The tile to discard. Unset: the turn goes on.
 	Discard       Tile `protobuf:"varint,10,opt,name=discard,proto3,enum=rummikub.v1.Tile" json:"discard,omitempty"`

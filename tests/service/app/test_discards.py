@@ -409,7 +409,7 @@ MALFORMED_TURNS: dict[str, dict[str, Any]] = {
     "tiles_laid": {"tiles_laid": 1_000},
     "openings[0].amount": {"openings": [discard_pb2.DiscardOpening(seat=1, amount=5_000)]},
     "openings[0].seat": {"openings": [discard_pb2.DiscardOpening(amount=5)]},
-    "table_after": {"table_after": parts("[R1 R1]") * 41},
+    "table_after": {"table_after": parts("[R1 R1]") * 54},
     "ruleset": {"ruleset": ruleset_pb2.DiscardRuleset()},
 }
 

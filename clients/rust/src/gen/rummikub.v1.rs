@@ -5588,7 +5588,7 @@ pub struct FinishHand {
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct LayTiles {
     /// The whole table as it shall lie: each meld at its place, grown or as it was, then new melds and pairs. A wild tile
-    /// whose place a tile of the rack takes goes to the rack, unless it lies elsewhere. At most 40 parts.
+    /// whose place a tile of the rack takes goes to the rack, unless it lies elsewhere. At most 53 parts.
     #[prost(message, repeated, tag = "1")]
     pub table: ::prost::alloc::vec::Vec<HandPart>,
 }
@@ -8989,7 +8989,7 @@ pub struct ValidateDiscardTurnRequest {
     /// The player's tiles after a tile was taken, in any order. At most 22.
     #[prost(enumeration = "Tile", repeated, tag = "3")]
     pub rack: ::prost::alloc::vec::Vec<i32>,
-    /// The melds and pairs on the table, each a legal one (POSITION_IMPOSSIBLE). At most 40.
+    /// The melds and pairs on the table, each a legal one (POSITION_IMPOSSIBLE). At most 53.
     #[prost(message, repeated, tag = "4")]
     pub table_before: ::prost::alloc::vec::Vec<HandPart>,
     /// The openings of the round, oldest first. The player's is that of seat.
@@ -9004,7 +9004,7 @@ pub struct ValidateDiscardTurnRequest {
     /// The number of tiles laid earlier in the turn, beside those of an opening.
     #[prost(uint32, tag = "8")]
     pub tiles_laid: u32,
-    /// The whole table after the step; see LayTiles.table. Empty beside a discard: nothing is laid. At most 40 parts.
+    /// The whole table after the step; see LayTiles.table. Empty beside a discard: nothing is laid. At most 53 parts.
     #[prost(message, repeated, tag = "9")]
     pub table_after: ::prost::alloc::vec::Vec<HandPart>,
     /// The tile to discard. Unset: the turn goes on.

@@ -232,7 +232,7 @@ class LayTiles(_message.Message):
     @_builtins.property
     def table(self) -> _containers.RepeatedCompositeFieldContainer[_discard_pb2.HandPart]:
         """The whole table as it shall lie: each meld at its place, grown or as it was, then new melds and pairs. A wild tile
-        whose place a tile of the rack takes goes to the rack, unless it lies elsewhere. At most 40 parts.
+        whose place a tile of the rack takes goes to the rack, unless it lies elsewhere. At most 53 parts.
         """
 
     def __init__(

@@ -482,7 +482,7 @@ class ValidateDiscardTurnRequest(_message.Message):
 
     @_builtins.property
     def table_before(self) -> _containers.RepeatedCompositeFieldContainer[_discard_pb2.HandPart]:
-        """The melds and pairs on the table, each a legal one (POSITION_IMPOSSIBLE). At most 40."""
+        """The melds and pairs on the table, each a legal one (POSITION_IMPOSSIBLE). At most 53."""
 
     @_builtins.property
     def openings(self) -> _containers.RepeatedCompositeFieldContainer[_discard_pb2.DiscardOpening]:
@@ -490,7 +490,7 @@ class ValidateDiscardTurnRequest(_message.Message):
 
     @_builtins.property
     def table_after(self) -> _containers.RepeatedCompositeFieldContainer[_discard_pb2.HandPart]:
-        """The whole table after the step; see LayTiles.table. Empty beside a discard: nothing is laid. At most 40 parts."""
+        """The whole table after the step; see LayTiles.table. Empty beside a discard: nothing is laid. At most 53 parts."""
 
     def __init__(
         self,

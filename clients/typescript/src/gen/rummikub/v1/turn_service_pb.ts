@@ -216,7 +216,7 @@ export const FinishHandSchema: GenMessage<FinishHand> = /*@__PURE__*/
 export type LayTiles = Message<"rummikub.v1.LayTiles"> & {
   /**
    * The whole table as it shall lie: each meld at its place, grown or as it was, then new melds and pairs. A wild tile
-   * whose place a tile of the rack takes goes to the rack, unless it lies elsewhere. At most 40 parts.
+   * whose place a tile of the rack takes goes to the rack, unless it lies elsewhere. At most 53 parts.
    *
    * @generated from field: repeated rummikub.v1.HandPart table = 1;
    */

@@ -477,7 +477,7 @@ export type ValidateDiscardTurnRequest = Message<"rummikub.v1.ValidateDiscardTur
   rack: Tile[];
 
   /**
-   * The melds and pairs on the table, each a legal one (POSITION_IMPOSSIBLE). At most 40.
+   * The melds and pairs on the table, each a legal one (POSITION_IMPOSSIBLE). At most 53.
    *
    * @generated from field: repeated rummikub.v1.HandPart table_before = 4;
    */
@@ -512,7 +512,7 @@ export type ValidateDiscardTurnRequest = Message<"rummikub.v1.ValidateDiscardTur
   tilesLaid: number;
 
   /**
-   * The whole table after the step; see LayTiles.table. Empty beside a discard: nothing is laid. At most 40 parts.
+   * The whole table after the step; see LayTiles.table. Empty beside a discard: nothing is laid. At most 53 parts.
    *
    * @generated from field: repeated rummikub.v1.HandPart table_after = 9;
    */
