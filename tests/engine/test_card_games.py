@@ -13,10 +13,12 @@ from engine.melding.bots import action_without_search, choose_action
 from engine.melding.events import PlayerKnocked, TileDrawn, TilesDrawn, TilesPlayed, TurnEnded
 from engine.melding.game import round_of
 from engine.melding.melds import Meld, read_meld
+from engine.melding.moves import actions, move_of
 from engine.melding.notation import parse_melds
 from engine.melding.presets import PRESETS
 from engine.melding.round import Drawing, Drawn, HasPlayed
 from engine.melding.ruleset import SABRA, Preset, Ruleset, TurnDraw, TurnPlayAfterDraw, tile_count, with_options
+from engine.moves import MoveKind
 from engine.notation import parse_tile, parse_tiles
 from engine.seats import BotLevel
 from engine.sight import see
@@ -175,6 +177,15 @@ def test_a_knock_with_five_points_ends_the_round() -> None:  # C3
     (result,) = knocked.game.results
     assert (result.end, result.winners) == (RoundEnd.KNOCKED, (1,))
     assert [seat.rack_value for seat in result.seats] == [5, 19, 34]
+
+
+def test_a_knock_is_a_move_of_a_record() -> None:
+    game = drawn(". / 1*{R1 R2} 2*{K9 K12} / {B2 O9} / 1")
+    knocked = do(game, Knock(1))
+    move = move_of(game, 11, NOW, knocked.events)
+    assert move is not None
+    assert (move.kind, move.seat, move.tiles) == (MoveKind.KNOCK, 1, ())
+    assert list(actions(game, move)) == [Knock(1)]
 
 
 def test_a_knock_with_more_points_is_refused() -> None:  # C4

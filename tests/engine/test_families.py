@@ -5,10 +5,13 @@ from dataclasses import replace
 import pytest
 
 from engine.discard import game as discard
+from engine.discard import presets as discard_presets
 from engine.discard.actions import TakeFromPool
 from engine.events import TurnStarted
+from engine.family import named_rulesets, presets_of
 from engine.game import Playing
 from engine.melding import game as melding
+from engine.melding import presets as melding_presets
 from engine.melding.actions import DrawTile
 from engine.melding.events import (
     MeldingEvent,
@@ -22,11 +25,12 @@ from engine.melding.events import (
 from engine.melding.game import round_of
 from engine.melding.round import MeldingRound, ShownPlay
 from engine.melding.ruleset import SABRA, TurnVoluntaryDraw
+from engine.melding.turns import arrange
 from engine.notation import parse_tiles
 from engine.seats import Player, Rack, Turn
 from engine.sight import see
 from engine.turns import Applied, create, may_search, outcome
-from engine.violations import Reason
+from engine.violations import Reason, refused
 from support.okey_games import started
 from support.positions import only_reason
 
@@ -61,6 +65,16 @@ def test_a_game_of_another_family_is_refused() -> None:
                 read(game)
         with pytest.raises(TypeError, match="another family"):
             family.seen_round(see(game, 1))
+
+
+def test_no_table_is_arranged_in_a_game_of_another_family() -> None:
+    assert arrange(started(1), 1, (), 0) == refused(Reason.ACTION_NOT_IN_GAME)
+
+
+def test_the_presets_of_all_families_are_named() -> None:
+    named = named_rulesets()
+    assert {one.ruleset.preset for one in named} == {*melding_presets.PRESETS, *discard_presets.PRESETS}
+    assert all(presets_of(one.ruleset).stated(one.ruleset, one.settings) == {} for one in named)
 
 
 def test_a_game_has_the_actions_of_its_family_alone() -> None:

@@ -336,6 +336,7 @@ def test_bots_lay_special_jokers_of_their_rack(position: str, played: str, level
         ("[R3 R4 R5] | [B7 B8 B9] | [J B10 B11] / 1*{D} 2*{K13} / {B9} / 1", "[R3 R4 R5 D] | [B7 B8 B9] | [J B10 B11]"),
         ("[R3 R4 R5] | [R7 R8 R9] | [J K4 K5] | [B3 K3 O3] / 1*{C O1} 2*{K13} / {B9} / 1", None),
         ("[R3 R4 R5] | [B7 B8 B9] / 1*{O2 O1} 2*{K13} / {B9} / 1", None),
+        ("[R3 R4 R5] | [B8 B9 B10] / 1*{C O1} 2*{K13} / {B9} / 1", None),
     ],
 )
 def test_bots_join_melds_by_special_jokers(position: str, after: str | None) -> None:

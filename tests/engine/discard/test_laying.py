@@ -14,7 +14,7 @@ from engine.discard.melds import Arrangement, okey_of
 from engine.discard.notation import parse_hand
 from engine.discard.presets import OKEY_101
 from engine.discard.ruleset import Ruleset
-from engine.discard.table import Opening, Table, fits, growths
+from engine.discard.table import Opening, Table, fits, growths, is_legal
 from engine.discard.table_bots import laying
 from engine.notation import format_tiles, parse_tile, parse_tiles
 from engine.tiles import FALSE_JOKER, NATURALS, Tile, in_order
@@ -332,6 +332,14 @@ def test_a_step_breaks_the_rules_that_its_row_says(row: Row) -> None:
     assert found(verdict.violations) == row.expected
     assert all(describe_violation(one) for one in verdict.violations)
     assert (verdict.laid is None) == bool(row.expected)
+
+
+@pytest.mark.parametrize(
+    ("table", "legal"),
+    [("[R1 R2 R3] | [R4 B4 K4] | [O9 O9]", True), ("[R1 R2 R3] | [R4 B5 K6]", False), ("[O9 O8]", False), (".", True)],
+)
+def test_a_table_has_melds_and_pairs_alone(table: str, legal: bool) -> None:
+    assert is_legal(Table(parse_hand(table)), parse_tile("R5"), one_high=False) is legal
 
 
 def test_all_that_is_wrong_is_reported_at_once() -> None:

@@ -223,6 +223,18 @@ def test_bots_keep_what_they_need_to_open(level: BotLevel) -> None:
     assert action == DiscardTile(2, parse_tile("K1"))
 
 
+@pytest.mark.parametrize("level", [MEDIUM, HARD])
+def test_bots_that_lack_one_pair_keep_their_pairs(level: BotLevel) -> None:
+    rack = "R1 R1 B3 B3 K7 K7 O9 O9 B12 O2"
+    assert chosen(at(rack), level) in {DiscardTile(2, parse_tile("B12")), DiscardTile(2, parse_tile("O2"))}
+
+
+def test_a_bot_keeps_a_meld_that_would_leave_it_without_a_discard() -> None:
+    game = at("K7 K8 K9", table="[O4 O5 O6]", openings="2:105")
+    for level in BotLevel:
+        assert isinstance(chosen(game, level), DiscardTile)
+
+
 def test_those_who_have_opened_get_rid_of_high_tiles() -> None:
     game = at("R13 B1 K7", table="[O4 O5 O6]", openings="2:105")
     for level in BotLevel:
