@@ -141,6 +141,7 @@ ENDS = {
     RoundEnd.BLOCKED: "blocked",
     RoundEnd.RESIGNED: "resigned",
     RoundEnd.KNOCKED: "knocked",
+    RoundEnd.VOID: "void",
 }
 
 AROUND: dict[type[Event], str] = {
