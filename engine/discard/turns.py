@@ -156,7 +156,7 @@ def _discard(game: Game, round_: DiscardRound, table: Table, action: DiscardTile
 
 
 def _rack_finished(round_: DiscardRound, table: Table, seat: int, tile: Tile) -> RackFinished:
-    """Returns the finish of a player, who has opened: nobody gets rid of the other tiles in another way."""
+    """Returns the finish of a player, who must have opened to lay the other tiles."""
     opened_now = isinstance(round_.step, HasLaid) and round_.step.is_opening
     is_pairs = any(opening.is_pairs for opening in table.openings if opening.seat == seat)
     return RackFinished(seat, tile, is_pairs, is_at_once=opened_now and len(table.openings) == 1)

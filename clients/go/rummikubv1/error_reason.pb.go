@@ -212,7 +212,7 @@ const (
 	// FAILED_PRECONDITION. The tiles left on the rack are worth too much to knock (option knock_limit). Metadata: `points`,
 	// their value; `limit`.
 	ErrorReason_KNOCK_TOO_MANY_POINTS ErrorReason = 370
-	// FAILED_PRECONDITION. Nobody knocks in this game (option knock_limit).
+	// FAILED_PRECONDITION. The game has no knocks (option knock_limit).
 	ErrorReason_KNOCK_NOT_IN_GAME ErrorReason = 371
 	// UNAVAILABLE. The store does not answer. Send the same request again, with the same request id, after the delay in
 	// RetryInfo: it is applied once.

@@ -1513,7 +1513,7 @@ const (
 	// A player may always pass. Evidence: the first guide ("unable or unwilling").
 	PoolEmptyPass_POOL_EMPTY_PASS_ALLOWED PoolEmptyPass = 1
 	// A player may pass only without a legal play (PASS_NOT_ALLOWED_PLAY_EXISTS). A refused pass reveals that a play
-	// exists. Evidence: a publisher's manual, a tournament; four sources end the round once nobody can play.
+	// exists. Evidence: a publisher's manual, a tournament; four sources end the round when no player can play.
 	PoolEmptyPass_POOL_EMPTY_PASS_ONLY_IF_NO_PLAY PoolEmptyPass = 2
 )
 
@@ -3579,8 +3579,8 @@ type TurnOptions struct {
 	TimeoutDirty TurnTimeoutDirty `protobuf:"varint,9,opt,name=timeout_dirty,json=timeoutDirty,proto3,enum=rummikub.v1.TurnTimeoutDirty" json:"timeout_dirty,omitempty"`
 	// Whether a player who goes out must call it. Default AUTOMATIC.
 	WinCall WinCall `protobuf:"varint,10,opt,name=win_call,json=winCall,proto3,enum=rummikub.v1.WinCall" json:"win_call,omitempty"`
-	// Most points on the rack of a player who knocks (knock_limit): 0 to 50; with 0, nobody knocks. Default 0. A knock ends
-	// the round, and the lowest rack wins. Evidence: 5 in Carousel.
+	// Most points on the rack of a player who knocks (knock_limit): 0 to 50; 0 for no knocks. Default 0. A knock ends the
+	// round, and the lowest rack wins. Evidence: 5 in Carousel.
 	KnockLimit    *uint32 `protobuf:"varint,11,opt,name=knock_limit,json=knockLimit,proto3,oneof" json:"knock_limit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -602,7 +602,7 @@ pub enum ErrorReason {
     /// FAILED_PRECONDITION. The tiles left on the rack are worth too much to knock (option knock_limit). Metadata: `points`,
     /// their value; `limit`.
     KnockTooManyPoints = 370,
-    /// FAILED_PRECONDITION. Nobody knocks in this game (option knock_limit).
+    /// FAILED_PRECONDITION. The game has no knocks (option knock_limit).
     KnockNotInGame = 371,
     /// UNAVAILABLE. The store does not answer. Send the same request again, with the same request id, after the delay in
     /// RetryInfo: it is applied once.
@@ -1490,8 +1490,8 @@ pub struct TurnOptions {
     /// Whether a player who goes out must call it. Default AUTOMATIC.
     #[prost(enumeration = "WinCall", tag = "10")]
     pub win_call: i32,
-    /// Most points on the rack of a player who knocks (knock_limit): 0 to 50; with 0, nobody knocks. Default 0. A knock ends
-    /// the round, and the lowest rack wins. Evidence: 5 in Carousel.
+    /// Most points on the rack of a player who knocks (knock_limit): 0 to 50; 0 for no knocks. Default 0. A knock ends the
+    /// round, and the lowest rack wins. Evidence: 5 in Carousel.
     #[prost(uint32, optional, tag = "11")]
     pub knock_limit: ::core::option::Option<u32>,
 }
@@ -2797,7 +2797,7 @@ pub enum PoolEmptyPass {
     /// A player may always pass. Evidence: the first guide ("unable or unwilling").
     Allowed = 1,
     /// A player may pass only without a legal play (PASS_NOT_ALLOWED_PLAY_EXISTS). A refused pass reveals that a play
-    /// exists. Evidence: a publisher's manual, a tournament; four sources end the round once nobody can play.
+    /// exists. Evidence: a publisher's manual, a tournament; four sources end the round when no player can play.
     OnlyIfNoPlay = 2,
 }
 impl PoolEmptyPass {

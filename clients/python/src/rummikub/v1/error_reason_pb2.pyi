@@ -227,7 +227,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     their value; `limit`.
     """
     KNOCK_NOT_IN_GAME: _ErrorReason.ValueType  # 371
-    """FAILED_PRECONDITION. Nobody knocks in this game (option knock_limit)."""
+    """FAILED_PRECONDITION. The game has no knocks (option knock_limit)."""
     STORE_UNAVAILABLE: _ErrorReason.ValueType  # 401
     """The server, 401 to 499: it could not answer. Send the same request again, later.
 
@@ -688,7 +688,7 @@ KNOCK_TOO_MANY_POINTS: ErrorReason.ValueType  # 370
 their value; `limit`.
 """
 KNOCK_NOT_IN_GAME: ErrorReason.ValueType  # 371
-"""FAILED_PRECONDITION. Nobody knocks in this game (option knock_limit)."""
+"""FAILED_PRECONDITION. The game has no knocks (option knock_limit)."""
 STORE_UNAVAILABLE: ErrorReason.ValueType  # 401
 """The server, 401 to 499: it could not answer. Send the same request again, later.
 

@@ -905,7 +905,7 @@ class _PoolEmptyPassEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PoolEmp
     """A player may always pass. Evidence: the first guide ("unable or unwilling")."""
     POOL_EMPTY_PASS_ONLY_IF_NO_PLAY: _PoolEmptyPass.ValueType  # 2
     """A player may pass only without a legal play (PASS_NOT_ALLOWED_PLAY_EXISTS). A refused pass reveals that a play
-    exists. Evidence: a publisher's manual, a tournament; four sources end the round once nobody can play.
+    exists. Evidence: a publisher's manual, a tournament; four sources end the round when no player can play.
     """
 
 class PoolEmptyPass(_PoolEmptyPass, metaclass=_PoolEmptyPassEnumTypeWrapper):
@@ -917,7 +917,7 @@ POOL_EMPTY_PASS_ALLOWED: PoolEmptyPass.ValueType  # 1
 """A player may always pass. Evidence: the first guide ("unable or unwilling")."""
 POOL_EMPTY_PASS_ONLY_IF_NO_PLAY: PoolEmptyPass.ValueType  # 2
 """A player may pass only without a legal play (PASS_NOT_ALLOWED_PLAY_EXISTS). A refused pass reveals that a play
-exists. Evidence: a publisher's manual, a tournament; four sources end the round once nobody can play.
+exists. Evidence: a publisher's manual, a tournament; four sources end the round when no player can play.
 """
 Global___PoolEmptyPass: _TypeAlias = PoolEmptyPass  # noqa: Y015
 
@@ -2065,8 +2065,8 @@ class TurnOptions(_message.Message):
     win_call: Global___WinCall.ValueType
     """Whether a player who goes out must call it. Default AUTOMATIC."""
     knock_limit: _builtins.int
-    """Most points on the rack of a player who knocks (knock_limit): 0 to 50; with 0, nobody knocks. Default 0. A knock ends
-    the round, and the lowest rack wins. Evidence: 5 in Carousel.
+    """Most points on the rack of a player who knocks (knock_limit): 0 to 50; 0 for no knocks. Default 0. A knock ends the
+    round, and the lowest rack wins. Evidence: 5 in Carousel.
     """
     def __init__(
         self,

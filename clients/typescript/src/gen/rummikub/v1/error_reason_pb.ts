@@ -525,7 +525,7 @@ export enum ErrorReason {
   KNOCK_TOO_MANY_POINTS = 370,
 
   /**
-   * FAILED_PRECONDITION. Nobody knocks in this game (option knock_limit).
+   * FAILED_PRECONDITION. The game has no knocks (option knock_limit).
    *
    * @generated from enum value: KNOCK_NOT_IN_GAME = 371;
    */

@@ -439,8 +439,8 @@ export type TurnOptions = Message<"rummikub.v1.TurnOptions"> & {
   winCall: WinCall;
 
   /**
-   * Most points on the rack of a player who knocks (knock_limit): 0 to 50; with 0, nobody knocks. Default 0. A knock ends
-   * the round, and the lowest rack wins. Evidence: 5 in Carousel.
+   * Most points on the rack of a player who knocks (knock_limit): 0 to 50; 0 for no knocks. Default 0. A knock ends the
+   * round, and the lowest rack wins. Evidence: 5 in Carousel.
    *
    * @generated from field: optional uint32 knock_limit = 11;
    */
@@ -2258,7 +2258,7 @@ export enum PoolEmptyPass {
 
   /**
    * A player may pass only without a legal play (PASS_NOT_ALLOWED_PLAY_EXISTS). A refused pass reveals that a play
-   * exists. Evidence: a publisher's manual, a tournament; four sources end the round once nobody can play.
+   * exists. Evidence: a publisher's manual, a tournament; four sources end the round when no player can play.
    *
    * @generated from enum value: POOL_EMPTY_PASS_ONLY_IF_NO_PLAY = 2;
    */
