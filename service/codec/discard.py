@@ -29,7 +29,6 @@ from engine.discard.table import Opening, Table, is_legal
 from engine.discard.views import DiscardView, HandsDealtView, PoolTileTakenView
 from engine.moves import MoveKind
 from engine.tiles import NATURALS, Tile, in_order, without
-from engine.unions import ProposedTable
 from rummikub.v1 import discard_pb2, game_pb2, record_pb2, turn_service_pb2, validation_service_pb2
 from service.codec.deals import encode_racks, pool_of, racks_of
 from service.codec.fields import invalid, seat_of, seats_of
@@ -265,11 +264,6 @@ def table_of_move(message: record_pb2.RecordedMove, _kind: MoveKind, field: str)
     """Raises InvalidRequest if a move has a table: there is none."""
     if message.HasField("table"):
         raise invalid(f"{field}.table", "games of discards have no table")
-
-
-def set_table_of_move(_message: record_pb2.RecordedMove, _table: ProposedTable) -> None:
-    """Never called: no move has a table."""
-    raise AssertionError
 
 
 # Hands to judge

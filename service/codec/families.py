@@ -42,9 +42,6 @@ class FamilyCodec(Protocol):
     def table_of_move(self, message: record_pb2.RecordedMove, kind: MoveKind, field: str) -> ProposedTable | None:
         """Returns the table of a move, if it has one. Raises InvalidRequest."""
 
-    def set_table_of_move(self, message: record_pb2.RecordedMove, table: ProposedTable) -> None:
-        """Sets the table of a move."""
-
 
 _FAMILIES: Final[Mapping[type[Ruleset], Any]] = {MeldingRuleset: melding, DiscardRuleset: discard}
 ACTIONS: Final = {**melding.ACTIONS, **discard.ACTIONS}

@@ -234,8 +234,3 @@ def table_of_move(message: record_pb2.RecordedMove, kind: MoveKind, field: str) 
             at = f"{field}.table[{place}].declared_faces"
             raise invalid(at, "expected a face for each joker, or none", "MALFORMED_MELD")
     return table
-
-
-def set_table_of_move(message: record_pb2.RecordedMove, table: ProposedTable) -> None:
-    """Sets the table of a move."""
-    message.table.CopyFrom(encode_proposed_table(table))

@@ -16,7 +16,7 @@ from service.codec.discard import TABLE_MAX, encode_hand, hand_of
 from service.codec.families import FamilyCodec, codec_of
 from service.codec.fields import SEATS_MAX, invalid, player_name, river_index, seat_of, seats_of
 from service.codec.rulesets import encode_ruleset, encode_settings, game_options
-from service.codec.tiles import POOL_MAX, tile_numbers, tiles_of
+from service.codec.tiles import POOL_MAX, encode_proposed_table, tile_numbers, tiles_of
 from service.errors import FieldFault, InvalidRequest
 
 MOVES_MAX: Final = 20_000
@@ -197,5 +197,5 @@ def _encode_move(move: Move, codec: FamilyCodec) -> record_pb2.RecordedMove:
         by_bot=move.by_bot,
     )
     if move.table is not None:
-        codec.set_table_of_move(message, move.table)
+        message.table.CopyFrom(encode_proposed_table(move.table))
     return message
