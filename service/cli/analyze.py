@@ -96,13 +96,17 @@ def _analyze(words: Sequence[str] | None, search: Search) -> None:
         number = None if arguments.position else arguments.puzzle or _puzzle_of_the_day()
         position = PUZZLES[number - 1] if number else arguments.position
         situation = read_situation(position, ruleset, naming, arguments.river, unmelded=arguments.unmelded)
-        found = search(situation, objective, _budget(arguments.budget_ms))
+        budget = _budget(arguments.budget_ms)
+        found = search(situation, objective, budget)
+        is_late = budget.is_over is not None and budget.is_over()
         if arguments.json:
             puzzle = {"puzzle": number} if number else {}
             text = json.dumps({**puzzle, **_values_of(situation, objective, found, naming)}, indent=2)
         else:
             heading = [f"Puzzle {number} of {len(PUZZLES)}", ""] if number else []
-            text = _colored("\n".join([*heading, *_report(situation, objective, found, naming)]), naming)
+            text = _colored(
+                "\n".join([*heading, *_report(situation, objective, found, naming, is_late=is_late)]), naming
+            )
     except (PositionError, NotationError, RecordFileError) as error:
         parser.exit(2, f"{NAME}: {error}\n")
     _write(text)
@@ -320,32 +324,34 @@ def _count(tiles: tuple[Tile, ...], ruleset: Ruleset, naming: Naming) -> None:
 # Output
 
 
-def _report(situation: AnySituation, objective: Objective, found: Best, naming: Naming) -> Iterator[str]:
+def _report(
+    situation: AnySituation, objective: Objective, found: Best, naming: Naming, *, is_late: bool
+) -> Iterator[str]:
     yield "Table"
     yield from _table(situation.table, situation, naming)
     yield f"Rack: {format_tiles(situation.rack, naming) or 'empty'}"
     if isinstance(situation, Situation) and situation.river:
         yield f"River: {format_tiles(situation.river, naming)}"
     yield ""
-    yield from (
-        _no_turn(found) if found.turn is None else _described_turn(situation, objective, found, found.turn, naming)
-    )
-
-
-def _no_turn(found: Best) -> Iterator[str]:
-    if found.is_proven:
-        yield "There is no legal turn: nothing can be played."
+    if found.turn is None:
+        yield _no_turn(found, is_late=is_late)
     else:
-        yield "No turn was found in time, but one may exist; increase --budget-ms."
+        yield from _described_turn(situation, found.turn, _proof(objective, found, is_late=is_late), naming)
 
 
-def _described_turn(
-    situation: AnySituation, objective: Objective, found: Best, turn: LegalTurn | GridTurn, naming: Naming
-) -> Iterator[str]:
+def _no_turn(found: Best, *, is_late: bool) -> str:
+    if found.is_proven:
+        return "There is no legal turn: nothing can be played."
+    if is_late:
+        return "No turn was found in time, but one may exist; increase --budget-ms."
+    return f"No turn was found, but one may exist: {_NOT_SEARCHED}."
+
+
+def _described_turn(situation: AnySituation, turn: LegalTurn | GridTurn, proof: str, naming: Naming) -> Iterator[str]:
     played, left = _played_and_left(situation, turn)
     yield f"Best turn: play {format_tiles(played, naming)}"
     yield f"Rack then: {format_tiles(left, naming) or 'empty, the round is won'}"
-    yield _proof(objective, found)
+    yield proof
     yield ""
     if steps := _steps(situation, turn, naming):
         yield "Steps"
@@ -411,13 +417,18 @@ def _values_of(situation: AnySituation, objective: Objective, found: Best, namin
     }
 
 
-def _proof(objective: Objective, found: Best) -> str:
+_NOT_SEARCHED: Final = "not all turns of this game can be searched"
+"""Why an answer is not proven although there was time: mirrors, color changes, or a cross layout whose tiles move."""
+
+
+def _proof(objective: Objective, found: Best, *, is_late: bool) -> str:
     better = {
         Objective.MOST_TILES: "plays more tiles",
         Objective.HIGHEST_VALUE: "plays a higher value",
     }[objective]
     if not found.is_proven:
-        return f"Time ran out; there may be a turn that {better}."
+        why = "time ran out" if is_late else _NOT_SEARCHED
+        return f"There may be a turn that {better}: {why}."
     if not found.is_least_change:
         return f"No turn {better}; an equally good one may leave more melds unchanged."
     return f"No turn {better}, and no equally good turn leaves more melds unchanged."

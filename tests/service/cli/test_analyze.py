@@ -8,6 +8,7 @@ import pty
 import re
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import combinations
@@ -213,22 +214,27 @@ def test_cards_are_printed_with_their_own_names() -> None:
 
 
 @pytest.mark.parametrize(
-    ("is_found", "is_proven", "says"),
+    ("is_found", "is_proven", "is_late", "says"),
     [
-        (False, False, "No turn was found in time, but one may exist; increase --budget-ms."),
-        (True, False, "Time ran out; there may be a turn that plays more tiles."),
-        (True, True, "No turn plays more tiles; an equally good one may leave more melds unchanged."),
+        (False, False, True, "No turn was found in time, but one may exist; increase --budget-ms."),
+        (False, False, False, "No turn was found, but one may exist: not all turns of this game can be searched."),
+        (True, False, True, "There may be a turn that plays more tiles: time ran out."),
+        (True, False, False, "There may be a turn that plays more tiles: not all turns of this game can be searched."),
+        (True, True, False, "No turn plays more tiles; an equally good one may leave more melds unchanged."),
     ],
 )
 def test_unproven_results_are_marked(
-    is_found: bool, is_proven: bool, says: str, capsys: pytest.CaptureFixture[str]
+    *, is_found: bool, is_proven: bool, is_late: bool, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def search(situation: AnySituation, objective: Objective, budget: Budget) -> BestTurn:
         assert isinstance(situation, Situation)
         found = best_turn(situation, objective, budget)
+        while is_late and budget.is_over and not budget.is_over():
+            time.sleep(0.01)
         return BestTurn(found.turn if is_found else None, is_proven, is_least_change=False)
 
-    service.cli.analyze.main(["[R3 R4 R5] + *{R6}"], search)
+    limit = ["--budget-ms", "200"] if is_late else []
+    service.cli.analyze.main(["[R3 R4 R5] + *{R6}", *limit], search)
     assert f"{says}\n" in capsys.readouterr().out
 
 
