@@ -2,8 +2,10 @@
 
 import random
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -23,15 +25,24 @@ from engine.melding.notation import format_meld, format_table, parse_meld, parse
 from engine.melding.play import Play
 from engine.melding.presets import PRESETS
 from engine.melding.rules import judge
-from engine.melding.ruleset import Preset, Ruleset, TwistColorChangeAtEnd
+from engine.melding.ruleset import (
+    InitialMeldCount,
+    InitialMeldRequiredKind,
+    Preset,
+    Ruleset,
+    TwistColorChangeAtEnd,
+    with_options,
+)
 from engine.melding.scoring import rack_value
-from engine.melding.solver import Objective, arrange, best_turn, count_best_turns, has_turn
+from engine.melding.solver import Count, Objective, arrange, best_turn, count_best_turns, has_turn
 from engine.melding.table import read_melds
 from engine.notation import Naming, NotationError, format_tile, format_tiles, parse_tile, parse_tiles
 from engine.seats import HOST, BotLevel
 from engine.sight import see
-from engine.tiles import JOKERS, SPECIAL_JOKERS, Tile, in_order, naturals, without
+from engine.tiles import COLOR_CHANGE, JOKERS, MIRROR, SPECIAL_JOKERS, Tile, in_order, naturals, without
 from engine.violations import Reason
+from oracles import brute_force
+from oracles.brute_force import TooManyPlaysError, arrangement_fault, small_situation
 from oracles.twist_melds import PLAIN, Options, is_legal, melds_up_to, readings
 from support.positions import do, game_at, is_a, lobby, only_reason
 from support.soak import few_of
@@ -267,8 +278,11 @@ def situation(text: str, rack: str, *, has_melded: bool = True) -> Situation:
     [
         ("[R3 R4 R5]", "R6 B1", "YES"),
         ("[R3 R4 R5]", "K9 B1", "NO"),
-        ("[R3 R4 R5]", "K9 D", "UNKNOWN"),
-        ("[R3 R4 R5] | [R2 D R5]", "K9", "UNKNOWN"),
+        ("[R3 R4 R5]", "K9 D", "YES"),
+        ("[R3 R4 R5] | [R2 D R5]", "K9", "NO"),
+        ("[R3 B3 K3 O3]", "B9 D", "NO"),
+        ("[R3 R4 R5]", "K9 M", "UNKNOWN"),
+        ("[R3 R4 R5] | [B7 B8 C K10]", "K9 D", "UNKNOWN"),
         ("[R2 D R5] | [R3 R4 R5]", "R6 M", "YES"),
     ],
 )
@@ -277,7 +291,102 @@ def test_the_solver_never_denies_a_play_with_special_jokers(text: str, rack: str
     assert has_turn(asked) is Existence[exists]
     found = best_turn(asked)
     assert (found.turn is not None) == (exists == "YES")
-    assert found.is_proven == SPECIAL_JOKERS.isdisjoint((*asked.rack, *(t for m in asked.table for t in m.tiles)))
+    there = (*asked.rack, *(t for m in asked.table for t in m.tiles))
+    assert found.is_proven == {MIRROR, COLOR_CHANGE}.isdisjoint(there)
+
+
+@pytest.mark.parametrize(
+    ("text", "rack", "played", "after"),
+    [
+        ("[R2 D R5]", "R3 R4 B8 B9", "R3 R4 B8 B9", "[R2 R3 R4 R5] | [B8 B9 D]"),
+        ("[R9 D R12] | [K9 K10 K11]", "R11 B9 O9 O1", "R11 B9 O9", "[K9 K10 K11] | [R9 B9 O9] | [D R11 R12]"),
+        (".", "R10 R12 R13 D J", "R10 R12 R13 J D", "[D R10 J R12 R13]"),
+    ],
+)
+def test_a_double_joker_goes_where_the_most_tiles_are_played(text: str, rack: str, played: str, after: str) -> None:
+    found = best_turn(situation(text, rack))
+    assert found.is_proven
+    assert found.turn
+    assert (format_tiles(found.turn.tiles), format_table(found.turn.table, ruleset=TWIST)) == (played, after)
+
+
+@pytest.mark.parametrize(
+    ("options", "rack", "played"),
+    [
+        ({}, "R11 R12 D", "R11 R12 D"),
+        ({}, "R3 R4 D", None),
+        ({"initial_meld_count": InitialMeldCount.SINGLE_MELD}, "B8 B9 D R1 R2 R3", "B8 B9 D"),
+        ({"initial_meld_required_kind": InitialMeldRequiredKind.RUN}, "R13 B13 D B1", None),
+        ({"initial_meld_required_kind": InitialMeldRequiredKind.RUN}, "R13 R12 D B1", "R12 R13 D"),
+    ],
+)
+def test_an_initial_meld_counts_both_places_of_a_double_joker(
+    options: dict[str, Any], rack: str, played: str | None
+) -> None:
+    asked = replace(situation(".", rack, has_melded=False), ruleset=with_options(TWIST, options))
+    found = best_turn(asked)
+    assert found.is_proven
+    assert (found.turn and format_tiles(found.turn.tiles)) == played
+    assert has_turn(asked) is (Existence.YES if played else Existence.NO)
+
+
+def test_one_meld_at_the_threshold_is_not_proven_with_double_jokers() -> None:
+    options = {"initial_meld_count": InitialMeldCount.ONE_MELD_REACHES_THRESHOLD}
+    ruleset = with_options(TWIST, options)
+    asked = replace(situation(".", "R3 R4 D B10 B11 B12", has_melded=False), ruleset=ruleset)
+    found = best_turn(asked)
+    assert found.turn
+    assert (format_tiles(found.turn.tiles), found.is_proven) == ("B10 B11 B12", False)
+    assert best_turn(replace(asked, has_melded=True)).turn is not None
+
+
+def test_a_turn_without_double_jokers_is_found_when_the_budget_is_spent() -> None:
+    asked = situation("[R2 D R5] | [K3 K4 K5] | [B3 B4 B5]", "O3 O9 K9 B9")
+    found = best_turn(asked, budget=Budget(nodes=150))
+    assert found.turn
+    assert not found.is_proven
+
+
+def test_a_double_joker_that_costs_nothing_on_the_rack_may_be_played_alone() -> None:
+    ruleset = with_options(TWIST, {"score_joker_penalty": 0})
+    asked = replace(situation("[R3 R4 R5]", "K9 D"), ruleset=ruleset)
+    found = best_turn(asked, Objective.HIGHEST_VALUE)
+    assert found.turn
+    assert (format_tiles(found.turn.tiles), found.is_proven) == ("D", True)
+
+
+def twisted(rng: random.Random) -> Ruleset:
+    """Returns rules of Twist, mostly the preset."""
+    options: dict[str, Any] = {}
+    if rng.random() < 0.2:
+        options["geometry_colors"] = 6
+    if rng.random() < 0.3:
+        options["geometry_jokers"] = rng.choice((3, 4))
+    if rng.random() < 0.5:
+        options["initial_meld_threshold"] = rng.choice((0, 20, 40, 50))
+        options["initial_meld_required_kind"] = rng.choice(list(InitialMeldRequiredKind))
+        options["initial_meld_count"] = rng.choice((InitialMeldCount.ONE_OR_MORE, InitialMeldCount.SINGLE_MELD))
+    if rng.random() < 0.2:
+        options["score_joker_penalty"] = rng.choice((0, 20))
+    return with_options(TWIST, options)
+
+
+@pytest.mark.unmeasured
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", few_of(range(60), 1))
+def test_the_solver_agrees_with_brute_force_on_double_jokers(seed: int) -> None:
+    rng, proven = random.Random(seed), 0
+    while proven < 15:
+        asked, objective = small_situation(rng, twisted(rng)), rng.choice(tuple(Objective))
+        with suppress(TooManyPlaysError):
+            compared = brute_force.compare(asked, objective, Budget())
+            assert not compared.fault, compared.fault
+            assert compared.best.is_proven, brute_force.text_of(asked, objective)
+            assert compared.existence is not Existence.UNKNOWN, brute_force.text_of(asked, objective)
+            lying = in_order(t for one in asked.table for t in one.tiles)
+            for tiles in (in_order((*lying, *asked.rack[:1])), asked.rack):
+                assert not arrangement_fault(tiles, asked.ruleset, Budget())
+            proven += 1
 
 
 def test_the_solver_runs_out_of_budget_beside_special_jokers() -> None:
@@ -295,10 +404,12 @@ def test_melds_with_special_jokers_stay_in_the_solver_s_turn() -> None:
 
 
 def test_what_needs_all_turns_is_not_known_with_special_jokers() -> None:
-    assert arrange(parse_tiles("R2 D R5"), TWIST).exists is Existence.UNKNOWN
-    assert arrange(parse_tiles("R2 J R4"), TWIST).exists is Existence.YES
-    count = count_best_turns(situation("[R3 R4 R5]", "R6 D"))
+    assert arrange(parse_tiles("R7 K7 M K7 R7"), TWIST).exists is Existence.UNKNOWN
+    assert arrange(parse_tiles("R2 D R5"), TWIST).exists is Existence.YES
+    assert arrange(parse_tiles("R2 D B5"), TWIST).exists is Existence.NO
+    count = count_best_turns(situation("[R3 R4 R5]", "R6 C"))
     assert (count.number, count.is_exact) == (0, False)
+    assert count_best_turns(situation("[R3 R4 R5]", "R6 D")) == Count(1, is_exact=True)
     assert count_best_turns(situation("[R3 R4 R5]", "R6")).number == 1
 
 
@@ -316,6 +427,10 @@ def test_what_needs_all_turns_is_not_known_with_special_jokers() -> None:
         (". / 1*{R6 R7 C B9} 2*{K13} / {B9} / 1", "R6 R7 B9 C"),
         (". / 1*{K7 K7 R7 R7 M} 2*{K13} / {B9} / 1", "R7 R7 K7 K7 M"),
         (". / 1*{K7 K7 K8 K8 M} 2*{K13} / {B9} / 1", "K7 K7 K8 K8 M"),
+        (". / 1*{B2 B2 K7 K7 K8 K8 M} 2*{K13} / {B9} / 1", "K7 K7 K8 K8 M"),
+        (". / 1*{R7 R7 R9 R9 K7 K7 M} 2*{K13} / {B9} / 1", "R7 R7 K7 K7 M"),
+        (". / 1*{R1 R4 D} 2*{K13} / {B9} / 1", "R1 R4 D"),
+        (". / 1*{R11 B13 C} 2*{K13} / {B9} / 1", "R11 B13 C"),
     ],
 )
 def test_bots_lay_special_jokers_of_their_rack(position: str, played: str, level: BotLevel) -> None:
@@ -335,6 +450,7 @@ def test_bots_lay_special_jokers_of_their_rack(position: str, played: str, level
         ("[B7 B8 B9] | [R3 R4 R5] / 1*{C O1} 2*{K13} / {B9} / 1", "[R3 R4 R5 C B7 B8 B9]"),
         ("[R3 R4 R5] | [B7 B8 B9] | [J B10 B11] / 1*{D} 2*{K13} / {B9} / 1", "[R3 R4 R5 D] | [B7 B8 B9] | [J B10 B11]"),
         ("[R3 R4 R5] | [R7 R8 R9] | [J K4 K5] | [B3 K3 O3] / 1*{C O1} 2*{K13} / {B9} / 1", None),
+        ("[J R4 R5] | [B7 B8 B9] / 1*{C O1} 2*{K13} / {B9} / 1", None),
         ("[R3 R4 R5] | [B7 B8 B9] / 1*{O2 O1} 2*{K13} / {B9} / 1", None),
         ("[R3 R4 R5] | [B8 B9 B10] / 1*{C O1} 2*{K13} / {B9} / 1", None),
     ],

@@ -20,7 +20,7 @@ from engine.melding.melds import Meld, MeldKind, ProposedMeld, read_meld
 from engine.melding.notation import format_table
 from engine.melding.play import Play
 from engine.melding.rules import judge
-from engine.melding.ruleset import OPTIONS, Ruleset, TurnDraw
+from engine.melding.ruleset import OPTIONS, JokerKinds, Ruleset, TurnDraw
 from engine.melding.run_shape import run_shape
 from engine.melding.solver import (
     BestTurn,
@@ -33,13 +33,17 @@ from engine.melding.solver import (
     has_turn,
 )
 from engine.notation import format_rack
-from engine.tiles import JOKER, Tile
+from engine.tiles import DOUBLE_JOKER, JOKER, JOKERS, Tile
 
 Tiles: TypeAlias = tuple[Tile, ...]
 Table: TypeAlias = tuple[ProposedMeld, ...]
 
 MOST_PLAYS = 30_000
 """The most plays that are judged for one situation."""
+
+
+MOST_MELDS = 250
+"""The most melds that are tried for one situation with double jokers."""
 
 
 class TooManyPlaysError(Exception):
@@ -127,7 +131,7 @@ class _Search:
         if objective is Objective.MOST_TILES:
             return len(tiles)
         penalty = self.situation.ruleset.score_joker_penalty
-        return sum(penalty if t == JOKER else _value(t) for t in tiles)
+        return sum(penalty if t in JOKERS else _value(t) for t in tiles)
 
     def attempts(self) -> Iterator[_Attempt]:
         rack = self.situation.rack
@@ -168,7 +172,7 @@ class _Search:
         if not tiles.total():
             yield ()
             return
-        first = min(tiles, key=lambda t: (t == JOKER, t))
+        first = min(tiles, key=lambda t: (t in JOKERS, t))
         for place, piece in enumerate(self.pieces_by_first[first]):
             if place >= least and piece <= tiles:
                 rest = tiles - piece
@@ -181,8 +185,12 @@ class _Search:
         """Returns every reading of tiles as a meld, by tiles."""
         everything = self.lying + Counter(self.situation.rack) + Counter(self.situation.river)
         found = defaultdict(list)
-        for meld in (*_runs(everything, self.situation.ruleset), *_groups(everything, self.situation.ruleset)):
+        ruleset = self.situation.ruleset
+        plain = (*_runs(everything, ruleset), *_groups(everything, ruleset))
+        for meld in (*plain, *_with_double_jokers(everything, ruleset)):
             found[_key(Counter(meld.tiles))].append(meld)
+        if everything[DOUBLE_JOKER] and len(found) > MOST_MELDS:
+            raise TooManyPlaysError
         return {tiles: tuple(melds) for tiles, melds in found.items()}
 
     @cached_property
@@ -190,7 +198,7 @@ class _Search:
         """Returns the possible melds by their lowest numbered tile."""
         found = defaultdict(list)
         for tiles in self.readings:
-            found[min(t for t in tiles if t != JOKER)].append(Counter(tiles))
+            found[min(t for t in tiles if t not in JOKERS)].append(Counter(tiles))
         return defaultdict(list, found)
 
 
@@ -234,6 +242,35 @@ def _groups(tiles: Counter[Tile], ruleset: Ruleset) -> Iterator[ProposedMeld]:
                     yield ProposedMeld(order, MeldKind.GROUP)
                     for declared in combinations(missing, jokers) if jokers else ():
                         yield ProposedMeld(order, MeldKind.GROUP, declared)
+
+
+def _with_double_jokers(tiles: Counter[Tile], ruleset: Ruleset) -> Iterator[ProposedMeld]:
+    """Yields the melds with double jokers, each of which covers two places."""
+    if not tiles[DOUBLE_JOKER]:
+        return
+    colors = range(ruleset.geometry_colors)
+    for color, first in product(colors, range(1, 14)):
+        for last in range(first + 2, 14):
+            faces = [_face(color, value) for value in range(first, last + 1)]
+            yield from (ProposedMeld(order, MeldKind.RUN) for order in _covers(faces, tiles) if DOUBLE_JOKER in order)
+    for value, doubles, jokers in product(range(1, 14), range(1, tiles[DOUBLE_JOKER] + 1), range(tiles[JOKER] + 1)):
+        faces = [face for color in colors if tiles[face := _face(color, value)]]
+        room = len(colors) - 2 * doubles - jokers
+        for count in range(max(1, 3 - doubles - jokers), min(len(faces), room) + 1):
+            for naturals in combinations(faces, count):
+                order = (*naturals, *(JOKER,) * jokers, *(DOUBLE_JOKER,) * doubles)
+                yield ProposedMeld(order, MeldKind.GROUP)
+
+
+def _covers(faces: Sequence[Tile], tiles: Counter[Tile], laid: Tiles = ()) -> Iterator[Tiles]:
+    """Yields the melds that cover faces one after the other."""
+    if not faces:
+        if len(laid) > 2 and not JOKERS.issuperset(laid):
+            yield laid
+        return
+    for t, places in ((faces[0], 1), (JOKER, 1), (DOUBLE_JOKER, 2)):
+        if places <= len(faces) and laid.count(t) < tiles[t]:
+            yield from _covers(faces[places:], tiles, (*laid, t))
 
 
 # Comparison of the solver with the rules
@@ -382,15 +419,17 @@ def _neighborhood(rng: random.Random, ruleset: Ruleset) -> Counter[Tile]:
     deck = Counter(dict.fromkeys(faces, ruleset.geometry_copies))
     jokers = ruleset.jokers(ruleset.players_max)
     deck[JOKER] = rng.randint(0, min(jokers, 3))
+    if ruleset.joker_kinds is JokerKinds.TWIST:
+        deck[DOUBLE_JOKER] = rng.randint(1, min(jokers, 3))
     return +deck
 
 
 def _some_meld(rng: random.Random, ruleset: Ruleset, deck: Counter[Tile]) -> Meld | None:
     """Returns a meld of tiles of a deck, if one is found."""
-    everything = [*_runs(deck, ruleset), *_groups(deck, ruleset)]
+    everything = [*_runs(deck, ruleset), *_groups(deck, ruleset), *_with_double_jokers(deck, ruleset)]
     rng.shuffle(everything)
     wanted = rng.random() < 0.4
-    for proposed in sorted(everything[:40], key=lambda meld: (JOKER in meld.tiles) is not wanted):
+    for proposed in sorted(everything[:40], key=lambda meld: JOKERS.isdisjoint(meld.tiles) is wanted):
         if len(proposed.tiles) <= 5:
             meld = read_meld(proposed, ruleset)
             if isinstance(meld, Meld):

@@ -23,9 +23,15 @@ from engine.melding.solver.grid_search import BestGridTurn, best_grid_turn, has_
 from engine.melding.solver.problem import problem_from
 from engine.melding.solver.search import Meter, OutOfBudget
 from engine.melding.solver.solution import solve
-from engine.melding.solver.special_jokers import find_turn_beside, has_special_jokers, turn_exists_beside
+from engine.melding.solver.special_jokers import (
+    NOT_SEARCHED,
+    find_turn_with_special_jokers,
+    has_special_jokers,
+    is_searched_exactly,
+    turn_with_special_jokers_exists,
+)
 from engine.melding.solver.turn_search import find_best, turn_exists
-from engine.tiles import SPECIAL_JOKERS, Tile
+from engine.tiles import Tile
 
 __all__ = [
     "EXACT",
@@ -59,7 +65,7 @@ def best_turn(
     """Returns the best legal turn: by the objective, then with the fewest melds changed, then by a fixed order."""
     if isinstance(situation, GridSituation):
         return best_grid_turn(situation, objective, budget)
-    find = find_turn_beside if has_special_jokers(situation) else find_best
+    find = find_turn_with_special_jokers if has_special_jokers(situation) else find_best
     return find(situation, objective, Meter(budget))
 
 
@@ -68,7 +74,7 @@ def has_turn(situation: AnySituation, budget: Budget = AMPLE) -> Existence:
     if isinstance(situation, GridSituation):
         return has_grid_turn(situation, budget)
     if has_special_jokers(situation):
-        return turn_exists_beside(situation, Meter(budget))
+        return turn_with_special_jokers_exists(situation, Meter(budget))
     try:
         return Existence.YES if turn_exists(situation, Meter(budget)) else Existence.NO
     except OutOfBudget:
@@ -76,8 +82,8 @@ def has_turn(situation: AnySituation, budget: Budget = AMPLE) -> Existence:
 
 
 def arrange(tiles: tuple[Tile, ...], ruleset: Ruleset, budget: Budget = AMPLE) -> Arrangement:
-    """Returns whether and how all tiles can be arranged into melds of a ruleset. Special jokers: UNKNOWN."""
-    if not SPECIAL_JOKERS.isdisjoint(tiles):
+    """Returns whether and how all tiles can be arranged into melds of a ruleset. Mirrors and color changes: UNKNOWN."""
+    if not NOT_SEARCHED.isdisjoint(tiles):
         return Arrangement(Existence.UNKNOWN)
     try:
         found = solve(problem_from(tiles, (), ruleset, Objective.MOST_TILES), Meter(budget))
@@ -91,9 +97,9 @@ def count_best_turns(
 ) -> Count:
     """Returns the number of best turns that play different tiles of the rack, counted up to a limit.
 
-    With special jokers, which turns are best is not known: at least 0.
+    With a mirror or a color change, which turns are best is not known: at least 0.
     """
-    if has_special_jokers(situation):
+    if has_special_jokers(situation) and not is_searched_exactly(situation):
         return Count(0, is_exact=False)
     return count_best(situation, objective, limit, Meter(budget))
 

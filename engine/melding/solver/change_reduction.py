@@ -60,14 +60,18 @@ class _Reducer:
     def fewest(self) -> Change:
         """Returns the change with the fewest melds; ties go to the melds that come first."""
         all_places = changed = self.search.all_places
+        if self._whole.doubles:
+            return self._smallest()
         for places in fewest_changed(self._whole, self.search.situation.table, self.found.cost, self.meter):
             changed = all_places if places is None else places
             self._prepare_few()
         solution = self._solve(changed)
-        if solution is None:
-            changed = smallest_sufficient(len(all_places), cache(self._is_sufficient), self.meter)
-            solution = self._solve(changed)
-        return Change(changed, solution or self.found, is_least=True)
+        return Change(changed, solution, is_least=True) if solution else self._smallest()
+
+    def _smallest(self) -> Change:
+        """Returns the same by trials, if the table has jokers that the search for the fewest changes ignores."""
+        changed = smallest_sufficient(len(self.search.all_places), cache(self._is_sufficient), self.meter)
+        return Change(changed, self._solve(changed) or self.found, is_least=True)
 
     @cached_property
     def few(self) -> Change:
@@ -84,6 +88,8 @@ class _Reducer:
 
     def _few_at_first(self) -> frozenset[int]:
         """Returns few places, which may not suffice if jokers are limited; all places if that takes too long."""
+        if self._whole.doubles:
+            return self.search.all_places
         with suppress(OutOfBudget):
             meter = self.search.meter.part(self._few_nodes)
             return few_changed(self._whole, self.search.situation.table, self.found.cost, meter)

@@ -21,7 +21,7 @@ from engine.melding.solver.problem import Problem, reduce
 from engine.melding.solver.search import Meter
 from engine.melding.solver.solution import Solution, solve, solve_with
 from engine.melding.table import have_joker
-from engine.tiles import JOKER, MAX_VALUE, Tile, in_order, value_of
+from engine.tiles import JOKER, JOKERS, MAX_VALUE, PLACES_OF, Tile, in_order, value_of
 
 
 def best_initial_meld(problem: Problem, meter: Meter, below: int) -> Solution | None:
@@ -50,7 +50,7 @@ def _most_points(problem: Problem) -> int:
     """Returns an upper bound on the points of all tiles that can be laid."""
     reduced = reduce(problem)
     tiles = (*reduced.must.items(), *reduced.may.items())
-    return sum((MAX_VALUE if t == JOKER else value_of(t)) * count for t, count in tiles)
+    return sum((MAX_VALUE * PLACES_OF[t] if t in JOKERS else value_of(t)) * count for t, count in tiles)
 
 
 def _suffices(melds: Melds, ruleset: Ruleset) -> bool:

@@ -11,7 +11,7 @@ from functools import lru_cache
 from engine.melding.ruleset import Ruleset
 from engine.melding.run_shape import MIN_TILES, RunShape, run_shape
 from engine.melding.solver.answers import Objective
-from engine.tiles import COLORS, JOKER, MAX_VALUE, Tile, tile, value_of
+from engine.tiles import COLORS, DOUBLE_JOKER, JOKER, JOKERS, MAX_VALUE, Tile, tile, value_of
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,11 @@ class Problem:
         """Returns the number of jokers."""
         return self.must.get(JOKER, 0) + self.may.get(JOKER, 0)
 
+    @property
+    def doubles(self) -> int:
+        """Returns the number of double jokers."""
+        return self.must.get(DOUBLE_JOKER, 0) + self.may.get(DOUBLE_JOKER, 0)
+
     def cost(self, tiles: Iterable[Tile]) -> int:
         """Returns the cost of leaving tiles."""
         if self.objective is Objective.MOST_TILES:
@@ -56,7 +61,7 @@ def weight(t: Tile, objective: Objective, ruleset: Ruleset) -> int:
         case Objective.MOST_TILES:
             return 1
         case Objective.HIGHEST_VALUE:
-            return ruleset.score_joker_penalty if t == JOKER else value_of(t)
+            return ruleset.score_joker_penalty if t in JOKERS else value_of(t)
 
 
 FACES = tuple(tuple(tile(color, value) for color in COLORS) for value in range(1, MAX_VALUE + 1))
@@ -70,7 +75,7 @@ OF_COLOR = tuple(tuple(tile(color, value) for value in range(1, MAX_VALUE + 1)) 
 def reduce(full: Problem) -> Problem:
     """Returns the problem without tiles of the rack that fit in no meld, whatever else is laid."""
     needed = 3 - full.jokers
-    if needed <= 1:
+    if needed <= 1 or full.doubles:
         return full
     there = full.must.keys() | full.may.keys()
     neighbors = _meld_partners(full.ruleset.geometry_colors, run_shape(full.ruleset))

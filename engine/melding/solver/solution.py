@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from engine.melding.melds import Meld, MeldKind, ProposedMeld, must_declare, read_meld
 from engine.melding.ruleset import JokersDeclaration, Ruleset
+from engine.melding.solver.double_search import cheapest_with_doubles, has_turn_with_doubles
 from engine.melding.solver.joker_reconstruction import melds_of_path
 from engine.melding.solver.joker_rules import are_jokers_free
 from engine.melding.solver.joker_search import NO_REQUIREMENT, Requirement, cheapest_with_jokers
@@ -30,6 +31,8 @@ def solve(problem: Problem, meter: Meter, below: int | None = None) -> Solution 
     Raises:
         OutOfBudget: The meter's budget is spent.
     """
+    if problem.doubles:
+        return solve_with(problem, meter, NO_REQUIREMENT, below)
     reduced = reduce(problem)
     dropped = dropped_cost(problem, reduced)
     limit = None if below is None else below - dropped
@@ -44,7 +47,7 @@ def solve(problem: Problem, meter: Meter, below: int | None = None) -> Solution 
 
 def is_solvable_below(problem: Problem, meter: Meter, limit: int) -> bool:
     """Returns whether a solution costs less than a limit."""
-    if are_jokers_free(problem.ruleset, problem.jokers):
+    if are_jokers_free(problem.ruleset, problem.jokers) and not problem.doubles:
         reduced = reduce(problem)
         found = cheapest_path(reduced, meter, limit - dropped_cost(problem, reduced))
         if (
@@ -58,6 +61,8 @@ def is_solvable_below(problem: Problem, meter: Meter, limit: int) -> bool:
 
 def can_play_rack_tile(problem: Problem, meter: Meter) -> bool:
     """Returns whether a solution lays at least one tile of the rack."""
+    if problem.doubles:
+        return has_turn_with_doubles(problem, meter)
     found = path_with_rack_tile(reduce(problem), meter)
     if found is None:
         return False
@@ -68,6 +73,9 @@ def can_play_rack_tile(problem: Problem, meter: Meter) -> bool:
 
 def solve_with(problem: Problem, meter: Meter, requirement: Requirement, below: int | None = None) -> Solution | None:
     """Returns the cheapest solution that meets a requirement; None if none costs less than the limit."""
+    if problem.doubles:
+        path = cheapest_with_doubles(problem, meter, requirement, below)
+        return Solution(path.cost, _melds(path.melds, problem.ruleset)) if path else None
     reduced = reduce(problem)
     dropped = dropped_cost(problem, reduced)
     return _solve_with_jokers(reduced, meter, requirement, None if below is None else below - dropped, dropped)

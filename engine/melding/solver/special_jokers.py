@@ -1,17 +1,24 @@
-"""Searches situations with special jokers (joker_kinds TWIST) among the turns that leave those jokers where they are.
+"""Searches situations with special jokers (joker_kinds TWIST).
 
-Each of these turns is legal, but a turn that moves or plays a special joker may be better. So the answers claim
-nothing else: a turn is not proven to be the best, and where none is found, one may exist.
+With double jokers alone, the answers are exact (double_search.py). With a mirror or a color change, the search is among
+the turns that leave the special jokers where they are. Each of these is legal, but a turn that moves or plays a special
+joker may be better. So the answers claim nothing else: a turn is not proven to be the best, and where none is found,
+one may exist.
 """
 
 from dataclasses import replace
 
 from engine.melding.analysis import Situation
+from engine.melding.ruleset import InitialMeldCount
 from engine.melding.solver.answers import BestTurn, Existence, LegalTurn, Objective
+from engine.melding.solver.problem import weight
 from engine.melding.solver.search import Meter, OutOfBudget
 from engine.melding.solver.turn_search import find_best, turn_exists
 from engine.melding.table import tiles_on
-from engine.tiles import SPECIAL_JOKERS
+from engine.tiles import COLOR_CHANGE, MIRROR, SPECIAL_JOKERS
+
+NOT_SEARCHED = frozenset({MIRROR, COLOR_CHANGE})
+"""The special jokers that no search can lay."""
 
 
 def has_special_jokers(situation: Situation) -> bool:
@@ -19,19 +26,48 @@ def has_special_jokers(situation: Situation) -> bool:
     return not SPECIAL_JOKERS.isdisjoint((*situation.rack, *tiles_on(situation.table)))
 
 
-def find_turn_beside(situation: Situation, objective: Objective, meter: Meter) -> BestTurn:
+def is_searched_exactly(situation: Situation) -> bool:
+    """Returns whether a situation with special jokers has an exact answer.
+
+    Where one initial meld must reach the threshold, melds are enumerated, and that knows no double jokers.
+    """
+    count = situation.ruleset.initial_meld_count
+    return NOT_SEARCHED.isdisjoint((*situation.rack, *tiles_on(situation.table))) and (
+        situation.has_melded or count is not InitialMeldCount.ONE_MELD_REACHES_THRESHOLD
+    )
+
+
+def find_turn_with_special_jokers(situation: Situation, objective: Objective, meter: Meter) -> BestTurn:
+    """Returns the best turn; one without special jokers if there is no exact answer within the budget."""
+    beside = _find_turn_beside(situation, objective, meter)
+    exact = find_best(situation, objective, meter) if is_searched_exactly(situation) else beside
+    if exact.is_proven or _worth(exact, situation, objective) >= _worth(beside, situation, objective):
+        return exact
+    return beside
+
+
+def _worth(found: BestTurn, situation: Situation, objective: Objective) -> int:
+    """Returns the worth of a turn by the objective."""
+    return sum(weight(t, objective, situation.ruleset) for t in found.turn.tiles) if found.turn else 0
+
+
+def turn_with_special_jokers_exists(situation: Situation, meter: Meter) -> Existence:
+    """Returns whether a turn exists; UNKNOWN if no turn without special jokers does, and there is no exact answer."""
+    try:
+        if turn_exists(_beside(situation)[0], meter):
+            return Existence.YES
+        if is_searched_exactly(situation):
+            return Existence.YES if turn_exists(situation, meter) else Existence.NO
+    except OutOfBudget:
+        pass
+    return Existence.UNKNOWN
+
+
+def _find_turn_beside(situation: Situation, objective: Objective, meter: Meter) -> BestTurn:
     """Returns the best turn without special jokers; it is not proven to be the best one."""
     beside, places = _beside(situation)
     turn = find_best(beside, objective, meter).turn
     return BestTurn(_on_table(turn, situation, places) if turn else None, is_proven=False, is_least_change=False)
-
-
-def turn_exists_beside(situation: Situation, meter: Meter) -> Existence:
-    """Returns YES if a turn without special jokers exists, else UNKNOWN."""
-    try:
-        return Existence.YES if turn_exists(_beside(situation)[0], meter) else Existence.UNKNOWN
-    except OutOfBudget:
-        return Existence.UNKNOWN
 
 
 def _beside(situation: Situation) -> tuple[Situation, tuple[int, ...]]:

@@ -29,7 +29,7 @@ from engine.melding.solver.search import Meter, OutOfBudget
 from engine.melding.solver.solution import Solution, can_play_rack_tile, solve
 from engine.melding.solver.turn_problem import Candidate, TurnSearch
 from engine.melding.table import identity
-from engine.tiles import JOKER, Tile, in_order
+from engine.tiles import DOUBLE_JOKER, JOKER, Tile, in_order
 
 
 def find_best(situation: Situation, objective: Objective, meter: Meter) -> BestTurn:
@@ -101,8 +101,9 @@ def turn_searches(situation: Situation, objective: Objective, meter: Meter) -> I
     improvement by cost. So one more search requires a played joker.
     """
     yield TurnSearch(situation, objective, meter)
-    if JOKER in situation.rack and not weight(JOKER, objective, situation.ruleset):
-        yield TurnSearch(situation, objective, meter, played=(JOKER,))
+    for joker in (JOKER, DOUBLE_JOKER):
+        if joker in situation.rack and not weight(joker, objective, situation.ruleset):
+            yield TurnSearch(situation, objective, meter, played=(joker,))
     for river_index in reversed(range(len(situation.river))):
         yield TurnSearch(situation, objective, meter, river_index)
 
