@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
 import {
+  CALM,
+  QUICK,
   act,
   button,
   createGame,
@@ -15,9 +17,6 @@ import {
   tilesOf,
 } from "./support.mjs";
 
-const QUICK = { "deal.hand_size": 7, "initial_meld.threshold": 0, turn_time_limit: 0 };
-/** Nobody can make the initial meld: the table stays empty. */
-const CALM = { ...QUICK, "initial_meld.threshold": 200 };
 let world;
 before(async () => {
   world = await openWorld();

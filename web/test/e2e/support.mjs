@@ -159,6 +159,11 @@ export function firstPaint(page) {
   );
 }
 
+/** Options of a game that is soon over. */
+export const QUICK = { "deal.hand_size": 7, "initial_meld.threshold": 0, turn_time_limit: 0 };
+/** Nobody can make the initial meld: the table stays empty. */
+export const CALM = { ...QUICK, "initial_meld.threshold": 200 };
+
 /** Creates a game. `options` are those of the contract by name; `bots` and `level` as in the form. */
 export async function createGame(page, { name = "Ann", bots = 1, level = "easy", checks = {}, options = {} } = {}) {
   await page.getByLabel("Your name").fill(name);
