@@ -46,10 +46,23 @@ SECONDARY = {
 """Reasons that the two may say or not beside another one, and when they differ."""
 
 
-@pytest.mark.parametrize("seed", few_of(range(50), 2))
+@pytest.mark.slow
+@pytest.mark.unmeasured
+@pytest.mark.parametrize("seed", few_of(range(50), 1))
 def test_turns_are_judged_as_the_oracle_does(seed: int) -> None:
+    """`make soak` judges more turns."""
+    assert check_turns(seed, 2_000) > 500
+
+
+def test_some_turns_are_judged_as_the_oracle_does() -> None:
+    """A change of the rules fails at once (`make mutants`)."""
+    check_turns(1, 200)
+
+
+def check_turns(seed: int, count: int) -> int:
+    """Compares judgements with the oracle's. Returns how many turns were legal."""
     legal = 0
-    for turn in islice(cross_plays.turns(random.Random(seed)), 2_000):
+    for turn in islice(cross_plays.turns(random.Random(seed)), count):
         judgement = judge_grid(play_of(turn))
         seen = {violation.reason.name for violation in judgement.violations}
         expected = {reason for reason, _ in turn.violations()}
@@ -62,7 +75,7 @@ def test_turns_are_judged_as_the_oracle_does(seed: int) -> None:
                 points = cross_judge.points(turn.before, turn.after, turn.rack, turn.options)
                 assert judgement.points == points, turn
             assert read_grid(judgement.table, play_of(turn).ruleset) == judgement.table
-    assert legal > 500
+    return legal
 
 
 def reasons(before: str, after: str, rack: str) -> list[str]:

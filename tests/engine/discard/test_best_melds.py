@@ -107,7 +107,7 @@ def check_racks(seed: int, number: int) -> None:
 @pytest.mark.slow
 @pytest.mark.unmeasured
 def test_an_integer_program_finds_as_many_points() -> None:
-    check_racks(1, 300)
+    check_racks(1, 100)
 
 
 @pytest.mark.soak

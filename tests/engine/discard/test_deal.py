@@ -40,6 +40,8 @@ def test_turns_pass_to_the_right() -> None:
     assert orders == {(4, 3, 2, 1), (3, 2, 1, 4), (2, 1, 4, 3), (1, 4, 3, 2)}
 
 
+@pytest.mark.slow
+@pytest.mark.unmeasured
 def test_every_tile_and_seat_is_as_often_the_indicator_the_next_tile_and_the_starter() -> None:
     """The next tile of the pool shows whether false jokers, which are never the indicator, lie where others do."""
     rng, number = random.Random(7), 5_000

@@ -124,7 +124,7 @@ def nearly_finished(rng: random.Random, okey: Tile, size: int) -> list[Tile]:
 
 @pytest.mark.slow
 @pytest.mark.unmeasured
-@pytest.mark.parametrize("chunk", few_of(range(100), 3))
+@pytest.mark.parametrize("chunk", few_of(range(100), 1))
 def test_finished_hands_are_those_found_by_force(chunk: int) -> None:
     """`make soak` looks at more hands."""
     met = check_by_force(random.Random(chunk), 1_000)
@@ -152,10 +152,12 @@ def check_by_force(rng: random.Random, count: int) -> Counter[str]:
 
 @pytest.mark.slow
 @pytest.mark.unmeasured
-@pytest.mark.parametrize("chunk", few_of(range(40), 4))
+@pytest.mark.parametrize(
+    "chunk", [*range(4), *(pytest.param(chunk, marks=pytest.mark.soak) for chunk in range(4, 120))]
+)
 def test_the_least_number_of_tiles_to_exchange_is_the_programs(chunk: int) -> None:
     """`make soak` asks about more hands."""
-    check_by_program(random.Random(chunk), 60, size=14 + chunk // 2 % 2, one_high=chunk % 2 == 0)
+    check_by_program(random.Random(chunk), 20, size=14 + chunk // 2 % 2, one_high=chunk % 2 == 0)
 
 
 def test_some_numbers_of_tiles_to_exchange_are_the_programs() -> None:

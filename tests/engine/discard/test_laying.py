@@ -540,8 +540,8 @@ def rules_of(ruleset: Ruleset) -> okey_101.Rules:
 @pytest.mark.slow
 @pytest.mark.unmeasured
 def test_another_judge_agrees_on_random_turns() -> None:
-    met = check_turns(1, 3_000)
-    assert met["legal"] > 300
+    met = check_turns(1, 1_500)
+    assert met["legal"] > 150
     assert {row.expected[0][0].name for row in ILLEGAL if row.expected} <= set(met)
 
 

@@ -33,7 +33,7 @@ def recorded_101(seed: int) -> GameRecord:
 
 
 def test_records_have_moves_of_every_kind() -> None:
-    games = [*map(recorded, range(40)), *map(recorded_101, range(20))]
+    games = [*map(recorded, (1, 5, 6)), recorded_101(0)]
     kinds = {move.kind for game in games for move in game.moves}
     assert kinds | {MoveKind.ABORT} == BY_BOTS | OF_ALL_GAMES
     assert any(move.by_bot for game in games for move in game.moves)
