@@ -298,9 +298,9 @@ def test_search(before: str, rack: str, melded: bool, options: Options, exists: 
 
 @pytest.mark.slow
 def test_search_finds_a_play_where_a_random_one_is_legal() -> None:
-    drawn = islice(turns(random.Random(1)), 3000)
+    drawn = islice(turns(random.Random(1)), 1500)
     small = [turn for turn in drawn if len(turn.before) <= 6 and len(turn.rack) <= 4 and not turn.violations()]
-    assert len(small) > 50
+    assert len(small) > 25
     for turn in small:
         assert legal_play(turn.before, turn.rack, turn.has_melded, turn.options), turn
 
@@ -308,8 +308,8 @@ def test_search_finds_a_play_where_a_random_one_is_legal() -> None:
 @pytest.mark.slow
 def test_search_finds_a_play_with_free_manipulation_where_there_is_one_without() -> None:
     counts = Counter[bool]()
-    for turn in islice(tiny_positions(random.Random(2), STANDARD), 300):
+    for turn in islice(tiny_positions(random.Random(2), STANDARD), 150):
         exists = legal_play(turn.before, turn.rack, turn.has_melded, STANDARD) is not None
         assert not exists or legal_play(turn.before, turn.rack, turn.has_melded, FREE), turn
         counts[exists] += 1
-    assert min(counts.values()) > 50
+    assert min(counts.values()) > 25

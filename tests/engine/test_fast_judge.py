@@ -248,6 +248,7 @@ def test_impossible_positions_have_no_verdict(
     assert (found is not None) is can_be
 
 
+@pytest.mark.unmeasured
 @pytest.mark.parametrize("count", [1, 2, 63, 64, 126, 127, 128, 300])
 @pytest.mark.parametrize(
     ("tiles", "most"), [((1, 2, 3), 1), ((1, 14, 27), 1), ((1, 2, 4), 1), ((7, 7), 2), ((53, 2, 53), 2), ((53,), 1)]
@@ -282,6 +283,7 @@ def test_each_of_many_invalid_melds_has_its_violation() -> None:
     assert subjects == [f"table_after[{place}]" for place in range(120)]
 
 
+@pytest.mark.unmeasured
 @pytest.mark.parametrize("preset", Preset)
 def test_no_play_breaks_a_rule_that_its_ruleset_leaves_out(preset: Preset) -> None:
     ruleset: Ruleset = PRESETS[preset]
@@ -345,6 +347,7 @@ def test_rules_that_search_are_never_quick() -> None:
     assert by_tiles(PRESETS[Preset.WIKI_FR]).judge([], [], melded, quick_only=True) is None
 
 
+@pytest.mark.unmeasured
 @pytest.mark.parametrize("preset", Preset)
 def test_no_play_breaks_a_rule_that_is_clearly_kept(preset: Preset) -> None:
     for seed in range(3):

@@ -163,6 +163,7 @@ def test_golden_games_replay_to_their_text(name: str) -> None:
     assert "\n".join(playthrough(name, SCENARIOS[name][2], actions_of(golden))) + "\n" == golden
 
 
+@pytest.mark.unmeasured
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_the_record_of_a_golden_game_is_read_from_its_text_as_the_same_record(name: str) -> None:
     golden = (GOLDEN / f"{name}.txt").read_text(encoding="utf-8")

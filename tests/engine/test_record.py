@@ -226,6 +226,7 @@ def test_a_time_out_may_commit_a_draft() -> None:
     assert comparable(last.after) == comparable(changes[-1].applied.game)
 
 
+@pytest.mark.unmeasured
 @each_of("action", [RenewSeatToken(1), AbortGame(1), ReturnToSeat(1)])
 def test_a_record_has_every_return_of_an_absent_player(action: Action) -> None:
     changes = played_with_an_absent_player()

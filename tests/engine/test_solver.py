@@ -792,7 +792,7 @@ def test_a_clock_that_is_never_over_changes_no_answer() -> None:
     assert next(asked) > 0
 
 
-@pytest.mark.parametrize("nodes", NODES)
+@pytest.mark.parametrize("nodes", few_of(NODES, 5))
 @pytest.mark.parametrize(
     "situation",
     [

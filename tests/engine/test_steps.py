@@ -439,6 +439,7 @@ def test_steps_lead_from_any_table_to_any_other(wrap: RunWrap, colors: int, copi
     assert kinds >= {Substitute, Take, Place, Extend}
 
 
+@pytest.mark.unmeasured
 @pytest.mark.parametrize("seed", range(4))
 def test_the_steps_of_plays_of_random_games_lead_to_their_tables(seed: int) -> None:
     ruleset = random_ruleset(random.Random(seed))

@@ -301,6 +301,7 @@ def test_only_the_player_sees_their_drawn_tiles_and_draft(step: Step, tiles: tup
         assert (round_.tiles_drawn, round_.draft) == ((tiles, DRAFT) if seat == 2 else ((), None))
 
 
+@pytest.mark.unmeasured
 @pytest.mark.parametrize("seat", SEATS)
 @pytest.mark.parametrize("shown", RacksShown)
 def test_racks_and_pool_are_seen_from_the_end_of_the_round_or_of_the_game_on(

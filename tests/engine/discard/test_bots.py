@@ -71,6 +71,7 @@ def test_the_discard_of_a_player_who_has_resigned_is_not_there_to_take() -> None
     assert choose_action(see(game, 2), HARD) == TakeFromPool(2)
 
 
+@pytest.mark.unmeasured
 @pytest.mark.parametrize("level", BotLevel)
 def test_bots_discard_what_their_hand_can_do_without(level: BotLevel) -> None:
     for seed in range(12):

@@ -288,6 +288,7 @@ def test_rounds_of_bots_end_without_penalties_and_most_of_them_open() -> None:
     assert opened > 8 * 2
 
 
+@pytest.mark.unmeasured
 def test_the_same_view_gives_the_same_action() -> None:
     game = started(4, OKEY_101)
     view = see(game, round_of(game).turn.seat)

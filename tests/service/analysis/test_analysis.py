@@ -1051,8 +1051,8 @@ def test_a_turn_that_is_too_complex_to_judge_is_not_suggested(monkeypatch: pytes
 
 @pytest.mark.parametrize("nodes", few_of((0, 20, 200), 1))
 def test_every_tier_proves_alike_whether_a_play_exists_however_short_the_search(nodes: int) -> None:
-    of_games = [recorded.situation for recorded in read()[::150]]
-    for situation in (*of_games, *positions_of_games(PRESETS[Preset.WIKI_FR], 8)):
+    of_games = [recorded.situation for recorded in read()[::300]]
+    for situation in (*of_games, *positions_of_games(PRESETS[Preset.WIKI_FR], 4)):
         proven = has_turn(situation, RULES_BUDGET)
         queries = [turn_query(situation, tier, objective) for tier in HintTier for objective in Objective]
         for budget in (Budget(nodes), Budget(is_over=lambda: True)):

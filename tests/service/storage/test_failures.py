@@ -88,11 +88,12 @@ async def test_a_killed_server_loses_no_acknowledged_turn_and_applies_none_twice
         assert fleet.resent > 0
 
 
-async def test_two_servers_on_one_store_lose_and_double_no_turn(shared_url: str) -> None:
+async def test_two_servers_on_one_store_lose_and_double_no_turn(limited_redis_url: str) -> None:
+    """Those on a cluster play in test_cluster.py."""
     async with AsyncExitStack() as stack:
         clients = []
         for _ in range(2):
-            process = await stack.enter_async_context(server_process({"RUMMIKUB_REDIS_URL": shared_url}))
+            process = await stack.enter_async_context(server_process({"RUMMIKUB_REDIS_URL": limited_redis_url}))
             clients.append(await stack.enter_async_context(client_of(process)))
         games = [await clients[number % 2].new_game(players=2 + number % 3) for number in range(GAMES)]
         for played in await play_all(Fleet(clients, random.Random(2)), games):

@@ -993,7 +993,7 @@ def test_views_reach_no_nonce_and_no_token_digest() -> None:
     assert len(secrets) == len(game) + 4
     assert {text for text in secrets if text in encode_record(game[-1].record).decode() + game[-1].change.decode()}
     reached = 0
-    for stored in game:
+    for stored in game[::4]:
         entry = decode_entry(stored.change, stored.record.etag)
         assert entry.nonce.hex() in secrets
         for seat in (None, 1, 2, 3, 4):
