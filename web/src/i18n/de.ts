@@ -341,6 +341,7 @@ export const de: Readonly<Record<Key, string>> = {
   mvDraw: "{name} zieht {tiles}",
   mvLay: "{name} legt {tiles} auf den River",
   mvPass: "{name} passt",
+  mvKnock: "{name} klopft",
   mvShow: "{name} zeigt einen ungültigen Zug",
   mvClaim: "{name} erhebt Einspruch",
   mvObject: "{name} lässt den Zug gelten",

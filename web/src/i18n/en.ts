@@ -340,6 +340,7 @@ export const en = {
   mvDraw: "{name} draws {tiles}",
   mvLay: "{name} lays {tiles} on the River",
   mvPass: "{name} passes",
+  mvKnock: "{name} knocks",
   mvShow: "{name} shows an illegal play",
   mvClaim: "{name} objects to the play",
   mvObject: "{name} accepts the play",

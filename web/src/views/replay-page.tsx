@@ -30,6 +30,7 @@ const MOVE_TEXTS: { readonly [kind in MoveKind]?: Key } = {
   [MoveKind.DRAW]: "mvDraw",
   [MoveKind.LAY_ON_RIVER]: "mvLay",
   [MoveKind.PASS_TURN]: "mvPass",
+  [MoveKind.KNOCK]: "mvKnock",
   [MoveKind.SHOW]: "mvShow",
   [MoveKind.CLAIM]: "mvClaim",
   [MoveKind.OBJECT]: "mvObject",

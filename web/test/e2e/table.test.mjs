@@ -284,6 +284,64 @@ test("where plays are shown before they are judged, the other player objects", a
   await leave(ben, ann);
 });
 
+const KNOCK_LIMIT = 30;
+
+/** Plays a round of Carousel by clicks. Returns whether the player has ended it with a knock. */
+async function playCarousel(page) {
+  const knock = button(page, "Knock");
+  const lay = button(page, "Lay it like this");
+  for (let turn = 0; await myTurn(page); turn++) {
+    assert.ok(turn < 100, "the round ends");
+    // A turn begins with a draw; before it nobody knocks.
+    if ((await knock.count()) === 0) {
+      await drawOrPass(page);
+      continue;
+    }
+    if (pointsOf((await tilesOf(page)).rack) <= KNOCK_LIMIT) {
+      await inspect(page, "carousel");
+      await act(page, () => knock.click());
+      return true;
+    }
+    await knock.click();
+    await page.locator(".turn-message[role=alert]", { hasText: `you may knock with ${KNOCK_LIMIT} at most` }).waitFor();
+    await button(page, "Hint").click();
+    await button(page, "Show a best turn").click();
+    await lay.or(page.locator(".turn-message", { hasText: "You cannot play." })).first().waitFor();
+    if (await lay.count()) {
+      await lay.click();
+      await page.locator(".turn-message.good").waitFor();
+      await act(page, () => button(page, "Play").click());
+    } else await drawOrPass(page);
+  }
+  return false;
+}
+
+/** Returns the points of cards on a rack: an ace counts 1, a court card 10, a joker 25. */
+function pointsOf(rack) {
+  return rack.reduce((sum, name) => sum + (name === "J" ? 25 : Math.min(10, Number(name.slice(1)))), 0);
+}
+
+test("a round of Carousel is played by clicks and ended with a knock, which the replay names", async () => {
+  const page = await world.open();
+  for (let games = 0; ; games++) {
+    assert.ok(games < 10, "the player knocks before the bot does");
+    await page.getByLabel(/^Rules/).selectOption({ label: "Carousel" });
+    await page.locator(".help", { hasText: "knock with five points or less" }).waitFor();
+    // With the five points of the preset the bot goes out first in most rounds.
+    await createGame(page, { options: { "turn.knock_limit": KNOCK_LIMIT, turn_time_limit: 0 } });
+    await startGame(page);
+    if (await playCarousel(page)) break;
+    await page.locator("section.result").getByText("Home").click();
+  }
+  await page.getByText("A player knocked. The fewest points on the rack win.").waitFor();
+  await page.locator(".winner").first().waitFor();
+  await inspect(page, "carousel-over");
+  await button(page, "Replay").click();
+  await button(page, "Last").click();
+  await page.locator(".move-text", { hasText: "Ann knocks" }).waitFor();
+  await leave(page);
+});
+
 test("a finished game is replayed, explained and reviewed; its text is imported", async () => {
   const page = await world.open();
   await createGame(page, { level: "hard", options: QUICK });
