@@ -144,6 +144,50 @@ test("a discard that is taken has to be laid, or is put back for a tile of the p
   await leave(page);
 });
 
+/**
+ * Returns a meld of three tiles of a rack in which the okey stands for the middle one, and that tile, which the rack has
+ * too; undefined if there is none.
+ */
+function findWildMeld(rack, okey) {
+  const meld = rack.includes(okey) ? findMeld(rack.filter((name) => name !== okey && name !== "F")) : undefined;
+  if (meld === undefined) return undefined;
+  const [first, middle, last] = meld;
+  return { wild: [first, okey, last], middle };
+}
+
+test("an okey of the table comes to the rack when the tile for which it stands takes its place", async () => {
+  const page = await world.open();
+  let found;
+  for (let games = 0; found === undefined; games++) {
+    assert.ok(games < 20, "some rack has the okey and a meld");
+    await page.goto(world.url);
+    await create101Game(page, { bots: 1, options: { "opening.points": 1 } });
+    const okey = await page.locator(".okey-name [data-tile]").getAttribute("data-tile");
+    found = (await turnToLay(page)) ? findWildMeld((await tilesOf(page)).rack, okey) : undefined;
+  }
+  const { wild, middle } = found;
+  const okey = wild[1];
+  await arrangeMeld(page, wild, false);
+  await message(page, "Legal: you open with ");
+  await act(page, () => button(page, "Lay the tiles").click());
+  const { rack: before } = await tilesOf(page);
+  const place = melds(page).last().locator(`[data-tile="${okey}"]`);
+  await drag(page, rackTile(page, middle), place);
+  await message(page, "Legal.");
+  await inspect(page, "okey-101-wild");
+  await button(page, "Undo").click();
+  await place.waitFor();
+  await rackTile(page, middle).click();
+  await place.click();
+  await message(page, "Legal.");
+  await act(page, () => button(page, "Lay the tiles").click());
+  const { rack, melds: table } = await tilesOf(page);
+  assert.deepEqual(table.at(-1), [wild[0], middle, wild[2]]);
+  assert.deepEqual([...rack, middle].sort(), [...before, okey].sort());
+  await discardLast(page);
+  await leave(page);
+});
+
 /** Plays a game of one round. Returns whether the player has opened with a meld that was arranged by hand. */
 async function playRound(page, isDragged) {
   const me = page.locator(".player", { hasText: "(you)" });
