@@ -15,7 +15,7 @@ from engine.moves import MoveKind, Played
 from engine.tiles import Tile, without
 
 REVIEWED: Final = frozenset(
-    {MoveKind.PLAY, MoveKind.DRAW, MoveKind.PASS_TURN, MoveKind.PENALTY, MoveKind.TIME_OUT},
+    {MoveKind.PLAY, MoveKind.DRAW, MoveKind.PASS_TURN, MoveKind.PENALTY, MoveKind.TIME_OUT, MoveKind.KNOCK},
 )
 """The moves in which a player could have played."""
 

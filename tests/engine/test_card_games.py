@@ -6,6 +6,7 @@ import pytest
 
 from engine.actions import StartGame, TimeOut
 from engine.deal import Shuffle
+from engine.effort import Budget
 from engine.events import RoundEnded, TurnTimedOut
 from engine.game import Game, Playing, RoundEnd
 from engine.melding.actions import DrawTile, Knock, Pass, PlayTiles
@@ -16,9 +17,11 @@ from engine.melding.melds import Meld, read_meld
 from engine.melding.moves import actions, move_of
 from engine.melding.notation import parse_melds
 from engine.melding.presets import PRESETS
+from engine.melding.review import to_review
 from engine.melding.round import Drawing, Drawn, HasPlayed
 from engine.melding.ruleset import SABRA, Preset, Ruleset, TurnDraw, TurnPlayAfterDraw, tile_count, with_options
-from engine.moves import MoveKind
+from engine.melding.solver import Objective, best_turn
+from engine.moves import MoveKind, Played
 from engine.notation import parse_tile, parse_tiles
 from engine.seats import BotLevel
 from engine.sight import see
@@ -186,6 +189,33 @@ def test_a_knock_is_a_move_of_a_record() -> None:
     assert move is not None
     assert (move.kind, move.seat, move.tiles) == (MoveKind.KNOCK, 1, ())
     assert list(actions(game, move)) == [Knock(1)]
+
+
+@pytest.mark.parametrize(
+    ("position", "missed"),
+    [
+        ("[R4 R5 R6] / 1*{R1 R3} 2*{K9} / {B2 O9} / 1", 1),
+        (". / 1*{R1 R2} 2*{K9} / {B2 O9} / 1", 0),
+    ],
+)
+def test_a_knock_is_reviewed_as_a_pass_is(position: str, missed: int) -> None:
+    game = drawn(position, replace(CAROUSEL, knock_limit=6))
+    after = do(game, Knock(1))
+    move = move_of(game, 11, NOW, after.events)
+    assert move is not None
+    reviewed = to_review(4, Played(move, game, after.game))
+    assert reviewed is not None
+    assert (reviewed.kind, reviewed.seat, reviewed.gained(Objective.MOST_TILES)) == (MoveKind.KNOCK, 1, 0)
+    best = best_turn(reviewed.situation, Objective.MOST_TILES, Budget(nodes=10_000)).turn
+    assert (reviewed.missed(best, Objective.MOST_TILES) if best else 0) == missed
+
+
+def test_a_knock_after_a_play_is_not_reviewed_again() -> None:
+    played = do(drawn(". / 1*{R7 B7 R2 R3} 2*{K1 K12} / {K7 O9} / 1"), play(1, "[R7 B7 K7]")).game
+    after = do(played, Knock(1))
+    move = move_of(played, 12, NOW, after.events)
+    assert move is not None
+    assert to_review(5, Played(move, played, after.game)) is None
 
 
 def test_a_knock_with_more_points_is_refused() -> None:  # C4

@@ -4186,7 +4186,7 @@ type DiscardDealOptions struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Minimum number of players (players_min): 2 to 4. Default 2. Evidence: most descriptions have 4, some allow 2 or 3.
 	PlayersMin *uint32 `protobuf:"varint,1,opt,name=players_min,json=playersMin,proto3,oneof" json:"players_min,omitempty"`
-	// Maximum number of players (players_max): 2 to 4, at least players_min. Default 4.
+	// Maximum number of players (players_max): 2 to 4, at least players_min. Default 4. Evidence: all descriptions.
 	PlayersMax *uint32 `protobuf:"varint,2,opt,name=players_max,json=playersMax,proto3,oneof" json:"players_max,omitempty"`
 	// Whether players score alone or in teams, which requires 4 players (OPTIONS_CONFLICT). Default OFF. Evidence: some
 	// descriptions of Okey with partners.
@@ -4520,7 +4520,8 @@ func (x *DiscardScoringOptions) GetReturnPenalty() uint32 {
 // The end of a game of discards.
 type DiscardGameEndOptions struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Most rounds of a game, void ones not counted (match_rounds): 0 to 100; 0 for no limit. Default 0.
+	// Most rounds of a game, void ones not counted (match_rounds): 0 to 100; 0 for no limit. Default 0. Evidence: no limit
+	// in descriptions of Okey; 3 to 11 in those of 101 Okey.
 	MatchRounds   *uint32 `protobuf:"varint,1,opt,name=match_rounds,json=matchRounds,proto3,oneof" json:"match_rounds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -1632,7 +1632,7 @@ pub struct DiscardDealOptions {
     /// Minimum number of players (players_min): 2 to 4. Default 2. Evidence: most descriptions have 4, some allow 2 or 3.
     #[prost(uint32, optional, tag = "1")]
     pub players_min: ::core::option::Option<u32>,
-    /// Maximum number of players (players_max): 2 to 4, at least players_min. Default 4.
+    /// Maximum number of players (players_max): 2 to 4, at least players_min. Default 4. Evidence: all descriptions.
     #[prost(uint32, optional, tag = "2")]
     pub players_max: ::core::option::Option<u32>,
     /// Whether players score alone or in teams, which requires 4 players (OPTIONS_CONFLICT). Default OFF. Evidence: some
@@ -1710,7 +1710,8 @@ pub struct DiscardScoringOptions {
 /// The end of a game of discards.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DiscardGameEndOptions {
-    /// Most rounds of a game, void ones not counted (match_rounds): 0 to 100; 0 for no limit. Default 0.
+    /// Most rounds of a game, void ones not counted (match_rounds): 0 to 100; 0 for no limit. Default 0. Evidence: no limit
+    /// in descriptions of Okey; 3 to 11 in those of 101 Okey.
     #[prost(uint32, optional, tag = "1")]
     pub match_rounds: ::core::option::Option<u32>,
 }
@@ -8421,7 +8422,8 @@ pub mod review_game_request {
     }
 }
 /// The review of a move in which a player could have played: MOVE_KIND_PLAY, MOVE_KIND_DRAW, MOVE_KIND_PASS_TURN,
-/// MOVE_KIND_PENALTY and MOVE_KIND_TIME_OUT.
+/// MOVE_KIND_PENALTY, MOVE_KIND_TIME_OUT and MOVE_KIND_KNOCK. A knock is judged as a pass: a play before it leaves fewer
+/// points on the rack.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct MoveReview {
     /// The index of the move in the record, from 0.

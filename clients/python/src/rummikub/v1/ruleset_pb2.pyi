@@ -2386,7 +2386,7 @@ class DiscardDealOptions(_message.Message):
     players_min: _builtins.int
     """Minimum number of players (players_min): 2 to 4. Default 2. Evidence: most descriptions have 4, some allow 2 or 3."""
     players_max: _builtins.int
-    """Maximum number of players (players_max): 2 to 4, at least players_min. Default 4."""
+    """Maximum number of players (players_max): 2 to 4, at least players_min. Default 4. Evidence: all descriptions."""
     teams: Global___Teams.ValueType
     """Whether players score alone or in teams, which requires 4 players (OPTIONS_CONFLICT). Default OFF. Evidence: some
     descriptions of Okey with partners.
@@ -2607,7 +2607,9 @@ class DiscardGameEndOptions(_message.Message):
 
     MATCH_ROUNDS_FIELD_NUMBER: _builtins.int
     match_rounds: _builtins.int
-    """Most rounds of a game, void ones not counted (match_rounds): 0 to 100; 0 for no limit. Default 0."""
+    """Most rounds of a game, void ones not counted (match_rounds): 0 to 100; 0 for no limit. Default 0. Evidence: no limit
+    in descriptions of Okey; 3 to 11 in those of 101 Okey.
+    """
     def __init__(
         self,
         *,

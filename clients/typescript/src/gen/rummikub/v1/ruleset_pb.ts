@@ -777,7 +777,7 @@ export type DiscardDealOptions = Message<"rummikub.v1.DiscardDealOptions"> & {
   playersMin?: number | undefined;
 
   /**
-   * Maximum number of players (players_max): 2 to 4, at least players_min. Default 4.
+   * Maximum number of players (players_max): 2 to 4, at least players_min. Default 4. Evidence: all descriptions.
    *
    * @generated from field: optional uint32 players_max = 2;
    */
@@ -961,7 +961,8 @@ export const DiscardScoringOptionsSchema: GenMessage<DiscardScoringOptions> = /*
  */
 export type DiscardGameEndOptions = Message<"rummikub.v1.DiscardGameEndOptions"> & {
   /**
-   * Most rounds of a game, void ones not counted (match_rounds): 0 to 100; 0 for no limit. Default 0.
+   * Most rounds of a game, void ones not counted (match_rounds): 0 to 100; 0 for no limit. Default 0. Evidence: no limit
+   * in descriptions of Okey; 3 to 11 in those of 101 Okey.
    *
    * @generated from field: optional uint32 match_rounds = 1;
    */
