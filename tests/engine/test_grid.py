@@ -21,13 +21,13 @@ from engine.melding.grid.rules import judge_grid, read_grid
 from engine.melding.moves import move_of
 from engine.melding.notation import format_table, parse_melds, parse_table
 from engine.melding.round import MeldingRound
-from engine.melding.ruleset import DealThreePairsReshuffle, TurnInvalidSubmission, TurnVoluntaryDraw
+from engine.melding.ruleset import DealThreePairsReshuffle, InitialMeldJoker, TurnInvalidSubmission, TurnVoluntaryDraw
 from engine.melding.table import melds_of
 from engine.melding.turns import arrange
 from engine.notation import Naming, NotationError, format_tiles, parse_tile, parse_tiles
 from engine.seats import BotLevel, Player, Rack, Turn
 from engine.sight import see
-from engine.tiles import in_order
+from engine.tiles import JOKER, in_order
 from engine.violations import Reason, Refused
 from oracles import cross_judge, cross_plays
 from support.grids import CROSS, grid, play, play_of, table
@@ -257,3 +257,58 @@ def test_an_illegal_play_is_shown_as_it_was_laid() -> None:
         assert move is not None
         assert move.table is not None
         assert move.table == parse_table(text)
+
+
+# Which tile of a play is at fault
+
+
+@pytest.mark.parametrize("after", ["0,0[R3 R4]", "0,0[B7] | 0,1[K7]"])
+def test_two_neighbors_are_a_line_and_not_isolated(after: str) -> None:
+    rack = "R3 R4 B7 K7"
+    assert [one.reason.name for one in judge_grid(play(".", after, rack)).violations] == ["LINE_INVALID"]
+
+
+@pytest.mark.parametrize("after", ["0,0[R3] | 2,0[R4]", "0,0[B7] | 0,2[K7]"])
+def test_tiles_with_a_cell_between_them_are_isolated(after: str) -> None:
+    violations = judge_grid(play(".", after, "R3 R4 B7 K7")).violations
+    assert [one.reason.name for one in violations] == ["CELL_ISOLATED"] * 2
+
+
+def test_a_legal_play_leaves_a_table_with_the_faces_of_its_jokers_only() -> None:
+    judged = judge_grid(play(".", "0,0[R3 J R5]", "R3 J R5"))
+    assert [placement.faces for placement in judged.table.placements] == [(), (parse_tile("R4"),), ()]
+
+
+def test_a_joker_that_a_row_fixes_leaves_the_other_face_to_the_joker_of_its_column() -> None:
+    read = read_grid(grid("0,0[R4 J R6] | 1,1[B5] | 1,2[J] | 1,3[K5]"), CROSS)
+    assert read is not None
+    assert {placement.cell.y: placement.faces for placement in read.placements if placement.cell.x == 1} == {
+        0: (parse_tile("R5"),),
+        1: (),
+        2: (parse_tile("O5"),),
+        3: (),
+    }
+
+
+@pytest.mark.parametrize(
+    ("after", "rack", "expected"),
+    [
+        ("0,0[K4 K5 K6]", "K4 K5", ["TILE_NOT_IN_RACK"]),
+        ("0,0[K4 K5]", "K4 K5", ["LINE_INVALID"]),
+        (".", "K4 K5", ["NO_RACK_TILE_PLAYED"]),
+        ("0,0[K4 K5 K6]", "K4 K5 K6", ["INITIAL_MELD_BELOW_THRESHOLD"]),
+    ],
+)
+def test_the_points_of_an_initial_meld_are_named_only_if_all_else_is_right(
+    after: str, rack: str, expected: list[str]
+) -> None:
+    violations = judge_grid(play(".", after, rack, has_melded=False)).violations
+    assert [one.reason.name for one in violations] == expected
+
+
+def test_a_forbidden_joker_of_the_initial_meld_is_named_with_the_table() -> None:
+    rules = replace(CROSS, initial_meld_joker=InitialMeldJoker.FORBIDDEN)
+    judged = judge_grid(play(".", "0,0[K10 J K12]", "K10 K12 J", has_melded=False, ruleset=rules))
+    assert [(one.reason.name, one.subject, one.tiles) for one in judged.violations] == [
+        ("INITIAL_MELD_HAS_JOKER", "table_after", (JOKER,))
+    ]
