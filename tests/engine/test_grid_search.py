@@ -117,6 +117,12 @@ def test_a_part_of_a_line_may_have_more_jokers_than_the_line() -> None:
     assert len(legal(position, best_turn(position, Objective.MOST_TILES, AMPLE)).tiles) == 4
 
 
+def test_a_part_of_a_line_may_begin_with_a_joker_where_the_line_may_not() -> None:
+    rules = replace(CROSS, jokers_may_lead=False)
+    position = situation("0,0[R5 R6 R7]", "R3 J", ruleset=rules)
+    assert format_tiles(legal(position, best_turn(position, Objective.MOST_TILES, AMPLE)).tiles) == "R3 J"
+
+
 def test_where_tiles_may_move_a_turn_that_moves_none_is_a_turn() -> None:
     position = situation("0,0[R3 R4 R5]", "R2 O9", ruleset=FREE)
     found = best_turn(position, Objective.MOST_TILES, AMPLE)
