@@ -12,8 +12,9 @@ from typing import Final
 from service.app.games import Games
 from service.app.identity import Caller
 from service.app.watch_feed import Feed, WakeQueue
-from service.app.watch_updates import Content, Update
+from service.app.watch_updates import Change, Closing, Content, Snapshot, Update
 from service.app.watcher import Position, Watcher
+from service.errors import GameNotFound
 from service.storage.store import Store
 
 CLOSING_MS: Final = 1_000
@@ -52,15 +53,17 @@ class Watch:
         content: Content = Content.CHANGES,
         *,
         until_rematch: bool = False,
+        is_poll: bool = False,
     ) -> AsyncGenerator[Update, None]:
         """Yields a game's updates after a revision; 0 begins with a snapshot. Ends with the game or the server.
 
-        With until_rematch it ends with the announcement of the rematch instead of the game.
+        With until_rematch it ends with the announcement of the rematch instead of the game. The caller of a poll is not
+        connected by it: other players would see it come and go with each poll.
         """
         async with self._feed(game_id, caller.key) as feed:
             snapshot = await feed.snapshot()
             position = Position.at(snapshot, caller, content)
-            with self._games.presence.watching(game_id, position.viewer):
+            with self._games.presence.watching(game_id, None if is_poll else position.viewer):
                 await feed.turn()
                 feed.start_at(snapshot.record)
                 watcher = Watcher(feed, position, self._stopping, self._next_delay_ms, until_rematch)
@@ -69,6 +72,23 @@ class Watch:
                 while not watcher.is_done:
                     for update in await watcher.step():
                         yield update
+
+    async def wait(self, game_id: str, caller: Caller, after_revision: int, seconds: float) -> None:
+        """Returns when a game has a change after a revision, or can have none; after some seconds at the latest.
+
+        A game that is only in the archive can have none. Raises TokenVoid, SpectatorsNotAllowed.
+        """
+        updates = self.watch(game_id, caller, 0, "", until_rematch=True, is_poll=True)
+        with contextlib.suppress(TimeoutError, GameNotFound):
+            async with asyncio.timeout(seconds), contextlib.aclosing(updates):
+                async for update in updates:
+                    match update:
+                        case Snapshot(shared) if shared.view.view.revision <= after_revision:
+                            pass
+                        case Snapshot() | Change() | Closing():
+                            return
+                        case _:
+                            pass
 
     @contextlib.asynccontextmanager
     async def _feed(self, game_id: str, key: str) -> AsyncIterator[Feed]:

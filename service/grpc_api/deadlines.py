@@ -1,4 +1,4 @@
-"""How long a search of a call may last."""
+"""How long a search of a call, or its wait for a change, may last."""
 
 import asyncio
 from typing import Final

@@ -226,3 +226,14 @@ async def test_an_event_source_gives_up_where_it_has_to(web: Web) -> None:
     lost.last_id = f"1-{'0' * 32}"  # a history that the store has lost
     with pytest.raises(GivenUpError, match=" 400 "):
         await anext(lost.updates())
+
+
+async def test_a_long_poll_over_the_edge_returns_the_next_change(web: Web) -> None:
+    game = await new_game(web)
+    known = await game.change()
+    path = f"/v1/games/{game.game_id}/changes?after_revision={known}&wait_seconds=25"
+    polled = asyncio.create_task(web.edge.call(path, token=game.token))
+    await asyncio.sleep(0.3)
+    assert not polled.done()
+    assert await game.change() == known + 1
+    assert [change["revision"] for change in (await polled).json["changes"]] == [known + 1]

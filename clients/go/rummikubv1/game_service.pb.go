@@ -2591,6 +2591,11 @@ type ListChangesRequest struct {
 	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Lists the changes after this revision. 0: from the oldest that is stored.
 	AfterRevision uint32 `protobuf:"varint,4,opt,name=after_revision,json=afterRevision,proto3" json:"after_revision,omitempty"`
+	// A long poll, for callers that cannot read a stream: if there is no change yet, the response waits up to so many
+	// seconds for one; a larger number than 25 means 25. It has no change if none has come by then, shortly before the deadline of
+	// the call, or when the server stops. At once, if the game is over and its rematch is announced. A call that waits counts as an open watch
+	// (RUMMIKUB_MAX_WATCHES), but does not make its caller connected (Player.is_connected).
+	WaitSeconds   uint32 `protobuf:"varint,5,opt,name=wait_seconds,json=waitSeconds,proto3" json:"wait_seconds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2649,6 +2654,13 @@ func (x *ListChangesRequest) GetPageToken() string {
 func (x *ListChangesRequest) GetAfterRevision() uint32 {
 	if x != nil {
 		return x.AfterRevision
+	}
+	return 0
+}
+
+func (x *ListChangesRequest) GetWaitSeconds() uint32 {
+	if x != nil {
+		return x.WaitSeconds
 	}
 	return 0
 }
@@ -2897,13 +2909,14 @@ const file_rummikub_v1_game_service_proto_rawDesc = "" +
 	"\aClosing\x12\x12\n" +
 	"\x04etag\x18\x01 \x01(\tR\x04etag\x12:\n" +
 	"\vretry_delay\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\n" +
-	"retryDelay\"\xa8\x01\n" +
+	"retryDelay\"\xd1\x01\n" +
 	"\x12ListChangesRequest\x12\x1d\n" +
 	"\agame_id\x18\x01 \x01(\tB\x04\xe2A\x01\x02R\x06gameId\x12!\n" +
 	"\tpage_size\x18\x02 \x01(\rB\x04\xe2A\x01\x01R\bpageSize\x12#\n" +
 	"\n" +
 	"page_token\x18\x03 \x01(\tB\x04\xe2A\x01\x01R\tpageToken\x12+\n" +
-	"\x0eafter_revision\x18\x04 \x01(\rB\x04\xe2A\x01\x01R\rafterRevision\"p\n" +
+	"\x0eafter_revision\x18\x04 \x01(\rB\x04\xe2A\x01\x01R\rafterRevision\x12'\n" +
+	"\fwait_seconds\x18\x05 \x01(\rB\x04\xe2A\x01\x01R\vwaitSeconds\"p\n" +
 	"\x13ListChangesResponse\x121\n" +
 	"\achanges\x18\x01 \x03(\v2\x17.rummikub.v1.GameChangeR\achanges\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken*N\n" +

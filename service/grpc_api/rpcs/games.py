@@ -30,11 +30,14 @@ from service.codec import melding as melding_codec
 from service.codec.tiles import reason_number
 from service.errors import Fault
 from service.grpc_api.call_origin import check_labels, current_origin
+from service.grpc_api.deadlines import left_until, until_deadline
 from service.grpc_api.handlers import HISTORY_BYTES, Context, SlowRunner
 from service.grpc_api.rpc import Backend, Rpc
 from service.grpc_api.status import status_of
 from service.model.record import GameState
 
+POLL_SECONDS_MAX: Final = 25
+"""How long ListChanges waits for a change at most: less than the timeouts of usual proxies, from 30 s on."""
 _CHANGES_CURSOR = r"[1-9]\d{0,17}"
 _T = TypeVar("_T")
 
@@ -99,12 +102,17 @@ async def watch_game(backend: Backend, request: pb.WatchGameRequest, sender: Cal
                 await context.write(encoded)
 
 
-async def list_changes(backend: Backend, request: pb.ListChangesRequest, sender: Caller, _context: Context) -> bytes:
+async def list_changes(backend: Backend, request: pb.ListChangesRequest, sender: Caller, context: Context) -> bytes:
     """ListChanges."""
     size = fields.page_size(request.page_size, default=50, most=200)
     after = int(fields.page_cursor(request.page_token, _CHANGES_CURSOR) or request.after_revision)
     game_id = fields.game_id(request.game_id)
     changes, following = await backend.app.games.list_changes(game_id, sender, after, size)
+    if request.wait_seconds and not changes:
+        seconds = left_until(min(request.wait_seconds, POLL_SECONDS_MAX), until_deadline(context))
+        with backend.limits.watches.holding(current_origin()):
+            await backend.watch.wait(game_id, sender, after, seconds)
+        changes, following = await backend.app.games.list_changes(game_id, sender, after, size)
     return pb.ListChangesResponse(
         changes=map(game_codec.encode_change, changes),
         next_page_token=fields.page_token(str(following) if following else ""),

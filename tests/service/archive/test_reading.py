@@ -166,6 +166,8 @@ async def test_revisions_that_an_archived_game_has_not_had_are_refused() -> None
         last = game.record.game.revision
         later = gs.GetGameRequest(game_id=game.game_id, revision=last + 1)
         assert await refusal(client.games.GetGame(later)) == ("OUT_OF_RANGE", "HISTORY_UNAVAILABLE")
+        waiting = gs.ListChangesRequest(game_id=game.game_id, after_revision=last, wait_seconds=25)
+        assert not (await client.games.ListChanges(waiting, timeout=20)).changes  # at once: no change can follow
         after = gs.ListChangesRequest(game_id=game.game_id, after_revision=last + 1)
         assert await refusal(client.games.ListChanges(after)) == ("OUT_OF_RANGE", "HISTORY_UNAVAILABLE")
 

@@ -7349,6 +7349,12 @@ pub struct ListChangesRequest {
     /// Lists the changes after this revision. 0: from the oldest that is stored.
     #[prost(uint32, tag = "4")]
     pub after_revision: u32,
+    /// A long poll, for callers that cannot read a stream: if there is no change yet, the response waits up to so many
+    /// seconds for one; a larger number than 25 means 25. It has no change if none has come by then, shortly before the deadline of
+    /// the call, or when the server stops. At once, if the game is over and its rematch is announced. A call that waits counts as an open watch
+    /// (RUMMIKUB_MAX_WATCHES), but does not make its caller connected (Player.is_connected).
+    #[prost(uint32, tag = "5")]
+    pub wait_seconds: u32,
 }
 /// A page of a game's history.
 #[derive(Clone, PartialEq, ::prost::Message)]

@@ -1398,6 +1398,7 @@ class ListChangesRequest(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     AFTER_REVISION_FIELD_NUMBER: _builtins.int
+    WAIT_SECONDS_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
     """The id of the game."""
     page_size: _builtins.int
@@ -1406,6 +1407,12 @@ class ListChangesRequest(_message.Message):
     """The next_page_token of the previous response. Unset: the first page."""
     after_revision: _builtins.int
     """Lists the changes after this revision. 0: from the oldest that is stored."""
+    wait_seconds: _builtins.int
+    """A long poll, for callers that cannot read a stream: if there is no change yet, the response waits up to so many
+    seconds for one; a larger number than 25 means 25. It has no change if none has come by then, shortly before the deadline of
+    the call, or when the server stops. At once, if the game is over and its rematch is announced. A call that waits counts as an open watch
+    (RUMMIKUB_MAX_WATCHES), but does not make its caller connected (Player.is_connected).
+    """
     def __init__(
         self,
         *,
@@ -1413,10 +1420,11 @@ class ListChangesRequest(_message.Message):
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
         after_revision: _builtins.int = ...,
+        wait_seconds: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_revision", b"after_revision", "game_id", b"game_id", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_revision", b"after_revision", "game_id", b"game_id", "page_size", b"page_size", "page_token", b"page_token", "wait_seconds", b"wait_seconds"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
