@@ -83,8 +83,8 @@ local function query_after(event_id, query)
   return (query == "" and "?" or query .. "&") .. "etag=" .. event_id
 end
 
--- Returns the lines before an event's data: the id from which a watch can resume, and when to do so. With games and
--- changes, a change has no id: its game is still to come.
+-- Returns the lines before an event's data: its kind, the id from which a watch can resume, and when to do so. With games
+-- and changes, a change has no id: its game is still to come.
 local function lines_before(data, has_both)
   local kind, update = data:match('^{"(%l+)":{(.*)')
   local etag, seconds
@@ -95,8 +95,9 @@ local function lines_before(data, has_both)
   elseif kind == "closing" then
     etag, seconds = update:match('^"etag":"([%x-]+)","retryDelay":"([%d.]+)s"')
   end
+  local event = kind and ("event: %s\n"):format(kind) or ""
   local retry = seconds and ("retry: %d\n"):format(seconds * 1000) or ""
-  return retry .. (etag and ("id: %s\n"):format(etag) or "")
+  return event .. retry .. (etag and ("id: %s\n"):format(etag) or "")
 end
 
 function envoy_on_request(handle)

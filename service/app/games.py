@@ -11,7 +11,7 @@ from engine.sight import is_open_to_spectators, sees_drafts
 from service.app.changes import ChangeLoop
 from service.app.game_lists import GameFilter, list_public_games
 from service.app.history import Archive, History, OffLoopRunner, exported, record_at
-from service.app.identity import Caller, viewer_in
+from service.app.identity import TICKET_MS, Caller, WatchTicket, holder_of, member_in, viewer_in, watch_ticket
 from service.app.presence import Presence, presence_in
 from service.app.views import (
     ChangeView,
@@ -153,6 +153,23 @@ class Games:
         viewer = viewer_in(loaded.record, caller)
         self.presence.seen(loaded.record.game_id, viewer)
         return loaded.record, viewer
+
+    async def watch_ticket(self, game_id: str, caller: Caller) -> WatchTicket:
+        """Returns a ticket that stands for the caller's token. Raises GameNotFound, TokenVoid, NotAPlayer."""
+        loaded = await self._changes.load(game_id, caller)
+        if loaded.record is None:
+            raise GameNotFound
+        self.presence.seen(game_id, member_in(loaded.record, caller))
+        return watch_ticket(game_id, caller.digest or b"", loaded.now_ms + TICKET_MS)
+
+    async def holder(self, game_id: str, ticket: WatchTicket, caller: Caller) -> Caller | None:
+        """Returns the caller for whom a ticket stands; None if it is void. Raises GameNotFound."""
+        loaded = await self._changes.load(game_id, caller)
+        if loaded.record is None:
+            raise GameNotFound
+        found = holder_of(ticket, loaded.record)
+        is_valid = found is not None and loaded.now_ms < ticket.until_ms
+        return replace(caller, digest=found) if is_valid else None
 
     async def list_games(self, wanted: GameFilter, cursor: str, limit: int) -> tuple[tuple[GameSnapshotView, ...], str]:
         """Returns a spectator's views of public games, newest first, and the next cursor.

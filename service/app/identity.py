@@ -21,6 +21,8 @@ from service.model.record import Record
 CODE_ALPHABET: Final = "23456789CDFGHJKMNPQRTVWXY"
 """The characters of join codes: none is mistaken for another, and without vowels they make no words."""
 CODE_LENGTH: Final = 6
+TICKET_MS: Final = 600_000
+"""How long a ticket opens watches: it is part of a URL, which proxies may log, but has to outlast lost connections."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +124,40 @@ def seat_token(salt: bytes, request_id: str) -> str:
 def digest(token: str) -> bytes:
     """Returns the stored digest of a token."""
     return hashlib.sha256(token.encode()).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class WatchTicket:
+    """A ticket, which stands for a token in a watch.
+
+    The store has nothing of it: its code is an HMAC with the digest of the token, so it is void when the token is.
+
+    Attributes:
+        until_ms: When it expires, in the store's time.
+        code: Its code: 43 characters.
+    """
+
+    until_ms: int
+    code: str
+
+
+def watch_ticket(game_id: str, token_digest: bytes, until_ms: int) -> WatchTicket:
+    """Returns the ticket to a game for the owner of a token."""
+    code = hmac.digest(token_digest, f"watch ticket of {game_id} until {until_ms}".encode(), "sha256")
+    return WatchTicket(until_ms, base64.urlsafe_b64encode(code).decode().rstrip("="))
+
+
+def holder_of(ticket: WatchTicket, record: Record) -> bytes | None:
+    """Returns the digest of the token that a ticket stands for; None if that token is not, or no longer, valid.
+
+    It compares the tickets of all tokens, each in constant time.
+    """
+    found = None
+    for token in record.tokens:
+        expected = watch_ticket(record.game_id, token.digest, ticket.until_ms)
+        if hmac.compare_digest(expected.code, ticket.code):
+            found = token.digest
+    return found
 
 
 def revoked_by(events: Iterable[Event]) -> set[int]:

@@ -12,7 +12,7 @@ from typing import Final, Literal, Protocol, TypeVar
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import DecodeError, Message
 
-from service.app.identity import CODE_ALPHABET, CODE_LENGTH
+from service.app.identity import CODE_ALPHABET, CODE_LENGTH, WatchTicket
 from service.app.names import JOINERS, is_visible
 from service.codec.submessages import first_excess, numbers_of
 from service.errors import FieldFault, InvalidRequest, MalformedRequest, TooManyElements
@@ -41,6 +41,7 @@ SEATS_MAX: Final = 9
 """The highest seat of a record; the text of a record has room for no higher one."""
 SEAT_TOKEN: Final = re.compile("[A-Za-z0-9_-]{43}")
 """The form of seat tokens and host tokens."""
+_WATCH_TICKET: Final = re.compile(rf"(\d{{1,15}})-({SEAT_TOKEN.pattern})")
 _REQUEST_ID: Final = re.compile(rf"[!-~]{{1,{REQUEST_ID_MAX}}}")
 _JOIN_CODE: Final = re.compile(rf"[{CODE_ALPHABET}]{{{CODE_LENGTH}}}")
 _LABEL_KEY: Final = re.compile(r"[a-z0-9_.-]{1,32}")
@@ -110,6 +111,19 @@ def game_id(text: str, field: str = "game_id") -> str:
     if not _GAME_ID.fullmatch(text):
         raise invalid(field, "expected 32 hexadecimal digits, as CreateGame returned them")
     return text
+
+
+def watch_ticket(text: str) -> WatchTicket:
+    """Returns a ticket to watch a game. The error does not repeat it."""
+    match = _WATCH_TICKET.fullmatch(text)
+    if match is None:
+        raise invalid_ticket()
+    return WatchTicket(int(match[1]), match[2])
+
+
+def invalid_ticket() -> InvalidRequest:
+    """Returns the exception for a ticket that opens no watch."""
+    return invalid("ticket", "expected a ticket that is not void; CreateWatchTicket returns one")
 
 
 def seat_token(text: str, field: str) -> str:

@@ -20,6 +20,7 @@ from engine.unions import Ruleset
 from engine.views import EventView, PlayerView
 from rummikub.v1 import game_pb2, game_service_pb2, score_pb2
 from service.app.commands.command import Answer, Decision
+from service.app.identity import WatchTicket
 from service.app.views import ChangeView, GameSnapshotView, SeatPresence, snapshot_view
 from service.app.watch_updates import Content
 from service.codec.families import EVENT_FIELDS, WHOLE_EVENTS, codec_of
@@ -269,6 +270,13 @@ def own_seats(sent: Sequence[game_service_pb2.OwnSeat]) -> Iterator[tuple[str, s
 def encode_own_game(sight: GameSnapshotView) -> game_service_pb2.OwnGame:
     """Returns the game of a seat of the caller."""
     return game_service_pb2.OwnGame(game_id=sight.game_id, game=encode_summary(sight), seat=sight.view.seat or None)
+
+
+def encode_watch_ticket(ticket: WatchTicket) -> game_service_pb2.CreateWatchTicketResponse:
+    """Returns a ticket to watch a game."""
+    return game_service_pb2.CreateWatchTicketResponse(
+        ticket=f"{ticket.until_ms}-{ticket.code}", expire_time=_time(ticket.until_ms)
+    )
 
 
 def _player(player: PlayerView) -> game_pb2.Player:

@@ -71,7 +71,7 @@ class EventSource:
             writer.close()
 
     async def _events(self, reader: asyncio.StreamReader) -> AsyncIterator[tuple[str, Any]]:
-        event_id, data = "", ""
+        event_id, kind, data = "", "", ""
         while line := (await reader.readline()).decode():
             if line.endswith("\r\n"):  # the size or the end of a chunk, or the last one
                 if line == "0\r\n":
@@ -83,13 +83,17 @@ class EventSource:
                     self.last_id = event_id = value
                 case "retry":
                     self.retry_seconds = int(value) / 1000
+                case "event":
+                    kind = value
                 case "data":
                     data += value
                 case _:
                     assert not name, line
                     if data:
-                        yield event_id, json.loads(data)
-                    event_id, data = "", ""
+                        update = json.loads(data)
+                        assert [kind] == [*update]
+                        yield event_id, update
+                    event_id, kind, data = "", "", ""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -226,6 +230,23 @@ async def test_an_event_source_gives_up_where_it_has_to(web: Web) -> None:
     lost.last_id = f"1-{'0' * 32}"  # a history that the store has lost
     with pytest.raises(GivenUpError, match=" 400 "):
         await anext(lost.updates())
+
+
+async def test_an_event_source_of_a_player_watches_with_a_ticket(web: Web) -> None:
+    game = await new_game(web)
+    made = (await web.edge.call(f"/v1/games/{game.game_id}:createWatchTicket", {}, game.token)).json
+    source = game.watched("WATCH_CONTENT_GAMES", f"&ticket={made['ticket']}")
+    for connections in (1, 2):
+        last = await game.change()
+        async with asyncio.timeout(20):
+            async for _, update in source.updates():
+                seen = update.get("game", update.get("snapshot", {}))
+                if seen.get("revision") == last:
+                    assert (seen["seat"], source.connections) == (1, connections)
+                    break
+    void = game.watched("WATCH_CONTENT_GAMES", f"&ticket={made['ticket'][::-1]}")
+    with pytest.raises(GivenUpError, match=" 400 "):
+        await anext(void.updates())
 
 
 async def test_a_long_poll_over_the_edge_returns_the_next_change(web: Web) -> None:

@@ -2169,7 +2169,9 @@ type WatchGameRequest struct {
 	// Keeps the stream open when the game is over, until its rematch is announced (CreateRematch).
 	UntilRematch bool `protobuf:"varint,4,opt,name=until_rematch,json=untilRematch,proto3" json:"until_rematch,omitempty"`
 	// How much of the game snapshots and the first `game` have. Unset: GAME_VIEW_FULL.
-	View          GameView `protobuf:"varint,5,opt,name=view,proto3,enum=rummikub.v1.GameView" json:"view,omitempty"`
+	View GameView `protobuf:"varint,5,opt,name=view,proto3,enum=rummikub.v1.GameView" json:"view,omitempty"`
+	// A ticket of CreateWatchTicket, instead of a token. One that is void is FIELD_INVALID: create another one.
+	Ticket        string `protobuf:"bytes,6,opt,name=ticket,proto3" json:"ticket,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2237,6 +2239,13 @@ func (x *WatchGameRequest) GetView() GameView {
 		return x.View
 	}
 	return GameView_GAME_VIEW_UNSPECIFIED
+}
+
+func (x *WatchGameRequest) GetTicket() string {
+	if x != nil {
+		return x.Ticket
+	}
+	return ""
 }
 
 // An update of a watched game.
@@ -2580,6 +2589,108 @@ func (x *Closing) GetRetryDelay() *durationpb.Duration {
 	return nil
 }
 
+// A request for a ticket to watch a game.
+type CreateWatchTicketRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The id of the game.
+	GameId        string `protobuf:"bytes,1,opt,name=game_id,json=gameId,proto3" json:"game_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateWatchTicketRequest) Reset() {
+	*x = CreateWatchTicketRequest{}
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateWatchTicketRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateWatchTicketRequest) ProtoMessage() {}
+
+func (x *CreateWatchTicketRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateWatchTicketRequest.ProtoReflect.Descriptor instead.
+func (*CreateWatchTicketRequest) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *CreateWatchTicketRequest) GetGameId() string {
+	if x != nil {
+		return x.GameId
+	}
+	return ""
+}
+
+// A ticket to watch a game.
+type CreateWatchTicketResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The ticket: up to 60 characters of `A` to `Z`, `a` to `z`, `0` to `9`, hyphen and underscore. Who has it sees what the
+	// owner of the token sees, so treat it as a secret.
+	Ticket string `protobuf:"bytes,1,opt,name=ticket,proto3" json:"ticket,omitempty"`
+	// Until when it opens watches.
+	ExpireTime    *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateWatchTicketResponse) Reset() {
+	*x = CreateWatchTicketResponse{}
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateWatchTicketResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateWatchTicketResponse) ProtoMessage() {}
+
+func (x *CreateWatchTicketResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateWatchTicketResponse.ProtoReflect.Descriptor instead.
+func (*CreateWatchTicketResponse) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *CreateWatchTicketResponse) GetTicket() string {
+	if x != nil {
+		return x.Ticket
+	}
+	return ""
+}
+
+func (x *CreateWatchTicketResponse) GetExpireTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ExpireTime
+	}
+	return nil
+}
+
 // A request for a game's history.
 type ListChangesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2591,10 +2702,10 @@ type ListChangesRequest struct {
 	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Lists the changes after this revision. 0: from the oldest that is stored.
 	AfterRevision uint32 `protobuf:"varint,4,opt,name=after_revision,json=afterRevision,proto3" json:"after_revision,omitempty"`
-	// A long poll, for callers that cannot read a stream: if there is no change yet, the response waits up to so many
-	// seconds for one; a larger number than 25 means 25. It has no change if none has come by then, shortly before the deadline of
-	// the call, or when the server stops. At once, if the game is over and its rematch is announced. A call that waits counts as an open watch
-	// (RUMMIKUB_MAX_WATCHES), but does not make its caller connected (Player.is_connected).
+	// A long poll, for callers that cannot read a stream: without a change to list, the response waits up to so many
+	// seconds for one; a number above 25 means 25. It lists none if none has come by then, shortly before the deadline of
+	// the call, or when the server stops; and at once if the game is over and its rematch is announced. A call that waits
+	// counts as an open watch (RUMMIKUB_MAX_WATCHES), but not for Player.is_connected.
 	WaitSeconds   uint32 `protobuf:"varint,5,opt,name=wait_seconds,json=waitSeconds,proto3" json:"wait_seconds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2602,7 +2713,7 @@ type ListChangesRequest struct {
 
 func (x *ListChangesRequest) Reset() {
 	*x = ListChangesRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[37]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2614,7 +2725,7 @@ func (x *ListChangesRequest) String() string {
 func (*ListChangesRequest) ProtoMessage() {}
 
 func (x *ListChangesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[37]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2627,7 +2738,7 @@ func (x *ListChangesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListChangesRequest.ProtoReflect.Descriptor instead.
 func (*ListChangesRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{37}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ListChangesRequest) GetGameId() string {
@@ -2678,7 +2789,7 @@ type ListChangesResponse struct {
 
 func (x *ListChangesResponse) Reset() {
 	*x = ListChangesResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[38]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2690,7 +2801,7 @@ func (x *ListChangesResponse) String() string {
 func (*ListChangesResponse) ProtoMessage() {}
 
 func (x *ListChangesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[38]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2703,7 +2814,7 @@ func (x *ListChangesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListChangesResponse.ProtoReflect.Descriptor instead.
 func (*ListChangesResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{38}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ListChangesResponse) GetChanges() []*GameChange {
@@ -2884,13 +2995,14 @@ const file_rummikub_v1_game_service_proto_rawDesc = "" +
 	"\arefusal\x18\x03 \x01(\x0e2\x18.rummikub.v1.ErrorReasonH\x00R\arefusal\x12\x17\n" +
 	"\x04seat\x18\x04 \x01(\rH\x01R\x04seat\x88\x01\x01B\a\n" +
 	"\x05foundB\a\n" +
-	"\x05_seat\"\xe2\x01\n" +
+	"\x05_seat\"\x80\x02\n" +
 	"\x10WatchGameRequest\x12\x1d\n" +
 	"\agame_id\x18\x01 \x01(\tB\x04\xe2A\x01\x02R\x06gameId\x12\x18\n" +
 	"\x04etag\x18\x02 \x01(\tB\x04\xe2A\x01\x01R\x04etag\x129\n" +
 	"\acontent\x18\x03 \x01(\x0e2\x19.rummikub.v1.WatchContentB\x04\xe2A\x01\x01R\acontent\x12)\n" +
 	"\runtil_rematch\x18\x04 \x01(\bB\x04\xe2A\x01\x01R\funtilRematch\x12/\n" +
-	"\x04view\x18\x05 \x01(\x0e2\x15.rummikub.v1.GameViewB\x04\xe2A\x01\x01R\x04view\"\xfa\x02\n" +
+	"\x04view\x18\x05 \x01(\x0e2\x15.rummikub.v1.GameViewB\x04\xe2A\x01\x01R\x04view\x12\x1c\n" +
+	"\x06ticket\x18\x06 \x01(\tB\x04\xe2A\x01\x01R\x06ticket\"\xfa\x02\n" +
 	"\x11WatchGameResponse\x12/\n" +
 	"\bsnapshot\x18\x01 \x01(\v2\x11.rummikub.v1.GameH\x00R\bsnapshot\x121\n" +
 	"\x06change\x18\x02 \x01(\v2\x17.rummikub.v1.GameChangeH\x00R\x06change\x126\n" +
@@ -2909,7 +3021,13 @@ const file_rummikub_v1_game_service_proto_rawDesc = "" +
 	"\aClosing\x12\x12\n" +
 	"\x04etag\x18\x01 \x01(\tR\x04etag\x12:\n" +
 	"\vretry_delay\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\n" +
-	"retryDelay\"\xd1\x01\n" +
+	"retryDelay\"9\n" +
+	"\x18CreateWatchTicketRequest\x12\x1d\n" +
+	"\agame_id\x18\x01 \x01(\tB\x04\xe2A\x01\x02R\x06gameId\"p\n" +
+	"\x19CreateWatchTicketResponse\x12\x16\n" +
+	"\x06ticket\x18\x01 \x01(\tR\x06ticket\x12;\n" +
+	"\vexpire_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"expireTime\"\xd1\x01\n" +
 	"\x12ListChangesRequest\x12\x1d\n" +
 	"\agame_id\x18\x01 \x01(\tB\x04\xe2A\x01\x02R\x06gameId\x12!\n" +
 	"\tpage_size\x18\x02 \x01(\rB\x04\xe2A\x01\x01R\bpageSize\x12#\n" +
@@ -2928,7 +3046,7 @@ const file_rummikub_v1_game_service_proto_rawDesc = "" +
 	"\x19WATCH_CONTENT_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15WATCH_CONTENT_CHANGES\x10\x01\x12\x17\n" +
 	"\x13WATCH_CONTENT_GAMES\x10\x02\x12\x16\n" +
-	"\x12WATCH_CONTENT_BOTH\x10\x032\xfe\x0f\n" +
+	"\x12WATCH_CONTENT_BOTH\x10\x032\x95\x11\n" +
 	"\vGameService\x12c\n" +
 	"\n" +
 	"CreateGame\x12\x1e.rummikub.v1.CreateGameRequest\x1a\x1f.rummikub.v1.CreateGameResponse\"\x14\x82\xd3\xe4\x93\x02\x0e:\x01*\"\t/v1/games\x12\x81\x01\n" +
@@ -2947,7 +3065,8 @@ const file_rummikub_v1_game_service_proto_rawDesc = "" +
 	"\aGetGame\x12\x1b.rummikub.v1.GetGameRequest\x1a\x1c.rummikub.v1.GetGameResponse\"\x1b\x82\xd3\xe4\x93\x02\x15\x12\x13/v1/games/{game_id}\x12r\n" +
 	"\tListGames\x12\x1d.rummikub.v1.ListGamesRequest\x1a\x1e.rummikub.v1.ListGamesResponse\"&\x82\xd3\xe4\x93\x02 Z\x13:\x01*\"\x0e/v1/games:list\x12\t/v1/games\x12q\n" +
 	"\fListOwnGames\x12 .rummikub.v1.ListOwnGamesRequest\x1a!.rummikub.v1.ListOwnGamesResponse\"\x1c\x82\xd3\xe4\x93\x02\x16:\x01*\"\x11/v1/games:listOwn\x12o\n" +
-	"\tWatchGame\x12\x1d.rummikub.v1.WatchGameRequest\x1a\x1e.rummikub.v1.WatchGameResponse\"!\x82\xd3\xe4\x93\x02\x1b\x12\x19/v1/games/{game_id}:watch0\x01\x12u\n" +
+	"\tWatchGame\x12\x1d.rummikub.v1.WatchGameRequest\x1a\x1e.rummikub.v1.WatchGameResponse\"!\x82\xd3\xe4\x93\x02\x1b\x12\x19/v1/games/{game_id}:watch0\x01\x12\x94\x01\n" +
+	"\x11CreateWatchTicket\x12%.rummikub.v1.CreateWatchTicketRequest\x1a&.rummikub.v1.CreateWatchTicketResponse\"0\x82\xd3\xe4\x93\x02*:\x01*\"%/v1/games/{game_id}:createWatchTicket\x12u\n" +
 	"\vListChanges\x12\x1f.rummikub.v1.ListChangesRequest\x1a .rummikub.v1.ListChangesResponse\"#\x82\xd3\xe4\x93\x02\x1d\x12\x1b/v1/games/{game_id}/changesB\x88\x01\n" +
 	"\vrummikub.v1B\x10GameServiceProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\vRummikub.V1\xba\x02\bRummikub\xca\x02\vRummikub\\V1\xea\x02\fRummikub::V1b\x06proto3"
 
@@ -2964,152 +3083,157 @@ func file_rummikub_v1_game_service_proto_rawDescGZIP() []byte {
 }
 
 var file_rummikub_v1_game_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_rummikub_v1_game_service_proto_msgTypes = make([]protoimpl.MessageInfo, 44)
+var file_rummikub_v1_game_service_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
 var file_rummikub_v1_game_service_proto_goTypes = []any{
-	(GameView)(0),                    // 0: rummikub.v1.GameView
-	(WatchContent)(0),                // 1: rummikub.v1.WatchContent
-	(*CreateGameRequest)(nil),        // 2: rummikub.v1.CreateGameRequest
-	(*CreateGameResponse)(nil),       // 3: rummikub.v1.CreateGameResponse
-	(*JoinGameRequest)(nil),          // 4: rummikub.v1.JoinGameRequest
-	(*JoinGameResponse)(nil),         // 5: rummikub.v1.JoinGameResponse
-	(*JoinOrCreateGameRequest)(nil),  // 6: rummikub.v1.JoinOrCreateGameRequest
-	(*JoinOrCreateGameResponse)(nil), // 7: rummikub.v1.JoinOrCreateGameResponse
-	(*AddBotRequest)(nil),            // 8: rummikub.v1.AddBotRequest
-	(*AddBotResponse)(nil),           // 9: rummikub.v1.AddBotResponse
-	(*LeaveGameRequest)(nil),         // 10: rummikub.v1.LeaveGameRequest
-	(*LeaveGameResponse)(nil),        // 11: rummikub.v1.LeaveGameResponse
-	(*KickPlayerRequest)(nil),        // 12: rummikub.v1.KickPlayerRequest
-	(*KickPlayerResponse)(nil),       // 13: rummikub.v1.KickPlayerResponse
-	(*SetReadyRequest)(nil),          // 14: rummikub.v1.SetReadyRequest
-	(*SetReadyResponse)(nil),         // 15: rummikub.v1.SetReadyResponse
-	(*RenewSeatTokenRequest)(nil),    // 16: rummikub.v1.RenewSeatTokenRequest
-	(*RenewSeatTokenResponse)(nil),   // 17: rummikub.v1.RenewSeatTokenResponse
-	(*ReissueSeatTokenRequest)(nil),  // 18: rummikub.v1.ReissueSeatTokenRequest
-	(*ReissueSeatTokenResponse)(nil), // 19: rummikub.v1.ReissueSeatTokenResponse
-	(*StartGameRequest)(nil),         // 20: rummikub.v1.StartGameRequest
-	(*StartGameResponse)(nil),        // 21: rummikub.v1.StartGameResponse
-	(*AbortGameRequest)(nil),         // 22: rummikub.v1.AbortGameRequest
-	(*AbortGameResponse)(nil),        // 23: rummikub.v1.AbortGameResponse
-	(*CreateRematchRequest)(nil),     // 24: rummikub.v1.CreateRematchRequest
-	(*CreateRematchResponse)(nil),    // 25: rummikub.v1.CreateRematchResponse
-	(*GetGameRequest)(nil),           // 26: rummikub.v1.GetGameRequest
-	(*GetGameResponse)(nil),          // 27: rummikub.v1.GetGameResponse
-	(*ListGamesRequest)(nil),         // 28: rummikub.v1.ListGamesRequest
-	(*ListGamesResponse)(nil),        // 29: rummikub.v1.ListGamesResponse
-	(*ListOwnGamesRequest)(nil),      // 30: rummikub.v1.ListOwnGamesRequest
-	(*OwnSeat)(nil),                  // 31: rummikub.v1.OwnSeat
-	(*ListOwnGamesResponse)(nil),     // 32: rummikub.v1.ListOwnGamesResponse
-	(*OwnGame)(nil),                  // 33: rummikub.v1.OwnGame
-	(*WatchGameRequest)(nil),         // 34: rummikub.v1.WatchGameRequest
-	(*WatchGameResponse)(nil),        // 35: rummikub.v1.WatchGameResponse
-	(*Presence)(nil),                 // 36: rummikub.v1.Presence
-	(*Heartbeat)(nil),                // 37: rummikub.v1.Heartbeat
-	(*Closing)(nil),                  // 38: rummikub.v1.Closing
-	(*ListChangesRequest)(nil),       // 39: rummikub.v1.ListChangesRequest
-	(*ListChangesResponse)(nil),      // 40: rummikub.v1.ListChangesResponse
-	nil,                              // 41: rummikub.v1.CreateGameRequest.LabelsEntry
-	nil,                              // 42: rummikub.v1.CreateGameRequest.OperatorLabelsEntry
-	nil,                              // 43: rummikub.v1.JoinOrCreateGameRequest.LabelsEntry
-	nil,                              // 44: rummikub.v1.JoinOrCreateGameRequest.OperatorLabelsEntry
-	nil,                              // 45: rummikub.v1.ListGamesRequest.LabelsEntry
-	(*Ruleset)(nil),                  // 46: rummikub.v1.Ruleset
-	(Visibility)(0),                  // 47: rummikub.v1.Visibility
-	(*RoomSettings)(nil),             // 48: rummikub.v1.RoomSettings
-	(*Game)(nil),                     // 49: rummikub.v1.Game
-	(BotLevel)(0),                    // 50: rummikub.v1.BotLevel
-	(GameState)(0),                   // 51: rummikub.v1.GameState
-	(Preset)(0),                      // 52: rummikub.v1.Preset
-	(*GameSummary)(nil),              // 53: rummikub.v1.GameSummary
-	(ErrorReason)(0),                 // 54: rummikub.v1.ErrorReason
-	(*GameChange)(nil),               // 55: rummikub.v1.GameChange
-	(*SavedDraft)(nil),               // 56: rummikub.v1.SavedDraft
-	(*timestamppb.Timestamp)(nil),    // 57: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),      // 58: google.protobuf.Duration
+	(GameView)(0),                     // 0: rummikub.v1.GameView
+	(WatchContent)(0),                 // 1: rummikub.v1.WatchContent
+	(*CreateGameRequest)(nil),         // 2: rummikub.v1.CreateGameRequest
+	(*CreateGameResponse)(nil),        // 3: rummikub.v1.CreateGameResponse
+	(*JoinGameRequest)(nil),           // 4: rummikub.v1.JoinGameRequest
+	(*JoinGameResponse)(nil),          // 5: rummikub.v1.JoinGameResponse
+	(*JoinOrCreateGameRequest)(nil),   // 6: rummikub.v1.JoinOrCreateGameRequest
+	(*JoinOrCreateGameResponse)(nil),  // 7: rummikub.v1.JoinOrCreateGameResponse
+	(*AddBotRequest)(nil),             // 8: rummikub.v1.AddBotRequest
+	(*AddBotResponse)(nil),            // 9: rummikub.v1.AddBotResponse
+	(*LeaveGameRequest)(nil),          // 10: rummikub.v1.LeaveGameRequest
+	(*LeaveGameResponse)(nil),         // 11: rummikub.v1.LeaveGameResponse
+	(*KickPlayerRequest)(nil),         // 12: rummikub.v1.KickPlayerRequest
+	(*KickPlayerResponse)(nil),        // 13: rummikub.v1.KickPlayerResponse
+	(*SetReadyRequest)(nil),           // 14: rummikub.v1.SetReadyRequest
+	(*SetReadyResponse)(nil),          // 15: rummikub.v1.SetReadyResponse
+	(*RenewSeatTokenRequest)(nil),     // 16: rummikub.v1.RenewSeatTokenRequest
+	(*RenewSeatTokenResponse)(nil),    // 17: rummikub.v1.RenewSeatTokenResponse
+	(*ReissueSeatTokenRequest)(nil),   // 18: rummikub.v1.ReissueSeatTokenRequest
+	(*ReissueSeatTokenResponse)(nil),  // 19: rummikub.v1.ReissueSeatTokenResponse
+	(*StartGameRequest)(nil),          // 20: rummikub.v1.StartGameRequest
+	(*StartGameResponse)(nil),         // 21: rummikub.v1.StartGameResponse
+	(*AbortGameRequest)(nil),          // 22: rummikub.v1.AbortGameRequest
+	(*AbortGameResponse)(nil),         // 23: rummikub.v1.AbortGameResponse
+	(*CreateRematchRequest)(nil),      // 24: rummikub.v1.CreateRematchRequest
+	(*CreateRematchResponse)(nil),     // 25: rummikub.v1.CreateRematchResponse
+	(*GetGameRequest)(nil),            // 26: rummikub.v1.GetGameRequest
+	(*GetGameResponse)(nil),           // 27: rummikub.v1.GetGameResponse
+	(*ListGamesRequest)(nil),          // 28: rummikub.v1.ListGamesRequest
+	(*ListGamesResponse)(nil),         // 29: rummikub.v1.ListGamesResponse
+	(*ListOwnGamesRequest)(nil),       // 30: rummikub.v1.ListOwnGamesRequest
+	(*OwnSeat)(nil),                   // 31: rummikub.v1.OwnSeat
+	(*ListOwnGamesResponse)(nil),      // 32: rummikub.v1.ListOwnGamesResponse
+	(*OwnGame)(nil),                   // 33: rummikub.v1.OwnGame
+	(*WatchGameRequest)(nil),          // 34: rummikub.v1.WatchGameRequest
+	(*WatchGameResponse)(nil),         // 35: rummikub.v1.WatchGameResponse
+	(*Presence)(nil),                  // 36: rummikub.v1.Presence
+	(*Heartbeat)(nil),                 // 37: rummikub.v1.Heartbeat
+	(*Closing)(nil),                   // 38: rummikub.v1.Closing
+	(*CreateWatchTicketRequest)(nil),  // 39: rummikub.v1.CreateWatchTicketRequest
+	(*CreateWatchTicketResponse)(nil), // 40: rummikub.v1.CreateWatchTicketResponse
+	(*ListChangesRequest)(nil),        // 41: rummikub.v1.ListChangesRequest
+	(*ListChangesResponse)(nil),       // 42: rummikub.v1.ListChangesResponse
+	nil,                               // 43: rummikub.v1.CreateGameRequest.LabelsEntry
+	nil,                               // 44: rummikub.v1.CreateGameRequest.OperatorLabelsEntry
+	nil,                               // 45: rummikub.v1.JoinOrCreateGameRequest.LabelsEntry
+	nil,                               // 46: rummikub.v1.JoinOrCreateGameRequest.OperatorLabelsEntry
+	nil,                               // 47: rummikub.v1.ListGamesRequest.LabelsEntry
+	(*Ruleset)(nil),                   // 48: rummikub.v1.Ruleset
+	(Visibility)(0),                   // 49: rummikub.v1.Visibility
+	(*RoomSettings)(nil),              // 50: rummikub.v1.RoomSettings
+	(*Game)(nil),                      // 51: rummikub.v1.Game
+	(BotLevel)(0),                     // 52: rummikub.v1.BotLevel
+	(GameState)(0),                    // 53: rummikub.v1.GameState
+	(Preset)(0),                       // 54: rummikub.v1.Preset
+	(*GameSummary)(nil),               // 55: rummikub.v1.GameSummary
+	(ErrorReason)(0),                  // 56: rummikub.v1.ErrorReason
+	(*GameChange)(nil),                // 57: rummikub.v1.GameChange
+	(*SavedDraft)(nil),                // 58: rummikub.v1.SavedDraft
+	(*timestamppb.Timestamp)(nil),     // 59: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),       // 60: google.protobuf.Duration
 }
 var file_rummikub_v1_game_service_proto_depIdxs = []int32{
-	46, // 0: rummikub.v1.CreateGameRequest.ruleset:type_name -> rummikub.v1.Ruleset
-	47, // 1: rummikub.v1.CreateGameRequest.visibility:type_name -> rummikub.v1.Visibility
-	41, // 2: rummikub.v1.CreateGameRequest.labels:type_name -> rummikub.v1.CreateGameRequest.LabelsEntry
-	42, // 3: rummikub.v1.CreateGameRequest.operator_labels:type_name -> rummikub.v1.CreateGameRequest.OperatorLabelsEntry
-	48, // 4: rummikub.v1.CreateGameRequest.settings:type_name -> rummikub.v1.RoomSettings
-	49, // 5: rummikub.v1.CreateGameResponse.game:type_name -> rummikub.v1.Game
-	49, // 6: rummikub.v1.JoinGameResponse.game:type_name -> rummikub.v1.Game
-	46, // 7: rummikub.v1.JoinOrCreateGameRequest.ruleset:type_name -> rummikub.v1.Ruleset
-	43, // 8: rummikub.v1.JoinOrCreateGameRequest.labels:type_name -> rummikub.v1.JoinOrCreateGameRequest.LabelsEntry
-	44, // 9: rummikub.v1.JoinOrCreateGameRequest.operator_labels:type_name -> rummikub.v1.JoinOrCreateGameRequest.OperatorLabelsEntry
-	48, // 10: rummikub.v1.JoinOrCreateGameRequest.settings:type_name -> rummikub.v1.RoomSettings
-	49, // 11: rummikub.v1.JoinOrCreateGameResponse.game:type_name -> rummikub.v1.Game
-	50, // 12: rummikub.v1.AddBotRequest.level:type_name -> rummikub.v1.BotLevel
-	49, // 13: rummikub.v1.AddBotResponse.game:type_name -> rummikub.v1.Game
-	49, // 14: rummikub.v1.LeaveGameResponse.game:type_name -> rummikub.v1.Game
-	49, // 15: rummikub.v1.KickPlayerResponse.game:type_name -> rummikub.v1.Game
-	49, // 16: rummikub.v1.SetReadyResponse.game:type_name -> rummikub.v1.Game
-	49, // 17: rummikub.v1.RenewSeatTokenResponse.game:type_name -> rummikub.v1.Game
-	49, // 18: rummikub.v1.ReissueSeatTokenResponse.game:type_name -> rummikub.v1.Game
-	49, // 19: rummikub.v1.StartGameResponse.game:type_name -> rummikub.v1.Game
-	49, // 20: rummikub.v1.AbortGameResponse.game:type_name -> rummikub.v1.Game
-	49, // 21: rummikub.v1.CreateRematchResponse.game:type_name -> rummikub.v1.Game
+	48, // 0: rummikub.v1.CreateGameRequest.ruleset:type_name -> rummikub.v1.Ruleset
+	49, // 1: rummikub.v1.CreateGameRequest.visibility:type_name -> rummikub.v1.Visibility
+	43, // 2: rummikub.v1.CreateGameRequest.labels:type_name -> rummikub.v1.CreateGameRequest.LabelsEntry
+	44, // 3: rummikub.v1.CreateGameRequest.operator_labels:type_name -> rummikub.v1.CreateGameRequest.OperatorLabelsEntry
+	50, // 4: rummikub.v1.CreateGameRequest.settings:type_name -> rummikub.v1.RoomSettings
+	51, // 5: rummikub.v1.CreateGameResponse.game:type_name -> rummikub.v1.Game
+	51, // 6: rummikub.v1.JoinGameResponse.game:type_name -> rummikub.v1.Game
+	48, // 7: rummikub.v1.JoinOrCreateGameRequest.ruleset:type_name -> rummikub.v1.Ruleset
+	45, // 8: rummikub.v1.JoinOrCreateGameRequest.labels:type_name -> rummikub.v1.JoinOrCreateGameRequest.LabelsEntry
+	46, // 9: rummikub.v1.JoinOrCreateGameRequest.operator_labels:type_name -> rummikub.v1.JoinOrCreateGameRequest.OperatorLabelsEntry
+	50, // 10: rummikub.v1.JoinOrCreateGameRequest.settings:type_name -> rummikub.v1.RoomSettings
+	51, // 11: rummikub.v1.JoinOrCreateGameResponse.game:type_name -> rummikub.v1.Game
+	52, // 12: rummikub.v1.AddBotRequest.level:type_name -> rummikub.v1.BotLevel
+	51, // 13: rummikub.v1.AddBotResponse.game:type_name -> rummikub.v1.Game
+	51, // 14: rummikub.v1.LeaveGameResponse.game:type_name -> rummikub.v1.Game
+	51, // 15: rummikub.v1.KickPlayerResponse.game:type_name -> rummikub.v1.Game
+	51, // 16: rummikub.v1.SetReadyResponse.game:type_name -> rummikub.v1.Game
+	51, // 17: rummikub.v1.RenewSeatTokenResponse.game:type_name -> rummikub.v1.Game
+	51, // 18: rummikub.v1.ReissueSeatTokenResponse.game:type_name -> rummikub.v1.Game
+	51, // 19: rummikub.v1.StartGameResponse.game:type_name -> rummikub.v1.Game
+	51, // 20: rummikub.v1.AbortGameResponse.game:type_name -> rummikub.v1.Game
+	51, // 21: rummikub.v1.CreateRematchResponse.game:type_name -> rummikub.v1.Game
 	0,  // 22: rummikub.v1.GetGameRequest.view:type_name -> rummikub.v1.GameView
-	49, // 23: rummikub.v1.GetGameResponse.game:type_name -> rummikub.v1.Game
-	51, // 24: rummikub.v1.ListGamesRequest.states:type_name -> rummikub.v1.GameState
-	52, // 25: rummikub.v1.ListGamesRequest.preset:type_name -> rummikub.v1.Preset
-	45, // 26: rummikub.v1.ListGamesRequest.labels:type_name -> rummikub.v1.ListGamesRequest.LabelsEntry
-	53, // 27: rummikub.v1.ListGamesResponse.games:type_name -> rummikub.v1.GameSummary
+	51, // 23: rummikub.v1.GetGameResponse.game:type_name -> rummikub.v1.Game
+	53, // 24: rummikub.v1.ListGamesRequest.states:type_name -> rummikub.v1.GameState
+	54, // 25: rummikub.v1.ListGamesRequest.preset:type_name -> rummikub.v1.Preset
+	47, // 26: rummikub.v1.ListGamesRequest.labels:type_name -> rummikub.v1.ListGamesRequest.LabelsEntry
+	55, // 27: rummikub.v1.ListGamesResponse.games:type_name -> rummikub.v1.GameSummary
 	31, // 28: rummikub.v1.ListOwnGamesRequest.seats:type_name -> rummikub.v1.OwnSeat
 	33, // 29: rummikub.v1.ListOwnGamesResponse.games:type_name -> rummikub.v1.OwnGame
-	53, // 30: rummikub.v1.OwnGame.game:type_name -> rummikub.v1.GameSummary
-	54, // 31: rummikub.v1.OwnGame.refusal:type_name -> rummikub.v1.ErrorReason
+	55, // 30: rummikub.v1.OwnGame.game:type_name -> rummikub.v1.GameSummary
+	56, // 31: rummikub.v1.OwnGame.refusal:type_name -> rummikub.v1.ErrorReason
 	1,  // 32: rummikub.v1.WatchGameRequest.content:type_name -> rummikub.v1.WatchContent
 	0,  // 33: rummikub.v1.WatchGameRequest.view:type_name -> rummikub.v1.GameView
-	49, // 34: rummikub.v1.WatchGameResponse.snapshot:type_name -> rummikub.v1.Game
-	55, // 35: rummikub.v1.WatchGameResponse.change:type_name -> rummikub.v1.GameChange
+	51, // 34: rummikub.v1.WatchGameResponse.snapshot:type_name -> rummikub.v1.Game
+	57, // 35: rummikub.v1.WatchGameResponse.change:type_name -> rummikub.v1.GameChange
 	37, // 36: rummikub.v1.WatchGameResponse.heartbeat:type_name -> rummikub.v1.Heartbeat
 	38, // 37: rummikub.v1.WatchGameResponse.closing:type_name -> rummikub.v1.Closing
-	56, // 38: rummikub.v1.WatchGameResponse.draft:type_name -> rummikub.v1.SavedDraft
+	58, // 38: rummikub.v1.WatchGameResponse.draft:type_name -> rummikub.v1.SavedDraft
 	36, // 39: rummikub.v1.WatchGameResponse.presence:type_name -> rummikub.v1.Presence
-	49, // 40: rummikub.v1.WatchGameResponse.game:type_name -> rummikub.v1.Game
-	57, // 41: rummikub.v1.Presence.last_seen_time:type_name -> google.protobuf.Timestamp
-	58, // 42: rummikub.v1.Closing.retry_delay:type_name -> google.protobuf.Duration
-	55, // 43: rummikub.v1.ListChangesResponse.changes:type_name -> rummikub.v1.GameChange
-	2,  // 44: rummikub.v1.GameService.CreateGame:input_type -> rummikub.v1.CreateGameRequest
-	4,  // 45: rummikub.v1.GameService.JoinGame:input_type -> rummikub.v1.JoinGameRequest
-	6,  // 46: rummikub.v1.GameService.JoinOrCreateGame:input_type -> rummikub.v1.JoinOrCreateGameRequest
-	8,  // 47: rummikub.v1.GameService.AddBot:input_type -> rummikub.v1.AddBotRequest
-	10, // 48: rummikub.v1.GameService.LeaveGame:input_type -> rummikub.v1.LeaveGameRequest
-	12, // 49: rummikub.v1.GameService.KickPlayer:input_type -> rummikub.v1.KickPlayerRequest
-	14, // 50: rummikub.v1.GameService.SetReady:input_type -> rummikub.v1.SetReadyRequest
-	16, // 51: rummikub.v1.GameService.RenewSeatToken:input_type -> rummikub.v1.RenewSeatTokenRequest
-	18, // 52: rummikub.v1.GameService.ReissueSeatToken:input_type -> rummikub.v1.ReissueSeatTokenRequest
-	20, // 53: rummikub.v1.GameService.StartGame:input_type -> rummikub.v1.StartGameRequest
-	22, // 54: rummikub.v1.GameService.AbortGame:input_type -> rummikub.v1.AbortGameRequest
-	24, // 55: rummikub.v1.GameService.CreateRematch:input_type -> rummikub.v1.CreateRematchRequest
-	26, // 56: rummikub.v1.GameService.GetGame:input_type -> rummikub.v1.GetGameRequest
-	28, // 57: rummikub.v1.GameService.ListGames:input_type -> rummikub.v1.ListGamesRequest
-	30, // 58: rummikub.v1.GameService.ListOwnGames:input_type -> rummikub.v1.ListOwnGamesRequest
-	34, // 59: rummikub.v1.GameService.WatchGame:input_type -> rummikub.v1.WatchGameRequest
-	39, // 60: rummikub.v1.GameService.ListChanges:input_type -> rummikub.v1.ListChangesRequest
-	3,  // 61: rummikub.v1.GameService.CreateGame:output_type -> rummikub.v1.CreateGameResponse
-	5,  // 62: rummikub.v1.GameService.JoinGame:output_type -> rummikub.v1.JoinGameResponse
-	7,  // 63: rummikub.v1.GameService.JoinOrCreateGame:output_type -> rummikub.v1.JoinOrCreateGameResponse
-	9,  // 64: rummikub.v1.GameService.AddBot:output_type -> rummikub.v1.AddBotResponse
-	11, // 65: rummikub.v1.GameService.LeaveGame:output_type -> rummikub.v1.LeaveGameResponse
-	13, // 66: rummikub.v1.GameService.KickPlayer:output_type -> rummikub.v1.KickPlayerResponse
-	15, // 67: rummikub.v1.GameService.SetReady:output_type -> rummikub.v1.SetReadyResponse
-	17, // 68: rummikub.v1.GameService.RenewSeatToken:output_type -> rummikub.v1.RenewSeatTokenResponse
-	19, // 69: rummikub.v1.GameService.ReissueSeatToken:output_type -> rummikub.v1.ReissueSeatTokenResponse
-	21, // 70: rummikub.v1.GameService.StartGame:output_type -> rummikub.v1.StartGameResponse
-	23, // 71: rummikub.v1.GameService.AbortGame:output_type -> rummikub.v1.AbortGameResponse
-	25, // 72: rummikub.v1.GameService.CreateRematch:output_type -> rummikub.v1.CreateRematchResponse
-	27, // 73: rummikub.v1.GameService.GetGame:output_type -> rummikub.v1.GetGameResponse
-	29, // 74: rummikub.v1.GameService.ListGames:output_type -> rummikub.v1.ListGamesResponse
-	32, // 75: rummikub.v1.GameService.ListOwnGames:output_type -> rummikub.v1.ListOwnGamesResponse
-	35, // 76: rummikub.v1.GameService.WatchGame:output_type -> rummikub.v1.WatchGameResponse
-	40, // 77: rummikub.v1.GameService.ListChanges:output_type -> rummikub.v1.ListChangesResponse
-	61, // [61:78] is the sub-list for method output_type
-	44, // [44:61] is the sub-list for method input_type
-	44, // [44:44] is the sub-list for extension type_name
-	44, // [44:44] is the sub-list for extension extendee
-	0,  // [0:44] is the sub-list for field type_name
+	51, // 40: rummikub.v1.WatchGameResponse.game:type_name -> rummikub.v1.Game
+	59, // 41: rummikub.v1.Presence.last_seen_time:type_name -> google.protobuf.Timestamp
+	60, // 42: rummikub.v1.Closing.retry_delay:type_name -> google.protobuf.Duration
+	59, // 43: rummikub.v1.CreateWatchTicketResponse.expire_time:type_name -> google.protobuf.Timestamp
+	57, // 44: rummikub.v1.ListChangesResponse.changes:type_name -> rummikub.v1.GameChange
+	2,  // 45: rummikub.v1.GameService.CreateGame:input_type -> rummikub.v1.CreateGameRequest
+	4,  // 46: rummikub.v1.GameService.JoinGame:input_type -> rummikub.v1.JoinGameRequest
+	6,  // 47: rummikub.v1.GameService.JoinOrCreateGame:input_type -> rummikub.v1.JoinOrCreateGameRequest
+	8,  // 48: rummikub.v1.GameService.AddBot:input_type -> rummikub.v1.AddBotRequest
+	10, // 49: rummikub.v1.GameService.LeaveGame:input_type -> rummikub.v1.LeaveGameRequest
+	12, // 50: rummikub.v1.GameService.KickPlayer:input_type -> rummikub.v1.KickPlayerRequest
+	14, // 51: rummikub.v1.GameService.SetReady:input_type -> rummikub.v1.SetReadyRequest
+	16, // 52: rummikub.v1.GameService.RenewSeatToken:input_type -> rummikub.v1.RenewSeatTokenRequest
+	18, // 53: rummikub.v1.GameService.ReissueSeatToken:input_type -> rummikub.v1.ReissueSeatTokenRequest
+	20, // 54: rummikub.v1.GameService.StartGame:input_type -> rummikub.v1.StartGameRequest
+	22, // 55: rummikub.v1.GameService.AbortGame:input_type -> rummikub.v1.AbortGameRequest
+	24, // 56: rummikub.v1.GameService.CreateRematch:input_type -> rummikub.v1.CreateRematchRequest
+	26, // 57: rummikub.v1.GameService.GetGame:input_type -> rummikub.v1.GetGameRequest
+	28, // 58: rummikub.v1.GameService.ListGames:input_type -> rummikub.v1.ListGamesRequest
+	30, // 59: rummikub.v1.GameService.ListOwnGames:input_type -> rummikub.v1.ListOwnGamesRequest
+	34, // 60: rummikub.v1.GameService.WatchGame:input_type -> rummikub.v1.WatchGameRequest
+	39, // 61: rummikub.v1.GameService.CreateWatchTicket:input_type -> rummikub.v1.CreateWatchTicketRequest
+	41, // 62: rummikub.v1.GameService.ListChanges:input_type -> rummikub.v1.ListChangesRequest
+	3,  // 63: rummikub.v1.GameService.CreateGame:output_type -> rummikub.v1.CreateGameResponse
+	5,  // 64: rummikub.v1.GameService.JoinGame:output_type -> rummikub.v1.JoinGameResponse
+	7,  // 65: rummikub.v1.GameService.JoinOrCreateGame:output_type -> rummikub.v1.JoinOrCreateGameResponse
+	9,  // 66: rummikub.v1.GameService.AddBot:output_type -> rummikub.v1.AddBotResponse
+	11, // 67: rummikub.v1.GameService.LeaveGame:output_type -> rummikub.v1.LeaveGameResponse
+	13, // 68: rummikub.v1.GameService.KickPlayer:output_type -> rummikub.v1.KickPlayerResponse
+	15, // 69: rummikub.v1.GameService.SetReady:output_type -> rummikub.v1.SetReadyResponse
+	17, // 70: rummikub.v1.GameService.RenewSeatToken:output_type -> rummikub.v1.RenewSeatTokenResponse
+	19, // 71: rummikub.v1.GameService.ReissueSeatToken:output_type -> rummikub.v1.ReissueSeatTokenResponse
+	21, // 72: rummikub.v1.GameService.StartGame:output_type -> rummikub.v1.StartGameResponse
+	23, // 73: rummikub.v1.GameService.AbortGame:output_type -> rummikub.v1.AbortGameResponse
+	25, // 74: rummikub.v1.GameService.CreateRematch:output_type -> rummikub.v1.CreateRematchResponse
+	27, // 75: rummikub.v1.GameService.GetGame:output_type -> rummikub.v1.GetGameResponse
+	29, // 76: rummikub.v1.GameService.ListGames:output_type -> rummikub.v1.ListGamesResponse
+	32, // 77: rummikub.v1.GameService.ListOwnGames:output_type -> rummikub.v1.ListOwnGamesResponse
+	35, // 78: rummikub.v1.GameService.WatchGame:output_type -> rummikub.v1.WatchGameResponse
+	40, // 79: rummikub.v1.GameService.CreateWatchTicket:output_type -> rummikub.v1.CreateWatchTicketResponse
+	42, // 80: rummikub.v1.GameService.ListChanges:output_type -> rummikub.v1.ListChangesResponse
+	63, // [63:81] is the sub-list for method output_type
+	45, // [45:63] is the sub-list for method input_type
+	45, // [45:45] is the sub-list for extension type_name
+	45, // [45:45] is the sub-list for extension extendee
+	0,  // [0:45] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_game_service_proto_init() }
@@ -3146,7 +3270,7 @@ func file_rummikub_v1_game_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rummikub_v1_game_service_proto_rawDesc), len(file_rummikub_v1_game_service_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   44,
+			NumMessages:   46,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -19,23 +19,24 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	GameService_CreateGame_FullMethodName       = "/rummikub.v1.GameService/CreateGame"
-	GameService_JoinGame_FullMethodName         = "/rummikub.v1.GameService/JoinGame"
-	GameService_JoinOrCreateGame_FullMethodName = "/rummikub.v1.GameService/JoinOrCreateGame"
-	GameService_AddBot_FullMethodName           = "/rummikub.v1.GameService/AddBot"
-	GameService_LeaveGame_FullMethodName        = "/rummikub.v1.GameService/LeaveGame"
-	GameService_KickPlayer_FullMethodName       = "/rummikub.v1.GameService/KickPlayer"
-	GameService_SetReady_FullMethodName         = "/rummikub.v1.GameService/SetReady"
-	GameService_RenewSeatToken_FullMethodName   = "/rummikub.v1.GameService/RenewSeatToken"
-	GameService_ReissueSeatToken_FullMethodName = "/rummikub.v1.GameService/ReissueSeatToken"
-	GameService_StartGame_FullMethodName        = "/rummikub.v1.GameService/StartGame"
-	GameService_AbortGame_FullMethodName        = "/rummikub.v1.GameService/AbortGame"
-	GameService_CreateRematch_FullMethodName    = "/rummikub.v1.GameService/CreateRematch"
-	GameService_GetGame_FullMethodName          = "/rummikub.v1.GameService/GetGame"
-	GameService_ListGames_FullMethodName        = "/rummikub.v1.GameService/ListGames"
-	GameService_ListOwnGames_FullMethodName     = "/rummikub.v1.GameService/ListOwnGames"
-	GameService_WatchGame_FullMethodName        = "/rummikub.v1.GameService/WatchGame"
-	GameService_ListChanges_FullMethodName      = "/rummikub.v1.GameService/ListChanges"
+	GameService_CreateGame_FullMethodName        = "/rummikub.v1.GameService/CreateGame"
+	GameService_JoinGame_FullMethodName          = "/rummikub.v1.GameService/JoinGame"
+	GameService_JoinOrCreateGame_FullMethodName  = "/rummikub.v1.GameService/JoinOrCreateGame"
+	GameService_AddBot_FullMethodName            = "/rummikub.v1.GameService/AddBot"
+	GameService_LeaveGame_FullMethodName         = "/rummikub.v1.GameService/LeaveGame"
+	GameService_KickPlayer_FullMethodName        = "/rummikub.v1.GameService/KickPlayer"
+	GameService_SetReady_FullMethodName          = "/rummikub.v1.GameService/SetReady"
+	GameService_RenewSeatToken_FullMethodName    = "/rummikub.v1.GameService/RenewSeatToken"
+	GameService_ReissueSeatToken_FullMethodName  = "/rummikub.v1.GameService/ReissueSeatToken"
+	GameService_StartGame_FullMethodName         = "/rummikub.v1.GameService/StartGame"
+	GameService_AbortGame_FullMethodName         = "/rummikub.v1.GameService/AbortGame"
+	GameService_CreateRematch_FullMethodName     = "/rummikub.v1.GameService/CreateRematch"
+	GameService_GetGame_FullMethodName           = "/rummikub.v1.GameService/GetGame"
+	GameService_ListGames_FullMethodName         = "/rummikub.v1.GameService/ListGames"
+	GameService_ListOwnGames_FullMethodName      = "/rummikub.v1.GameService/ListOwnGames"
+	GameService_WatchGame_FullMethodName         = "/rummikub.v1.GameService/WatchGame"
+	GameService_CreateWatchTicket_FullMethodName = "/rummikub.v1.GameService/CreateWatchTicket"
+	GameService_ListChanges_FullMethodName       = "/rummikub.v1.GameService/ListChanges"
 )
 
 // GameServiceClient is the client API for GameService service.
@@ -188,6 +189,11 @@ type GameServiceClient interface {
 	// what never changes.
 	// Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE).
 	WatchGame(ctx context.Context, in *WatchGameRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchGameResponse], error)
+	// Returns a ticket with which a caller that cannot send metadata watches the game as the caller of this RPC does: a
+	// browser's EventSource has only a URL. A ticket opens watches for ten minutes and does nothing else. It is void as
+	// soon as the token is, for which it was made. Watches that it has opened go on after the ten minutes.
+	// Errors: PERMISSION_DENIED (NOT_A_PLAYER).
+	CreateWatchTicket(ctx context.Context, in *CreateWatchTicketRequest, opts ...grpc.CallOption) (*CreateWatchTicketResponse, error)
 	// Lists a game's changes in order, as the caller may see them. Without a token, the caller is a spectator.
 	// Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE).
 	ListChanges(ctx context.Context, in *ListChangesRequest, opts ...grpc.CallOption) (*ListChangesResponse, error)
@@ -370,6 +376,16 @@ func (c *gameServiceClient) WatchGame(ctx context.Context, in *WatchGameRequest,
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type GameService_WatchGameClient = grpc.ServerStreamingClient[WatchGameResponse]
 
+func (c *gameServiceClient) CreateWatchTicket(ctx context.Context, in *CreateWatchTicketRequest, opts ...grpc.CallOption) (*CreateWatchTicketResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CreateWatchTicketResponse)
+	err := c.cc.Invoke(ctx, GameService_CreateWatchTicket_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *gameServiceClient) ListChanges(ctx context.Context, in *ListChangesRequest, opts ...grpc.CallOption) (*ListChangesResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListChangesResponse)
@@ -530,6 +546,11 @@ type GameServiceServer interface {
 	// what never changes.
 	// Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE).
 	WatchGame(*WatchGameRequest, grpc.ServerStreamingServer[WatchGameResponse]) error
+	// Returns a ticket with which a caller that cannot send metadata watches the game as the caller of this RPC does: a
+	// browser's EventSource has only a URL. A ticket opens watches for ten minutes and does nothing else. It is void as
+	// soon as the token is, for which it was made. Watches that it has opened go on after the ten minutes.
+	// Errors: PERMISSION_DENIED (NOT_A_PLAYER).
+	CreateWatchTicket(context.Context, *CreateWatchTicketRequest) (*CreateWatchTicketResponse, error)
 	// Lists a game's changes in order, as the caller may see them. Without a token, the caller is a spectator.
 	// Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE).
 	ListChanges(context.Context, *ListChangesRequest) (*ListChangesResponse, error)
@@ -590,6 +611,9 @@ func (UnimplementedGameServiceServer) ListOwnGames(context.Context, *ListOwnGame
 }
 func (UnimplementedGameServiceServer) WatchGame(*WatchGameRequest, grpc.ServerStreamingServer[WatchGameResponse]) error {
 	return status.Error(codes.Unimplemented, "method WatchGame not implemented")
+}
+func (UnimplementedGameServiceServer) CreateWatchTicket(context.Context, *CreateWatchTicketRequest) (*CreateWatchTicketResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CreateWatchTicket not implemented")
 }
 func (UnimplementedGameServiceServer) ListChanges(context.Context, *ListChangesRequest) (*ListChangesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListChanges not implemented")
@@ -896,6 +920,24 @@ func _GameService_WatchGame_Handler(srv interface{}, stream grpc.ServerStream) e
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type GameService_WatchGameServer = grpc.ServerStreamingServer[WatchGameResponse]
 
+func _GameService_CreateWatchTicket_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CreateWatchTicketRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(GameServiceServer).CreateWatchTicket(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: GameService_CreateWatchTicket_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(GameServiceServer).CreateWatchTicket(ctx, req.(*CreateWatchTicketRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _GameService_ListChanges_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListChangesRequest)
 	if err := dec(in); err != nil {
@@ -980,6 +1022,10 @@ var GameService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListOwnGames",
 			Handler:    _GameService_ListOwnGames_Handler,
+		},
+		{
+			MethodName: "CreateWatchTicket",
+			Handler:    _GameService_CreateWatchTicket_Handler,
 		},
 		{
 			MethodName: "ListChanges",

@@ -32,7 +32,7 @@ from service.errors import Fault
 from service.grpc_api.call_origin import check_labels, current_origin
 from service.grpc_api.deadlines import left_until, until_deadline
 from service.grpc_api.handlers import HISTORY_BYTES, Context, SlowRunner
-from service.grpc_api.rpc import Backend, Rpc
+from service.grpc_api.rpc import Backend, Rpc, Token
 from service.grpc_api.status import status_of
 from service.model.record import GameState
 
@@ -91,6 +91,8 @@ async def watch_game(backend: Backend, request: pb.WatchGameRequest, sender: Cal
     """WatchGame."""
     game_id = fields.game_id(request.game_id)
     revision, etag = fields.optional_etag(request.etag)
+    if request.ticket:
+        sender = await _holder(backend, game_id, request.ticket, sender)
     content, encode = game_codec.watch_content(request.content), game_codec.game_encoder(request.view)
     watching = backend.watch.watch(game_id, sender, revision, etag, content, until_rematch=request.until_rematch)
     with backend.limits.watches.holding(current_origin()):
@@ -100,6 +102,24 @@ async def watch_game(backend: Backend, request: pb.WatchGameRequest, sender: Cal
                 if isinstance(update, Change | GameAfter) and update.notified_at is not None:
                     backend.metrics.watch_delay(time.perf_counter() - update.notified_at)
                 await context.write(encoded)
+
+
+async def _holder(backend: Backend, game_id: str, text: str, sender: Caller) -> Caller:
+    """Returns the caller for whom a ticket stands. Raises InvalidRequest, GameNotFound."""
+    if not sender.is_spectator:
+        raise fields.invalid("ticket", "expected a token or a ticket, not both")
+    holder = await backend.app.games.holder(game_id, fields.watch_ticket(text), sender)
+    if holder is None:
+        raise fields.invalid_ticket()
+    return holder
+
+
+async def create_watch_ticket(
+    backend: Backend, request: pb.CreateWatchTicketRequest, sender: Caller, _context: Context
+) -> bytes:
+    """CreateWatchTicket."""
+    ticket = await backend.app.games.watch_ticket(fields.game_id(request.game_id), sender)
+    return game_codec.encode_watch_ticket(ticket).SerializeToString()
 
 
 async def list_changes(backend: Backend, request: pb.ListChangesRequest, sender: Caller, context: Context) -> bytes:
@@ -160,5 +180,6 @@ RPCS: Final[tuple[Rpc, ...]] = (
     Rpc(pb.ListGamesRequest, pb.ListGamesResponse, list_games),
     Rpc(pb.ListOwnGamesRequest, pb.ListOwnGamesResponse, list_own_games),
     Rpc(pb.ListChangesRequest, pb.ListChangesResponse, list_changes),
+    Rpc(pb.CreateWatchTicketRequest, pb.CreateWatchTicketResponse, create_watch_ticket, token=Token.REQUIRED),
     Rpc(pb.WatchGameRequest, pb.WatchGameResponse, watch_game, is_stream=True),
 )

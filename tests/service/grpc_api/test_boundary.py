@@ -554,6 +554,16 @@ async def refused_calls(game: GameAtHand) -> dict[str, str]:
     return refusals
 
 
+async def watched_with_a_ticket(game: GameAtHand) -> str:
+    """Opens a watch with a ticket of seat 1, and returns the ticket."""
+    request = gs.CreateWatchTicketRequest(game_id=game.game_id)
+    ticket = (await game.client.games.CreateWatchTicket(request, metadata=game.as_seat(1))).ticket
+    call = game.client.games.WatchGame(gs.WatchGameRequest(game_id=game.game_id, ticket=ticket))
+    await anext(aiter(call))
+    call.cancel()
+    return ticket
+
+
 async def test_the_log_is_json_with_request_ids_and_without_tokens_or_tiles(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
@@ -563,6 +573,7 @@ async def test_the_log_is_json_with_request_ids_and_without_tokens_or_tiles(
             game = await Client(channel).new_game()
             played = await played_turns(game, 20)
             refusals = await refused_calls(game)
+            ticket = await watched_with_a_ticket(game)
             await health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest())
         assert await process.terminate() == 0
     assert any(tile_name.search(message) for message in refusals.values()), (
@@ -576,10 +587,11 @@ async def test_the_log_is_json_with_request_ids_and_without_tokens_or_tiles(
     assert all(entry["level"] == "info" and entry["timestamp"] for entry in entries)
     assert len({entry["request_id"] for entry in calls}) == len(calls)
     assert sum(entry["method"].endswith("/PlayTurn") and entry["code"] == "OK" for entry in calls) == played
-    assert sorted(entry["reason"] for entry in calls if entry["code"] != "OK") == sorted(refusals)
+    assert sorted(entry["reason"] for entry in calls if entry["code"] not in {"OK", "CANCELLED"}) == sorted(refusals)
     assert not [line for line in lines if tile_name.search(line)]
     secrets = [text for token in game.tokens.values() if token for text in (token, token[::-1])]
     assert len(secrets) == 4
+    secrets.append(ticket)
     assert not [line for line in lines if any(secret in line for secret in secrets)]
 
 

@@ -190,6 +190,11 @@ impl crate::Call for ListOwnGamesRequest {
     const PATH: &'static str = "/rummikub.v1.GameService/ListOwnGames";
 }
 
+impl crate::Call for CreateWatchTicketRequest {
+    type Response = CreateWatchTicketResponse;
+    const PATH: &'static str = "/rummikub.v1.GameService/CreateWatchTicket";
+}
+
 impl crate::Call for ListChangesRequest {
     type Response = ListChangesResponse;
     const PATH: &'static str = "/rummikub.v1.GameService/ListChanges";
@@ -529,6 +534,14 @@ impl crate::Rummikub {
     /// are listed. The entries are as stored: what is due in a game, like a time-out, may not be applied yet. The metadata
     /// needs no token.
     pub async fn list_own_games(&self, request: ListOwnGamesRequest) -> Result<ListOwnGamesResponse, crate::Refusal> {
+        self.call(request).await
+    }
+
+    /// Returns a ticket with which a caller that cannot send metadata watches the game as the caller of this RPC does: a
+    /// browser's EventSource has only a URL. A ticket opens watches for ten minutes and does nothing else. It is void as
+    /// soon as the token is, for which it was made. Watches that it has opened go on after the ten minutes.
+    /// Errors: PERMISSION_DENIED (NOT_A_PLAYER).
+    pub async fn create_watch_ticket(&self, request: CreateWatchTicketRequest) -> Result<CreateWatchTicketResponse, crate::Refusal> {
         self.call(request).await
     }
 

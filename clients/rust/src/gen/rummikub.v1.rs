@@ -7264,6 +7264,9 @@ pub struct WatchGameRequest {
     /// How much of the game snapshots and the first `game` have. Unset: GAME_VIEW_FULL.
     #[prost(enumeration = "GameView", tag = "5")]
     pub view: i32,
+    /// A ticket of CreateWatchTicket, instead of a token. One that is void is FIELD_INVALID: create another one.
+    #[prost(string, tag = "6")]
+    pub ticket: ::prost::alloc::string::String,
 }
 /// An update of a watched game.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -7334,6 +7337,24 @@ pub struct Closing {
     #[prost(message, optional, tag = "2")]
     pub retry_delay: ::core::option::Option<::prost_types::Duration>,
 }
+/// A request for a ticket to watch a game.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CreateWatchTicketRequest {
+    /// The id of the game.
+    #[prost(string, tag = "1")]
+    pub game_id: ::prost::alloc::string::String,
+}
+/// A ticket to watch a game.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CreateWatchTicketResponse {
+    /// The ticket: up to 60 characters of `A` to `Z`, `a` to `z`, `0` to `9`, hyphen and underscore. Who has it sees what the
+    /// owner of the token sees, so treat it as a secret.
+    #[prost(string, tag = "1")]
+    pub ticket: ::prost::alloc::string::String,
+    /// Until when it opens watches.
+    #[prost(message, optional, tag = "2")]
+    pub expire_time: ::core::option::Option<::prost_types::Timestamp>,
+}
 /// A request for a game's history.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListChangesRequest {
@@ -7349,10 +7370,10 @@ pub struct ListChangesRequest {
     /// Lists the changes after this revision. 0: from the oldest that is stored.
     #[prost(uint32, tag = "4")]
     pub after_revision: u32,
-    /// A long poll, for callers that cannot read a stream: if there is no change yet, the response waits up to so many
-    /// seconds for one; a larger number than 25 means 25. It has no change if none has come by then, shortly before the deadline of
-    /// the call, or when the server stops. At once, if the game is over and its rematch is announced. A call that waits counts as an open watch
-    /// (RUMMIKUB_MAX_WATCHES), but does not make its caller connected (Player.is_connected).
+    /// A long poll, for callers that cannot read a stream: without a change to list, the response waits up to so many
+    /// seconds for one; a number above 25 means 25. It lists none if none has come by then, shortly before the deadline of
+    /// the call, or when the server stops; and at once if the game is over and its rematch is announced. A call that waits
+    /// counts as an open watch (RUMMIKUB_MAX_WATCHES), but not for Player.is_connected.
     #[prost(uint32, tag = "5")]
     pub wait_seconds: u32,
 }
@@ -8027,6 +8048,34 @@ pub mod game_service_client {
             req.extensions_mut()
                 .insert(GrpcMethod::new("rummikub.v1.GameService", "WatchGame"));
             self.inner.server_streaming(req, path, codec).await
+        }
+        /// Returns a ticket with which a caller that cannot send metadata watches the game as the caller of this RPC does: a
+        /// browser's EventSource has only a URL. A ticket opens watches for ten minutes and does nothing else. It is void as
+        /// soon as the token is, for which it was made. Watches that it has opened go on after the ten minutes.
+        /// Errors: PERMISSION_DENIED (NOT_A_PLAYER).
+        pub async fn create_watch_ticket(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CreateWatchTicketRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CreateWatchTicketResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/rummikub.v1.GameService/CreateWatchTicket",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("rummikub.v1.GameService", "CreateWatchTicket"));
+            self.inner.unary(req, path, codec).await
         }
         /// Lists a game's changes in order, as the caller may see them. Without a token, the caller is a spectator.
         /// Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE).

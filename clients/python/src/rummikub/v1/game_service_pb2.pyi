@@ -1209,6 +1209,7 @@ class WatchGameRequest(_message.Message):
     CONTENT_FIELD_NUMBER: _builtins.int
     UNTIL_REMATCH_FIELD_NUMBER: _builtins.int
     VIEW_FIELD_NUMBER: _builtins.int
+    TICKET_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
     """The id of the game."""
     etag: _builtins.str
@@ -1221,6 +1222,8 @@ class WatchGameRequest(_message.Message):
     """Keeps the stream open when the game is over, until its rematch is announced (CreateRematch)."""
     view: Global___GameView.ValueType
     """How much of the game snapshots and the first `game` have. Unset: GAME_VIEW_FULL."""
+    ticket: _builtins.str
+    """A ticket of CreateWatchTicket, instead of a token. One that is void is FIELD_INVALID: create another one."""
     def __init__(
         self,
         *,
@@ -1229,10 +1232,11 @@ class WatchGameRequest(_message.Message):
         content: Global___WatchContent.ValueType = ...,
         until_rematch: _builtins.bool = ...,
         view: Global___GameView.ValueType = ...,
+        ticket: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "etag", b"etag", "game_id", b"game_id", "until_rematch", b"until_rematch", "view", b"view"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "etag", b"etag", "game_id", b"game_id", "ticket", b"ticket", "until_rematch", b"until_rematch", "view", b"view"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1389,6 +1393,58 @@ class Closing(_message.Message):
 Global___Closing: _TypeAlias = Closing  # noqa: Y015
 
 @_typing.final
+class CreateWatchTicketRequest(_message.Message):
+    """A request for a ticket to watch a game."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GAME_ID_FIELD_NUMBER: _builtins.int
+    game_id: _builtins.str
+    """The id of the game."""
+    def __init__(
+        self,
+        *,
+        game_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["game_id", b"game_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CreateWatchTicketRequest: _TypeAlias = CreateWatchTicketRequest  # noqa: Y015
+
+@_typing.final
+class CreateWatchTicketResponse(_message.Message):
+    """A ticket to watch a game."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TICKET_FIELD_NUMBER: _builtins.int
+    EXPIRE_TIME_FIELD_NUMBER: _builtins.int
+    ticket: _builtins.str
+    """The ticket: up to 60 characters of `A` to `Z`, `a` to `z`, `0` to `9`, hyphen and underscore. Who has it sees what the
+    owner of the token sees, so treat it as a secret.
+    """
+    @_builtins.property
+    def expire_time(self) -> _timestamp_pb2.Timestamp:
+        """Until when it opens watches."""
+
+    def __init__(
+        self,
+        *,
+        ticket: _builtins.str = ...,
+        expire_time: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["expire_time", b"expire_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["expire_time", b"expire_time", "ticket", b"ticket"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CreateWatchTicketResponse: _TypeAlias = CreateWatchTicketResponse  # noqa: Y015
+
+@_typing.final
 class ListChangesRequest(_message.Message):
     """A request for a game's history."""
 
@@ -1408,10 +1464,10 @@ class ListChangesRequest(_message.Message):
     after_revision: _builtins.int
     """Lists the changes after this revision. 0: from the oldest that is stored."""
     wait_seconds: _builtins.int
-    """A long poll, for callers that cannot read a stream: if there is no change yet, the response waits up to so many
-    seconds for one; a larger number than 25 means 25. It has no change if none has come by then, shortly before the deadline of
-    the call, or when the server stops. At once, if the game is over and its rematch is announced. A call that waits counts as an open watch
-    (RUMMIKUB_MAX_WATCHES), but does not make its caller connected (Player.is_connected).
+    """A long poll, for callers that cannot read a stream: without a change to list, the response waits up to so many
+    seconds for one; a number above 25 means 25. It lists none if none has come by then, shortly before the deadline of
+    the call, or when the server stops; and at once if the game is over and its rematch is announced. A call that waits
+    counts as an open watch (RUMMIKUB_MAX_WATCHES), but not for Player.is_connected.
     """
     def __init__(
         self,

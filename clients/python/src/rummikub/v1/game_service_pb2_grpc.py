@@ -147,6 +147,11 @@ class GameServiceStub(object):
                 request_serializer=rummikub_dot_v1_dot_game__service__pb2.WatchGameRequest.SerializeToString,
                 response_deserializer=rummikub_dot_v1_dot_game__service__pb2.WatchGameResponse.FromString,
                 _registered_method=True)
+        self.CreateWatchTicket = channel.unary_unary(
+                '/rummikub.v1.GameService/CreateWatchTicket',
+                request_serializer=rummikub_dot_v1_dot_game__service__pb2.CreateWatchTicketRequest.SerializeToString,
+                response_deserializer=rummikub_dot_v1_dot_game__service__pb2.CreateWatchTicketResponse.FromString,
+                _registered_method=True)
         self.ListChanges = channel.unary_unary(
                 '/rummikub.v1.GameService/ListChanges',
                 request_serializer=rummikub_dot_v1_dot_game__service__pb2.ListChangesRequest.SerializeToString,
@@ -382,6 +387,16 @@ class GameServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CreateWatchTicket(self, request, context):
+        """Returns a ticket with which a caller that cannot send metadata watches the game as the caller of this RPC does: a
+        browser's EventSource has only a URL. A ticket opens watches for ten minutes and does nothing else. It is void as
+        soon as the token is, for which it was made. Watches that it has opened go on after the ten minutes.
+        Errors: PERMISSION_DENIED (NOT_A_PLAYER).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListChanges(self, request, context):
         """Lists a game's changes in order, as the caller may see them. Without a token, the caller is a spectator.
         Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE).
@@ -472,6 +487,11 @@ def add_GameServiceServicer_to_server(servicer, server):
                     servicer.WatchGame,
                     request_deserializer=rummikub_dot_v1_dot_game__service__pb2.WatchGameRequest.FromString,
                     response_serializer=rummikub_dot_v1_dot_game__service__pb2.WatchGameResponse.SerializeToString,
+            ),
+            'CreateWatchTicket': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateWatchTicket,
+                    request_deserializer=rummikub_dot_v1_dot_game__service__pb2.CreateWatchTicketRequest.FromString,
+                    response_serializer=rummikub_dot_v1_dot_game__service__pb2.CreateWatchTicketResponse.SerializeToString,
             ),
             'ListChanges': grpc.unary_unary_rpc_method_handler(
                     servicer.ListChanges,
@@ -944,6 +964,33 @@ class GameService(object):
             '/rummikub.v1.GameService/WatchGame',
             rummikub_dot_v1_dot_game__service__pb2.WatchGameRequest.SerializeToString,
             rummikub_dot_v1_dot_game__service__pb2.WatchGameResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateWatchTicket(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/rummikub.v1.GameService/CreateWatchTicket',
+            rummikub_dot_v1_dot_game__service__pb2.CreateWatchTicketRequest.SerializeToString,
+            rummikub_dot_v1_dot_game__service__pb2.CreateWatchTicketResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -194,6 +194,12 @@ class GameServiceStub:
     what never changes.
     Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE).
     """
+    CreateWatchTicket: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.CreateWatchTicketRequest, _game_service_pb2.CreateWatchTicketResponse]
+    """Returns a ticket with which a caller that cannot send metadata watches the game as the caller of this RPC does: a
+    browser's EventSource has only a URL. A ticket opens watches for ten minutes and does nothing else. It is void as
+    soon as the token is, for which it was made. Watches that it has opened go on after the ten minutes.
+    Errors: PERMISSION_DENIED (NOT_A_PLAYER).
+    """
     ListChanges: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.ListChangesRequest, _game_service_pb2.ListChangesResponse]
     """Lists a game's changes in order, as the caller may see them. Without a token, the caller is a spectator.
     Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE).
@@ -364,6 +370,12 @@ class GameServiceAsyncStub(GameServiceStub):
     equal: a view to which a change is applied is the `game` that the stream sends after the change, which leaves out
     what never changes.
     Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE).
+    """
+    CreateWatchTicket: _aio.UnaryUnaryMultiCallable[_game_service_pb2.CreateWatchTicketRequest, _game_service_pb2.CreateWatchTicketResponse]  # type: ignore[assignment]
+    """Returns a ticket with which a caller that cannot send metadata watches the game as the caller of this RPC does: a
+    browser's EventSource has only a URL. A ticket opens watches for ten minutes and does nothing else. It is void as
+    soon as the token is, for which it was made. Watches that it has opened go on after the ten minutes.
+    Errors: PERMISSION_DENIED (NOT_A_PLAYER).
     """
     ListChanges: _aio.UnaryUnaryMultiCallable[_game_service_pb2.ListChangesRequest, _game_service_pb2.ListChangesResponse]  # type: ignore[assignment]
     """Lists a game's changes in order, as the caller may see them. Without a token, the caller is a spectator.
@@ -628,6 +640,18 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         equal: a view to which a change is applied is the `game` that the stream sends after the change, which leaves out
         what never changes.
         Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE).
+        """
+
+    @_abc_1.abstractmethod
+    def CreateWatchTicket(
+        self,
+        request: _game_service_pb2.CreateWatchTicketRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_game_service_pb2.CreateWatchTicketResponse, _abc.Awaitable[_game_service_pb2.CreateWatchTicketResponse]]:
+        """Returns a ticket with which a caller that cannot send metadata watches the game as the caller of this RPC does: a
+        browser's EventSource has only a URL. A ticket opens watches for ten minutes and does nothing else. It is void as
+        soon as the token is, for which it was made. Watches that it has opened go on after the ten minutes.
+        Errors: PERMISSION_DENIED (NOT_A_PLAYER).
         """
 
     @_abc_1.abstractmethod
