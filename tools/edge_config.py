@@ -20,6 +20,7 @@ TLS: Final = DEPLOY / "envoy-tls.yaml"
 CONTRACT: Final = DEPLOY / "contract.binpb"
 OPENAPI: Final = DEPLOY / "openapi.json"
 SCRIPT: Final = DEPLOY / "json.lua"
+ORIGINS_SCRIPT: Final = DEPLOY / "origins.lua"
 Address: TypeAlias = tuple[str, int]
 """A host and a port."""
 PAGE_FILES: Final = ("index.html", "app.css", "app.js")
@@ -116,6 +117,7 @@ def local(edge: LocalEdge) -> str:
         _endpoint("address: service, port_value: 50052"): _endpoints(edge.validation),
         "proto_descriptor: /etc/envoy/contract.binpb": f"proto_descriptor: '{CONTRACT}'",
         "{filename: /etc/envoy/openapi.json}": f"{{filename: '{OPENAPI}'}}",
+        "{filename: /etc/envoy/origins.lua}": f"{{filename: '{ORIGINS_SCRIPT}'}}",
         "{filename: /etc/envoy/json.lua}": f"{{inline_string: {json.dumps(script(OPENAPI))}}}",
     }
     for name in PAGE_FILES:

@@ -79,7 +79,7 @@ def test_the_image_has_every_file_of_the_configuration() -> None:
     read = set(re.findall(r"/etc/envoy/([\w.]+\.\w+)", text))
     copied = re.findall(r"deploy/(\S+)", (DEPLOY / "Dockerfile").read_text().partition("FROM envoyproxy")[2])
     assert read <= set(copied)
-    assert {"contract.binpb", "json.lua", "openapi.json"} <= read
+    assert {"contract.binpb", "json.lua", "openapi.json", "origins.lua"} <= read
 
 
 def test_the_edge_serves_the_files_of_the_page() -> None:
