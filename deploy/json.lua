@@ -1,8 +1,11 @@
--- What Envoy's JSON filter cannot do: it drops unknown fields of bodies, and its event streams have no ids. This script runs
--- before it. docs/web-edge.md says what it does. If it fails, Envoy logs the error, and the call goes on without it.
+-- What Envoy's JSON filter cannot do: it drops unknown fields of bodies, its refusal of a wrong value does not say what to write,
+-- and its event streams have no ids. This script runs before it. docs/web-edge.md says what it does. If it fails, Envoy logs the
+-- error, and the call goes on without it.
 
 local OPENAPI = "/etc/envoy/openapi.json"
-local FIELDS_SHOWN = 5
+local SHOWN = 5
+local TILES = {R = "RED_", B = "BLUE_", K = "BLACK_", O = "ORANGE_", Y = "ORANGE_", G = "GREEN_", P = "PURPLE_", J = "JOKER",
+  F = "FALSE_JOKER", D = "DOUBLE_JOKER", M = "MIRROR", C = "COLOR_CHANGE"}
 local RETRY_MS = 3000
 
 -- Returns the JSON value at a place of a text without escapes, and the place after it; numbers, booleans and null as text.
@@ -47,10 +50,35 @@ for path, operations in pairs(document.paths) do
   end
 end
 
--- Appends the place of each field that a message does not have to `unknown`.
-local function find_unknown(message, schema, place, unknown)
+-- Returns the value of an enum that a text stands for: R7 for TILE_RED_7, EASY for BOT_LEVEL_EASY; nil for none.
+local function meant(text, values)
+  local letter, number = text:upper():match("^(%u)(%d*)$")
+  local name = values[1] == "TILE_UNSPECIFIED" and TILES[letter] and TILES[letter] .. number or text:upper()
+  for _, value in ipairs(values) do
+    if value == name or value:sub(-#name - 1) == "_" .. name then return value end
+  end
+end
+
+-- Returns why a text is no value of an enum; nil if it is one, a number or null. Texts with escapes are left to the filter.
+local function fault_of(text, schema)
+  if text == "null" or text:find("^-?%d+$") or text:find("??", 1, true) then return nil end
+  for _, value in ipairs(schema.enum) do
+    if value == text then return nil end
+  end
+  local value = meant(text, schema.enum)
+  text = text:sub(1, 40):gsub("[^%w_.*-]", "?")
+  return text .. (value and (" (write %s)"):format(value) or "")
+end
+
+-- Appends the place of each field that a message does not have to `unknown`, and that of each wrong value to `wrong`.
+local function find_faults(message, schema, place, unknown, wrong)
   schema = schema.allOf and schema.allOf[1] or schema
   if schema["$ref"] then schema = document.components.schemas[schema["$ref"]:match("%w+$")] end
+  if type(message) == "string" then
+    local fault = schema.enum and fault_of(message, schema)
+    if fault then wrong[#wrong + 1] = place:sub(2) .. ": " .. fault end
+    return
+  end
   for key, value in pairs(message) do
     local field, here = schema.items or schema.additionalProperties, place .. "." .. key
     if type(key) == "number" then
@@ -59,21 +87,28 @@ local function find_unknown(message, schema, place, unknown)
       field = schema.properties[key] or schema.properties[key:gsub("_(%l)", string.upper)]
       if not field then unknown[#unknown + 1] = here:sub(2) end
     end
-    if field and type(value) == "table" then find_unknown(value, field, here, unknown) end
+    if field then find_faults(value, field, here, unknown, wrong) end
   end
+end
+
+-- Returns a text with the first of some faults.
+local function shown(faults, form)
+  table.sort(faults)
+  local listed = {}
+  for index = 1, math.min(#faults, SHOWN) do listed[index] = faults[index]:sub(1, 200):gsub(form, "?") end
+  return table.concat(listed, ", ") .. (#faults > SHOWN and " and others" or "")
 end
 
 -- Returns why a body is refused; nil if it is not, or if it is no JSON, which the JSON filter refuses.
 local function refusal(body, schema)
   local is_json, message = pcall(parse, body)
-  local unknown = {}
-  if is_json and type(message) == "table" then find_unknown(message, schema, "", unknown) end
-  if #unknown == 0 then return nil end
-  table.sort(unknown)
-  for index, place in ipairs(unknown) do unknown[index] = place:sub(1, 100):gsub("[^%w_.%[%]-]", "?") end
-  local shown = table.concat(unknown, ", ", 1, math.min(#unknown, FIELDS_SHOWN))
-  if #unknown > FIELDS_SHOWN then shown = shown .. " and others" end
-  return "unknown field of the body: " .. shown .. "; /openapi.json lists the fields"
+  local unknown, wrong = {}, {}
+  if is_json and type(message) == "table" then find_faults(message, schema, "", unknown, wrong) end
+  if #unknown > 0 then
+    return "unknown field of the body: " .. shown(unknown, "[^%w_.%[%]-]") .. "; /openapi.json lists the fields"
+  elseif #wrong > 0 then
+    return "wrong value in the body: " .. shown(wrong, "[^%w_.%[%]*: ()-]") .. "; /openapi.json lists the values"
+  end
 end
 
 -- Returns the query of a watch that goes on after an event.

@@ -24,7 +24,7 @@ async def test_the_examples_with_curl_run(tmp_path: Path) -> None:
         script = "set -euo pipefail\n" + EXAMPLE[1].replace("http://127.0.0.1:8080", web.edge.url)
         process = await asyncio.create_subprocess_exec("bash", "-c", script, stdout=asyncio.subprocess.PIPE)
         printed, _ = await asyncio.wait_for(process.communicate(), 30)
-    seat, state, rack, spectator, goes_out = printed.decode().splitlines()
-    assert (process.returncode, seat, state, goes_out) == (0, "2", "GAME_STATE_PLAYING", "true")
+    seat, state, rack, spectator, turn, goes_out = printed.decode().splitlines()
+    assert (process.returncode, seat, state, turn, goes_out) == (0, "2", "GAME_STATE_PLAYING", "2", "true")
     assert rack.startswith('["TILE_')
     assert '"poolCount"' in spectator

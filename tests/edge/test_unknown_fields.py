@@ -155,6 +155,34 @@ async def test_a_body_without_unknown_fields_is_accepted(web: Web, body: str) ->
 
 
 @pytest.mark.parametrize(
+    ("path", "body", "named"),
+    [
+        ("/v1/turns:validate", '{"rack": ["R7"]}', "rack[0]: R7 (write TILE_RED_7)"),
+        ("/v1/turns:validate", '{"rack": [1, "TILE_JOKER", null, "k10"]}', "rack[3]: k10 (write TILE_BLACK_10)"),
+        (
+            "/v1/turns:validate",
+            '{"table_after": {"melds": [{}, {"tiles": ["J", "Y3"]}]}}',
+            "table_after.melds[1].tiles[0]: J (write TILE_JOKER), "
+            "table_after.melds[1].tiles[1]: Y3 (write TILE_ORANGE_3)",
+        ),
+        ("/v1/turns:validate", '{"rack": ["TILE_RED_14"]}', "rack[0]: TILE_RED_14"),
+        ("/v1/turns:validate", '{"rack": ["<b>"]}', "rack[0]: ?b?"),
+        (
+            "/v1/games",
+            '{"ruleset": {"melding": {"preset": "sabra"}}}',
+            "ruleset.melding.preset: sabra (write PRESET_SABRA)",
+        ),
+        (f"/v1/games/{'0' * 32}:addBot", '{"level": "EASY"}', "level: EASY (write BOT_LEVEL_EASY)"),
+    ],
+)
+async def test_a_wrong_value_is_refused_with_the_right_form(web: Web, path: str, body: str, named: str) -> None:
+    answer = await web.edge.send("POST", path, body.encode())
+    assert answer.status == 400
+    message = f"wrong value in the body: {named}; /openapi.json lists the values"
+    assert answer.json == {"code": 3, "message": message}
+
+
+@pytest.mark.parametrize(
     "body", ["[", "{", '{"a', "{" * 100_000, '{"a":' + "[" * 100_000, "[]", "1", '"\\\\', "{'a\": 1}"]
 )
 async def test_what_is_no_json_object_is_refused(web: Web, body: str) -> None:
