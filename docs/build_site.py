@@ -51,7 +51,16 @@ SECTIONS: Final = (
         ),
     ),
     ("Guides", ("docs/front-end.md", "docs/record.md", "*/README.md")),
-    ("Clients", ("clients/README.md", "clients/*.md", "clients/*/README.md", "clients/conformance/README.md")),
+    (
+        "Clients",
+        (
+            "clients/README.md",
+            "clients/*.md",
+            "clients/*/README.md",
+            "clients/conformance/README.md",
+            "web/tiles/README.md",
+        ),
+    ),
     ("Rules", ("docs/rules.md", "docs/options.md")),
     ("API", ("api/index.md", "errors.md", "api/*-service.md", "api/*.md")),
     (
@@ -129,6 +138,11 @@ CODE_OR_LINK: Final = re.compile(
 )
 """Code and comments, which stay as they are; or a link."""
 INCLUDED: Final = re.compile(r"^<!-- include (\S+) -->$", re.MULTILINE)
+_TILE: Final = r"(?:[RBKOGP](?:1[0-3]|[1-9])|[JFDMC])"
+_MELD: Final = rf"\[?{_TILE}(?: {_TILE})+\]?"
+MELDS: Final = re.compile(rf"`({_MELD}(?: \| {_MELD})*)`")
+"""Melds of at least two tiles, as code."""
+TILES_SCRIPT: Final = "rummikub-tiles.js"
 NUMBERED_RULE: Final = re.compile(r"^\* \*\*R(\d+)\*\* ", re.MULTILINE)
 
 
@@ -177,7 +191,7 @@ class Pages:
             else:
                 text = self.with_included(source, (ROOT / source).read_text())
                 if source == "docs/rules.md":
-                    text = NUMBERED_RULE.sub(r"* **R\1**{#r\1} ", text)
+                    text = with_tiles(NUMBERED_RULE.sub(r"* **R\1**{#r\1} ", text))
                 self.written[place] = self.with_links(source, place, text)
 
     def with_included(self, source: str, text: str) -> str:
@@ -266,7 +280,24 @@ class Pages:
             target = PAGES / place
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, target)
+        (PAGES / TILES_SCRIPT).write_text(tiles_script())
         (BUILD / "zensical.toml").write_text(self.config())
+
+
+def with_tiles(text: str) -> str:
+    """Returns a page whose melds are drawn by web/tiles; where no script runs, and for a search, they are text."""
+
+    def drawn(match: re.Match[str]) -> str:
+        melds = match[1].replace("|", "&#124;")  # a bar would end the cell of a table
+        return f'<rummikub-table melds="{melds}"><code>{melds}</code></rummikub-table>'
+
+    return MELDS.sub(drawn, text)
+
+
+def tiles_script() -> str:
+    """Returns web/tiles as a script that is no module: browsers load no module from the file system."""
+    module = (ROOT / "web" / "tiles" / "index.js").read_text()
+    return "(() => {\n" + re.sub(r"^export ", "", module, flags=re.MULTILINE) + "})();\n"
 
 
 def site_path(source: str) -> str:

@@ -10,8 +10,9 @@ from google.api import annotations_pb2
 from google.protobuf.descriptor_pb2 import MethodDescriptorProto
 
 import contract
-from build_site import INCLUDED, SECTIONS, Pages, outside_resources
+from build_site import INCLUDED, SECTIONS, Pages, outside_resources, with_tiles
 from diagrams import PICTURES, mark
+from engine.notation import parse_tiles
 from reference import Reference, http_lines, parts_of_reason, relative
 from rummikub.v1.error_reason_pb2 import ErrorReason
 from support.cases import each_of
@@ -188,3 +189,13 @@ def test_what_a_page_would_load_from_another_host_is_found(tmp_path: Path) -> No
     assert outside_resources(tmp_path) == []
     (tmp_path / "bad.html").write_text('<link rel="stylesheet" href="https://x.org/a.css"><img src="//x.org/a.png">')
     assert len(outside_resources(tmp_path)) == 2
+
+
+def test_melds_in_the_rules_are_drawn_and_no_other_code_is(pages: Pages) -> None:
+    rules = pages.written["rules.md"]
+    melds = re.findall(r'<rummikub-table melds="([^"]*)"><code>', rules)
+    assert "[R7 B7 K7 O7]" in melds
+    for tiles in melds:
+        assert all(parse_tiles(meld.strip(" []")) for meld in tiles.split("&#124;"))
+    for kept in ("`R7`", "`jokers_may_lead`", "`R7 x`", "```\nR2 R3 R4 R5\n```"):
+        assert with_tiles(kept) == kept

@@ -22,7 +22,7 @@ const FLAGS = [
   "--disable-component-update",
   "--disable-sync",
 ];
-const AXE = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+export const AXE = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const UPDATES_PICTURES = process.env.UPDATE_PICTURES === "1";
 
 /** Returns a port that is free now. */
@@ -86,12 +86,17 @@ async function startCable(edgePort) {
   return { url: `http://127.0.0.1:${port}/`, cut, restore: () => listen(port) };
 }
 
+/** Starts Chromium. */
+export function launched() {
+  return chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
+}
+
 /** Starts servers and browser. `clear` closes the pages that a failed test left, after a picture of each. */
 export async function openWorld() {
   const edge = await startEdge();
   const cable = await startCable(edge.port);
   const pages = [];
-  const browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
+  const browser = await launched();
   /** Opens a page as somebody else; any error in it fails the test that closes it. */
   const open = async (options = {}) => {
     const context = await browser.newContext({ viewport: { width: 1040, height: 720 }, locale: "en-US", ...options });
