@@ -30,7 +30,7 @@ CODE_ON_ERRORS = [
     ("cpp", "cpp/tests/client_test.cpp"),
 ]
 """The clients whose READMEs have code on errors without a program, and the tests that have the same code."""
-WITHOUT_CLIENT = {"csharp", "dart", "objc", "php", "ruby", "swift"}
+WITHOUT_CLIENT = {"csharp", "dart", "godot", "objc", "php", "ruby", "swift"}
 """Languages that have only a page."""
 VERSIONED = {
     "python/pyproject.toml": r'^version = "(.*)"$',
