@@ -9,7 +9,7 @@ EDGE := .venv/.edge
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 3 --dist worksteal
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help setup run web web-test envoy demo walkthrough puzzle test quick flaky check canary fmt bench figures speed load load-ci drill capacity soak solver-soak mutants goldens house baseline proto clients clients-check conformance edge-config deploy-check deploy-tools openapi docs wire lock image clean
+.PHONY: help setup run web web-test envoy play demo walkthrough puzzle test quick flaky check canary fmt bench figures speed load load-ci drill capacity soak solver-soak mutants goldens house baseline proto clients clients-check conformance edge-config deploy-check deploy-tools openapi docs wire lock image clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ $(EDGE): requirements/edge.txt $(STAMP)
 
 web-test: $(EDGE) ## Test the table in the browser: types, units, and rounds in Chromium (needs Node.js)
 	cd web && npm ci --silent --ignore-scripts && npm test --silent
+
+play: $(STAMP) ## Play against a bot in the terminal, on the service of `make run` (ARGS=host:port for another one)
+	@$(BIN)/python clients/python/examples/terminal.py $(ARGS)
 
 demo: $(STAMP) ## Play a round with four players over gRPC, on the running service or a temporary one (ARGS="--preset CROSS")
 	@$(BIN)/python clients/python/examples/demo.py $(ARGS)
