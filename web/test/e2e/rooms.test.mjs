@@ -212,12 +212,13 @@ test("the EventSource of the page on the web edge resumes after a cut, and close
     };
     const { game, hostToken } = await post("", {});
     const { seatToken } = await post(`/${game.gameId}:join`, { name: "Ann" }, hostToken);
-    globalThis.gameId = game.gameId;
+    globalThis.seat = [game.gameId, seatToken];
     globalThis.change = (verb, body = {}) => post(`/${game.gameId}:${verb}`, body, seatToken);
     globalThis.shown = [];
-    globalThis.show = ({ revision, ruleset }) => globalThis.shown.push(ruleset.melding.deal.playersMax === 4 && revision);
+    globalThis.show = ({ seat, revision, ruleset }) =>
+      globalThis.shown.push(seat === 1 && ruleset.melding.deal.playersMax === 4 && revision);
   });
-  await page.evaluate(`globalThis.events = (() => { ${EVENTS} return events; })()`);
+  await page.evaluate(`(async () => { ${EVENTS} globalThis.events = await watch(...globalThis.seat); })()`);
   const shown = async (...revisions) => {
     await page.waitForFunction((count) => globalThis.shown.length >= count, revisions.length);
     assert.deepEqual(await page.evaluate(() => globalThis.shown), revisions);
