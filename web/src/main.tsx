@@ -2,12 +2,12 @@ import "../styles/base.css";
 import "../styles/table.css";
 import "../styles/pages.css";
 import { render } from "preact";
-import { language, preferredLanguage } from "./i18n/index.js";
+import { language, preferredLanguage, speak } from "./i18n/index.js";
 import { App } from "./views/app.js";
 
 const LANGUAGE = "rummikub.language";
 
-language.set({ code: preferredLanguage(localStorage.getItem(LANGUAGE), navigator.languages) });
+await speak(preferredLanguage(localStorage.getItem(LANGUAGE), navigator.languages));
 document.documentElement.lang = language.value.code;
 // Only a choice is stored: until then the page follows the browser.
 language.subscribe(() => {

@@ -1,7 +1,10 @@
+import catalog from "../../../service/messages/de.json";
 import type { Key } from "./en.js";
 
+export { catalog };
+
 /** The German texts of the page. */
-export const de: Readonly<Record<Key, string>> = {
+export const texts: Readonly<Record<Key, string>> = {
   title: "Rummikub",
   tagline: "Spiele des Regeldienstes spielen, ansehen und nachspielen.",
   language: "Sprache",

@@ -1,4 +1,7 @@
-/** Texts for players: the page's own, and the service's message catalog, which the build takes from docs/messages. */
+/**
+ * Texts for players: the page's own, and the service's message catalog, which the build takes from docs/messages.
+ * English is part of the page; another language is a file of its own, which is loaded when it is chosen.
+ */
 import {
   Code,
   ConnectError,
@@ -11,11 +14,9 @@ import {
   TileColor,
   type Violation,
 } from "rummikub-client";
-import deMessages from "../../../docs/messages/de.json";
-import enMessages from "../../../docs/messages/en.json";
+import enMessages from "../../../service/messages/en.json";
 import { Store } from "../control/store.js";
 import { faceOf } from "../model/tiles.js";
-import { de } from "./de.js";
 import { en, type Key } from "./en.js";
 
 export type { Key };
@@ -25,14 +26,27 @@ export interface Catalog {
   readonly reasons: Readonly<Record<string, string>>;
 }
 
+export interface Texts {
+  readonly texts: Readonly<Record<Key, string>>;
+  readonly catalog: Catalog;
+}
+
+const ENGLISH: Texts = { texts: en, catalog: enMessages };
+
 export const LANGUAGES = {
-  en: { name: "English", texts: en, catalog: enMessages as Catalog },
-  de: { name: "Deutsch", texts: de, catalog: deMessages as Catalog },
+  en: { name: "English", load: (): Promise<Texts> => Promise.resolve(ENGLISH) },
+  de: { name: "Deutsch", load: (): Promise<Texts> => import("./de.js") },
 } as const;
 
 export type Language = keyof typeof LANGUAGES;
 
-export const language = new Store<{ code: Language }>({ code: "en" });
+export const language = new Store<Texts & { code: Language }>({ code: "en", ...ENGLISH });
+
+/** Loads a language and speaks it. Without an answer the page keeps its language. */
+export async function speak(code: Language): Promise<void> {
+  const { texts, catalog } = await LANGUAGES[code].load().catch(() => language.value);
+  if (texts !== language.value.texts) language.set({ code, texts, catalog });
+}
 
 /** Returns the language to begin with: the one chosen before, else the browser's, else English. */
 export function preferredLanguage(chosen: string | null, browser: readonly string[]): Language {
@@ -46,11 +60,11 @@ export function fill(text: string, values: Readonly<Record<string, string | numb
 }
 
 export function t(key: Key, values: Readonly<Record<string, string | number>> = {}): string {
-  return fill(LANGUAGES[language.value.code].texts[key], values);
+  return fill(language.value.texts[key], values);
 }
 
 export function colorOf(color: TileColor): { name: string; symbol: string } {
-  return LANGUAGES[language.value.code].catalog.colors[TileColor[color] ?? ""] ?? { name: "?", symbol: "?" };
+  return language.value.catalog.colors[TileColor[color] ?? ""] ?? { name: "?", symbol: "?" };
 }
 
 const JOKER_TEXTS: { readonly [tile in Tile]?: Key } = {
@@ -109,7 +123,7 @@ export function reasonText(
   reason: ErrorReason,
   values: Readonly<Record<string, string | number>> = {},
 ): string | undefined {
-  const text = LANGUAGES[language.value.code].catalog.reasons[ErrorReason[reason] ?? ""];
+  const text = language.value.catalog.reasons[ErrorReason[reason] ?? ""];
   return text === undefined ? undefined : fill(text, values);
 }
 

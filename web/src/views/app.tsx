@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { type Route, routeOf } from "../control/router.js";
 import { useStore } from "../control/store.js";
-import { type Language, language, LANGUAGES, t } from "../i18n/index.js";
+import { type Language, language, LANGUAGES, speak, t } from "../i18n/index.js";
 import { Drawer } from "./drawer.js";
 import { GamePage } from "./game-page.js";
 import { Home } from "./home.js";
@@ -32,7 +32,7 @@ export function App() {
         </a>
         <label class="language">
           <span class="hidden">{t("language")}</span>
-          <select value={code} onChange={(event) => language.set({ code: event.currentTarget.value as Language })}>
+          <select value={code} onChange={(event) => void speak(event.currentTarget.value as Language)}>
             {Object.entries(LANGUAGES).map(([value, { name }]) => (
               <option key={value} value={value}>
                 {name}

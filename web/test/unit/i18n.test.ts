@@ -2,12 +2,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Code, ConnectError, ErrorReason, RefusalSchema, tiles } from "rummikub-client";
 import { en } from "../../src/i18n/en.js";
-import { errorText, fill, language, LANGUAGES, preferredLanguage, tilesList } from "../../src/i18n/index.js";
+import { errorText, fill, LANGUAGES, preferredLanguage, speak, tilesList } from "../../src/i18n/index.js";
 
 const placeholders = (text: string) => [...text.matchAll(/\{(\w+)\}/g)].map(([, key]) => key).sort();
 
-test("every language has every text, with the same values", () => {
-  for (const [code, { texts }] of Object.entries(LANGUAGES)) {
+test("every language has every text, with the same values", async () => {
+  for (const [code, { load }] of Object.entries(LANGUAGES)) {
+    const { texts } = await load();
     assert.deepEqual(Object.keys(texts).sort(), Object.keys(en).sort(), code);
     for (const [key, text] of Object.entries(texts)) {
       assert.notEqual(text, "", `${code}: ${key}`);
@@ -16,9 +17,10 @@ test("every language has every text, with the same values", () => {
   }
 });
 
-test("the service's catalog has a text for every reason, and a name and a symbol for every color", () => {
+test("the service's catalog has a text for every reason, and a name and a symbol for every color", async () => {
   const reasons = Object.values(ErrorReason).filter((name) => typeof name === "string" && name !== "ERROR_REASON_UNSPECIFIED");
-  for (const { catalog } of Object.values(LANGUAGES)) {
+  for (const { load } of Object.values(LANGUAGES)) {
+    const { catalog } = await load();
     assert.deepEqual(Object.keys(catalog.reasons).sort(), [...reasons].sort());
     assert.equal(Object.keys(catalog.colors).length, 6);
   }
@@ -35,11 +37,11 @@ test("a reason of a newer service is shown with its own text", () => {
   assert.match(errorText(new ConnectError("a new rule", Code.FailedPrecondition, undefined, [detail])), /a new rule/);
 });
 
-test("each joker has a name of its own", () => {
+test("each joker has a name of its own", async () => {
   assert.equal(tilesList(tiles("R7 J F D M C")), "red 7, joker, false joker, double joker, mirror, color change");
-  language.set({ code: "de" });
+  await speak("de");
   assert.equal(tilesList(tiles("J F D M C")), "Joker, falscher Joker, Doppeljoker, Spiegel, Farbwechsel");
-  language.set({ code: "en" });
+  await speak("en");
 });
 
 test("the language is the chosen one, else the browser's, else English", () => {
