@@ -95,9 +95,9 @@ the engine. -->
 Every option of the contract's `MeldingRuleset` and `RoomSettings`, fixed when a game is created. A field that is not
 set has the value of its preset; the defaults are the preset SABRA. The name of an option, such as
 `initial_meld_threshold`, stands in records as text and in comments; its field, such as `initial_meld.threshold`, is its
-place in the ruleset. An option in seconds (`turn_time_limit_seconds`) is a Duration in `RoomSettings`, without
-`_seconds` in its name (`turn_time_limit`). What the options do to the rules, and what was decided where the sources
-leave something open, is in [rules.md](rules.md); R29 is a rule of that page.
+place in the ruleset. An option in seconds (`turn_time_limit_seconds`) or milliseconds (`bot_pause_ms`) is a Duration
+in `RoomSettings`, without the unit in its name (`turn_time_limit`). What the options do to the rules, and what was
+decided where the sources leave something open, is in [rules.md](rules.md); R29 is a rule of that page.
 
 A number out of range is refused with OPTION_VALUE_INVALID, options that contradict each other with OPTIONS_CONFLICT,
 a value that the server does not know with OPTION_UNKNOWN. None is ignored.

@@ -15,7 +15,8 @@ from engine.violations import Reason
 
 _T = TypeVar("_T")
 _ROW: Final = "row"
-_SECONDS: Final = "_seconds"
+_PER_SECOND: Final = {"seconds": 1, "ms": 1_000}
+"""The last words of the names of lengths of time, with how many of the unit a second has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +70,14 @@ class Option:
     needs: tuple[Needs, ...]
 
     @property
-    def is_duration(self) -> bool:
-        """Whether the option is in seconds; in the contract it is a Duration."""
-        return self.name.endswith(_SECONDS)
+    def per_second(self) -> int | None:
+        """How many of its unit a second has. In the contract it is a Duration. None if it is no length of time."""
+        return _PER_SECOND.get(self.name.rpartition("_")[2])
 
     @property
     def path(self) -> tuple[str, ...]:
         """The names of its fields in the contract: `("initial_meld", "threshold")`, or `("turn_time_limit",)`."""
-        name = self.name.removesuffix(_SECONDS)
+        name = self.name.rpartition("_")[0] if self.per_second else self.name
         return (self.stage.name, name.removeprefix(self.stage.prefix)) if self.stage else (name,)
 
     def parsed(self, text: str) -> object:

@@ -94,6 +94,7 @@ class RoomSettings:
     spectators: Spectators = option(Spectators.ALLOWED)
     racks_shown: RacksShown = option(RacksShown.AFTER_ROUND)
     draft_visibility: DraftVisibility = option(DraftVisibility.OWNER)
+    bot_pause_ms: int = option(0, range(10_001), usual=(0, 1))
 
 
 DEFAULT_SETTINGS: Final = RoomSettings()

@@ -63,8 +63,8 @@ def creation(chosen: Options) -> dict[str, Any]:
             continue
         row = rows[name]
         part: Any = reduce(getattr, row.path[:-1], rules if row.stage else settings)
-        if row.is_duration:
-            getattr(part, row.path[-1]).FromSeconds(value)
+        if row.per_second:
+            getattr(part, row.path[-1]).FromMilliseconds(value * 1_000 // row.per_second)
         else:
             setattr(part, row.path[-1], value)
     return {"ruleset": ruleset, "settings": settings}

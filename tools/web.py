@@ -39,6 +39,7 @@ SOURCES: Final = (WEB, ROOT / "clients" / "typescript" / "src")
 POLL_SECONDS: Final = 0.1
 DEFAULTS: Final = {
     "RUMMIKUB_LOG_LEVEL": "warning",
+    "RUMMIKUB_BOT_DELAY_MS": "700",  # people must see what bots do
     "RUMMIKUB_VALIDATION_LISTEN": "127.0.0.1:50052",
     # All browsers of a machine have one address, so its limits are off.
     "RUMMIKUB_PEER_SHARE": "1",

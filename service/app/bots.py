@@ -72,7 +72,8 @@ class Bots:
         changes: Changes games; it reports when a bot is to act.
         thinker: Searches for turns.
         thoughts: Most searches at once, which leaves workers to other callers.
-        delay_seconds: How long a bot waits before each action, if its time allows.
+        delay_seconds: How long a bot of any game waits before each action, if its time allows. A game may ask for
+            more (bot_pause_ms).
         stopping: Set when the server stops.
     """
 
@@ -147,7 +148,8 @@ class Bots:
             await self._do(record, seat, await self._decide(loaded, ChooseAction(view, level), LONG_SECONDS, act_by))
 
     async def _pause(self, loaded: Loaded) -> None:
-        seconds = min(self._delay_seconds, self._left(loaded) * SHARE)
+        asked = loaded.record.game.settings.bot_pause_ms / 1000 if loaded.record else 0.0
+        seconds = min(max(self._delay_seconds, asked), self._left(loaded) * SHARE)
         if seconds > 0:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), seconds)

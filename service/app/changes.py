@@ -68,7 +68,7 @@ class ChangeLoop:
     Args:
         store: The store.
         chance: The source of randomness.
-        bot_wait_ms: How long after a change a bot counts as forgotten.
+        bot_wait_ms: How long after a change and the game's own pause (bot_pause_ms) a bot counts as forgotten.
         on_change: Gets the game and the seat of each change that a person has made.
         is_archived: Whether finished games are archived, so that the store's outbox must name them.
     """
@@ -170,7 +170,7 @@ class ChangeLoop:
         at_ms = earliest_due_ms(loaded.record.game, loaded.now_ms)
         if not bots_to_act(loaded.record.game):
             return at_ms
-        wait_ms = loaded.now_ms + self._bot_wait_ms
+        wait_ms = loaded.now_ms + self._bot_wait_ms + loaded.record.game.settings.bot_pause_ms
         return wait_ms if at_ms is None else min(wait_ms, at_ms)
 
     @staticmethod
@@ -385,7 +385,7 @@ class ChangeLoop:
     def _notify_of_forgotten_bots(self, loaded: Loaded) -> None:
         """Reports a bot turn again if it is long due: the server that was to play the bot may have died."""
         record = loaded.record
-        if record and loaded.now_ms - record.updated_ms >= self._bot_wait_ms:
+        if record and loaded.now_ms - record.updated_ms >= self._bot_wait_ms + record.game.settings.bot_pause_ms:
             self._notify_of_bot_turn(record)
 
     async def _arm(self, before: Record, after: Record) -> None:

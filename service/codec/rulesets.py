@@ -59,6 +59,7 @@ _FAMILIES: Final[dict[type[AnyRuleset], _Family]] = {
     DiscardRuleset: _Family("discard", ruleset_pb2.DiscardRuleset, DiscardPreset.OKEY),
 }
 _MEMBERS: Final = {family.member: kind for kind, family in _FAMILIES.items()}
+_SECOND_NANOS: Final = 1_000_000_000
 _CHOICES: Final = {
     enum.name: enum for file in (ruleset_pb2, room_settings_pb2) for enum in file.DESCRIPTOR.enum_types_by_name.values()
 }
@@ -154,12 +155,13 @@ def _value(row: Option, message: Message, place: str) -> object:
         return _option_value(type(row.default), place, number) if number else None
     if not sent.HasField(name):
         return None
-    if not row.is_duration:
+    if row.per_second is None:
         return getattr(sent, name)
-    duration = getattr(sent, name)
-    if duration.nanos:
-        raise invalid(place, "expected whole seconds", "OPTION_VALUE_INVALID")
-    return duration.seconds
+    duration, unit = getattr(sent, name), _SECOND_NANOS // row.per_second
+    if duration.nanos % unit:
+        units = "seconds" if row.per_second == 1 else "milliseconds"
+        raise invalid(place, f"expected whole {units}", "OPTION_VALUE_INVALID")
+    return duration.seconds * row.per_second + duration.nanos // unit
 
 
 _E = TypeVar("_E", bound=Enum)
@@ -255,8 +257,8 @@ def _encoded_settings(settings: RoomSettings, names: Iterable[str]) -> room_sett
 def _set_options(message: Message, options: AnyRuleset | RoomSettings, rows: Iterable[Option]) -> None:
     for row in rows:
         part, name, value = _part(row, message), row.path[-1], getattr(options, row.name)
-        if row.is_duration:
-            getattr(part, name).FromSeconds(value)
+        if row.per_second:
+            getattr(part, name).FromNanoseconds(value * (_SECOND_NANOS // row.per_second))
         elif isinstance(value, Enum):
             choices = _CHOICES[type(value).__name__]
             setattr(part, name, choices.values_by_name[_prefix(type(value)) + value.name].number)

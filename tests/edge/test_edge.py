@@ -216,8 +216,12 @@ async def test_a_large_body_is_refused(web: Web) -> None:
 
 
 async def test_the_page_is_served_with_its_headers(web: Web) -> None:
-    kinds = {"/": "text/html", "/app.js": "application/javascript", "/de.js": "application/javascript", "/app.css": "text/css"}
-    for path, kind in kinds.items():
+    scripts = ("/app.js", "/de.js")
+    for path, kind in (
+        ("/", "text/html"),
+        ("/app.css", "text/css"),
+        *((file, "application/javascript") for file in scripts),
+    ):
         answer = await web.edge.send("GET", path)
         assert answer.status == 200
         assert answer.headers["content-type"] == f"{kind}; charset=utf-8"

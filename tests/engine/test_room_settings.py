@@ -19,8 +19,9 @@ def test_every_setting_has_a_row_and_no_stage() -> None:
     assert not SETTINGS.keys() & OPTIONS.keys()
     assert all(row.default in row.values and set(row.usual) <= set(row.values) for row in SETTINGS.values())
     assert all(row.stage is None and len(row.path) == 1 for row in SETTINGS.values())
-    limit = SETTINGS["turn_time_limit_seconds"]
-    assert (limit.path, limit.is_duration) == (("turn_time_limit",), True)
+    limit, pause = SETTINGS["turn_time_limit_seconds"], SETTINGS["bot_pause_ms"]
+    assert (limit.path, limit.per_second) == (("turn_time_limit",), 1)
+    assert (pause.path, pause.per_second) == (("bot_pause",), 1_000)
 
 
 @pytest.mark.parametrize("name", SETTINGS)

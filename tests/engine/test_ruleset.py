@@ -123,10 +123,10 @@ def test_a_number_next_to_its_range_is_named(option: str, value: int) -> None:
 
 
 def test_an_option_has_its_place_in_the_contract() -> None:
-    paths = {name: (OPTIONS[name].path, OPTIONS[name].is_duration) for name in ("run_wrap", "initial_meld_threshold")}
+    paths = {name: (OPTIONS[name].path, OPTIONS[name].per_second) for name in ("run_wrap", "initial_meld_threshold")}
     assert paths == {
-        "run_wrap": (("melds", "run_wrap"), False),
-        "initial_meld_threshold": (("initial_meld", "threshold"), False),
+        "run_wrap": (("melds", "run_wrap"), None),
+        "initial_meld_threshold": (("initial_meld", "threshold"), None),
     }
 
 

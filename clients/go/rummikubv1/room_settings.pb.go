@@ -538,8 +538,11 @@ type RoomSettings struct {
 	RacksShown RacksShown `protobuf:"varint,12,opt,name=racks_shown,json=racksShown,proto3,enum=rummikub.v1.RacksShown" json:"racks_shown,omitempty"`
 	// Who sees the table that a player is arranging. Default OWNER.
 	DraftVisibility DraftVisibility `protobuf:"varint,13,opt,name=draft_visibility,json=draftVisibility,proto3,enum=rummikub.v1.DraftVisibility" json:"draft_visibility,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Pause of a bot before each of its actions, in whole milliseconds (bot_pause_ms): 0 to 10000. Default 0. At most half
+	// of the time that the bot has left. Evidence: people who play against bots must see what happens; a decision.
+	BotPause      *durationpb.Duration `protobuf:"bytes,14,opt,name=bot_pause,json=botPause,proto3" json:"bot_pause,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RoomSettings) Reset() {
@@ -663,11 +666,18 @@ func (x *RoomSettings) GetDraftVisibility() DraftVisibility {
 	return DraftVisibility_DRAFT_VISIBILITY_UNSPECIFIED
 }
 
+func (x *RoomSettings) GetBotPause() *durationpb.Duration {
+	if x != nil {
+		return x.BotPause
+	}
+	return nil
+}
+
 var File_rummikub_v1_room_settings_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_room_settings_proto_rawDesc = "" +
 	"\n" +
-	"\x1frummikub/v1/room_settings.proto\x12\vrummikub.v1\x1a\x1egoogle/protobuf/duration.proto\"\x9f\x06\n" +
+	"\x1frummikub/v1/room_settings.proto\x12\vrummikub.v1\x1a\x1egoogle/protobuf/duration.proto\"\xd7\x06\n" +
 	"\fRoomSettings\x12A\n" +
 	"\x0fturn_time_limit\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\rturnTimeLimit\x12:\n" +
 	"\vclock_total\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\n" +
@@ -688,7 +698,8 @@ const file_rummikub_v1_room_settings_proto_rawDesc = "" +
 	"spectators\x128\n" +
 	"\vracks_shown\x18\f \x01(\x0e2\x17.rummikub.v1.RacksShownR\n" +
 	"racksShown\x12G\n" +
-	"\x10draft_visibility\x18\r \x01(\x0e2\x1c.rummikub.v1.DraftVisibilityR\x0fdraftVisibilityB\x18\n" +
+	"\x10draft_visibility\x18\r \x01(\x0e2\x1c.rummikub.v1.DraftVisibilityR\x0fdraftVisibility\x126\n" +
+	"\tbot_pause\x18\x0e \x01(\v2\x19.google.protobuf.DurationR\bbotPauseB\x18\n" +
 	"\x16_absent_after_timeouts*a\n" +
 	"\tClockFlag\x12\x1a\n" +
 	"\x16CLOCK_FLAG_UNSPECIFIED\x10\x00\x12\x15\n" +
@@ -775,11 +786,12 @@ var file_rummikub_v1_room_settings_proto_depIdxs = []int32{
 	5,  // 9: rummikub.v1.RoomSettings.spectators:type_name -> rummikub.v1.Spectators
 	6,  // 10: rummikub.v1.RoomSettings.racks_shown:type_name -> rummikub.v1.RacksShown
 	7,  // 11: rummikub.v1.RoomSettings.draft_visibility:type_name -> rummikub.v1.DraftVisibility
-	12, // [12:12] is the sub-list for method output_type
-	12, // [12:12] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	9,  // 12: rummikub.v1.RoomSettings.bot_pause:type_name -> google.protobuf.Duration
+	13, // [13:13] is the sub-list for method output_type
+	13, // [13:13] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_room_settings_proto_init() }

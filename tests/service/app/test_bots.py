@@ -395,6 +395,22 @@ def is_applied(game: Game, action: Action, now_ms: int) -> Game:
     return outcome.game
 
 
+async def test_a_game_slows_its_bots_down(store: Store, clock: FakeClock) -> None:
+    rules = room(PRESETS[Preset.SABRA], turn_time_limit_seconds=0, bot_pause_ms=10_000)
+    async with running_server(store, server_settings(sweep_seconds=LONG_SECONDS)) as (_, client):
+        game = await put_game(client, store, bots_turn(rules, clock.now_ms), clock.now_ms)
+        clock.advance(BOT_WAIT_MS / 1000 + 10)
+        assert (await game.see()).revision == 1  # reading wakes the bot, which pauses
+        await asyncio.sleep(0.3)
+        assert (await game.see()).revision == 1
+    quick = room(PRESETS[Preset.SABRA], turn_time_limit_seconds=0, bot_pause_ms=1)
+    async with running_server(store, server_settings(sweep_seconds=LONG_SECONDS)) as (_, client):
+        game = await put_game(client, store, bots_turn(quick, clock.now_ms), clock.now_ms)
+        clock.advance(BOT_WAIT_MS / 1000 + 1)
+        assert (await game.see()).revision == 1
+        assert (await until(game, is_over)).state == game_pb2.GAME_STATE_FINISHED
+
+
 async def test_reading_a_game_wakes_a_forgotten_bot(store: Store, clock: FakeClock) -> None:
     rules = room(PRESETS[Preset.SABRA], turn_time_limit_seconds=0)
     async with running_server(store, server_settings(sweep_seconds=LONG_SECONDS)) as (_, client):

@@ -47,6 +47,11 @@ function isLength(setting: string): boolean {
   return RoomSettingsSchema.fields.some(({ localName, fieldKind }) => localName === setting && fieldKind === "message");
 }
 
+/** Returns a length of time. */
+function lengthOf(seconds: number): { seconds: bigint; nanos: number } {
+  return { seconds: BigInt(Math.floor(seconds)), nanos: Math.round((seconds % 1) * 1_000) * 1_000_000 };
+}
+
 /** Returns the options that the form has fields for, where they differ from the preset. */
 function optionsOf({ family, rounds, hasRiver, showsDrafts }: WantedRules): NewGame["options"] {
   if (family === "discard") return {};
@@ -74,7 +79,7 @@ export function rulesOf(wanted: WantedRules): {
   for (const [path, value] of Object.entries(options)) {
     const [stage = "", option] = path.split(".");
     if (option !== undefined) stages[stage] = { ...stages[stage], [option]: value };
-    else settings[path] = isLength(path) ? { seconds: BigInt(value) } : value;
+    else settings[path] = isLength(path) ? lengthOf(Number(value)) : value;
   }
   return { ruleset: { game: { case: wanted.family, value: { preset: wanted.preset, ...stages } } }, settings };
 }

@@ -82,6 +82,7 @@ function OptionInput({ field, value, base, onChange }: OptionProps) {
       <input
         type="number"
         min={0}
+        step={field.fieldKind === "message" ? "any" : 1}
         value={value === undefined ? "" : Number(value)}
         placeholder={String(base ?? "")}
         onInput={({ currentTarget: { value: text } }) => onChange(text === "" ? undefined : Number(text))}

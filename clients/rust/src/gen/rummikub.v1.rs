@@ -4117,6 +4117,10 @@ pub struct RoomSettings {
     /// Who sees the table that a player is arranging. Default OWNER.
     #[prost(enumeration = "DraftVisibility", tag = "13")]
     pub draft_visibility: i32,
+    /// Pause of a bot before each of its actions, in whole milliseconds (bot_pause_ms): 0 to 10000. Default 0. At most half
+    /// of the time that the bot has left. Evidence: people who play against bots must see what happens; a decision.
+    #[prost(message, optional, tag = "14")]
+    pub bot_pause: ::core::option::Option<::prost_types::Duration>,
 }
 /// What happens to a player whose time by clock_total_seconds is used up (option clock_flag).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]

@@ -312,6 +312,7 @@ class RoomSettings(_message.Message):
     SPECTATORS_FIELD_NUMBER: _builtins.int
     RACKS_SHOWN_FIELD_NUMBER: _builtins.int
     DRAFT_VISIBILITY_FIELD_NUMBER: _builtins.int
+    BOT_PAUSE_FIELD_NUMBER: _builtins.int
     clock_flag: Global___ClockFlag.ValueType
     """What happens to a player whose time is used up. Default RESIGN. Another value requires clock_total_seconds."""
     absent_after_timeouts: _builtins.int
@@ -359,6 +360,12 @@ class RoomSettings(_message.Message):
         decision.
         """
 
+    @_builtins.property
+    def bot_pause(self) -> _duration_pb2.Duration:
+        """Pause of a bot before each of its actions, in whole milliseconds (bot_pause_ms): 0 to 10000. Default 0. At most half
+        of the time that the bot has left. Evidence: people who play against bots must see what happens; a decision.
+        """
+
     def __init__(
         self,
         *,
@@ -375,10 +382,11 @@ class RoomSettings(_message.Message):
         spectators: Global___Spectators.ValueType = ...,
         racks_shown: Global___RacksShown.ValueType = ...,
         draft_visibility: Global___DraftVisibility.ValueType = ...,
+        bot_pause: _duration_pb2.Duration | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_absent_after_timeouts", b"_absent_after_timeouts", "absent_after_timeouts", b"absent_after_timeouts", "clock_increment", b"clock_increment", "clock_total", b"clock_total", "round_pause", b"round_pause", "turn_time_limit", b"turn_time_limit"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_absent_after_timeouts", b"_absent_after_timeouts", "absent_after_timeouts", b"absent_after_timeouts", "bot_pause", b"bot_pause", "clock_increment", b"clock_increment", "clock_total", b"clock_total", "round_pause", b"round_pause", "turn_time_limit", b"turn_time_limit"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_absent_after_timeouts", b"_absent_after_timeouts", "abort_by", b"abort_by", "absent_action", b"absent_action", "absent_after_timeouts", b"absent_after_timeouts", "clock_flag", b"clock_flag", "clock_increment", b"clock_increment", "clock_total", b"clock_total", "draft_visibility", b"draft_visibility", "hints", b"hints", "racks_shown", b"racks_shown", "round_pause", b"round_pause", "spectators", b"spectators", "start_by", b"start_by", "turn_time_limit", b"turn_time_limit"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_absent_after_timeouts", b"_absent_after_timeouts", "abort_by", b"abort_by", "absent_action", b"absent_action", "absent_after_timeouts", b"absent_after_timeouts", "bot_pause", b"bot_pause", "clock_flag", b"clock_flag", "clock_increment", b"clock_increment", "clock_total", b"clock_total", "draft_visibility", b"draft_visibility", "hints", b"hints", "racks_shown", b"racks_shown", "round_pause", b"round_pause", "spectators", b"spectators", "start_by", b"start_by", "turn_time_limit", b"turn_time_limit"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__absent_after_timeouts: _TypeAlias = _typing.Literal["absent_after_timeouts"]  # noqa: Y015
     _WhichOneofArgType__absent_after_timeouts: _TypeAlias = _typing.Literal["_absent_after_timeouts", b"_absent_after_timeouts"]  # noqa: Y015
