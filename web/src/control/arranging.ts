@@ -1,11 +1,11 @@
 /** The table as the player arranges it: moves tiles, asks for marks, and saves drafts. */
 import { ErrorReason, type Game, GameState, type Rummikub, type Tile, type Violation } from "rummikub-client";
 import { reasonText, t, tilesList, violationText } from "../i18n/index.js";
-import { type Arrangement, declare, pull, reorder, split, type Target } from "../model/arrangement.js";
+import { type Arrangement, declare, inOrder, pull, reorder, split, type Target } from "../model/arrangement.js";
 import { discardChoices, layingToJudge } from "../model/discards.js";
 import { isGrid } from "../model/grid.js";
 import { amend, begin, type History, redo, step, undo } from "../model/history.js";
-import { isSameTable, layoutOf, layoutOfGame, pieceOf, placed, tableOf } from "../model/layout.js";
+import { idsOf, isSameTable, layoutOf, layoutOfGame, pieceOf, placed, tableOf } from "../model/layout.js";
 import type { Judgment } from "../model/marks.js";
 import { isStand } from "../model/stand.js";
 import type { RackOrder } from "../model/tiles.js";
@@ -175,8 +175,8 @@ export class Arranging {
     const isSameRack = before !== undefined && before.rack.join() === game.rack.join();
     const isMine = game.turn !== undefined && game.turn.seat === game.seat;
     const layout = layoutOfGame(game);
-    // In a game of discards a player arranges the rack meanwhile, and what was laid stays.
-    const start = layout.start(game, isStand(history.present) ? history.present : (history.past[0] ?? history.present));
+    const { rack } = isStand(history.present) ? history.present : (history.past[0] ?? history.present);
+    const start = layout.start(game, { ...history.present, rack });
     let next = begin(start);
     let notice: string | undefined;
     if (isStand(history.present) && isSameRack && laidText(before) === laidText(game)) {
@@ -196,6 +196,8 @@ export class Arranging {
     this.state.set({
       game,
       history: next,
+      fresh: this.#freshAfter(game, start),
+      ...(!isSameTurn && { problem: undefined, notice: undefined }),
       ...(notice !== undefined && { notice }),
       ...(!isSameTurn && {
         carried: undefined,
@@ -219,6 +221,16 @@ export class Arranging {
     this.#drafts.drop();
   }
 
+  /** Returns the pieces to mark: those that came since the player's last turn, or for a spectator since the last turn. */
+  #freshAfter(game: Game, start: Arrangement): ReadonlySet<number> {
+    const { game: before, history, fresh } = this.state.value;
+    if (before === undefined || before.round !== game.round) return new Set();
+    const known = idsOf(history.past[0] ?? history.present);
+    const come = [...idsOf(start)].filter((id) => !known.has(id));
+    const isTurnOver = before.turn?.revision !== game.turn?.revision && (game.seat === undefined || before.turn?.seat === game.seat);
+    return isTurnOver ? new Set(come) : come.length > 0 ? new Set([...fresh, ...come]) : fresh;
+  }
+
   #discard(ids: readonly number[], isFinish: boolean): void {
     const [piece, ...others] = ids.flatMap((id) => pieceOf(this.arrangement, id) ?? []);
     if (piece === undefined || others.length > 0) return this.state.set({ notice: t("oneTile") });
@@ -240,12 +252,14 @@ export class Arranging {
     else this.#go(step(this.state.value.history, next));
   }
 
-  /** Takes another order of the rack, which is no step of its own and no other turn. */
+  /** Takes another order of the rack, which is no step of its own and no other turn: undo keeps it. */
   #layRack(next: Arrangement): void {
     const { history, judgment } = this.state.value;
     const isJudged = judgment?.arrangement === history.present;
+    const ordered = (one: Arrangement) => (isStand(one) ? one : { ...one, rack: inOrder(one.rack, next.rack) });
+    const { past, future } = history;
     this.state.set({
-      history: amend(history, next),
+      history: { past: past.map(ordered), present: next, future: future.map(ordered) },
       carried: undefined,
       ...(isJudged && { judgment: { ...judgment, arrangement: next } }),
     });

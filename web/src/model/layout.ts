@@ -114,6 +114,11 @@ export function placed(arrangement: Arrangement): Piece[] {
   return layoutOf(arrangement).pieces(arrangement).filter(({ origin }) => origin !== "table");
 }
 
+/** Returns the ids of all pieces. */
+export function idsOf(arrangement: Arrangement): Set<number> {
+  return new Set([...arrangement.rack, ...layoutOf(arrangement).pieces(arrangement)].map(({ id }) => id));
+}
+
 export function pieceOf(arrangement: Arrangement, id: number): Piece | undefined {
   return [...arrangement.rack, ...layoutOf(arrangement).pieces(arrangement)].find((piece) => piece.id === id);
 }

@@ -3,7 +3,6 @@ import { type Game, JokersDeclaration, MeldKind, type SavedDraft, Tile } from "r
 import type { RefObject } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Arranging } from "../control/arranging.js";
-import type { LastPlay } from "../control/session-state.js";
 import { useStore } from "../control/store.js";
 import { t, tilesList, tileText, violationText } from "../i18n/index.js";
 import type { ArrangedMeld, Target } from "../model/arrangement.js";
@@ -39,17 +38,18 @@ interface TableProps {
 }
 
 export function ArrangedTable({ arranging, tabStop, okey }: TableProps) {
-  const { history, selection, carried, judgment, lastPlay } = useStore(arranging.state);
+  const { history, selection, carried, judgment, fresh } = useStore(arranging.state);
   const arrangement = history.present;
   const start = history.past[0] ?? arrangement;
   const mayPlay = arranging.mayArrange;
   const isJudged = judgment !== undefined && judgment.arrangement === (carried?.preview ?? arrangement);
   const marks = isJudged ? judgment.marks.melds : undefined;
+  // A legal meld is no play while the whole lacks something, such as points of the initial meld.
+  const isTableLegal = judgment?.marks.table.length === 0;
   const stop = tabStopOf(
     tabStop,
     arrangement.melds.flatMap(({ pieces }) => pieces),
   );
-  const fresh = history.past.length === 0 ? freshTiles(lastPlay) : new Map<string, readonly Tile[]>();
   const isPlacing = mayPlay && selection.length > 0 && carried === undefined;
   const felt = useHeightKept(carried !== undefined);
   return (
@@ -73,7 +73,7 @@ export function ArrangedTable({ arranging, tabStop, okey }: TableProps) {
               meld={meld}
               number={i + 1}
               arranging={arranging}
-              mark={mark !== undefined && (isChanged || isTarget || !mark.isLegal) ? mark : undefined}
+              mark={mark !== undefined && (mark.isLegal ? isTableLegal && (isChanged || isTarget) : true) ? mark : undefined}
               target={isTarget ? carried?.target : undefined}
               okey={okey}
               carriedIds={carried?.ids ?? []}
@@ -83,7 +83,7 @@ export function ArrangedTable({ arranging, tabStop, okey }: TableProps) {
               isPlacing={isPlacing}
               mayMove={mayPlay}
               isChanged={isChanged}
-              fresh={fresh.get(meld.pieces.map(({ tile }) => tile).join()) ?? []}
+              fresh={fresh}
             />
           );
         })}
@@ -116,13 +116,6 @@ function useHeightKept(isKept: boolean): RefObject<HTMLElement | null> {
   return element;
 }
 
-/** Returns the tiles that the last play laid, by the melds in which they lie. */
-function freshTiles(play: LastPlay | undefined): Map<string, readonly Tile[]> {
-  const before = new Set(play?.before?.melds.map(({ tiles }) => tiles.join()));
-  const isNew = ({ tiles }: { tiles: readonly Tile[] }) => !before.has(tiles.join());
-  return new Map(play?.after?.melds.filter(isNew).map(({ tiles }) => [tiles.join(), play.tiles]));
-}
-
 interface MeldProps {
   meld: ArrangedMeld;
   number: number;
@@ -137,7 +130,7 @@ interface MeldProps {
   isPlacing: boolean;
   mayMove: boolean;
   isChanged: boolean;
-  fresh: readonly Tile[];
+  fresh: ReadonlySet<number>;
 }
 
 function MeldView(props: MeldProps) {
@@ -147,7 +140,6 @@ function MeldView(props: MeldProps) {
   const verdict = mark === undefined ? "" : mark.isLegal ? t("meldLegal") : t("meldIllegal");
   const state = mark === undefined ? "" : mark.isLegal ? "legal" : "illegal";
   const index = target?.to === "meld" ? target.index : -1;
-  const fresh = [...props.fresh];
   const violation = useTextKept(
     mark === undefined || mark.isLegal ? "" : [...new Set(mark.violations.map(violationText))].join(" "),
     carriedIds.length > 0,
@@ -170,8 +162,6 @@ function MeldView(props: MeldProps) {
         )}
         {isPlacing && !isMovedHere && <Slot label={t("placeStart", { number })} onPlace={() => place(0)} />}
         {meld.pieces.flatMap((piece, i) => {
-          const freshIndex = fresh.indexOf(piece.tile);
-          if (freshIndex >= 0) fresh.splice(freshIndex, 1);
           const isFaulty = mark?.pieces.has(piece.id) ?? false;
           const isNew = piece.origin !== "table";
           const isWild = piece.tile === okey;
@@ -189,7 +179,7 @@ function MeldView(props: MeldProps) {
                 isFaulty && "faulty",
                 isNew && "mine",
                 isWild && "wild",
-                (freshIndex >= 0 || (target?.to === "wild" && target.piece === piece.id)) && "fresh",
+                ((!isNew && props.fresh.has(piece.id)) || (target?.to === "wild" && target.piece === piece.id)) && "fresh",
                 carriedIds.includes(piece.id) && "carried",
               ]
                 .filter(Boolean)

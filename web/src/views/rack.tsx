@@ -15,7 +15,7 @@ function isInHand({ origin }: Piece): boolean {
 }
 
 export function Rack({ arranging, tabStop }: { arranging: Arranging; tabStop: TabStop }) {
-  const { history, selection, carried, hinted } = useStore(arranging.state);
+  const { history, selection, carried, hinted, fresh } = useStore(arranging.state);
   const { rack } = history.present;
   const left = [...hinted];
   const stop = tabStopOf(tabStop, rack);
@@ -32,7 +32,7 @@ export function Rack({ arranging, tabStop }: { arranging: Arranging; tabStop: Ta
             key={piece.id}
             piece={piece}
             {...(isInHand(piece) && { name: t("layAgain", { tile: tileText(piece.tile) }) })}
-            mark={`${at >= 0 ? "hinted" : ""} ${piece.origin === "river" ? "from-river" : ""} ${isInHand(piece) ? "in-hand" : ""} ${carried?.ids.includes(piece.id) ? "carried" : ""}`}
+            mark={`${fresh.has(piece.id) ? "fresh" : ""} ${at >= 0 ? "hinted" : ""} ${piece.origin === "river" ? "from-river" : ""} ${isInHand(piece) ? "in-hand" : ""} ${carried?.ids.includes(piece.id) ? "carried" : ""}`}
             isSelected={selection.includes(piece.id)}
             isTabStop={piece.id === stop}
             onSelect={() => arranging.select(piece.id)}
