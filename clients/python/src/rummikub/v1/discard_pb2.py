@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from rummikub.v1 import tile_pb2 as rummikub_dot_v1_dot_tile__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19rummikub/v1/discard.proto\x12\x0brummikub.v1\x1a\x16rummikub/v1/tile.proto\",\n\x08HandPart\x12 \n\x05tiles\x18\x01 \x03(\x0e\x32\x11.rummikub.v1.Tile\"R\n\x0b\x44iscardPile\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12!\n\x06newest\x18\x02 \x01(\x0e\x32\x11.rummikub.v1.Tile\x12\x12\n\ntile_count\x18\x03 \x01(\r\"\xde\x03\n\x0c\x44iscardBoard\x12$\n\tindicator\x18\x01 \x01(\x0e\x32\x11.rummikub.v1.Tile\x12\x1f\n\x04okey\x18\x02 \x01(\x0e\x32\x11.rummikub.v1.Tile\x12\'\n\x05piles\x18\x03 \x03(\x0b\x32\x18.rummikub.v1.DiscardPile\x12\x17\n\x0f\x64iscarded_seats\x18\x04 \x03(\r\x12\x1a\n\rshown_by_seat\x18\x05 \x01(\rH\x00\x88\x01\x01\x12)\n\x06\x66inish\x18\x06 \x01(\x0b\x32\x19.rummikub.v1.HandFinished\x12$\n\x05table\x18\x07 \x03(\x0b\x32\x15.rummikub.v1.HandPart\x12-\n\x08openings\x18\x08 \x03(\x0b\x32\x1b.rummikub.v1.DiscardOpening\x12-\n\tpenalties\x18\t \x03(\x0b\x32\x1a.rummikub.v1.PenaltyScored\x12.\n\x0brack_finish\x18\n \x01(\x0b\x32\x19.rummikub.v1.RackFinished\x12$\n\towed_tile\x18\x0b \x01(\x0e\x32\x11.rummikub.v1.Tile\x12\x12\n\ntiles_laid\x18\x0c \x01(\rB\x10\n\x0e_shown_by_seat\"@\n\x0e\x44iscardOpening\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x10\n\x08is_pairs\x18\x02 \x01(\x08\x12\x0e\n\x06\x61mount\x18\x03 \x01(\r\"\xab\x01\n\nHandsDealt\x12\r\n\x05round\x18\x01 \x01(\r\x12\x12\n\nturn_order\x18\x02 \x03(\r\x12$\n\tindicator\x18\x03 \x01(\x0e\x32\x11.rummikub.v1.Tile\x12\x1f\n\x04okey\x18\x04 \x01(\x0e\x32\x11.rummikub.v1.Tile\x12\x1f\n\x04rack\x18\x05 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x12\n\npool_count\x18\x06 \x01(\r\">\n\rPoolTileTaken\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x1f\n\x04tile\x18\x02 \x01(\x0e\x32\x11.rummikub.v1.Tile\"v\n\x0c\x44iscardTaken\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x1f\n\x04tile\x18\x02 \x01(\x0e\x32\x11.rummikub.v1.Tile\x12\x11\n\tfrom_seat\x18\x03 \x01(\r\x12$\n\tuncovered\x18\x04 \x01(\x0e\x32\x11.rummikub.v1.Tile\">\n\rTileDiscarded\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x1f\n\x04tile\x18\x02 \x01(\x0e\x32\x11.rummikub.v1.Tile\">\n\rDiscardForced\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x1f\n\x04tile\x18\x02 \x01(\x0e\x32\x11.rummikub.v1.Tile\"\x1e\n\x0eIndicatorShown\x12\x0c\n\x04seat\x18\x01 \x01(\r\"t\n\x0cHandFinished\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x1f\n\x04tile\x18\x02 \x01(\x0e\x32\x11.rummikub.v1.Tile\x12#\n\x04hand\x18\x03 \x03(\x0b\x32\x15.rummikub.v1.HandPart\x12\x10\n\x08is_pairs\x18\x04 \x01(\x08\"\xac\x01\n\tTilesLaid\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12 \n\x05tiles\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12$\n\x05table\x18\x03 \x03(\x0b\x32\x15.rummikub.v1.HandPart\x12\r\n\x05okeys\x18\x04 \x01(\r\x12\x0c\n\x04more\x18\x05 \x01(\r\x12,\n\x07opening\x18\x06 \x01(\x0b\x32\x1b.rummikub.v1.DiscardOpening\"Q\n\x0f\x44iscardReturned\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x1f\n\x04tile\x18\x02 \x01(\x0e\x32\x11.rummikub.v1.Tile\x12\x0f\n\x07to_seat\x18\x03 \x01(\r\"W\n\rPenaltyScored\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x0e\n\x06points\x18\x02 \x01(\r\x12(\n\x05\x63\x61use\x18\x03 \x01(\x0e\x32\x19.rummikub.v1.PenaltyCause\"c\n\x0cRackFinished\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x1f\n\x04tile\x18\x02 \x01(\x0e\x32\x11.rummikub.v1.Tile\x12\x10\n\x08is_pairs\x18\x03 \x01(\x08\x12\x12\n\nis_at_once\x18\x04 \x01(\x08*\x99\x01\n\x0cPenaltyCause\x12\x1d\n\x19PENALTY_CAUSE_UNSPECIFIED\x10\x00\x12 \n\x1cPENALTY_CAUSE_OKEY_DISCARDED\x10\x01\x12$\n PENALTY_CAUSE_DISCARD_FITS_TABLE\x10\x02\x12\"\n\x1ePENALTY_CAUSE_DISCARD_RETURNED\x10\x03\x42\x84\x01\n\x0brummikub.v1B\x0c\x44iscardProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\x0bRummikub.V1\xba\x02\x08Rummikub\xca\x02\x0bRummikub\\V1\xea\x02\x0cRummikub::V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19rummikub/v1/discard.proto\x12\x0brummikub.v1\x1a\x16rummikub/v1/tile.proto\",\n\x08HandPart\x12 \n\x05tiles\x18\x01 \x03(\x0e\x32\x11.rummikub.v1.Tile\"R\n\x0b\x44iscardPile\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12!\n\x06newest\x18\x02 \x01(\x0e\x32\x11.rummikub.v1.Tile\x12\x12\n\ntile_count\x18\x03 \x01(\r\"\x80\x04\n\x0c\x44iscardBoard\x12$\n\tindicator\x18\x01 \x01(\x0e\x32\x11.rummikub.v1.Tile\x12\x1f\n\x04okey\x18\x02 \x01(\x0e\x32\x11.rummikub.v1.Tile\x12\'\n\x05piles\x18\x03 \x03(\x0b\x32\x18.rummikub.v1.DiscardPile\x12\x17\n\x0f\x64iscarded_seats\x18\x04 \x03(\r\x12\x1a\n\rshown_by_seat\x18\x05 \x01(\rH\x00\x88\x01\x01\x12)\n\x06\x66inish\x18\x06 \x01(\x0b\x32\x19.rummikub.v1.HandFinished\x12$\n\x05table\x18\x07 \x03(\x0b\x32\x15.rummikub.v1.HandPart\x12-\n\x08openings\x18\x08 \x03(\x0b\x32\x1b.rummikub.v1.DiscardOpening\x12-\n\tpenalties\x18\t \x03(\x0b\x32\x1a.rummikub.v1.PenaltyScored\x12.\n\x0brack_finish\x18\n \x01(\x0b\x32\x19.rummikub.v1.RackFinished\x12$\n\towed_tile\x18\x0b \x01(\x0e\x32\x11.rummikub.v1.Tile\x12\x12\n\ntiles_laid\x18\x0c \x01(\r\x12 \n\x05trump\x18\r \x01(\x0e\x32\x11.rummikub.v1.TileB\x10\n\x0e_shown_by_seat\"@\n\x0e\x44iscardOpening\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x10\n\x08is_pairs\x18\x02 \x01(\x08\x12\x0e\n\x06\x61mount\x18\x03 \x01(\r\"\xcd\x01\n\nHandsDealt\x12\r\n\x05round\x18\x01 \x01(\r\x12\x12\n\nturn_order\x18\x02 \x03(\r\x12$\n\tindicator\x18\x03 \x01(\x0e\x32\x11.rummikub.v1.Tile\x12\x1f\n\x04okey\x18\x04 \x01(\x0e\x32\x11.rummikub.v1.Tile\x12\x1f\n\x04rack\x18\x05 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x12\n\npool_count\x18\x06 \x01(\r\x12 \n\x05trump\x18\x07 \x01(\x0e\x32\x11.rummikub.v1.Tile\">\n\rPoolTileTaken\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x1f\n\x04tile\x18\x02 \x01(\x0e\x32\x11.rummikub.v1.Tile\"v\n\x0c\x44iscardTaken\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x1f\n\x04tile\x18\x02 \x01(\x0e\x32\x11.rummikub.v1.Tile\x12\x11\n\tfrom_seat\x18\x03 \x01(\r\x12$\n\tuncovered\x18\x04 \x01(\x0e\x32\x11.rummikub.v1.Tile\">\n\rTileDiscarded\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x1f\n\x04tile\x18\x02 \x01(\x0e\x32\x11.rummikub.v1.Tile\">\n\rDiscardForced\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x1f\n\x04tile\x18\x02 \x01(\x0e\x32\x11.rummikub.v1.Tile\"\x1e\n\x0eIndicatorShown\x12\x0c\n\x04seat\x18\x01 \x01(\r\";\n\nTrumpTaken\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x1f\n\x04tile\x18\x02 \x01(\x0e\x32\x11.rummikub.v1.Tile\"\x1e\n\x0eThreeTilesLeft\x12\x0c\n\x04seat\x18\x01 \x01(\r\"\x82\x01\n\x0cHandFinished\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x1f\n\x04tile\x18\x02 \x01(\x0e\x32\x11.rummikub.v1.Tile\x12#\n\x04hand\x18\x03 \x03(\x0b\x32\x15.rummikub.v1.HandPart\x12\x10\n\x08is_pairs\x18\x04 \x01(\x08\x12\x0c\n\x04name\x18\x05 \x01(\t\"\xac\x01\n\tTilesLaid\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12 \n\x05tiles\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12$\n\x05table\x18\x03 \x03(\x0b\x32\x15.rummikub.v1.HandPart\x12\r\n\x05okeys\x18\x04 \x01(\r\x12\x0c\n\x04more\x18\x05 \x01(\r\x12,\n\x07opening\x18\x06 \x01(\x0b\x32\x1b.rummikub.v1.DiscardOpening\"Q\n\x0f\x44iscardReturned\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x1f\n\x04tile\x18\x02 \x01(\x0e\x32\x11.rummikub.v1.Tile\x12\x0f\n\x07to_seat\x18\x03 \x01(\r\"W\n\rPenaltyScored\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x0e\n\x06points\x18\x02 \x01(\r\x12(\n\x05\x63\x61use\x18\x03 \x01(\x0e\x32\x19.rummikub.v1.PenaltyCause\"t\n\x0cRackFinished\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x1f\n\x04tile\x18\x02 \x01(\x0e\x32\x11.rummikub.v1.Tile\x12\x10\n\x08is_pairs\x18\x03 \x01(\x08\x12\x12\n\nis_at_once\x18\x04 \x01(\x08\x12\x0f\n\x07is_foot\x18\x05 \x01(\x08*\x99\x01\n\x0cPenaltyCause\x12\x1d\n\x19PENALTY_CAUSE_UNSPECIFIED\x10\x00\x12 \n\x1cPENALTY_CAUSE_OKEY_DISCARDED\x10\x01\x12$\n PENALTY_CAUSE_DISCARD_FITS_TABLE\x10\x02\x12\"\n\x1ePENALTY_CAUSE_DISCARD_RETURNED\x10\x03\x42\x84\x01\n\x0brummikub.v1B\x0c\x44iscardProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\x0bRummikub.V1\xba\x02\x08Rummikub\xca\x02\x0bRummikub\\V1\xea\x02\x0cRummikub::V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,36 +33,40 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'rummikub.v1.discard_pb2', _
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\013rummikub.v1B\014DiscardProtoP\001Z)rummikub.example/go/rummikubv1;rummikubv1\242\002\003RMK\252\002\013Rummikub.V1\272\002\010Rummikub\312\002\013Rummikub\\V1\352\002\014Rummikub::V1'
-  _globals['_PENALTYCAUSE']._serialized_start=1828
-  _globals['_PENALTYCAUSE']._serialized_end=1981
+  _globals['_PENALTYCAUSE']._serialized_start=2021
+  _globals['_PENALTYCAUSE']._serialized_end=2174
   _globals['_HANDPART']._serialized_start=66
   _globals['_HANDPART']._serialized_end=110
   _globals['_DISCARDPILE']._serialized_start=112
   _globals['_DISCARDPILE']._serialized_end=194
   _globals['_DISCARDBOARD']._serialized_start=197
-  _globals['_DISCARDBOARD']._serialized_end=675
-  _globals['_DISCARDOPENING']._serialized_start=677
-  _globals['_DISCARDOPENING']._serialized_end=741
-  _globals['_HANDSDEALT']._serialized_start=744
-  _globals['_HANDSDEALT']._serialized_end=915
-  _globals['_POOLTILETAKEN']._serialized_start=917
-  _globals['_POOLTILETAKEN']._serialized_end=979
-  _globals['_DISCARDTAKEN']._serialized_start=981
-  _globals['_DISCARDTAKEN']._serialized_end=1099
-  _globals['_TILEDISCARDED']._serialized_start=1101
-  _globals['_TILEDISCARDED']._serialized_end=1163
-  _globals['_DISCARDFORCED']._serialized_start=1165
-  _globals['_DISCARDFORCED']._serialized_end=1227
-  _globals['_INDICATORSHOWN']._serialized_start=1229
-  _globals['_INDICATORSHOWN']._serialized_end=1259
-  _globals['_HANDFINISHED']._serialized_start=1261
-  _globals['_HANDFINISHED']._serialized_end=1377
-  _globals['_TILESLAID']._serialized_start=1380
-  _globals['_TILESLAID']._serialized_end=1552
-  _globals['_DISCARDRETURNED']._serialized_start=1554
-  _globals['_DISCARDRETURNED']._serialized_end=1635
-  _globals['_PENALTYSCORED']._serialized_start=1637
-  _globals['_PENALTYSCORED']._serialized_end=1724
-  _globals['_RACKFINISHED']._serialized_start=1726
-  _globals['_RACKFINISHED']._serialized_end=1825
+  _globals['_DISCARDBOARD']._serialized_end=709
+  _globals['_DISCARDOPENING']._serialized_start=711
+  _globals['_DISCARDOPENING']._serialized_end=775
+  _globals['_HANDSDEALT']._serialized_start=778
+  _globals['_HANDSDEALT']._serialized_end=983
+  _globals['_POOLTILETAKEN']._serialized_start=985
+  _globals['_POOLTILETAKEN']._serialized_end=1047
+  _globals['_DISCARDTAKEN']._serialized_start=1049
+  _globals['_DISCARDTAKEN']._serialized_end=1167
+  _globals['_TILEDISCARDED']._serialized_start=1169
+  _globals['_TILEDISCARDED']._serialized_end=1231
+  _globals['_DISCARDFORCED']._serialized_start=1233
+  _globals['_DISCARDFORCED']._serialized_end=1295
+  _globals['_INDICATORSHOWN']._serialized_start=1297
+  _globals['_INDICATORSHOWN']._serialized_end=1327
+  _globals['_TRUMPTAKEN']._serialized_start=1329
+  _globals['_TRUMPTAKEN']._serialized_end=1388
+  _globals['_THREETILESLEFT']._serialized_start=1390
+  _globals['_THREETILESLEFT']._serialized_end=1420
+  _globals['_HANDFINISHED']._serialized_start=1423
+  _globals['_HANDFINISHED']._serialized_end=1553
+  _globals['_TILESLAID']._serialized_start=1556
+  _globals['_TILESLAID']._serialized_end=1728
+  _globals['_DISCARDRETURNED']._serialized_start=1730
+  _globals['_DISCARDRETURNED']._serialized_end=1811
+  _globals['_PENALTYSCORED']._serialized_start=1813
+  _globals['_PENALTYSCORED']._serialized_end=1900
+  _globals['_RACKFINISHED']._serialized_start=1902
+  _globals['_RACKFINISHED']._serialized_end=2018
 # @@protoc_insertion_point(module_scope)

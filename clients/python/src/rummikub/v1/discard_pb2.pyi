@@ -120,16 +120,23 @@ class DiscardBoard(_message.Message):
     RACK_FINISH_FIELD_NUMBER: _builtins.int
     OWED_TILE_FIELD_NUMBER: _builtins.int
     TILES_LAID_FIELD_NUMBER: _builtins.int
+    TRUMP_FIELD_NUMBER: _builtins.int
     indicator: _tile_pb2.Tile.ValueType
-    """The tile turned face up, gösterge. It is never drawn."""
+    """The tile turned face up, gösterge. It is never drawn. Unset in a game with jokers (wild_tiles)."""
     okey: _tile_pb2.Tile.ValueType
-    """The okey: the tile of the indicator's color with the next value, 1 after 13. Its two tiles are wild."""
+    """The okey: the tile of the indicator's color with the next value, 1 after 13. Its two tiles are wild. Unset in a
+    game with jokers.
+    """
     shown_by_seat: _builtins.int
     """The seat that has shown the indicator's twin. Unset if none has."""
     owed_tile: _tile_pb2.Tile.ValueType
-    """The discard taken in the turn that the player must lay, or return. Unset if there is none."""
+    """The discard or the trump taken in the turn that the player must lay, or return. Unset if there is none."""
     tiles_laid: _builtins.int
     """The number of tiles laid in the turn, beside those of an opening (pair_opener_tiles)."""
+    trump: _tile_pb2.Tile.ValueType
+    """The tile laid face up at the deal, which a player who has opened may take (trump). Unset once it is taken, and in a
+    game without one.
+    """
     @_builtins.property
     def piles(self) -> _containers.RepeatedCompositeFieldContainer[Global___DiscardPile]:
         """The discards of the players dealt in, by seat."""
@@ -173,10 +180,11 @@ class DiscardBoard(_message.Message):
         rack_finish: Global___RackFinished | None = ...,
         owed_tile: _tile_pb2.Tile.ValueType = ...,
         tiles_laid: _builtins.int = ...,
+        trump: _tile_pb2.Tile.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_shown_by_seat", b"_shown_by_seat", "finish", b"finish", "rack_finish", b"rack_finish", "shown_by_seat", b"shown_by_seat"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_shown_by_seat", b"_shown_by_seat", "discarded_seats", b"discarded_seats", "finish", b"finish", "indicator", b"indicator", "okey", b"okey", "openings", b"openings", "owed_tile", b"owed_tile", "penalties", b"penalties", "piles", b"piles", "rack_finish", b"rack_finish", "shown_by_seat", b"shown_by_seat", "table", b"table", "tiles_laid", b"tiles_laid"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_shown_by_seat", b"_shown_by_seat", "discarded_seats", b"discarded_seats", "finish", b"finish", "indicator", b"indicator", "okey", b"okey", "openings", b"openings", "owed_tile", b"owed_tile", "penalties", b"penalties", "piles", b"piles", "rack_finish", b"rack_finish", "shown_by_seat", b"shown_by_seat", "table", b"table", "tiles_laid", b"tiles_laid", "trump", b"trump"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__shown_by_seat: _TypeAlias = _typing.Literal["shown_by_seat"]  # noqa: Y015
     _WhichOneofArgType__shown_by_seat: _TypeAlias = _typing.Literal["_shown_by_seat", b"_shown_by_seat"]  # noqa: Y015
@@ -229,14 +237,17 @@ class HandsDealt(_message.Message):
     OKEY_FIELD_NUMBER: _builtins.int
     RACK_FIELD_NUMBER: _builtins.int
     POOL_COUNT_FIELD_NUMBER: _builtins.int
+    TRUMP_FIELD_NUMBER: _builtins.int
     round: _builtins.int
     """The round's number, from 1."""
     indicator: _tile_pb2.Tile.ValueType
-    """The tile turned face up."""
+    """The tile turned face up. Unset in a game with jokers (wild_tiles)."""
     okey: _tile_pb2.Tile.ValueType
-    """The okey."""
+    """The okey. Unset in a game with jokers."""
     pool_count: _builtins.int
     """The number of tiles left in the pool."""
+    trump: _tile_pb2.Tile.ValueType
+    """The tile laid face up (trump). Unset in a game without one."""
     @_builtins.property
     def turn_order(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """The seats in turn order, from the starter: by falling seat number, counterclockwise."""
@@ -254,10 +265,11 @@ class HandsDealt(_message.Message):
         okey: _tile_pb2.Tile.ValueType = ...,
         rack: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
         pool_count: _builtins.int = ...,
+        trump: _tile_pb2.Tile.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["indicator", b"indicator", "okey", b"okey", "pool_count", b"pool_count", "rack", b"rack", "round", b"round", "turn_order", b"turn_order"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["indicator", b"indicator", "okey", b"okey", "pool_count", b"pool_count", "rack", b"rack", "round", b"round", "trump", b"trump", "turn_order", b"turn_order"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -402,6 +414,58 @@ class IndicatorShown(_message.Message):
 Global___IndicatorShown: _TypeAlias = IndicatorShown  # noqa: Y015
 
 @_typing.final
+class TrumpTaken(_message.Message):
+    """A player took the trump, which the board no longer has: it is the turn's owed_tile, which must be laid. The turn is
+    in TURN_STEP_DISCARDING.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEAT_FIELD_NUMBER: _builtins.int
+    TILE_FIELD_NUMBER: _builtins.int
+    seat: _builtins.int
+    """The seat that took it."""
+    tile: _tile_pb2.Tile.ValueType
+    """The tile."""
+    def __init__(
+        self,
+        *,
+        seat: _builtins.int = ...,
+        tile: _tile_pb2.Tile.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["seat", b"seat", "tile", b"tile"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TrumpTaken: _TypeAlias = TrumpTaken  # noqa: Y015
+
+@_typing.final
+class ThreeTilesLeft(_message.Message):
+    """A player who has opened discarded, and has three tiles left. TileDiscarded precedes it. It changes nothing: the rules
+    oblige the player to say so (concealed_wins).
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEAT_FIELD_NUMBER: _builtins.int
+    seat: _builtins.int
+    """The seat."""
+    def __init__(
+        self,
+        *,
+        seat: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["seat", b"seat"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ThreeTilesLeft: _TypeAlias = ThreeTilesLeft  # noqa: Y015
+
+@_typing.final
 class HandFinished(_message.Message):
     """A player discarded a tile and showed a finished hand, which ends the round. The player is one of discarded_seats."""
 
@@ -411,12 +475,15 @@ class HandFinished(_message.Message):
     TILE_FIELD_NUMBER: _builtins.int
     HAND_FIELD_NUMBER: _builtins.int
     IS_PAIRS_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
     """The seat that finished."""
     tile: _tile_pb2.Tile.ValueType
-    """The discard, which lies on the indicator. An okey doubles what the others lose."""
+    """The discard, which lies on the indicator. A wild tile doubles what the others lose."""
     is_pairs: _builtins.bool
     """Whether they are pairs."""
+    name: _builtins.str
+    """The name of the hand (DiscardRuleset.hands). Empty in a game without named hands."""
     @_builtins.property
     def hand(self) -> _containers.RepeatedCompositeFieldContainer[Global___HandPart]:
         """The melds, or the seven pairs."""
@@ -428,10 +495,11 @@ class HandFinished(_message.Message):
         tile: _tile_pb2.Tile.ValueType = ...,
         hand: _abc.Iterable[Global___HandPart] | None = ...,
         is_pairs: _builtins.bool = ...,
+        name: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["hand", b"hand", "is_pairs", b"is_pairs", "seat", b"seat", "tile", b"tile"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["hand", b"hand", "is_pairs", b"is_pairs", "name", b"name", "seat", b"seat", "tile", b"tile"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -452,7 +520,7 @@ class TilesLaid(_message.Message):
     seat: _builtins.int
     """The seat that laid them."""
     okeys: _builtins.int
-    """The number of okeys that the player took from the table, which are now on the rack."""
+    """The number of wild tiles that the player took from the table, which are now on the rack."""
     more: _builtins.int
     """The number of the tiles that are no part of an opening; added to tiles_laid."""
     @_builtins.property
@@ -555,14 +623,19 @@ class RackFinished(_message.Message):
     TILE_FIELD_NUMBER: _builtins.int
     IS_PAIRS_FIELD_NUMBER: _builtins.int
     IS_AT_ONCE_FIELD_NUMBER: _builtins.int
+    IS_FOOT_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
     """The seat."""
     tile: _tile_pb2.Tile.ValueType
-    """The discard. An okey doubles the points of the round."""
+    """The discard. A wild tile doubles the points of the round."""
     is_pairs: _builtins.bool
     """Whether the player had opened with pairs, which doubles them."""
     is_at_once: _builtins.bool
-    """Whether the player had opened in this turn, and no other player at all, which doubles them."""
+    """Whether the player had opened in this turn, and no other player at all, which doubles them in 101 Okey."""
+    is_foot: _builtins.bool
+    """Whether it is a Foot: the player, who had not opened, laid the whole rack at once (concealed_wins). TilesLaid,
+    without an opening, precedes it.
+    """
     def __init__(
         self,
         *,
@@ -570,10 +643,11 @@ class RackFinished(_message.Message):
         tile: _tile_pb2.Tile.ValueType = ...,
         is_pairs: _builtins.bool = ...,
         is_at_once: _builtins.bool = ...,
+        is_foot: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["is_at_once", b"is_at_once", "is_pairs", b"is_pairs", "seat", b"seat", "tile", b"tile"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["is_at_once", b"is_at_once", "is_foot", b"is_foot", "is_pairs", b"is_pairs", "seat", b"seat", "tile", b"tile"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

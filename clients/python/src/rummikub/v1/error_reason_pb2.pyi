@@ -222,6 +222,10 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """
     INDICATOR_TWIN_NOT_HELD: _ErrorReason.ValueType  # 318
     """FAILED_PRECONDITION. The player does not have the indicator's twin."""
+    TRUMP_NOT_TAKEABLE: _ErrorReason.ValueType  # 319
+    """FAILED_PRECONDITION. The trump cannot be taken: the game has none, it has been taken, or the player has not opened
+    (trump).
+    """
     KNOCK_TOO_MANY_POINTS: _ErrorReason.ValueType  # 370
     """FAILED_PRECONDITION. The tiles left on the rack are worth too much to knock (option knock_limit). Metadata: `points`,
     their value; `limit`.
@@ -452,13 +456,27 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     PAIRS_NOT_OPENED: _ErrorReason.ValueType  # 965
     """Violation. The player lays a pair, and no player has opened with pairs."""
     TAKEN_TILE_NOT_USED: _ErrorReason.ValueType  # 966
-    """Violation. The discard taken in the turn is not laid. It must be laid in the next step, or be put back."""
+    """Violation. The discard or the trump taken in the turn is not laid. It must be laid in the next step, or be put
+    back.
+    """
     TOO_MANY_TILES_LAID: _ErrorReason.ValueType  # 967
     """Violation. A player who opened with pairs lays too many tiles in a turn (pair_opener_tiles). Metadata: `count`,
     `limit`.
     """
     FINISH_NEEDS_DISCARD: _ErrorReason.ValueType  # 968
     """Violation. No tile is left to discard: the last tile of a rack is discarded, not laid."""
+    FOOT_NEEDS_OPEN_PLAYER: _ErrorReason.ValueType  # 969
+    """Violation. No other player has opened, which a Foot requires (concealed_wins)."""
+    FOOT_NEEDS_LAY_OFF: _ErrorReason.ValueType  # 970
+    """Violation. A Foot lays no tile on a meld of the table."""
+    HAND_NOT_MATCHED: _ErrorReason.ValueType  # 971
+    """Violation. The tiles are in melds that are none of the named hands (DiscardRuleset.hands), or not all in melds."""
+    WILD_NOT_LAID: _ErrorReason.ValueType  # 972
+    """Violation. A joker taken from the table is not laid in the same step in a new meld with two tiles of the rack
+    (wild_retrieval).
+    """
+    CONCEALED_AFTER_OPENING: _ErrorReason.ValueType  # 973
+    """Violation. A player who has opened declares a Foot or shows a hand (concealed_wins)."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """The reason why a request was refused or a turn is illegal.
@@ -683,6 +701,10 @@ the player has discarded before.
 """
 INDICATOR_TWIN_NOT_HELD: ErrorReason.ValueType  # 318
 """FAILED_PRECONDITION. The player does not have the indicator's twin."""
+TRUMP_NOT_TAKEABLE: ErrorReason.ValueType  # 319
+"""FAILED_PRECONDITION. The trump cannot be taken: the game has none, it has been taken, or the player has not opened
+(trump).
+"""
 KNOCK_TOO_MANY_POINTS: ErrorReason.ValueType  # 370
 """FAILED_PRECONDITION. The tiles left on the rack are worth too much to knock (option knock_limit). Metadata: `points`,
 their value; `limit`.
@@ -913,11 +935,25 @@ OPENED_WITH_PAIRS: ErrorReason.ValueType  # 964
 PAIRS_NOT_OPENED: ErrorReason.ValueType  # 965
 """Violation. The player lays a pair, and no player has opened with pairs."""
 TAKEN_TILE_NOT_USED: ErrorReason.ValueType  # 966
-"""Violation. The discard taken in the turn is not laid. It must be laid in the next step, or be put back."""
+"""Violation. The discard or the trump taken in the turn is not laid. It must be laid in the next step, or be put
+back.
+"""
 TOO_MANY_TILES_LAID: ErrorReason.ValueType  # 967
 """Violation. A player who opened with pairs lays too many tiles in a turn (pair_opener_tiles). Metadata: `count`,
 `limit`.
 """
 FINISH_NEEDS_DISCARD: ErrorReason.ValueType  # 968
 """Violation. No tile is left to discard: the last tile of a rack is discarded, not laid."""
+FOOT_NEEDS_OPEN_PLAYER: ErrorReason.ValueType  # 969
+"""Violation. No other player has opened, which a Foot requires (concealed_wins)."""
+FOOT_NEEDS_LAY_OFF: ErrorReason.ValueType  # 970
+"""Violation. A Foot lays no tile on a meld of the table."""
+HAND_NOT_MATCHED: ErrorReason.ValueType  # 971
+"""Violation. The tiles are in melds that are none of the named hands (DiscardRuleset.hands), or not all in melds."""
+WILD_NOT_LAID: ErrorReason.ValueType  # 972
+"""Violation. A joker taken from the table is not laid in the same step in a new meld with two tiles of the rack
+(wild_retrieval).
+"""
+CONCEALED_AFTER_OPENING: ErrorReason.ValueType  # 973
+"""Violation. A player who has opened declares a Foot or shows a hand (concealed_wins)."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

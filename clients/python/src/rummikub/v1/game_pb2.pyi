@@ -1289,7 +1289,9 @@ Global___TilesDrawn: _TypeAlias = TilesDrawn  # noqa: Y015
 
 @_typing.final
 class TurnPassed(_message.Message):
-    """A player passed with an empty pool, and is one of passed_seats."""
+    """A player passed with an empty pool, and is one of passed_seats. In a game of discards, RoundEnded follows
+    (pool_empty).
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1817,6 +1819,8 @@ class GameEvent(_message.Message):
     DISCARD_RETURNED_FIELD_NUMBER: _builtins.int
     PENALTY_SCORED_FIELD_NUMBER: _builtins.int
     RACK_FINISHED_FIELD_NUMBER: _builtins.int
+    TRUMP_TAKEN_FIELD_NUMBER: _builtins.int
+    THREE_TILES_LEFT_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def game_created(self) -> Global___GameCreated:
         """The game was created."""
@@ -1977,6 +1981,14 @@ class GameEvent(_message.Message):
     def rack_finished(self) -> _discard_pb2.RackFinished:
         """A player discarded the last tile of the rack."""
 
+    @_builtins.property
+    def trump_taken(self) -> _discard_pb2.TrumpTaken:
+        """A player took the trump."""
+
+    @_builtins.property
+    def three_tiles_left(self) -> _discard_pb2.ThreeTilesLeft:
+        """A player has three tiles left."""
+
     def __init__(
         self,
         *,
@@ -2020,12 +2032,14 @@ class GameEvent(_message.Message):
         discard_returned: _discard_pb2.DiscardReturned | None = ...,
         penalty_scored: _discard_pb2.PenaltyScored | None = ...,
         rack_finished: _discard_pb2.RackFinished | None = ...,
+        trump_taken: _discard_pb2.TrumpTaken | None = ...,
+        three_tiles_left: _discard_pb2.ThreeTilesLeft | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["abort_requested", b"abort_requested", "clock_stopped", b"clock_stopped", "discard_forced", b"discard_forced", "discard_returned", b"discard_returned", "discard_taken", b"discard_taken", "error_claimed", b"error_claimed", "event", b"event", "game_aborted", b"game_aborted", "game_created", b"game_created", "game_ended", b"game_ended", "hand_finished", b"hand_finished", "hands_dealt", b"hands_dealt", "illegal_play_shown", b"illegal_play_shown", "indicator_shown", b"indicator_shown", "last_chance_started", b"last_chance_started", "penalty_scored", b"penalty_scored", "player_absent", b"player_absent", "player_joined", b"player_joined", "player_kicked", b"player_kicked", "player_knocked", b"player_knocked", "player_left", b"player_left", "player_readied", b"player_readied", "player_resigned", b"player_resigned", "player_returned", b"player_returned", "pool_tile_taken", b"pool_tile_taken", "rack_finished", b"rack_finished", "redeal_demanded", b"redeal_demanded", "rematch_created", b"rematch_created", "river_tile_laid", b"river_tile_laid", "round_ended", b"round_ended", "round_started", b"round_started", "seat_token_renewed", b"seat_token_renewed", "tile_discarded", b"tile_discarded", "tiles_drawn", b"tiles_drawn", "tiles_laid", b"tiles_laid", "tiles_played", b"tiles_played", "turn_ended", b"turn_ended", "turn_passed", b"turn_passed", "turn_penalised", b"turn_penalised", "turn_started", b"turn_started", "turn_timed_out", b"turn_timed_out"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["abort_requested", b"abort_requested", "clock_stopped", b"clock_stopped", "discard_forced", b"discard_forced", "discard_returned", b"discard_returned", "discard_taken", b"discard_taken", "error_claimed", b"error_claimed", "event", b"event", "game_aborted", b"game_aborted", "game_created", b"game_created", "game_ended", b"game_ended", "hand_finished", b"hand_finished", "hands_dealt", b"hands_dealt", "illegal_play_shown", b"illegal_play_shown", "indicator_shown", b"indicator_shown", "last_chance_started", b"last_chance_started", "penalty_scored", b"penalty_scored", "player_absent", b"player_absent", "player_joined", b"player_joined", "player_kicked", b"player_kicked", "player_knocked", b"player_knocked", "player_left", b"player_left", "player_readied", b"player_readied", "player_resigned", b"player_resigned", "player_returned", b"player_returned", "pool_tile_taken", b"pool_tile_taken", "rack_finished", b"rack_finished", "redeal_demanded", b"redeal_demanded", "rematch_created", b"rematch_created", "river_tile_laid", b"river_tile_laid", "round_ended", b"round_ended", "round_started", b"round_started", "seat_token_renewed", b"seat_token_renewed", "three_tiles_left", b"three_tiles_left", "tile_discarded", b"tile_discarded", "tiles_drawn", b"tiles_drawn", "tiles_laid", b"tiles_laid", "tiles_played", b"tiles_played", "trump_taken", b"trump_taken", "turn_ended", b"turn_ended", "turn_passed", b"turn_passed", "turn_penalised", b"turn_penalised", "turn_started", b"turn_started", "turn_timed_out", b"turn_timed_out"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort_requested", b"abort_requested", "clock_stopped", b"clock_stopped", "discard_forced", b"discard_forced", "discard_returned", b"discard_returned", "discard_taken", b"discard_taken", "error_claimed", b"error_claimed", "event", b"event", "game_aborted", b"game_aborted", "game_created", b"game_created", "game_ended", b"game_ended", "hand_finished", b"hand_finished", "hands_dealt", b"hands_dealt", "illegal_play_shown", b"illegal_play_shown", "indicator_shown", b"indicator_shown", "last_chance_started", b"last_chance_started", "penalty_scored", b"penalty_scored", "player_absent", b"player_absent", "player_joined", b"player_joined", "player_kicked", b"player_kicked", "player_knocked", b"player_knocked", "player_left", b"player_left", "player_readied", b"player_readied", "player_resigned", b"player_resigned", "player_returned", b"player_returned", "pool_tile_taken", b"pool_tile_taken", "rack_finished", b"rack_finished", "redeal_demanded", b"redeal_demanded", "rematch_created", b"rematch_created", "river_tile_laid", b"river_tile_laid", "round_ended", b"round_ended", "round_started", b"round_started", "seat_token_renewed", b"seat_token_renewed", "tile_discarded", b"tile_discarded", "tiles_drawn", b"tiles_drawn", "tiles_laid", b"tiles_laid", "tiles_played", b"tiles_played", "turn_ended", b"turn_ended", "turn_passed", b"turn_passed", "turn_penalised", b"turn_penalised", "turn_started", b"turn_started", "turn_timed_out", b"turn_timed_out"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort_requested", b"abort_requested", "clock_stopped", b"clock_stopped", "discard_forced", b"discard_forced", "discard_returned", b"discard_returned", "discard_taken", b"discard_taken", "error_claimed", b"error_claimed", "event", b"event", "game_aborted", b"game_aborted", "game_created", b"game_created", "game_ended", b"game_ended", "hand_finished", b"hand_finished", "hands_dealt", b"hands_dealt", "illegal_play_shown", b"illegal_play_shown", "indicator_shown", b"indicator_shown", "last_chance_started", b"last_chance_started", "penalty_scored", b"penalty_scored", "player_absent", b"player_absent", "player_joined", b"player_joined", "player_kicked", b"player_kicked", "player_knocked", b"player_knocked", "player_left", b"player_left", "player_readied", b"player_readied", "player_resigned", b"player_resigned", "player_returned", b"player_returned", "pool_tile_taken", b"pool_tile_taken", "rack_finished", b"rack_finished", "redeal_demanded", b"redeal_demanded", "rematch_created", b"rematch_created", "river_tile_laid", b"river_tile_laid", "round_ended", b"round_ended", "round_started", b"round_started", "seat_token_renewed", b"seat_token_renewed", "three_tiles_left", b"three_tiles_left", "tile_discarded", b"tile_discarded", "tiles_drawn", b"tiles_drawn", "tiles_laid", b"tiles_laid", "tiles_played", b"tiles_played", "trump_taken", b"trump_taken", "turn_ended", b"turn_ended", "turn_passed", b"turn_passed", "turn_penalised", b"turn_penalised", "turn_started", b"turn_started", "turn_timed_out", b"turn_timed_out"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["game_created", "player_joined", "player_left", "round_started", "turn_started", "tiles_played", "tiles_drawn", "turn_passed", "turn_timed_out", "player_resigned", "round_ended", "game_ended", "river_tile_laid", "turn_ended", "illegal_play_shown", "error_claimed", "turn_penalised", "redeal_demanded", "last_chance_started", "player_readied", "player_kicked", "game_aborted", "rematch_created", "abort_requested", "seat_token_renewed", "player_absent", "player_returned", "clock_stopped", "player_knocked", "hands_dealt", "pool_tile_taken", "discard_taken", "tile_discarded", "discard_forced", "indicator_shown", "hand_finished", "tiles_laid", "discard_returned", "penalty_scored", "rack_finished"]  # noqa: Y015
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["game_created", "player_joined", "player_left", "round_started", "turn_started", "tiles_played", "tiles_drawn", "turn_passed", "turn_timed_out", "player_resigned", "round_ended", "game_ended", "river_tile_laid", "turn_ended", "illegal_play_shown", "error_claimed", "turn_penalised", "redeal_demanded", "last_chance_started", "player_readied", "player_kicked", "game_aborted", "rematch_created", "abort_requested", "seat_token_renewed", "player_absent", "player_returned", "clock_stopped", "player_knocked", "hands_dealt", "pool_tile_taken", "discard_taken", "tile_discarded", "discard_forced", "indicator_shown", "hand_finished", "tiles_laid", "discard_returned", "penalty_scored", "rack_finished", "trump_taken", "three_tiles_left"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 

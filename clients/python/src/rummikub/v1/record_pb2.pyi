@@ -77,6 +77,10 @@ class _MoveKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MoveKind.Val
     """Laid tiles on the table of a game of discards."""
     MOVE_KIND_RETURN_DISCARD: _MoveKind.ValueType  # 21
     """Put a taken discard back, and took a tile of the pool."""
+    MOVE_KIND_TAKE_TRUMP: _MoveKind.ValueType  # 22
+    """Took the trump."""
+    MOVE_KIND_FOOT: _MoveKind.ValueType  # 23
+    """Finished by a Foot."""
 
 class MoveKind(_MoveKind, metaclass=_MoveKindEnumTypeWrapper):
     """What a player did in a change of a game."""
@@ -125,6 +129,10 @@ MOVE_KIND_LAY_TILES: MoveKind.ValueType  # 20
 """Laid tiles on the table of a game of discards."""
 MOVE_KIND_RETURN_DISCARD: MoveKind.ValueType  # 21
 """Put a taken discard back, and took a tile of the pool."""
+MOVE_KIND_TAKE_TRUMP: MoveKind.ValueType  # 22
+"""Took the trump."""
+MOVE_KIND_FOOT: MoveKind.ValueType  # 23
+"""Finished by a Foot."""
 Global___MoveKind: _TypeAlias = MoveKind  # noqa: Y015
 
 @_typing.final
@@ -196,8 +204,11 @@ class RecordedDeal(_message.Message):
     RACKS_FIELD_NUMBER: _builtins.int
     POOL_FIELD_NUMBER: _builtins.int
     INDICATOR_FIELD_NUMBER: _builtins.int
+    TRUMP_FIELD_NUMBER: _builtins.int
     indicator: _tile_pb2.Tile.ValueType
-    """The indicator of a game of discards."""
+    """The indicator of a game of discards. Unset in a game with jokers (wild_tiles)."""
+    trump: _tile_pb2.Tile.ValueType
+    """The tile laid face up (trump). Unset in a game without one."""
     @_builtins.property
     def draws(self) -> _containers.RepeatedCompositeFieldContainer[_game_pb2.StartDraw]:
         """The start draw, in order."""
@@ -222,10 +233,11 @@ class RecordedDeal(_message.Message):
         racks: _abc.Iterable[Global___RecordedRack] | None = ...,
         pool: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
         indicator: _tile_pb2.Tile.ValueType = ...,
+        trump: _tile_pb2.Tile.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["draws", b"draws", "indicator", b"indicator", "pool", b"pool", "racks", b"racks", "turn_order", b"turn_order"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["draws", b"draws", "indicator", b"indicator", "pool", b"pool", "racks", b"racks", "trump", b"trump", "turn_order", b"turn_order"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -280,7 +292,7 @@ class RecordedMove(_message.Message):
 
     @_builtins.property
     def hand(self) -> _containers.RepeatedCompositeFieldContainer[_discard_pb2.HandPart]:
-        """The melds or pairs of MOVE_KIND_FINISH, or the table after MOVE_KIND_LAY_TILES."""
+        """The melds or pairs of MOVE_KIND_FINISH, or the table after MOVE_KIND_LAY_TILES or MOVE_KIND_FOOT."""
 
     def __init__(
         self,

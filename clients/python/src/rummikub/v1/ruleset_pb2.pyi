@@ -3,8 +3,10 @@
 isort:skip_file
 """
 
+from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 import builtins as _builtins
 import sys
@@ -85,6 +87,14 @@ class _PresetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Preset.ValueTy
     """101 Okey: players open with melds of 101 points or with five pairs, then lay off on all melds. The fewest points win."""
     PRESET_OKEY_101_PARTNERS: _Preset.ValueType  # 43
     """101 Okey in which opposite seats play together: who finishes saves the partner too."""
+    PRESET_AMERICAN: _Preset.ValueType  # 50
+    """American Rummikub: players open with melds of 30 points, then lay off on all melds, and discard a tile each turn.
+    The winner of a round gets what the others pay.
+    """
+    PRESET_INTERNATIONAL: _Preset.ValueType  # 51
+    """International Rummikub: players open with melds of 50 points, or keep their tiles concealed and win with all of
+    them at once, by a Foot or by one of the named hands. The fewest points win.
+    """
 
 class Preset(_Preset, metaclass=_PresetEnumTypeWrapper):
     """A named set of option values."""
@@ -151,6 +161,14 @@ PRESET_OKEY_101: Preset.ValueType  # 42
 """101 Okey: players open with melds of 101 points or with five pairs, then lay off on all melds. The fewest points win."""
 PRESET_OKEY_101_PARTNERS: Preset.ValueType  # 43
 """101 Okey in which opposite seats play together: who finishes saves the partner too."""
+PRESET_AMERICAN: Preset.ValueType  # 50
+"""American Rummikub: players open with melds of 30 points, then lay off on all melds, and discard a tile each turn.
+The winner of a round gets what the others pay.
+"""
+PRESET_INTERNATIONAL: Preset.ValueType  # 51
+"""International Rummikub: players open with melds of 50 points, or keep their tiles concealed and win with all of
+them at once, by a Foot or by one of the named hands. The fewest points win.
+"""
 Global___Preset: _TypeAlias = Preset  # noqa: Y015
 
 class _StartDrawJoker:
@@ -1665,6 +1683,118 @@ article.
 """
 Global___Contract: _TypeAlias = Contract  # noqa: Y015
 
+class _WildTiles:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _WildTilesEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_WildTiles.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    WILD_TILES_UNSPECIFIED: _WildTiles.ValueType  # 0
+    """Unset: the preset's value applies."""
+    WILD_TILES_OKEY: _WildTiles.ValueType  # 1
+    """The two tiles of the okey, which a tile turned face up determines; two false jokers have its face. Evidence: Okey,
+    101 Okey.
+    """
+    WILD_TILES_JOKERS: _WildTiles.ValueType  # 2
+    """Two jokers. Evidence: American and International Rummikub."""
+
+class WildTiles(_WildTiles, metaclass=_WildTilesEnumTypeWrapper):
+    """Which tiles are wild in a game of discards (option wild_tiles)."""
+
+WILD_TILES_UNSPECIFIED: WildTiles.ValueType  # 0
+"""Unset: the preset's value applies."""
+WILD_TILES_OKEY: WildTiles.ValueType  # 1
+"""The two tiles of the okey, which a tile turned face up determines; two false jokers have its face. Evidence: Okey,
+101 Okey.
+"""
+WILD_TILES_JOKERS: WildTiles.ValueType  # 2
+"""Two jokers. Evidence: American and International Rummikub."""
+Global___WildTiles: _TypeAlias = WildTiles  # noqa: Y015
+
+class _TakenDiscard:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _TakenDiscardEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TakenDiscard.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    TAKEN_DISCARD_UNSPECIFIED: _TakenDiscard.ValueType  # 0
+    """Unset: the preset's value applies."""
+    TAKEN_DISCARD_LAID: _TakenDiscard.ValueType  # 1
+    """It must be laid in the next step, or be put back (TAKEN_TILE_NOT_USED). Evidence: 101 Okey; a relative of American
+    Rummikub.
+    """
+    TAKEN_DISCARD_KEPT_BEFORE_OPENING: _TakenDiscard.ValueType  # 2
+    """The same for players who have opened; others may keep it. Evidence: International Rummikub."""
+
+class TakenDiscard(_TakenDiscard, metaclass=_TakenDiscardEnumTypeWrapper):
+    """Whether a taken discard must be laid (option taken_discard)."""
+
+TAKEN_DISCARD_UNSPECIFIED: TakenDiscard.ValueType  # 0
+"""Unset: the preset's value applies."""
+TAKEN_DISCARD_LAID: TakenDiscard.ValueType  # 1
+"""It must be laid in the next step, or be put back (TAKEN_TILE_NOT_USED). Evidence: 101 Okey; a relative of American
+Rummikub.
+"""
+TAKEN_DISCARD_KEPT_BEFORE_OPENING: TakenDiscard.ValueType  # 2
+"""The same for players who have opened; others may keep it. Evidence: International Rummikub."""
+Global___TakenDiscard: _TypeAlias = TakenDiscard  # noqa: Y015
+
+class _WildRetrieval:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _WildRetrievalEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_WildRetrieval.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    WILD_RETRIEVAL_UNSPECIFIED: _WildRetrieval.ValueType  # 0
+    """Unset: the preset's value applies."""
+    WILD_RETRIEVAL_TO_RACK: _WildRetrieval.ValueType  # 1
+    """It goes to the rack, if the player has opened in an earlier step. Evidence: 101 Okey."""
+    WILD_RETRIEVAL_LAID_AT_ONCE: _WildRetrieval.ValueType  # 2
+    """It is laid in the same step, in a new meld with at least two tiles of the rack (WILD_NOT_LAID). To take it from a
+    group of three, both missing colors are laid. Evidence: the book of 1978, a relative of American Rummikub.
+    """
+
+class WildRetrieval(_WildRetrieval, metaclass=_WildRetrievalEnumTypeWrapper):
+    """What happens to a wild tile that a player takes from the table (option wild_retrieval)."""
+
+WILD_RETRIEVAL_UNSPECIFIED: WildRetrieval.ValueType  # 0
+"""Unset: the preset's value applies."""
+WILD_RETRIEVAL_TO_RACK: WildRetrieval.ValueType  # 1
+"""It goes to the rack, if the player has opened in an earlier step. Evidence: 101 Okey."""
+WILD_RETRIEVAL_LAID_AT_ONCE: WildRetrieval.ValueType  # 2
+"""It is laid in the same step, in a new meld with at least two tiles of the rack (WILD_NOT_LAID). To take it from a
+group of three, both missing colors are laid. Evidence: the book of 1978, a relative of American Rummikub.
+"""
+Global___WildRetrieval: _TypeAlias = WildRetrieval  # noqa: Y015
+
+class _PoolEmpty:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _PoolEmptyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PoolEmpty.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    POOL_EMPTY_UNSPECIFIED: _PoolEmpty.ValueType  # 0
+    """Unset: the preset's value applies."""
+    POOL_EMPTY_ROUND_ENDS: _PoolEmpty.ValueType  # 1
+    """The round ends with the turn in which the last tile was drawn. Evidence: Okey, 101 Okey."""
+    POOL_EMPTY_DISCARD_TAKEN_OR_ENDS: _PoolEmpty.ValueType  # 2
+    """Players go on while each takes the discard, or the trump. A player who passes, or whose time runs out, ends the
+    round. Evidence: none; a decision for American and International Rummikub.
+    """
+
+class PoolEmpty(_PoolEmpty, metaclass=_PoolEmptyEnumTypeWrapper):
+    """What happens when the pool of a game of discards is empty (option pool_empty)."""
+
+POOL_EMPTY_UNSPECIFIED: PoolEmpty.ValueType  # 0
+"""Unset: the preset's value applies."""
+POOL_EMPTY_ROUND_ENDS: PoolEmpty.ValueType  # 1
+"""The round ends with the turn in which the last tile was drawn. Evidence: Okey, 101 Okey."""
+POOL_EMPTY_DISCARD_TAKEN_OR_ENDS: PoolEmpty.ValueType  # 2
+"""Players go on while each takes the discard, or the trump. A player who passes, or whose time runs out, ends the
+round. Evidence: none; a decision for American and International Rummikub.
+"""
+Global___PoolEmpty: _TypeAlias = PoolEmpty  # noqa: Y015
+
 class _ScoreSystem:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -1681,6 +1811,17 @@ class _ScoreSystemEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ScoreSyst
     """Points are collected: the rack, twice for pairs, 202 without an opening, all doubled by special finishes. The fewest
     points win after match_rounds. Requires melds_on_table and match_rounds (OPTIONS_CONFLICT). Evidence: 101 Okey.
     """
+    SCORE_SYSTEM_AMERICAN: _ScoreSystem.ValueType  # 3
+    """Losers pay their racks, a joker 30, at least 100 if they never opened, twice as much if the last discard is a
+    joker. The winner gets the sum. The most points win after match_rounds. Requires melds_on_table and match_rounds
+    (OPTIONS_CONFLICT). Evidence: American Rummikub, with decisions where the sources are silent.
+    """
+    SCORE_SYSTEM_INTERNATIONAL: _ScoreSystem.ValueType  # 4
+    """The winner scores -100, -200 if nobody else has opened or by a Foot, or less by a named hand. A loser collects the
+    rack (2 to 10 their values; 1, 11, 12 and 13 ten each; a joker 30), or what the winner scores if the loser never
+    opened. All is doubled if the last discard is a joker. The fewest points win after match_rounds. Requires
+    melds_on_table and match_rounds (OPTIONS_CONFLICT). Evidence: International Rummikub.
+    """
 
 class ScoreSystem(_ScoreSystem, metaclass=_ScoreSystemEnumTypeWrapper):
     """How rounds of a game of discards are scored, and who wins a game (option score_system)."""
@@ -1694,6 +1835,17 @@ The game ends when someone has none left; most points win. Evidence: Okey.
 SCORE_SYSTEM_OKEY_101: ScoreSystem.ValueType  # 2
 """Points are collected: the rack, twice for pairs, 202 without an opening, all doubled by special finishes. The fewest
 points win after match_rounds. Requires melds_on_table and match_rounds (OPTIONS_CONFLICT). Evidence: 101 Okey.
+"""
+SCORE_SYSTEM_AMERICAN: ScoreSystem.ValueType  # 3
+"""Losers pay their racks, a joker 30, at least 100 if they never opened, twice as much if the last discard is a
+joker. The winner gets the sum. The most points win after match_rounds. Requires melds_on_table and match_rounds
+(OPTIONS_CONFLICT). Evidence: American Rummikub, with decisions where the sources are silent.
+"""
+SCORE_SYSTEM_INTERNATIONAL: ScoreSystem.ValueType  # 4
+"""The winner scores -100, -200 if nobody else has opened or by a Foot, or less by a named hand. A loser collects the
+rack (2 to 10 their values; 1, 11, 12 and 13 ten each; a joker 30), or what the winner scores if the loser never
+opened. All is doubled if the last discard is a joker. The fewest points win after match_rounds. Requires
+melds_on_table and match_rounds (OPTIONS_CONFLICT). Evidence: International Rummikub.
 """
 Global___ScoreSystem: _TypeAlias = ScoreSystem  # noqa: Y015
 
@@ -2383,6 +2535,8 @@ class DiscardDealOptions(_message.Message):
     PLAYERS_MAX_FIELD_NUMBER: _builtins.int
     TEAMS_FIELD_NUMBER: _builtins.int
     HAND_SIZE_FIELD_NUMBER: _builtins.int
+    WILD_TILES_FIELD_NUMBER: _builtins.int
+    TRUMP_FIELD_NUMBER: _builtins.int
     players_min: _builtins.int
     """Minimum number of players (players_min): 2 to 4. Default 2. Evidence: most descriptions have 4, some allow 2 or 3."""
     players_max: _builtins.int
@@ -2395,6 +2549,13 @@ class DiscardDealOptions(_message.Message):
     """Tiles dealt to each player, the starter one more (hand_size): 14 to 21. Default 14. Other values than 14 require
     melds_on_table (OPTIONS_CONFLICT). Evidence: 14 in Okey, 21 in 101 Okey.
     """
+    wild_tiles: Global___WildTiles.ValueType
+    """Which tiles are wild. Default OKEY. JOKERS requires melds_on_table (OPTIONS_CONFLICT)."""
+    trump: _builtins.bool
+    """Whether a tile is laid face up at the deal, which one player who has opened may take in place of a draw (trump).
+    Default false. true requires the wild_tiles JOKERS (OPTIONS_CONFLICT). Evidence: American Rummikub; who may take
+    it, and that it is taken once, is a decision.
+    """
     def __init__(
         self,
         *,
@@ -2402,10 +2563,12 @@ class DiscardDealOptions(_message.Message):
         players_max: _builtins.int | None = ...,
         teams: Global___Teams.ValueType = ...,
         hand_size: _builtins.int | None = ...,
+        wild_tiles: Global___WildTiles.ValueType = ...,
+        trump: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_hand_size", b"_hand_size", "_players_max", b"_players_max", "_players_min", b"_players_min", "hand_size", b"hand_size", "players_max", b"players_max", "players_min", b"players_min"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_hand_size", b"_hand_size", "_players_max", b"_players_max", "_players_min", b"_players_min", "_trump", b"_trump", "hand_size", b"hand_size", "players_max", b"players_max", "players_min", b"players_min", "trump", b"trump"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_hand_size", b"_hand_size", "_players_max", b"_players_max", "_players_min", b"_players_min", "hand_size", b"hand_size", "players_max", b"players_max", "players_min", b"players_min", "teams", b"teams"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_hand_size", b"_hand_size", "_players_max", b"_players_max", "_players_min", b"_players_min", "_trump", b"_trump", "hand_size", b"hand_size", "players_max", b"players_max", "players_min", b"players_min", "teams", b"teams", "trump", b"trump", "wild_tiles", b"wild_tiles"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__hand_size: _TypeAlias = _typing.Literal["hand_size"]  # noqa: Y015
     _WhichOneofArgType__hand_size: _TypeAlias = _typing.Literal["_hand_size", b"_hand_size"]  # noqa: Y015
@@ -2413,12 +2576,16 @@ class DiscardDealOptions(_message.Message):
     _WhichOneofArgType__players_max: _TypeAlias = _typing.Literal["_players_max", b"_players_max"]  # noqa: Y015
     _WhichOneofReturnType__players_min: _TypeAlias = _typing.Literal["players_min"]  # noqa: Y015
     _WhichOneofArgType__players_min: _TypeAlias = _typing.Literal["_players_min", b"_players_min"]  # noqa: Y015
+    _WhichOneofReturnType__trump: _TypeAlias = _typing.Literal["trump"]  # noqa: Y015
+    _WhichOneofArgType__trump: _TypeAlias = _typing.Literal["_trump", b"_trump"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__hand_size) -> _WhichOneofReturnType__hand_size | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__players_max) -> _WhichOneofReturnType__players_max | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__players_min) -> _WhichOneofReturnType__players_min | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__trump) -> _WhichOneofReturnType__trump | None: ...
 
 Global___DiscardDealOptions: _TypeAlias = DiscardDealOptions  # noqa: Y015
 
@@ -2436,7 +2603,7 @@ class DiscardMeldOptions(_message.Message):
     """
     melds_on_table: _builtins.bool
     """Whether players lay melds on a table, where they only grow (melds_on_table); otherwise a player shows all of them at
-    once to finish. Default false. true requires score_system OKEY_101 (OPTIONS_CONFLICT).
+    once to finish. Default false. true requires another score_system than OKEY (OPTIONS_CONFLICT).
     """
     def __init__(
         self,
@@ -2461,8 +2628,8 @@ Global___DiscardMeldOptions: _TypeAlias = DiscardMeldOptions  # noqa: Y015
 
 @_typing.final
 class DiscardOpeningOptions(_message.Message):
-    """The first melds of a player in a round of 101 Okey. The names of these options begin with `opening_`, which the fields
-    omit. Other values than the defaults require melds_on_table (OPTIONS_CONFLICT).
+    """The first melds of a player in a round of a game of discards. The names of these options begin with `opening_`, which
+    the fields omit. Other values than the defaults require melds_on_table (OPTIONS_CONFLICT).
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -2472,11 +2639,11 @@ class DiscardOpeningOptions(_message.Message):
     RISES_FIELD_NUMBER: _builtins.int
     points: _builtins.int
     """The fewest points of the melds with which a player opens (opening_points): 1 to 201. Default 101. A wild tile counts
-    the tile that it stands for. Evidence: all sources of 101 Okey.
+    the tile that it stands for. Evidence: all sources of 101 Okey; 30 in American, 50 in International Rummikub.
     """
     pairs: _builtins.int
     """The fewest pairs with which a player opens instead (opening_pairs): 0 to 10; 0 if pairs are never laid. Default 5.
-    Evidence: all sources of 101 Okey.
+    Evidence: all sources of 101 Okey; pairs are never laid in American and International Rummikub.
     """
     rises: _builtins.bool
     """Whether each player must open with more than the last one who opened in the same way (opening_rises). Default false.
@@ -2516,6 +2683,10 @@ class DiscardTurnOptions(_message.Message):
 
     SHOW_INDICATOR_FIELD_NUMBER: _builtins.int
     PAIR_OPENER_TILES_FIELD_NUMBER: _builtins.int
+    TAKEN_DISCARD_FIELD_NUMBER: _builtins.int
+    WILD_RETRIEVAL_FIELD_NUMBER: _builtins.int
+    CONCEALED_WINS_FIELD_NUMBER: _builtins.int
+    POOL_EMPTY_FIELD_NUMBER: _builtins.int
     show_indicator: _builtins.bool
     """Whether a player who holds the indicator's twin may show it in the first turn, for which all others lose a point
     (show_indicator). Default true. true requires score_system OKEY (OPTIONS_CONFLICT). Evidence: most descriptions of
@@ -2526,20 +2697,41 @@ class DiscardTurnOptions(_message.Message):
     to 21; 0 for no limit. Default 0. Other values require melds_on_table and opening_pairs (OPTIONS_CONFLICT). Evidence:
     2 in one description of 101 Okey.
     """
+    taken_discard: Global___TakenDiscard.ValueType
+    """Whether a taken discard must be laid. Default LAID. Another value requires melds_on_table (OPTIONS_CONFLICT)."""
+    wild_retrieval: Global___WildRetrieval.ValueType
+    """What happens to a wild tile that a player takes from the table. Default TO_RACK. Another value requires
+    melds_on_table (OPTIONS_CONFLICT).
+    """
+    concealed_wins: _builtins.bool
+    """Whether a player who has not opened may finish concealed (concealed_wins): by a Foot, the whole rack in melds with
+    at least one tile laid on a meld of another player, or by one of the named hands. Default false. true requires
+    score_system INTERNATIONAL (OPTIONS_CONFLICT). Evidence: International Rummikub.
+    """
+    pool_empty: Global___PoolEmpty.ValueType
+    """What happens when the pool is empty. Default ROUND_ENDS. Another value requires melds_on_table (OPTIONS_CONFLICT)."""
     def __init__(
         self,
         *,
         show_indicator: _builtins.bool | None = ...,
         pair_opener_tiles: _builtins.int | None = ...,
+        taken_discard: Global___TakenDiscard.ValueType = ...,
+        wild_retrieval: Global___WildRetrieval.ValueType = ...,
+        concealed_wins: _builtins.bool | None = ...,
+        pool_empty: Global___PoolEmpty.ValueType = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_pair_opener_tiles", b"_pair_opener_tiles", "_show_indicator", b"_show_indicator", "pair_opener_tiles", b"pair_opener_tiles", "show_indicator", b"show_indicator"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_concealed_wins", b"_concealed_wins", "_pair_opener_tiles", b"_pair_opener_tiles", "_show_indicator", b"_show_indicator", "concealed_wins", b"concealed_wins", "pair_opener_tiles", b"pair_opener_tiles", "show_indicator", b"show_indicator"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_pair_opener_tiles", b"_pair_opener_tiles", "_show_indicator", b"_show_indicator", "pair_opener_tiles", b"pair_opener_tiles", "show_indicator", b"show_indicator"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_concealed_wins", b"_concealed_wins", "_pair_opener_tiles", b"_pair_opener_tiles", "_show_indicator", b"_show_indicator", "concealed_wins", b"concealed_wins", "pair_opener_tiles", b"pair_opener_tiles", "pool_empty", b"pool_empty", "show_indicator", b"show_indicator", "taken_discard", b"taken_discard", "wild_retrieval", b"wild_retrieval"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__concealed_wins: _TypeAlias = _typing.Literal["concealed_wins"]  # noqa: Y015
+    _WhichOneofArgType__concealed_wins: _TypeAlias = _typing.Literal["_concealed_wins", b"_concealed_wins"]  # noqa: Y015
     _WhichOneofReturnType__pair_opener_tiles: _TypeAlias = _typing.Literal["pair_opener_tiles"]  # noqa: Y015
     _WhichOneofArgType__pair_opener_tiles: _TypeAlias = _typing.Literal["_pair_opener_tiles", b"_pair_opener_tiles"]  # noqa: Y015
     _WhichOneofReturnType__show_indicator: _TypeAlias = _typing.Literal["show_indicator"]  # noqa: Y015
     _WhichOneofArgType__show_indicator: _TypeAlias = _typing.Literal["_show_indicator", b"_show_indicator"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__concealed_wins) -> _WhichOneofReturnType__concealed_wins | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__pair_opener_tiles) -> _WhichOneofReturnType__pair_opener_tiles | None: ...
     @_typing.overload
@@ -2557,6 +2749,8 @@ class DiscardScoringOptions(_message.Message):
     SYSTEM_FIELD_NUMBER: _builtins.int
     DISCARD_PENALTY_FIELD_NUMBER: _builtins.int
     RETURN_PENALTY_FIELD_NUMBER: _builtins.int
+    TRUMP_TWIN_FIELD_NUMBER: _builtins.int
+    ROUND_UP_FIELD_NUMBER: _builtins.int
     start: _builtins.int
     """The points of each player at the start (score_start): 5 to 21. Default 20. The game ends when someone has none left.
     Other values than 20 require score_system OKEY (OPTIONS_CONFLICT). Evidence: 20 in most descriptions of Okey, 5 to 21
@@ -2572,6 +2766,14 @@ class DiscardScoringOptions(_message.Message):
     """The points of a player who puts a taken discard back (score_return_penalty): 0 to 202. Default 0. Other values require
     score_system OKEY_101 (OPTIONS_CONFLICT). Evidence: none or 101 in 101 Okey.
     """
+    trump_twin: _builtins.int
+    """Extra points of a player who holds the trump's twin at the end of a round (score_trump_twin): 0 to 100. Default 0.
+    Other values require trump (OPTIONS_CONFLICT). Evidence: 25 in a relative of American Rummikub.
+    """
+    round_up: _builtins.bool
+    """Whether the racks of losers are rounded up to tens (score_round_up). Default false. true requires score_system
+    INTERNATIONAL (OPTIONS_CONFLICT). Evidence: International Rummikub.
+    """
     def __init__(
         self,
         *,
@@ -2579,23 +2781,33 @@ class DiscardScoringOptions(_message.Message):
         system: Global___ScoreSystem.ValueType = ...,
         discard_penalty: _builtins.int | None = ...,
         return_penalty: _builtins.int | None = ...,
+        trump_twin: _builtins.int | None = ...,
+        round_up: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_discard_penalty", b"_discard_penalty", "_return_penalty", b"_return_penalty", "_start", b"_start", "discard_penalty", b"discard_penalty", "return_penalty", b"return_penalty", "start", b"start"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_discard_penalty", b"_discard_penalty", "_return_penalty", b"_return_penalty", "_round_up", b"_round_up", "_start", b"_start", "_trump_twin", b"_trump_twin", "discard_penalty", b"discard_penalty", "return_penalty", b"return_penalty", "round_up", b"round_up", "start", b"start", "trump_twin", b"trump_twin"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_discard_penalty", b"_discard_penalty", "_return_penalty", b"_return_penalty", "_start", b"_start", "discard_penalty", b"discard_penalty", "return_penalty", b"return_penalty", "start", b"start", "system", b"system"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_discard_penalty", b"_discard_penalty", "_return_penalty", b"_return_penalty", "_round_up", b"_round_up", "_start", b"_start", "_trump_twin", b"_trump_twin", "discard_penalty", b"discard_penalty", "return_penalty", b"return_penalty", "round_up", b"round_up", "start", b"start", "system", b"system", "trump_twin", b"trump_twin"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__discard_penalty: _TypeAlias = _typing.Literal["discard_penalty"]  # noqa: Y015
     _WhichOneofArgType__discard_penalty: _TypeAlias = _typing.Literal["_discard_penalty", b"_discard_penalty"]  # noqa: Y015
     _WhichOneofReturnType__return_penalty: _TypeAlias = _typing.Literal["return_penalty"]  # noqa: Y015
     _WhichOneofArgType__return_penalty: _TypeAlias = _typing.Literal["_return_penalty", b"_return_penalty"]  # noqa: Y015
+    _WhichOneofReturnType__round_up: _TypeAlias = _typing.Literal["round_up"]  # noqa: Y015
+    _WhichOneofArgType__round_up: _TypeAlias = _typing.Literal["_round_up", b"_round_up"]  # noqa: Y015
     _WhichOneofReturnType__start: _TypeAlias = _typing.Literal["start"]  # noqa: Y015
     _WhichOneofArgType__start: _TypeAlias = _typing.Literal["_start", b"_start"]  # noqa: Y015
+    _WhichOneofReturnType__trump_twin: _TypeAlias = _typing.Literal["trump_twin"]  # noqa: Y015
+    _WhichOneofArgType__trump_twin: _TypeAlias = _typing.Literal["_trump_twin", b"_trump_twin"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__discard_penalty) -> _WhichOneofReturnType__discard_penalty | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__return_penalty) -> _WhichOneofReturnType__return_penalty | None: ...
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__round_up) -> _WhichOneofReturnType__round_up | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__start) -> _WhichOneofReturnType__start | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__trump_twin) -> _WhichOneofReturnType__trump_twin | None: ...
 
 Global___DiscardScoringOptions: _TypeAlias = DiscardScoringOptions  # noqa: Y015
 
@@ -2626,6 +2838,107 @@ class DiscardGameEndOptions(_message.Message):
 Global___DiscardGameEndOptions: _TypeAlias = DiscardGameEndOptions  # noqa: Y015
 
 @_typing.final
+class NamedHand(_message.Message):
+    """A hand with which a player finishes concealed (concealed_wins): 14 tiles, all in melds that meet every condition. A
+    condition that is unset is always met. A joker has the color and the value of the tile that it stands for.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    RUNS_MIN_FIELD_NUMBER: _builtins.int
+    RUNS_MAX_FIELD_NUMBER: _builtins.int
+    GROUPS_MIN_FIELD_NUMBER: _builtins.int
+    GROUPS_MAX_FIELD_NUMBER: _builtins.int
+    COLORS_MIN_FIELD_NUMBER: _builtins.int
+    COLORS_MAX_FIELD_NUMBER: _builtins.int
+    LOWEST_FIELD_NUMBER: _builtins.int
+    HIGHEST_FIELD_NUMBER: _builtins.int
+    ONE_HIGH_FIELD_NUMBER: _builtins.int
+    ALL_EVEN_FIELD_NUMBER: _builtins.int
+    ALL_ODD_FIELD_NUMBER: _builtins.int
+    RUN_COLORS_DIFFER_FIELD_NUMBER: _builtins.int
+    SCORES_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """The name: 1 to 40 characters, unique in the list."""
+    runs_min: _builtins.int
+    """Fewest runs: 0 to 4."""
+    runs_max: _builtins.int
+    """Most runs: 0 to 4."""
+    groups_min: _builtins.int
+    """Fewest groups: 0 to 4."""
+    groups_max: _builtins.int
+    """Most groups: 0 to 4."""
+    colors_min: _builtins.int
+    """Fewest colors of the tiles: 1 to 4."""
+    colors_max: _builtins.int
+    """Most colors of the tiles: 1 to 4."""
+    lowest: _builtins.int
+    """The lowest value of a tile: 1 to 13."""
+    highest: _builtins.int
+    """The highest value of a tile: 1 to 13."""
+    one_high: _builtins.bool
+    """Whether a 1 counts high: it may follow a 13 and no 2 follows it, and it is above 13 for `lowest` and `highest`."""
+    all_even: _builtins.bool
+    """Whether all values are even."""
+    all_odd: _builtins.bool
+    """Whether all values are odd."""
+    run_colors_differ: _builtins.bool
+    """Whether the runs have different colors."""
+    @_builtins.property
+    def scores(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The points with no joker, with one and with two among the tiles: three numbers, each 0 to 1000."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        runs_min: _builtins.int = ...,
+        runs_max: _builtins.int | None = ...,
+        groups_min: _builtins.int = ...,
+        groups_max: _builtins.int | None = ...,
+        colors_min: _builtins.int | None = ...,
+        colors_max: _builtins.int | None = ...,
+        lowest: _builtins.int | None = ...,
+        highest: _builtins.int | None = ...,
+        one_high: _builtins.bool = ...,
+        all_even: _builtins.bool = ...,
+        all_odd: _builtins.bool = ...,
+        run_colors_differ: _builtins.bool = ...,
+        scores: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_colors_max", b"_colors_max", "_colors_min", b"_colors_min", "_groups_max", b"_groups_max", "_highest", b"_highest", "_lowest", b"_lowest", "_runs_max", b"_runs_max", "colors_max", b"colors_max", "colors_min", b"colors_min", "groups_max", b"groups_max", "highest", b"highest", "lowest", b"lowest", "runs_max", b"runs_max"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_colors_max", b"_colors_max", "_colors_min", b"_colors_min", "_groups_max", b"_groups_max", "_highest", b"_highest", "_lowest", b"_lowest", "_runs_max", b"_runs_max", "all_even", b"all_even", "all_odd", b"all_odd", "colors_max", b"colors_max", "colors_min", b"colors_min", "groups_max", b"groups_max", "groups_min", b"groups_min", "highest", b"highest", "lowest", b"lowest", "name", b"name", "one_high", b"one_high", "run_colors_differ", b"run_colors_differ", "runs_max", b"runs_max", "runs_min", b"runs_min", "scores", b"scores"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__colors_max: _TypeAlias = _typing.Literal["colors_max"]  # noqa: Y015
+    _WhichOneofArgType__colors_max: _TypeAlias = _typing.Literal["_colors_max", b"_colors_max"]  # noqa: Y015
+    _WhichOneofReturnType__colors_min: _TypeAlias = _typing.Literal["colors_min"]  # noqa: Y015
+    _WhichOneofArgType__colors_min: _TypeAlias = _typing.Literal["_colors_min", b"_colors_min"]  # noqa: Y015
+    _WhichOneofReturnType__groups_max: _TypeAlias = _typing.Literal["groups_max"]  # noqa: Y015
+    _WhichOneofArgType__groups_max: _TypeAlias = _typing.Literal["_groups_max", b"_groups_max"]  # noqa: Y015
+    _WhichOneofReturnType__highest: _TypeAlias = _typing.Literal["highest"]  # noqa: Y015
+    _WhichOneofArgType__highest: _TypeAlias = _typing.Literal["_highest", b"_highest"]  # noqa: Y015
+    _WhichOneofReturnType__lowest: _TypeAlias = _typing.Literal["lowest"]  # noqa: Y015
+    _WhichOneofArgType__lowest: _TypeAlias = _typing.Literal["_lowest", b"_lowest"]  # noqa: Y015
+    _WhichOneofReturnType__runs_max: _TypeAlias = _typing.Literal["runs_max"]  # noqa: Y015
+    _WhichOneofArgType__runs_max: _TypeAlias = _typing.Literal["_runs_max", b"_runs_max"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__colors_max) -> _WhichOneofReturnType__colors_max | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__colors_min) -> _WhichOneofReturnType__colors_min | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__groups_max) -> _WhichOneofReturnType__groups_max | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__highest) -> _WhichOneofReturnType__highest | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__lowest) -> _WhichOneofReturnType__lowest | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__runs_max) -> _WhichOneofReturnType__runs_max | None: ...
+
+Global___NamedHand: _TypeAlias = NamedHand  # noqa: Y015
+
+@_typing.final
 class DiscardRuleset(_message.Message):
     """The rules of a game of discards, by stage of the game. As in MeldingRuleset, an unset field has the preset's value, a
     number out of range is refused with OPTION_VALUE_INVALID, and a contradiction with OPTIONS_CONFLICT.
@@ -2640,6 +2953,7 @@ class DiscardRuleset(_message.Message):
     SCORING_FIELD_NUMBER: _builtins.int
     GAME_END_FIELD_NUMBER: _builtins.int
     OPENING_FIELD_NUMBER: _builtins.int
+    HANDS_FIELD_NUMBER: _builtins.int
     preset: Global___Preset.ValueType
     """The preset that supplies the values of unset fields. Unset: PRESET_OKEY."""
     @_builtins.property
@@ -2666,6 +2980,12 @@ class DiscardRuleset(_message.Message):
     def opening(self) -> Global___DiscardOpeningOptions:
         """The first melds of a player in a round."""
 
+    @_builtins.property
+    def hands(self) -> _containers.RepeatedCompositeFieldContainer[Global___NamedHand]:
+        """The named hands of concealed_wins: at most 64 (FIELD_INVALID). Empty in a request: those of the preset, which are
+        two of 40, as no public source has the others. Refused without concealed_wins (OPTIONS_CONFLICT).
+        """
+
     def __init__(
         self,
         *,
@@ -2676,10 +2996,11 @@ class DiscardRuleset(_message.Message):
         scoring: Global___DiscardScoringOptions | None = ...,
         game_end: Global___DiscardGameEndOptions | None = ...,
         opening: Global___DiscardOpeningOptions | None = ...,
+        hands: _abc.Iterable[Global___NamedHand] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["deal", b"deal", "game_end", b"game_end", "melds", b"melds", "opening", b"opening", "scoring", b"scoring", "turn", b"turn"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["deal", b"deal", "game_end", b"game_end", "melds", b"melds", "opening", b"opening", "preset", b"preset", "scoring", b"scoring", "turn", b"turn"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deal", b"deal", "game_end", b"game_end", "hands", b"hands", "melds", b"melds", "opening", b"opening", "preset", b"preset", "scoring", b"scoring", "turn", b"turn"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -2700,7 +3021,7 @@ class Ruleset(_message.Message):
     @_builtins.property
     def discard(self) -> Global___DiscardRuleset:
         """Players take a tile and discard one, and keep their melds or lay them on a table where they only grow: Okey, 101
-        Okey.
+        Okey, American and International Rummikub.
         """
 
     def __init__(

@@ -79,7 +79,8 @@ Global___DrawTile: _TypeAlias = DrawTile  # noqa: Y015
 @_typing.final
 class Pass(_message.Message):
     """Passes when the pool is empty, or ends a turn in which a tile was drawn (turn_play_after_draw), or after a play that
-    allows a knock (knock_limit).
+    allows a knock (knock_limit). In a game of discards, passes when the pool is empty, which ends the round
+    (pool_empty).
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -193,19 +194,29 @@ Global___DiscardTile: _TypeAlias = DiscardTile  # noqa: Y015
 @_typing.final
 class FinishHand(_message.Message):
     """Discards a tile and shows that the other 14 tiles are all in melds, or in seven pairs, which wins the round. A false
-    declaration is refused (FINISH_INVALID, with the tiles left over).
+    declaration is refused (FINISH_INVALID, with the tiles left over). In a game with concealed_wins, a player who has
+    not opened shows one of the named hands instead (HAND_NOT_MATCHED), or with `table` makes a Foot
+    (FOOT_NEEDS_OPEN_PLAYER, FOOT_NEEDS_LAY_OFF).
     """
 
     DESCRIPTOR: _descriptor.Descriptor
 
     TILE_FIELD_NUMBER: _builtins.int
     HAND_FIELD_NUMBER: _builtins.int
+    TABLE_FIELD_NUMBER: _builtins.int
     tile: _tile_pb2.Tile.ValueType
     """The tile to discard."""
     @_builtins.property
     def hand(self) -> _containers.RepeatedCompositeFieldContainer[_discard_pb2.HandPart]:
-        """The hand as the player lays it. Empty: as the server finds it; as pairs, which score more, if it is both. At most 7
-        parts.
+        """The hand as the player lays it. Empty: as the server finds it; as pairs, or as the named hand, that score most, if
+        it is several. At most 7 parts.
+        """
+
+    @_builtins.property
+    def table(self) -> _containers.RepeatedCompositeFieldContainer[_discard_pb2.HandPart]:
+        """For a Foot, the whole table as it shall lie (LayTiles.table): the whole rack but the discard is laid, at least one
+        tile of it on a meld of another player. At most 53 parts. Refused beside `hand`, and without concealed_wins
+        (FIELD_INVALID).
         """
 
     def __init__(
@@ -213,10 +224,11 @@ class FinishHand(_message.Message):
         *,
         tile: _tile_pb2.Tile.ValueType = ...,
         hand: _abc.Iterable[_discard_pb2.HandPart] | None = ...,
+        table: _abc.Iterable[_discard_pb2.HandPart] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["hand", b"hand", "tile", b"tile"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["hand", b"hand", "table", b"table", "tile", b"tile"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -247,6 +259,23 @@ class LayTiles(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___LayTiles: _TypeAlias = LayTiles  # noqa: Y015
+
+@_typing.final
+class TakeTrump(_message.Message):
+    """Takes the tile laid face up at the deal in place of a tile of the pool, which a player who has opened may (trump)."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TakeTrump: _TypeAlias = TakeTrump  # noqa: Y015
 
 @_typing.final
 class ReturnDiscard(_message.Message):
@@ -304,6 +333,7 @@ class PlayTurnRequest(_message.Message):
     SHOW_INDICATOR_FIELD_NUMBER: _builtins.int
     LAY_FIELD_NUMBER: _builtins.int
     RETURN_DISCARD_FIELD_NUMBER: _builtins.int
+    TAKE_TRUMP_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
     """The id of the game."""
     etag: _builtins.str
@@ -364,6 +394,10 @@ class PlayTurnRequest(_message.Message):
     def return_discard(self) -> Global___ReturnDiscard:
         """Puts a taken discard back."""
 
+    @_builtins.property
+    def take_trump(self) -> Global___TakeTrump:
+        """Takes the trump."""
+
     def __init__(
         self,
         *,
@@ -383,12 +417,13 @@ class PlayTurnRequest(_message.Message):
         show_indicator: Global___ShowIndicator | None = ...,
         lay: Global___LayTiles | None = ...,
         return_discard: Global___ReturnDiscard | None = ...,
+        take_trump: Global___TakeTrump | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "discard", b"discard", "draw", b"draw", "finish", b"finish", "knock", b"knock", "lay", b"lay", "lay_on_river", b"lay_on_river", "pass_turn", b"pass_turn", "play", b"play", "return_discard", b"return_discard", "show_indicator", b"show_indicator", "take_discard", b"take_discard", "take_from_pool", b"take_from_pool"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "discard", b"discard", "draw", b"draw", "finish", b"finish", "knock", b"knock", "lay", b"lay", "lay_on_river", b"lay_on_river", "pass_turn", b"pass_turn", "play", b"play", "return_discard", b"return_discard", "show_indicator", b"show_indicator", "take_discard", b"take_discard", "take_from_pool", b"take_from_pool", "take_trump", b"take_trump"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "discard", b"discard", "draw", b"draw", "etag", b"etag", "finish", b"finish", "game_id", b"game_id", "knock", b"knock", "lay", b"lay", "lay_on_river", b"lay_on_river", "pass_turn", b"pass_turn", "play", b"play", "request_id", b"request_id", "return_discard", b"return_discard", "show_indicator", b"show_indicator", "take_discard", b"take_discard", "take_from_pool", b"take_from_pool", "validate_only", b"validate_only"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "discard", b"discard", "draw", b"draw", "etag", b"etag", "finish", b"finish", "game_id", b"game_id", "knock", b"knock", "lay", b"lay", "lay_on_river", b"lay_on_river", "pass_turn", b"pass_turn", "play", b"play", "request_id", b"request_id", "return_discard", b"return_discard", "show_indicator", b"show_indicator", "take_discard", b"take_discard", "take_from_pool", b"take_from_pool", "take_trump", b"take_trump", "validate_only", b"validate_only"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_action: _TypeAlias = _typing.Literal["play", "draw", "pass_turn", "lay_on_river", "knock", "take_from_pool", "take_discard", "discard", "finish", "show_indicator", "lay", "return_discard"]  # noqa: Y015
+    _WhichOneofReturnType_action: _TypeAlias = _typing.Literal["play", "draw", "pass_turn", "lay_on_river", "knock", "take_from_pool", "take_discard", "discard", "finish", "show_indicator", "lay", "return_discard", "take_trump"]  # noqa: Y015
     _WhichOneofArgType_action: _TypeAlias = _typing.Literal["action", b"action"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_action) -> _WhichOneofReturnType_action | None: ...
 

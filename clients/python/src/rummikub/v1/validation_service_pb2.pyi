@@ -354,7 +354,9 @@ class ValidateHandRequest(_message.Message):
     DISCARD_FIELD_NUMBER: _builtins.int
     HAND_FIELD_NUMBER: _builtins.int
     indicator: _tile_pb2.Tile.ValueType
-    """The tile turned face up, which determines the okey. A numbered tile of the four colors."""
+    """The tile turned face up, which determines the okey: a numbered tile of the four colors. Unset with the wild_tiles
+    JOKERS, required otherwise.
+    """
     discard: _tile_pb2.Tile.ValueType
     """The tile to discard, one of the 15. Unset with 15: the server chooses, for the finish that costs the others most."""
     @_builtins.property
@@ -399,28 +401,31 @@ class ValidateHandResponse(_message.Message):
     COST_FIELD_NUMBER: _builtins.int
     MISSING_FIELD_NUMBER: _builtins.int
     SPARE_FIELD_NUMBER: _builtins.int
+    HAND_NAME_FIELD_NUMBER: _builtins.int
     is_pairs: _builtins.bool
     """Whether a finished hand is one of pairs."""
     discard: _tile_pb2.Tile.ValueType
     """The discard: that of the request, or the one that the server chose. Unset without one."""
     cost: _builtins.int
-    """The points that each other player loses to a finished hand: 2 for melds, 4 for pairs, twice as much if the discard is
-    an okey. 0 if the hand is not finished.
+    """The points that each other player loses to a finished hand: 2 for melds, 4 for pairs, those of a named hand; twice
+    as much if the discard is a wild tile. 0 if the hand is not finished.
     """
     missing: _builtins.int
     """The least number of tiles to exchange until the tiles are a finished hand, however they are laid; with 15 tiles and
-    no discard, after the best one.
+    no discard, after the best one. 0 with concealed_wins.
     """
+    hand_name: _builtins.str
+    """The name of a finished hand (concealed_wins). Empty otherwise."""
     @_builtins.property
     def violations(self) -> _containers.RepeatedCompositeFieldContainer[_violation_pb2.Violation]:
         """Every violation: FINISH_INVALID with the tiles that are left over, or with those of a part that is no meld or pair;
-        TILE_NOT_IN_RACK. Empty when the hand is finished.
+        TILE_NOT_IN_RACK; HAND_NOT_MATCHED with concealed_wins. Empty when the hand is finished.
         """
 
     @_builtins.property
     def hand(self) -> _containers.RepeatedCompositeFieldContainer[_discard_pb2.HandPart]:
         """The melds or pairs of a finished hand, as the player lays it or as the server finds it. As pairs, which score more,
-        if it is both.
+        or as the named hand that scores most, if it is several.
         """
 
     @_builtins.property
@@ -437,10 +442,11 @@ class ValidateHandResponse(_message.Message):
         cost: _builtins.int = ...,
         missing: _builtins.int = ...,
         spare: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
+        hand_name: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cost", b"cost", "discard", b"discard", "hand", b"hand", "is_pairs", b"is_pairs", "missing", b"missing", "spare", b"spare", "violations", b"violations"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cost", b"cost", "discard", b"discard", "hand", b"hand", "hand_name", b"hand_name", "is_pairs", b"is_pairs", "missing", b"missing", "spare", b"spare", "violations", b"violations"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -462,16 +468,23 @@ class ValidateDiscardTurnRequest(_message.Message):
     TILES_LAID_FIELD_NUMBER: _builtins.int
     TABLE_AFTER_FIELD_NUMBER: _builtins.int
     DISCARD_FIELD_NUMBER: _builtins.int
+    IS_FOOT_FIELD_NUMBER: _builtins.int
     indicator: _tile_pb2.Tile.ValueType
-    """The tile turned face up, which determines the okey. A numbered tile of the four colors."""
+    """The tile turned face up, which determines the okey: a numbered tile of the four colors. Unset with the wild_tiles
+    JOKERS, required otherwise.
+    """
     seat: _builtins.int
     """The player's seat."""
     owed_tile: _tile_pb2.Tile.ValueType
-    """The discard that was taken in the turn and must be laid; one of the rack. Unset if there is none."""
+    """The discard or the trump that was taken in the turn and must be laid; one of the rack. Unset if there is none."""
     tiles_laid: _builtins.int
     """The number of tiles laid earlier in the turn, beside those of an opening."""
     discard: _tile_pb2.Tile.ValueType
     """The tile to discard. Unset: the turn goes on."""
+    is_foot: _builtins.bool
+    """Whether the step and the discard are a Foot, which needs both; see FinishHand.table. Refused without concealed_wins
+    (FIELD_INVALID).
+    """
     @_builtins.property
     def ruleset(self) -> _ruleset_pb2.DiscardRuleset:
         """The rules, with melds_on_table (FIELD_INVALID). Unset: the preset OKEY_101."""
@@ -505,10 +518,11 @@ class ValidateDiscardTurnRequest(_message.Message):
         tiles_laid: _builtins.int = ...,
         table_after: _abc.Iterable[_discard_pb2.HandPart] | None = ...,
         discard: _tile_pb2.Tile.ValueType = ...,
+        is_foot: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["ruleset", b"ruleset"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["discard", b"discard", "indicator", b"indicator", "openings", b"openings", "owed_tile", b"owed_tile", "rack", b"rack", "ruleset", b"ruleset", "seat", b"seat", "table_after", b"table_after", "table_before", b"table_before", "tiles_laid", b"tiles_laid"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["discard", b"discard", "indicator", b"indicator", "is_foot", b"is_foot", "openings", b"openings", "owed_tile", b"owed_tile", "rack", b"rack", "ruleset", b"ruleset", "seat", b"seat", "table_after", b"table_after", "table_before", b"table_before", "tiles_laid", b"tiles_laid"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -528,7 +542,7 @@ class ValidateDiscardTurnResponse(_message.Message):
     PENALTY_FIELD_NUMBER: _builtins.int
     IS_FINISH_FIELD_NUMBER: _builtins.int
     okeys: _builtins.int
-    """The number of okeys that the player takes from the table."""
+    """The number of wild tiles that the player takes from the table."""
     penalty: _discard_pb2.PenaltyCause.ValueType
     """Why the discard costs score_discard_penalty. Unset if it does not."""
     is_finish: _builtins.bool
