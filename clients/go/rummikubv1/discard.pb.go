@@ -191,9 +191,10 @@ func (x *DiscardPile) GetTileCount() uint32 {
 // What a round of a game of discards has in place of a table.
 type DiscardBoard struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The tile turned face up, gösterge. It is never drawn.
+	// The tile turned face up, gösterge. It is never drawn. Unset in a game with jokers (wild_tiles).
 	Indicator Tile `protobuf:"varint,1,opt,name=indicator,proto3,enum=rummikub.v1.Tile" json:"indicator,omitempty"`
-	// The okey: the tile of the indicator's color with the next value, 1 after 13. Its two tiles are wild.
+	// The okey: the tile of the indicator's color with the next value, 1 after 13. Its two tiles are wild. Unset in a
+	// game with jokers.
 	Okey Tile `protobuf:"varint,2,opt,name=okey,proto3,enum=rummikub.v1.Tile" json:"okey,omitempty"`
 	// The discards of the players dealt in, by seat.
 	Piles []*DiscardPile `protobuf:"bytes,3,rep,name=piles,proto3" json:"piles,omitempty"`
@@ -211,10 +212,13 @@ type DiscardBoard struct {
 	Penalties []*PenaltyScored `protobuf:"bytes,9,rep,name=penalties,proto3" json:"penalties,omitempty"`
 	// The rack that was finished, in a game with a table. Unset if none was.
 	RackFinish *RackFinished `protobuf:"bytes,10,opt,name=rack_finish,json=rackFinish,proto3" json:"rack_finish,omitempty"`
-	// The discard taken in the turn that the player must lay, or return. Unset if there is none.
+	// The discard or the trump taken in the turn that the player must lay, or return. Unset if there is none.
 	OwedTile Tile `protobuf:"varint,11,opt,name=owed_tile,json=owedTile,proto3,enum=rummikub.v1.Tile" json:"owed_tile,omitempty"`
 	// The number of tiles laid in the turn, beside those of an opening (pair_opener_tiles).
-	TilesLaid     uint32 `protobuf:"varint,12,opt,name=tiles_laid,json=tilesLaid,proto3" json:"tiles_laid,omitempty"`
+	TilesLaid uint32 `protobuf:"varint,12,opt,name=tiles_laid,json=tilesLaid,proto3" json:"tiles_laid,omitempty"`
+	// The tile laid face up at the deal, which a player who has opened may take (trump). Unset once it is taken, and in a
+	// game without one.
+	Trump         Tile `protobuf:"varint,13,opt,name=trump,proto3,enum=rummikub.v1.Tile" json:"trump,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -333,6 +337,13 @@ func (x *DiscardBoard) GetTilesLaid() uint32 {
 	return 0
 }
 
+func (x *DiscardBoard) GetTrump() Tile {
+	if x != nil {
+		return x.Trump
+	}
+	return Tile_TILE_UNSPECIFIED
+}
+
 // How a player opened: with melds of so many points, or with so many pairs.
 type DiscardOpening struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -406,14 +417,16 @@ type HandsDealt struct {
 	Round uint32 `protobuf:"varint,1,opt,name=round,proto3" json:"round,omitempty"`
 	// The seats in turn order, from the starter: by falling seat number, counterclockwise.
 	TurnOrder []uint32 `protobuf:"varint,2,rep,packed,name=turn_order,json=turnOrder,proto3" json:"turn_order,omitempty"`
-	// The tile turned face up.
+	// The tile turned face up. Unset in a game with jokers (wild_tiles).
 	Indicator Tile `protobuf:"varint,3,opt,name=indicator,proto3,enum=rummikub.v1.Tile" json:"indicator,omitempty"`
-	// The okey.
+	// The okey. Unset in a game with jokers.
 	Okey Tile `protobuf:"varint,4,opt,name=okey,proto3,enum=rummikub.v1.Tile" json:"okey,omitempty"`
 	// The viewer's own rack. Empty for a spectator.
 	Rack []Tile `protobuf:"varint,5,rep,packed,name=rack,proto3,enum=rummikub.v1.Tile" json:"rack,omitempty"`
 	// The number of tiles left in the pool.
-	PoolCount     uint32 `protobuf:"varint,6,opt,name=pool_count,json=poolCount,proto3" json:"pool_count,omitempty"`
+	PoolCount uint32 `protobuf:"varint,6,opt,name=pool_count,json=poolCount,proto3" json:"pool_count,omitempty"`
+	// The tile laid face up (trump). Unset in a game without one.
+	Trump         Tile `protobuf:"varint,7,opt,name=trump,proto3,enum=rummikub.v1.Tile" json:"trump,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -488,6 +501,13 @@ func (x *HandsDealt) GetPoolCount() uint32 {
 		return x.PoolCount
 	}
 	return 0
+}
+
+func (x *HandsDealt) GetTrump() Tile {
+	if x != nil {
+		return x.Trump
+	}
+	return Tile_TILE_UNSPECIFIED
 }
 
 // A player took the next tile of the pool. The turn is in TURN_STEP_DISCARDING.
@@ -776,24 +796,129 @@ func (x *IndicatorShown) GetSeat() uint32 {
 	return 0
 }
 
+// A player took the trump, which the board no longer has: it is the turn's owed_tile, which must be laid. The turn is
+// in TURN_STEP_DISCARDING.
+type TrumpTaken struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The seat that took it.
+	Seat uint32 `protobuf:"varint,1,opt,name=seat,proto3" json:"seat,omitempty"`
+	// The tile.
+	Tile          Tile `protobuf:"varint,2,opt,name=tile,proto3,enum=rummikub.v1.Tile" json:"tile,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TrumpTaken) Reset() {
+	*x = TrumpTaken{}
+	mi := &file_rummikub_v1_discard_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TrumpTaken) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TrumpTaken) ProtoMessage() {}
+
+func (x *TrumpTaken) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_discard_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TrumpTaken.ProtoReflect.Descriptor instead.
+func (*TrumpTaken) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_discard_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *TrumpTaken) GetSeat() uint32 {
+	if x != nil {
+		return x.Seat
+	}
+	return 0
+}
+
+func (x *TrumpTaken) GetTile() Tile {
+	if x != nil {
+		return x.Tile
+	}
+	return Tile_TILE_UNSPECIFIED
+}
+
+// A player who has opened discarded, and has three tiles left. TileDiscarded precedes it. It changes nothing: the rules
+// oblige the player to say so (concealed_wins).
+type ThreeTilesLeft struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The seat.
+	Seat          uint32 `protobuf:"varint,1,opt,name=seat,proto3" json:"seat,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ThreeTilesLeft) Reset() {
+	*x = ThreeTilesLeft{}
+	mi := &file_rummikub_v1_discard_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ThreeTilesLeft) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ThreeTilesLeft) ProtoMessage() {}
+
+func (x *ThreeTilesLeft) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_discard_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ThreeTilesLeft.ProtoReflect.Descriptor instead.
+func (*ThreeTilesLeft) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_discard_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *ThreeTilesLeft) GetSeat() uint32 {
+	if x != nil {
+		return x.Seat
+	}
+	return 0
+}
+
 // A player discarded a tile and showed a finished hand, which ends the round. The player is one of discarded_seats.
 type HandFinished struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The seat that finished.
 	Seat uint32 `protobuf:"varint,1,opt,name=seat,proto3" json:"seat,omitempty"`
-	// The discard, which lies on the indicator. An okey doubles what the others lose.
+	// The discard, which lies on the indicator. A wild tile doubles what the others lose.
 	Tile Tile `protobuf:"varint,2,opt,name=tile,proto3,enum=rummikub.v1.Tile" json:"tile,omitempty"`
 	// The melds, or the seven pairs.
 	Hand []*HandPart `protobuf:"bytes,3,rep,name=hand,proto3" json:"hand,omitempty"`
 	// Whether they are pairs.
-	IsPairs       bool `protobuf:"varint,4,opt,name=is_pairs,json=isPairs,proto3" json:"is_pairs,omitempty"`
+	IsPairs bool `protobuf:"varint,4,opt,name=is_pairs,json=isPairs,proto3" json:"is_pairs,omitempty"`
+	// The name of the hand (DiscardRuleset.hands). Empty in a game without named hands.
+	Name          string `protobuf:"bytes,5,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *HandFinished) Reset() {
 	*x = HandFinished{}
-	mi := &file_rummikub_v1_discard_proto_msgTypes[10]
+	mi := &file_rummikub_v1_discard_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -805,7 +930,7 @@ func (x *HandFinished) String() string {
 func (*HandFinished) ProtoMessage() {}
 
 func (x *HandFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_discard_proto_msgTypes[10]
+	mi := &file_rummikub_v1_discard_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -818,7 +943,7 @@ func (x *HandFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandFinished.ProtoReflect.Descriptor instead.
 func (*HandFinished) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_discard_proto_rawDescGZIP(), []int{10}
+	return file_rummikub_v1_discard_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *HandFinished) GetSeat() uint32 {
@@ -849,6 +974,13 @@ func (x *HandFinished) GetIsPairs() bool {
 	return false
 }
 
+func (x *HandFinished) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
 // A player laid tiles on the table, and has melded. The discard taken in the turn is no longer owed.
 type TilesLaid struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -858,7 +990,7 @@ type TilesLaid struct {
 	Tiles []Tile `protobuf:"varint,2,rep,packed,name=tiles,proto3,enum=rummikub.v1.Tile" json:"tiles,omitempty"`
 	// The table afterwards.
 	Table []*HandPart `protobuf:"bytes,3,rep,name=table,proto3" json:"table,omitempty"`
-	// The number of okeys that the player took from the table, which are now on the rack.
+	// The number of wild tiles that the player took from the table, which are now on the rack.
 	Okeys uint32 `protobuf:"varint,4,opt,name=okeys,proto3" json:"okeys,omitempty"`
 	// The number of the tiles that are no part of an opening; added to tiles_laid.
 	More uint32 `protobuf:"varint,5,opt,name=more,proto3" json:"more,omitempty"`
@@ -870,7 +1002,7 @@ type TilesLaid struct {
 
 func (x *TilesLaid) Reset() {
 	*x = TilesLaid{}
-	mi := &file_rummikub_v1_discard_proto_msgTypes[11]
+	mi := &file_rummikub_v1_discard_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -882,7 +1014,7 @@ func (x *TilesLaid) String() string {
 func (*TilesLaid) ProtoMessage() {}
 
 func (x *TilesLaid) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_discard_proto_msgTypes[11]
+	mi := &file_rummikub_v1_discard_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -895,7 +1027,7 @@ func (x *TilesLaid) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TilesLaid.ProtoReflect.Descriptor instead.
 func (*TilesLaid) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_discard_proto_rawDescGZIP(), []int{11}
+	return file_rummikub_v1_discard_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *TilesLaid) GetSeat() uint32 {
@@ -955,7 +1087,7 @@ type DiscardReturned struct {
 
 func (x *DiscardReturned) Reset() {
 	*x = DiscardReturned{}
-	mi := &file_rummikub_v1_discard_proto_msgTypes[12]
+	mi := &file_rummikub_v1_discard_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -967,7 +1099,7 @@ func (x *DiscardReturned) String() string {
 func (*DiscardReturned) ProtoMessage() {}
 
 func (x *DiscardReturned) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_discard_proto_msgTypes[12]
+	mi := &file_rummikub_v1_discard_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -980,7 +1112,7 @@ func (x *DiscardReturned) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardReturned.ProtoReflect.Descriptor instead.
 func (*DiscardReturned) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_discard_proto_rawDescGZIP(), []int{12}
+	return file_rummikub_v1_discard_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *DiscardReturned) GetSeat() uint32 {
@@ -1019,7 +1151,7 @@ type PenaltyScored struct {
 
 func (x *PenaltyScored) Reset() {
 	*x = PenaltyScored{}
-	mi := &file_rummikub_v1_discard_proto_msgTypes[13]
+	mi := &file_rummikub_v1_discard_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1031,7 +1163,7 @@ func (x *PenaltyScored) String() string {
 func (*PenaltyScored) ProtoMessage() {}
 
 func (x *PenaltyScored) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_discard_proto_msgTypes[13]
+	mi := &file_rummikub_v1_discard_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1044,7 +1176,7 @@ func (x *PenaltyScored) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PenaltyScored.ProtoReflect.Descriptor instead.
 func (*PenaltyScored) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_discard_proto_rawDescGZIP(), []int{13}
+	return file_rummikub_v1_discard_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *PenaltyScored) GetSeat() uint32 {
@@ -1073,19 +1205,22 @@ type RackFinished struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The seat.
 	Seat uint32 `protobuf:"varint,1,opt,name=seat,proto3" json:"seat,omitempty"`
-	// The discard. An okey doubles the points of the round.
+	// The discard. A wild tile doubles the points of the round.
 	Tile Tile `protobuf:"varint,2,opt,name=tile,proto3,enum=rummikub.v1.Tile" json:"tile,omitempty"`
 	// Whether the player had opened with pairs, which doubles them.
 	IsPairs bool `protobuf:"varint,3,opt,name=is_pairs,json=isPairs,proto3" json:"is_pairs,omitempty"`
-	// Whether the player had opened in this turn, and no other player at all, which doubles them.
-	IsAtOnce      bool `protobuf:"varint,4,opt,name=is_at_once,json=isAtOnce,proto3" json:"is_at_once,omitempty"`
+	// Whether the player had opened in this turn, and no other player at all, which doubles them in 101 Okey.
+	IsAtOnce bool `protobuf:"varint,4,opt,name=is_at_once,json=isAtOnce,proto3" json:"is_at_once,omitempty"`
+	// Whether it is a Foot: the player, who had not opened, laid the whole rack at once (concealed_wins). TilesLaid,
+	// without an opening, precedes it.
+	IsFoot        bool `protobuf:"varint,5,opt,name=is_foot,json=isFoot,proto3" json:"is_foot,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RackFinished) Reset() {
 	*x = RackFinished{}
-	mi := &file_rummikub_v1_discard_proto_msgTypes[14]
+	mi := &file_rummikub_v1_discard_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1097,7 +1232,7 @@ func (x *RackFinished) String() string {
 func (*RackFinished) ProtoMessage() {}
 
 func (x *RackFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_discard_proto_msgTypes[14]
+	mi := &file_rummikub_v1_discard_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1110,7 +1245,7 @@ func (x *RackFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RackFinished.ProtoReflect.Descriptor instead.
 func (*RackFinished) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_discard_proto_rawDescGZIP(), []int{14}
+	return file_rummikub_v1_discard_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RackFinished) GetSeat() uint32 {
@@ -1141,6 +1276,13 @@ func (x *RackFinished) GetIsAtOnce() bool {
 	return false
 }
 
+func (x *RackFinished) GetIsFoot() bool {
+	if x != nil {
+		return x.IsFoot
+	}
+	return false
+}
+
 var File_rummikub_v1_discard_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_discard_proto_rawDesc = "" +
@@ -1152,7 +1294,7 @@ const file_rummikub_v1_discard_proto_rawDesc = "" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12)\n" +
 	"\x06newest\x18\x02 \x01(\x0e2\x11.rummikub.v1.TileR\x06newest\x12\x1d\n" +
 	"\n" +
-	"tile_count\x18\x03 \x01(\rR\ttileCount\"\xd8\x04\n" +
+	"tile_count\x18\x03 \x01(\rR\ttileCount\"\x81\x05\n" +
 	"\fDiscardBoard\x12/\n" +
 	"\tindicator\x18\x01 \x01(\x0e2\x11.rummikub.v1.TileR\tindicator\x12%\n" +
 	"\x04okey\x18\x02 \x01(\x0e2\x11.rummikub.v1.TileR\x04okey\x12.\n" +
@@ -1168,12 +1310,13 @@ const file_rummikub_v1_discard_proto_rawDesc = "" +
 	"rackFinish\x12.\n" +
 	"\towed_tile\x18\v \x01(\x0e2\x11.rummikub.v1.TileR\bowedTile\x12\x1d\n" +
 	"\n" +
-	"tiles_laid\x18\f \x01(\rR\ttilesLaidB\x10\n" +
+	"tiles_laid\x18\f \x01(\rR\ttilesLaid\x12'\n" +
+	"\x05trump\x18\r \x01(\x0e2\x11.rummikub.v1.TileR\x05trumpB\x10\n" +
 	"\x0e_shown_by_seat\"W\n" +
 	"\x0eDiscardOpening\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12\x19\n" +
 	"\bis_pairs\x18\x02 \x01(\bR\aisPairs\x12\x16\n" +
-	"\x06amount\x18\x03 \x01(\rR\x06amount\"\xdf\x01\n" +
+	"\x06amount\x18\x03 \x01(\rR\x06amount\"\x88\x02\n" +
 	"\n" +
 	"HandsDealt\x12\x14\n" +
 	"\x05round\x18\x01 \x01(\rR\x05round\x12\x1d\n" +
@@ -1183,7 +1326,8 @@ const file_rummikub_v1_discard_proto_rawDesc = "" +
 	"\x04okey\x18\x04 \x01(\x0e2\x11.rummikub.v1.TileR\x04okey\x12%\n" +
 	"\x04rack\x18\x05 \x03(\x0e2\x11.rummikub.v1.TileR\x04rack\x12\x1d\n" +
 	"\n" +
-	"pool_count\x18\x06 \x01(\rR\tpoolCount\"J\n" +
+	"pool_count\x18\x06 \x01(\rR\tpoolCount\x12'\n" +
+	"\x05trump\x18\a \x01(\x0e2\x11.rummikub.v1.TileR\x05trump\"J\n" +
 	"\rPoolTileTaken\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12%\n" +
 	"\x04tile\x18\x02 \x01(\x0e2\x11.rummikub.v1.TileR\x04tile\"\x97\x01\n" +
@@ -1199,12 +1343,19 @@ const file_rummikub_v1_discard_proto_rawDesc = "" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12%\n" +
 	"\x04tile\x18\x02 \x01(\x0e2\x11.rummikub.v1.TileR\x04tile\"$\n" +
 	"\x0eIndicatorShown\x12\x12\n" +
-	"\x04seat\x18\x01 \x01(\rR\x04seat\"\x8f\x01\n" +
+	"\x04seat\x18\x01 \x01(\rR\x04seat\"G\n" +
+	"\n" +
+	"TrumpTaken\x12\x12\n" +
+	"\x04seat\x18\x01 \x01(\rR\x04seat\x12%\n" +
+	"\x04tile\x18\x02 \x01(\x0e2\x11.rummikub.v1.TileR\x04tile\"$\n" +
+	"\x0eThreeTilesLeft\x12\x12\n" +
+	"\x04seat\x18\x01 \x01(\rR\x04seat\"\xa3\x01\n" +
 	"\fHandFinished\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12%\n" +
 	"\x04tile\x18\x02 \x01(\x0e2\x11.rummikub.v1.TileR\x04tile\x12)\n" +
 	"\x04hand\x18\x03 \x03(\v2\x15.rummikub.v1.HandPartR\x04hand\x12\x19\n" +
-	"\bis_pairs\x18\x04 \x01(\bR\aisPairs\"\xd6\x01\n" +
+	"\bis_pairs\x18\x04 \x01(\bR\aisPairs\x12\x12\n" +
+	"\x04name\x18\x05 \x01(\tR\x04name\"\xd6\x01\n" +
 	"\tTilesLaid\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12'\n" +
 	"\x05tiles\x18\x02 \x03(\x0e2\x11.rummikub.v1.TileR\x05tiles\x12+\n" +
@@ -1219,13 +1370,14 @@ const file_rummikub_v1_discard_proto_rawDesc = "" +
 	"\rPenaltyScored\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12\x16\n" +
 	"\x06points\x18\x02 \x01(\rR\x06points\x12/\n" +
-	"\x05cause\x18\x03 \x01(\x0e2\x19.rummikub.v1.PenaltyCauseR\x05cause\"\x82\x01\n" +
+	"\x05cause\x18\x03 \x01(\x0e2\x19.rummikub.v1.PenaltyCauseR\x05cause\"\x9b\x01\n" +
 	"\fRackFinished\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12%\n" +
 	"\x04tile\x18\x02 \x01(\x0e2\x11.rummikub.v1.TileR\x04tile\x12\x19\n" +
 	"\bis_pairs\x18\x03 \x01(\bR\aisPairs\x12\x1c\n" +
 	"\n" +
-	"is_at_once\x18\x04 \x01(\bR\bisAtOnce*\x99\x01\n" +
+	"is_at_once\x18\x04 \x01(\bR\bisAtOnce\x12\x17\n" +
+	"\ais_foot\x18\x05 \x01(\bR\x06isFoot*\x99\x01\n" +
 	"\fPenaltyCause\x12\x1d\n" +
 	"\x19PENALTY_CAUSE_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cPENALTY_CAUSE_OKEY_DISCARDED\x10\x01\x12$\n" +
@@ -1246,7 +1398,7 @@ func file_rummikub_v1_discard_proto_rawDescGZIP() []byte {
 }
 
 var file_rummikub_v1_discard_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_rummikub_v1_discard_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_rummikub_v1_discard_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_rummikub_v1_discard_proto_goTypes = []any{
 	(PenaltyCause)(0),       // 0: rummikub.v1.PenaltyCause
 	(*HandPart)(nil),        // 1: rummikub.v1.HandPart
@@ -1259,46 +1411,51 @@ var file_rummikub_v1_discard_proto_goTypes = []any{
 	(*TileDiscarded)(nil),   // 8: rummikub.v1.TileDiscarded
 	(*DiscardForced)(nil),   // 9: rummikub.v1.DiscardForced
 	(*IndicatorShown)(nil),  // 10: rummikub.v1.IndicatorShown
-	(*HandFinished)(nil),    // 11: rummikub.v1.HandFinished
-	(*TilesLaid)(nil),       // 12: rummikub.v1.TilesLaid
-	(*DiscardReturned)(nil), // 13: rummikub.v1.DiscardReturned
-	(*PenaltyScored)(nil),   // 14: rummikub.v1.PenaltyScored
-	(*RackFinished)(nil),    // 15: rummikub.v1.RackFinished
-	(Tile)(0),               // 16: rummikub.v1.Tile
+	(*TrumpTaken)(nil),      // 11: rummikub.v1.TrumpTaken
+	(*ThreeTilesLeft)(nil),  // 12: rummikub.v1.ThreeTilesLeft
+	(*HandFinished)(nil),    // 13: rummikub.v1.HandFinished
+	(*TilesLaid)(nil),       // 14: rummikub.v1.TilesLaid
+	(*DiscardReturned)(nil), // 15: rummikub.v1.DiscardReturned
+	(*PenaltyScored)(nil),   // 16: rummikub.v1.PenaltyScored
+	(*RackFinished)(nil),    // 17: rummikub.v1.RackFinished
+	(Tile)(0),               // 18: rummikub.v1.Tile
 }
 var file_rummikub_v1_discard_proto_depIdxs = []int32{
-	16, // 0: rummikub.v1.HandPart.tiles:type_name -> rummikub.v1.Tile
-	16, // 1: rummikub.v1.DiscardPile.newest:type_name -> rummikub.v1.Tile
-	16, // 2: rummikub.v1.DiscardBoard.indicator:type_name -> rummikub.v1.Tile
-	16, // 3: rummikub.v1.DiscardBoard.okey:type_name -> rummikub.v1.Tile
+	18, // 0: rummikub.v1.HandPart.tiles:type_name -> rummikub.v1.Tile
+	18, // 1: rummikub.v1.DiscardPile.newest:type_name -> rummikub.v1.Tile
+	18, // 2: rummikub.v1.DiscardBoard.indicator:type_name -> rummikub.v1.Tile
+	18, // 3: rummikub.v1.DiscardBoard.okey:type_name -> rummikub.v1.Tile
 	2,  // 4: rummikub.v1.DiscardBoard.piles:type_name -> rummikub.v1.DiscardPile
-	11, // 5: rummikub.v1.DiscardBoard.finish:type_name -> rummikub.v1.HandFinished
+	13, // 5: rummikub.v1.DiscardBoard.finish:type_name -> rummikub.v1.HandFinished
 	1,  // 6: rummikub.v1.DiscardBoard.table:type_name -> rummikub.v1.HandPart
 	4,  // 7: rummikub.v1.DiscardBoard.openings:type_name -> rummikub.v1.DiscardOpening
-	14, // 8: rummikub.v1.DiscardBoard.penalties:type_name -> rummikub.v1.PenaltyScored
-	15, // 9: rummikub.v1.DiscardBoard.rack_finish:type_name -> rummikub.v1.RackFinished
-	16, // 10: rummikub.v1.DiscardBoard.owed_tile:type_name -> rummikub.v1.Tile
-	16, // 11: rummikub.v1.HandsDealt.indicator:type_name -> rummikub.v1.Tile
-	16, // 12: rummikub.v1.HandsDealt.okey:type_name -> rummikub.v1.Tile
-	16, // 13: rummikub.v1.HandsDealt.rack:type_name -> rummikub.v1.Tile
-	16, // 14: rummikub.v1.PoolTileTaken.tile:type_name -> rummikub.v1.Tile
-	16, // 15: rummikub.v1.DiscardTaken.tile:type_name -> rummikub.v1.Tile
-	16, // 16: rummikub.v1.DiscardTaken.uncovered:type_name -> rummikub.v1.Tile
-	16, // 17: rummikub.v1.TileDiscarded.tile:type_name -> rummikub.v1.Tile
-	16, // 18: rummikub.v1.DiscardForced.tile:type_name -> rummikub.v1.Tile
-	16, // 19: rummikub.v1.HandFinished.tile:type_name -> rummikub.v1.Tile
-	1,  // 20: rummikub.v1.HandFinished.hand:type_name -> rummikub.v1.HandPart
-	16, // 21: rummikub.v1.TilesLaid.tiles:type_name -> rummikub.v1.Tile
-	1,  // 22: rummikub.v1.TilesLaid.table:type_name -> rummikub.v1.HandPart
-	4,  // 23: rummikub.v1.TilesLaid.opening:type_name -> rummikub.v1.DiscardOpening
-	16, // 24: rummikub.v1.DiscardReturned.tile:type_name -> rummikub.v1.Tile
-	0,  // 25: rummikub.v1.PenaltyScored.cause:type_name -> rummikub.v1.PenaltyCause
-	16, // 26: rummikub.v1.RackFinished.tile:type_name -> rummikub.v1.Tile
-	27, // [27:27] is the sub-list for method output_type
-	27, // [27:27] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	16, // 8: rummikub.v1.DiscardBoard.penalties:type_name -> rummikub.v1.PenaltyScored
+	17, // 9: rummikub.v1.DiscardBoard.rack_finish:type_name -> rummikub.v1.RackFinished
+	18, // 10: rummikub.v1.DiscardBoard.owed_tile:type_name -> rummikub.v1.Tile
+	18, // 11: rummikub.v1.DiscardBoard.trump:type_name -> rummikub.v1.Tile
+	18, // 12: rummikub.v1.HandsDealt.indicator:type_name -> rummikub.v1.Tile
+	18, // 13: rummikub.v1.HandsDealt.okey:type_name -> rummikub.v1.Tile
+	18, // 14: rummikub.v1.HandsDealt.rack:type_name -> rummikub.v1.Tile
+	18, // 15: rummikub.v1.HandsDealt.trump:type_name -> rummikub.v1.Tile
+	18, // 16: rummikub.v1.PoolTileTaken.tile:type_name -> rummikub.v1.Tile
+	18, // 17: rummikub.v1.DiscardTaken.tile:type_name -> rummikub.v1.Tile
+	18, // 18: rummikub.v1.DiscardTaken.uncovered:type_name -> rummikub.v1.Tile
+	18, // 19: rummikub.v1.TileDiscarded.tile:type_name -> rummikub.v1.Tile
+	18, // 20: rummikub.v1.DiscardForced.tile:type_name -> rummikub.v1.Tile
+	18, // 21: rummikub.v1.TrumpTaken.tile:type_name -> rummikub.v1.Tile
+	18, // 22: rummikub.v1.HandFinished.tile:type_name -> rummikub.v1.Tile
+	1,  // 23: rummikub.v1.HandFinished.hand:type_name -> rummikub.v1.HandPart
+	18, // 24: rummikub.v1.TilesLaid.tiles:type_name -> rummikub.v1.Tile
+	1,  // 25: rummikub.v1.TilesLaid.table:type_name -> rummikub.v1.HandPart
+	4,  // 26: rummikub.v1.TilesLaid.opening:type_name -> rummikub.v1.DiscardOpening
+	18, // 27: rummikub.v1.DiscardReturned.tile:type_name -> rummikub.v1.Tile
+	0,  // 28: rummikub.v1.PenaltyScored.cause:type_name -> rummikub.v1.PenaltyCause
+	18, // 29: rummikub.v1.RackFinished.tile:type_name -> rummikub.v1.Tile
+	30, // [30:30] is the sub-list for method output_type
+	30, // [30:30] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_discard_proto_init() }
@@ -1314,7 +1471,7 @@ func file_rummikub_v1_discard_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rummikub_v1_discard_proto_rawDesc), len(file_rummikub_v1_discard_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   15,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -209,6 +209,9 @@ const (
 	ErrorReason_INDICATOR_NOT_SHOWABLE ErrorReason = 317
 	// FAILED_PRECONDITION. The player does not have the indicator's twin.
 	ErrorReason_INDICATOR_TWIN_NOT_HELD ErrorReason = 318
+	// FAILED_PRECONDITION. The trump cannot be taken: the game has none, it has been taken, or the player has not opened
+	// (trump).
+	ErrorReason_TRUMP_NOT_TAKEABLE ErrorReason = 319
 	// FAILED_PRECONDITION. The tiles left on the rack are worth too much to knock (option knock_limit). Metadata: `points`,
 	// their value; `limit`.
 	ErrorReason_KNOCK_TOO_MANY_POINTS ErrorReason = 370
@@ -408,13 +411,25 @@ const (
 	ErrorReason_OPENED_WITH_PAIRS ErrorReason = 964
 	// Violation. The player lays a pair, and no player has opened with pairs.
 	ErrorReason_PAIRS_NOT_OPENED ErrorReason = 965
-	// Violation. The discard taken in the turn is not laid. It must be laid in the next step, or be put back.
+	// Violation. The discard or the trump taken in the turn is not laid. It must be laid in the next step, or be put
+	// back.
 	ErrorReason_TAKEN_TILE_NOT_USED ErrorReason = 966
 	// Violation. A player who opened with pairs lays too many tiles in a turn (pair_opener_tiles). Metadata: `count`,
 	// `limit`.
 	ErrorReason_TOO_MANY_TILES_LAID ErrorReason = 967
 	// Violation. No tile is left to discard: the last tile of a rack is discarded, not laid.
 	ErrorReason_FINISH_NEEDS_DISCARD ErrorReason = 968
+	// Violation. No other player has opened, which a Foot requires (concealed_wins).
+	ErrorReason_FOOT_NEEDS_OPEN_PLAYER ErrorReason = 969
+	// Violation. A Foot lays no tile on a meld of the table.
+	ErrorReason_FOOT_NEEDS_LAY_OFF ErrorReason = 970
+	// Violation. The tiles are in melds that are none of the named hands (DiscardRuleset.hands), or not all in melds.
+	ErrorReason_HAND_NOT_MATCHED ErrorReason = 971
+	// Violation. A joker taken from the table is not laid in the same step in a new meld with two tiles of the rack
+	// (wild_retrieval).
+	ErrorReason_WILD_NOT_LAID ErrorReason = 972
+	// Violation. A player who has opened declares a Foot or shows a hand (concealed_wins).
+	ErrorReason_CONCEALED_AFTER_OPENING ErrorReason = 973
 )
 
 // Enum value maps for ErrorReason.
@@ -483,6 +498,7 @@ var (
 		316: "NO_DISCARD_TO_TAKE",
 		317: "INDICATOR_NOT_SHOWABLE",
 		318: "INDICATOR_TWIN_NOT_HELD",
+		319: "TRUMP_NOT_TAKEABLE",
 		370: "KNOCK_TOO_MANY_POINTS",
 		371: "KNOCK_NOT_IN_GAME",
 		401: "STORE_UNAVAILABLE",
@@ -570,6 +586,11 @@ var (
 		966: "TAKEN_TILE_NOT_USED",
 		967: "TOO_MANY_TILES_LAID",
 		968: "FINISH_NEEDS_DISCARD",
+		969: "FOOT_NEEDS_OPEN_PLAYER",
+		970: "FOOT_NEEDS_LAY_OFF",
+		971: "HAND_NOT_MATCHED",
+		972: "WILD_NOT_LAID",
+		973: "CONCEALED_AFTER_OPENING",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":               0,
@@ -635,6 +656,7 @@ var (
 		"NO_DISCARD_TO_TAKE":                     316,
 		"INDICATOR_NOT_SHOWABLE":                 317,
 		"INDICATOR_TWIN_NOT_HELD":                318,
+		"TRUMP_NOT_TAKEABLE":                     319,
 		"KNOCK_TOO_MANY_POINTS":                  370,
 		"KNOCK_NOT_IN_GAME":                      371,
 		"STORE_UNAVAILABLE":                      401,
@@ -722,6 +744,11 @@ var (
 		"TAKEN_TILE_NOT_USED":                    966,
 		"TOO_MANY_TILES_LAID":                    967,
 		"FINISH_NEEDS_DISCARD":                   968,
+		"FOOT_NEEDS_OPEN_PLAYER":                 969,
+		"FOOT_NEEDS_LAY_OFF":                     970,
+		"HAND_NOT_MATCHED":                       971,
+		"WILD_NOT_LAID":                          972,
+		"CONCEALED_AFTER_OPENING":                973,
 	}
 )
 
@@ -756,7 +783,7 @@ var File_rummikub_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"\x1erummikub/v1/error_reason.proto\x12\vrummikub.v1*\xa8\x1d\n" +
+	"\x1erummikub/v1/error_reason.proto\x12\vrummikub.v1*\xc0\x1e\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11MALFORMED_REQUEST\x10\x01\x12\x11\n" +
@@ -825,7 +852,8 @@ const file_rummikub_v1_error_reason_proto_rawDesc = "" +
 	"\x12ACTION_NOT_IN_GAME\x10\xbb\x02\x12\x17\n" +
 	"\x12NO_DISCARD_TO_TAKE\x10\xbc\x02\x12\x1b\n" +
 	"\x16INDICATOR_NOT_SHOWABLE\x10\xbd\x02\x12\x1c\n" +
-	"\x17INDICATOR_TWIN_NOT_HELD\x10\xbe\x02\x12\x1a\n" +
+	"\x17INDICATOR_TWIN_NOT_HELD\x10\xbe\x02\x12\x17\n" +
+	"\x12TRUMP_NOT_TAKEABLE\x10\xbf\x02\x12\x1a\n" +
 	"\x15KNOCK_TOO_MANY_POINTS\x10\xf2\x02\x12\x16\n" +
 	"\x11KNOCK_NOT_IN_GAME\x10\xf3\x02\x12\x16\n" +
 	"\x11STORE_UNAVAILABLE\x10\x91\x03\x12\x1a\n" +
@@ -916,7 +944,12 @@ const file_rummikub_v1_error_reason_proto_rawDesc = "" +
 	"\x10PAIRS_NOT_OPENED\x10\xc5\a\x12\x18\n" +
 	"\x13TAKEN_TILE_NOT_USED\x10\xc6\a\x12\x18\n" +
 	"\x13TOO_MANY_TILES_LAID\x10\xc7\a\x12\x19\n" +
-	"\x14FINISH_NEEDS_DISCARD\x10\xc8\aB\x88\x01\n" +
+	"\x14FINISH_NEEDS_DISCARD\x10\xc8\a\x12\x1b\n" +
+	"\x16FOOT_NEEDS_OPEN_PLAYER\x10\xc9\a\x12\x17\n" +
+	"\x12FOOT_NEEDS_LAY_OFF\x10\xca\a\x12\x15\n" +
+	"\x10HAND_NOT_MATCHED\x10\xcb\a\x12\x12\n" +
+	"\rWILD_NOT_LAID\x10\xcc\a\x12\x1c\n" +
+	"\x17CONCEALED_AFTER_OPENING\x10\xcd\aB\x88\x01\n" +
 	"\vrummikub.v1B\x10ErrorReasonProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\vRummikub.V1\xba\x02\bRummikub\xca\x02\vRummikub\\V1\xea\x02\fRummikub::V1b\x06proto3"
 
 var (

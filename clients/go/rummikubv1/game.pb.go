@@ -2241,7 +2241,8 @@ func (x *TilesDrawn) GetTiles() []Tile {
 	return nil
 }
 
-// A player passed with an empty pool, and is one of passed_seats.
+// A player passed with an empty pool, and is one of passed_seats. In a game of discards, RoundEnded follows
+// (pool_empty).
 type TurnPassed struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The seat that passed.
@@ -3218,6 +3219,8 @@ type GameEvent struct {
 	//	*GameEvent_DiscardReturned
 	//	*GameEvent_PenaltyScored
 	//	*GameEvent_RackFinished
+	//	*GameEvent_TrumpTaken
+	//	*GameEvent_ThreeTilesLeft
 	Event         isGameEvent_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3620,6 +3623,24 @@ func (x *GameEvent) GetRackFinished() *RackFinished {
 	return nil
 }
 
+func (x *GameEvent) GetTrumpTaken() *TrumpTaken {
+	if x != nil {
+		if x, ok := x.Event.(*GameEvent_TrumpTaken); ok {
+			return x.TrumpTaken
+		}
+	}
+	return nil
+}
+
+func (x *GameEvent) GetThreeTilesLeft() *ThreeTilesLeft {
+	if x != nil {
+		if x, ok := x.Event.(*GameEvent_ThreeTilesLeft); ok {
+			return x.ThreeTilesLeft
+		}
+	}
+	return nil
+}
+
 type isGameEvent_Event interface {
 	isGameEvent_Event()
 }
@@ -3824,6 +3845,16 @@ type GameEvent_RackFinished struct {
 	RackFinished *RackFinished `protobuf:"bytes,43,opt,name=rack_finished,json=rackFinished,proto3,oneof"`
 }
 
+type GameEvent_TrumpTaken struct {
+	// A player took the trump.
+	TrumpTaken *TrumpTaken `protobuf:"bytes,44,opt,name=trump_taken,json=trumpTaken,proto3,oneof"`
+}
+
+type GameEvent_ThreeTilesLeft struct {
+	// A player has three tiles left.
+	ThreeTilesLeft *ThreeTilesLeft `protobuf:"bytes,45,opt,name=three_tiles_left,json=threeTilesLeft,proto3,oneof"`
+}
+
 func (*GameEvent_GameCreated) isGameEvent_Event() {}
 
 func (*GameEvent_PlayerJoined) isGameEvent_Event() {}
@@ -3903,6 +3934,10 @@ func (*GameEvent_DiscardReturned) isGameEvent_Event() {}
 func (*GameEvent_PenaltyScored) isGameEvent_Event() {}
 
 func (*GameEvent_RackFinished) isGameEvent_Event() {}
+
+func (*GameEvent_TrumpTaken) isGameEvent_Event() {}
+
+func (*GameEvent_ThreeTilesLeft) isGameEvent_Event() {}
 
 // One change of a game: the result of one accepted request, one time-out, or the end of one pause between rounds.
 type GameChange struct {
@@ -4235,7 +4270,7 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\x0eRedealDemanded\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\")\n" +
 	"\x11LastChanceStarted\x12\x14\n" +
-	"\x05seats\x18\x01 \x03(\rR\x05seats\"\x91\x15\n" +
+	"\x05seats\x18\x01 \x03(\rR\x05seats\"\x96\x16\n" +
 	"\tGameEvent\x12=\n" +
 	"\fgame_created\x18\x01 \x01(\v2\x18.rummikub.v1.GameCreatedH\x00R\vgameCreated\x12@\n" +
 	"\rplayer_joined\x18\x02 \x01(\v2\x19.rummikub.v1.PlayerJoinedH\x00R\fplayerJoined\x12:\n" +
@@ -4285,7 +4320,10 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"tiles_laid\x18( \x01(\v2\x16.rummikub.v1.TilesLaidH\x00R\ttilesLaid\x12I\n" +
 	"\x10discard_returned\x18) \x01(\v2\x1c.rummikub.v1.DiscardReturnedH\x00R\x0fdiscardReturned\x12C\n" +
 	"\x0epenalty_scored\x18* \x01(\v2\x1a.rummikub.v1.PenaltyScoredH\x00R\rpenaltyScored\x12@\n" +
-	"\rrack_finished\x18+ \x01(\v2\x19.rummikub.v1.RackFinishedH\x00R\frackFinishedB\a\n" +
+	"\rrack_finished\x18+ \x01(\v2\x19.rummikub.v1.RackFinishedH\x00R\frackFinished\x12:\n" +
+	"\vtrump_taken\x18, \x01(\v2\x17.rummikub.v1.TrumpTakenH\x00R\n" +
+	"trumpTaken\x12G\n" +
+	"\x10three_tiles_left\x18- \x01(\v2\x1b.rummikub.v1.ThreeTilesLeftH\x00R\x0ethreeTilesLeftB\a\n" +
 	"\x05event\"\xff\x01\n" +
 	"\n" +
 	"GameChange\x12\x1a\n" +
@@ -4415,6 +4453,8 @@ var file_rummikub_v1_game_proto_goTypes = []any{
 	(*DiscardReturned)(nil),       // 66: rummikub.v1.DiscardReturned
 	(*PenaltyScored)(nil),         // 67: rummikub.v1.PenaltyScored
 	(*RackFinished)(nil),          // 68: rummikub.v1.RackFinished
+	(*TrumpTaken)(nil),            // 69: rummikub.v1.TrumpTaken
+	(*ThreeTilesLeft)(nil),        // 70: rummikub.v1.ThreeTilesLeft
 }
 var file_rummikub_v1_game_proto_depIdxs = []int32{
 	2,   // 0: rummikub.v1.Player.bot_level:type_name -> rummikub.v1.BotLevel
@@ -4517,14 +4557,16 @@ var file_rummikub_v1_game_proto_depIdxs = []int32{
 	66,  // 97: rummikub.v1.GameEvent.discard_returned:type_name -> rummikub.v1.DiscardReturned
 	67,  // 98: rummikub.v1.GameEvent.penalty_scored:type_name -> rummikub.v1.PenaltyScored
 	68,  // 99: rummikub.v1.GameEvent.rack_finished:type_name -> rummikub.v1.RackFinished
-	49,  // 100: rummikub.v1.GameChange.time:type_name -> google.protobuf.Timestamp
-	44,  // 101: rummikub.v1.GameChange.events:type_name -> rummikub.v1.GameEvent
-	4,   // 102: rummikub.v1.GameChange.cause:type_name -> rummikub.v1.ChangeCause
-	103, // [103:103] is the sub-list for method output_type
-	103, // [103:103] is the sub-list for method input_type
-	103, // [103:103] is the sub-list for extension type_name
-	103, // [103:103] is the sub-list for extension extendee
-	0,   // [0:103] is the sub-list for field type_name
+	69,  // 100: rummikub.v1.GameEvent.trump_taken:type_name -> rummikub.v1.TrumpTaken
+	70,  // 101: rummikub.v1.GameEvent.three_tiles_left:type_name -> rummikub.v1.ThreeTilesLeft
+	49,  // 102: rummikub.v1.GameChange.time:type_name -> google.protobuf.Timestamp
+	44,  // 103: rummikub.v1.GameChange.events:type_name -> rummikub.v1.GameEvent
+	4,   // 104: rummikub.v1.GameChange.cause:type_name -> rummikub.v1.ChangeCause
+	105, // [105:105] is the sub-list for method output_type
+	105, // [105:105] is the sub-list for method input_type
+	105, // [105:105] is the sub-list for extension type_name
+	105, // [105:105] is the sub-list for extension extendee
+	0,   // [0:105] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_game_proto_init() }
@@ -4587,6 +4629,8 @@ func file_rummikub_v1_game_proto_init() {
 		(*GameEvent_DiscardReturned)(nil),
 		(*GameEvent_PenaltyScored)(nil),
 		(*GameEvent_RackFinished)(nil),
+		(*GameEvent_TrumpTaken)(nil),
+		(*GameEvent_ThreeTilesLeft)(nil),
 	}
 	file_rummikub_v1_game_proto_msgTypes[40].OneofWrappers = []any{}
 	type x struct{}

@@ -70,6 +70,10 @@ const (
 	MoveKind_MOVE_KIND_LAY_TILES MoveKind = 20
 	// Put a taken discard back, and took a tile of the pool.
 	MoveKind_MOVE_KIND_RETURN_DISCARD MoveKind = 21
+	// Took the trump.
+	MoveKind_MOVE_KIND_TAKE_TRUMP MoveKind = 22
+	// Finished by a Foot.
+	MoveKind_MOVE_KIND_FOOT MoveKind = 23
 )
 
 // Enum value maps for MoveKind.
@@ -97,6 +101,8 @@ var (
 		19: "MOVE_KIND_KNOCK",
 		20: "MOVE_KIND_LAY_TILES",
 		21: "MOVE_KIND_RETURN_DISCARD",
+		22: "MOVE_KIND_TAKE_TRUMP",
+		23: "MOVE_KIND_FOOT",
 	}
 	MoveKind_value = map[string]int32{
 		"MOVE_KIND_UNSPECIFIED":    0,
@@ -121,6 +127,8 @@ var (
 		"MOVE_KIND_KNOCK":          19,
 		"MOVE_KIND_LAY_TILES":      20,
 		"MOVE_KIND_RETURN_DISCARD": 21,
+		"MOVE_KIND_TAKE_TRUMP":     22,
+		"MOVE_KIND_FOOT":           23,
 	}
 )
 
@@ -281,8 +289,10 @@ type RecordedDeal struct {
 	Racks []*RecordedRack `protobuf:"bytes,3,rep,name=racks,proto3" json:"racks,omitempty"`
 	// The pool in the order of drawing.
 	Pool []Tile `protobuf:"varint,4,rep,packed,name=pool,proto3,enum=rummikub.v1.Tile" json:"pool,omitempty"`
-	// The indicator of a game of discards.
-	Indicator     Tile `protobuf:"varint,5,opt,name=indicator,proto3,enum=rummikub.v1.Tile" json:"indicator,omitempty"`
+	// The indicator of a game of discards. Unset in a game with jokers (wild_tiles).
+	Indicator Tile `protobuf:"varint,5,opt,name=indicator,proto3,enum=rummikub.v1.Tile" json:"indicator,omitempty"`
+	// The tile laid face up (trump). Unset in a game without one.
+	Trump         Tile `protobuf:"varint,6,opt,name=trump,proto3,enum=rummikub.v1.Tile" json:"trump,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -352,6 +362,13 @@ func (x *RecordedDeal) GetIndicator() Tile {
 	return Tile_TILE_UNSPECIFIED
 }
 
+func (x *RecordedDeal) GetTrump() Tile {
+	if x != nil {
+		return x.Trump
+	}
+	return Tile_TILE_UNSPECIFIED
+}
+
 // One change of a recorded game. What follows from it, like the next turn or the end of the round, is not recorded.
 type RecordedMove struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -376,7 +393,7 @@ type RecordedMove struct {
 	Deal *RecordedDeal `protobuf:"bytes,8,opt,name=deal,proto3" json:"deal,omitempty"`
 	// Whether a bot did it for an absent player (option absent_action).
 	ByBot bool `protobuf:"varint,9,opt,name=by_bot,json=byBot,proto3" json:"by_bot,omitempty"`
-	// The melds or pairs of MOVE_KIND_FINISH, or the table after MOVE_KIND_LAY_TILES.
+	// The melds or pairs of MOVE_KIND_FINISH, or the table after MOVE_KIND_LAY_TILES or MOVE_KIND_FOOT.
 	Hand          []*HandPart `protobuf:"bytes,10,rep,name=hand,proto3" json:"hand,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -704,14 +721,15 @@ const file_rummikub_v1_record_proto_rawDesc = "" +
 	"\tbot_level\x18\x03 \x01(\x0e2\x15.rummikub.v1.BotLevelR\bbotLevel\"K\n" +
 	"\fRecordedRack\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12'\n" +
-	"\x05tiles\x18\x02 \x03(\x0e2\x11.rummikub.v1.TileR\x05tiles\"\xe4\x01\n" +
+	"\x05tiles\x18\x02 \x03(\x0e2\x11.rummikub.v1.TileR\x05tiles\"\x8d\x02\n" +
 	"\fRecordedDeal\x12,\n" +
 	"\x05draws\x18\x01 \x03(\v2\x16.rummikub.v1.StartDrawR\x05draws\x12\x1d\n" +
 	"\n" +
 	"turn_order\x18\x02 \x03(\rR\tturnOrder\x12/\n" +
 	"\x05racks\x18\x03 \x03(\v2\x19.rummikub.v1.RecordedRackR\x05racks\x12%\n" +
 	"\x04pool\x18\x04 \x03(\x0e2\x11.rummikub.v1.TileR\x04pool\x12/\n" +
-	"\tindicator\x18\x05 \x01(\x0e2\x11.rummikub.v1.TileR\tindicator\"\xa1\x03\n" +
+	"\tindicator\x18\x05 \x01(\x0e2\x11.rummikub.v1.TileR\tindicator\x12'\n" +
+	"\x05trump\x18\x06 \x01(\x0e2\x11.rummikub.v1.TileR\x05trump\"\xa1\x03\n" +
 	"\fRecordedMove\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\rR\brevision\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12)\n" +
@@ -742,7 +760,7 @@ const file_rummikub_v1_record_proto_rawDesc = "" +
 	"\x05moves\x18\x04 \x03(\v2\x19.rummikub.v1.RecordedMoveR\x05moves\x122\n" +
 	"\x06rounds\x18\x05 \x03(\v2\x1a.rummikub.v1.RecordedScoreR\x06rounds\x12!\n" +
 	"\fwinner_seats\x18\x06 \x03(\rR\vwinnerSeats\x125\n" +
-	"\bsettings\x18\a \x01(\v2\x19.rummikub.v1.RoomSettingsR\bsettings*\x96\x04\n" +
+	"\bsettings\x18\a \x01(\v2\x19.rummikub.v1.RoomSettingsR\bsettings*\xc4\x04\n" +
 	"\bMoveKind\x12\x19\n" +
 	"\x15MOVE_KIND_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eMOVE_KIND_DEAL\x10\x01\x12\x14\n" +
@@ -766,7 +784,9 @@ const file_rummikub_v1_record_proto_rawDesc = "" +
 	"\x18MOVE_KIND_SHOW_INDICATOR\x10\x12\x12\x13\n" +
 	"\x0fMOVE_KIND_KNOCK\x10\x13\x12\x17\n" +
 	"\x13MOVE_KIND_LAY_TILES\x10\x14\x12\x1c\n" +
-	"\x18MOVE_KIND_RETURN_DISCARD\x10\x15B\x83\x01\n" +
+	"\x18MOVE_KIND_RETURN_DISCARD\x10\x15\x12\x18\n" +
+	"\x14MOVE_KIND_TAKE_TRUMP\x10\x16\x12\x12\n" +
+	"\x0eMOVE_KIND_FOOT\x10\x17B\x83\x01\n" +
 	"\vrummikub.v1B\vRecordProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\vRummikub.V1\xba\x02\bRummikub\xca\x02\vRummikub\\V1\xea\x02\fRummikub::V1b\x06proto3"
 
 var (
@@ -809,25 +829,26 @@ var file_rummikub_v1_record_proto_depIdxs = []int32{
 	2,  // 3: rummikub.v1.RecordedDeal.racks:type_name -> rummikub.v1.RecordedRack
 	9,  // 4: rummikub.v1.RecordedDeal.pool:type_name -> rummikub.v1.Tile
 	9,  // 5: rummikub.v1.RecordedDeal.indicator:type_name -> rummikub.v1.Tile
-	11, // 6: rummikub.v1.RecordedMove.time:type_name -> google.protobuf.Timestamp
-	0,  // 7: rummikub.v1.RecordedMove.kind:type_name -> rummikub.v1.MoveKind
-	9,  // 8: rummikub.v1.RecordedMove.tiles:type_name -> rummikub.v1.Tile
-	12, // 9: rummikub.v1.RecordedMove.table:type_name -> rummikub.v1.Table
-	3,  // 10: rummikub.v1.RecordedMove.deal:type_name -> rummikub.v1.RecordedDeal
-	13, // 11: rummikub.v1.RecordedMove.hand:type_name -> rummikub.v1.HandPart
-	14, // 12: rummikub.v1.RecordedScore.round_end:type_name -> rummikub.v1.RoundEnd
-	5,  // 13: rummikub.v1.RecordedScore.points:type_name -> rummikub.v1.RecordedPoints
-	15, // 14: rummikub.v1.GameRecord.ruleset:type_name -> rummikub.v1.Ruleset
-	11, // 15: rummikub.v1.GameRecord.create_time:type_name -> google.protobuf.Timestamp
-	1,  // 16: rummikub.v1.GameRecord.players:type_name -> rummikub.v1.RecordedPlayer
-	4,  // 17: rummikub.v1.GameRecord.moves:type_name -> rummikub.v1.RecordedMove
-	6,  // 18: rummikub.v1.GameRecord.rounds:type_name -> rummikub.v1.RecordedScore
-	16, // 19: rummikub.v1.GameRecord.settings:type_name -> rummikub.v1.RoomSettings
-	20, // [20:20] is the sub-list for method output_type
-	20, // [20:20] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	9,  // 6: rummikub.v1.RecordedDeal.trump:type_name -> rummikub.v1.Tile
+	11, // 7: rummikub.v1.RecordedMove.time:type_name -> google.protobuf.Timestamp
+	0,  // 8: rummikub.v1.RecordedMove.kind:type_name -> rummikub.v1.MoveKind
+	9,  // 9: rummikub.v1.RecordedMove.tiles:type_name -> rummikub.v1.Tile
+	12, // 10: rummikub.v1.RecordedMove.table:type_name -> rummikub.v1.Table
+	3,  // 11: rummikub.v1.RecordedMove.deal:type_name -> rummikub.v1.RecordedDeal
+	13, // 12: rummikub.v1.RecordedMove.hand:type_name -> rummikub.v1.HandPart
+	14, // 13: rummikub.v1.RecordedScore.round_end:type_name -> rummikub.v1.RoundEnd
+	5,  // 14: rummikub.v1.RecordedScore.points:type_name -> rummikub.v1.RecordedPoints
+	15, // 15: rummikub.v1.GameRecord.ruleset:type_name -> rummikub.v1.Ruleset
+	11, // 16: rummikub.v1.GameRecord.create_time:type_name -> google.protobuf.Timestamp
+	1,  // 17: rummikub.v1.GameRecord.players:type_name -> rummikub.v1.RecordedPlayer
+	4,  // 18: rummikub.v1.GameRecord.moves:type_name -> rummikub.v1.RecordedMove
+	6,  // 19: rummikub.v1.GameRecord.rounds:type_name -> rummikub.v1.RecordedScore
+	16, // 20: rummikub.v1.GameRecord.settings:type_name -> rummikub.v1.RoomSettings
+	21, // [21:21] is the sub-list for method output_type
+	21, // [21:21] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_record_proto_init() }

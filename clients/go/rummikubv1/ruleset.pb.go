@@ -84,6 +84,12 @@ const (
 	Preset_PRESET_OKEY_101 Preset = 42
 	// 101 Okey in which opposite seats play together: who finishes saves the partner too.
 	Preset_PRESET_OKEY_101_PARTNERS Preset = 43
+	// American Rummikub: players open with melds of 30 points, then lay off on all melds, and discard a tile each turn.
+	// The winner of a round gets what the others pay.
+	Preset_PRESET_AMERICAN Preset = 50
+	// International Rummikub: players open with melds of 50 points, or keep their tiles concealed and win with all of
+	// them at once, by a Foot or by one of the named hands. The fewest points win.
+	Preset_PRESET_INTERNATIONAL Preset = 51
 )
 
 // Enum value maps for Preset.
@@ -117,6 +123,8 @@ var (
 		41: "PRESET_OKEY_PARTNERS",
 		42: "PRESET_OKEY_101",
 		43: "PRESET_OKEY_101_PARTNERS",
+		50: "PRESET_AMERICAN",
+		51: "PRESET_INTERNATIONAL",
 	}
 	Preset_value = map[string]int32{
 		"PRESET_UNSPECIFIED":       0,
@@ -147,6 +155,8 @@ var (
 		"PRESET_OKEY_PARTNERS":     41,
 		"PRESET_OKEY_101":          42,
 		"PRESET_OKEY_101_PARTNERS": 43,
+		"PRESET_AMERICAN":          50,
+		"PRESET_INTERNATIONAL":     51,
 	}
 )
 
@@ -2983,6 +2993,222 @@ func (Contract) EnumDescriptor() ([]byte, []int) {
 	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{49}
 }
 
+// Which tiles are wild in a game of discards (option wild_tiles).
+type WildTiles int32
+
+const (
+	// Unset: the preset's value applies.
+	WildTiles_WILD_TILES_UNSPECIFIED WildTiles = 0
+	// The two tiles of the okey, which a tile turned face up determines; two false jokers have its face. Evidence: Okey,
+	// 101 Okey.
+	WildTiles_WILD_TILES_OKEY WildTiles = 1
+	// Two jokers. Evidence: American and International Rummikub.
+	WildTiles_WILD_TILES_JOKERS WildTiles = 2
+)
+
+// Enum value maps for WildTiles.
+var (
+	WildTiles_name = map[int32]string{
+		0: "WILD_TILES_UNSPECIFIED",
+		1: "WILD_TILES_OKEY",
+		2: "WILD_TILES_JOKERS",
+	}
+	WildTiles_value = map[string]int32{
+		"WILD_TILES_UNSPECIFIED": 0,
+		"WILD_TILES_OKEY":        1,
+		"WILD_TILES_JOKERS":      2,
+	}
+)
+
+func (x WildTiles) Enum() *WildTiles {
+	p := new(WildTiles)
+	*p = x
+	return p
+}
+
+func (x WildTiles) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (WildTiles) Descriptor() protoreflect.EnumDescriptor {
+	return file_rummikub_v1_ruleset_proto_enumTypes[50].Descriptor()
+}
+
+func (WildTiles) Type() protoreflect.EnumType {
+	return &file_rummikub_v1_ruleset_proto_enumTypes[50]
+}
+
+func (x WildTiles) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use WildTiles.Descriptor instead.
+func (WildTiles) EnumDescriptor() ([]byte, []int) {
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{50}
+}
+
+// Whether a taken discard must be laid (option taken_discard).
+type TakenDiscard int32
+
+const (
+	// Unset: the preset's value applies.
+	TakenDiscard_TAKEN_DISCARD_UNSPECIFIED TakenDiscard = 0
+	// It must be laid in the next step, or be put back (TAKEN_TILE_NOT_USED). Evidence: 101 Okey; a relative of American
+	// Rummikub.
+	TakenDiscard_TAKEN_DISCARD_LAID TakenDiscard = 1
+	// The same for players who have opened; others may keep it. Evidence: International Rummikub.
+	TakenDiscard_TAKEN_DISCARD_KEPT_BEFORE_OPENING TakenDiscard = 2
+)
+
+// Enum value maps for TakenDiscard.
+var (
+	TakenDiscard_name = map[int32]string{
+		0: "TAKEN_DISCARD_UNSPECIFIED",
+		1: "TAKEN_DISCARD_LAID",
+		2: "TAKEN_DISCARD_KEPT_BEFORE_OPENING",
+	}
+	TakenDiscard_value = map[string]int32{
+		"TAKEN_DISCARD_UNSPECIFIED":         0,
+		"TAKEN_DISCARD_LAID":                1,
+		"TAKEN_DISCARD_KEPT_BEFORE_OPENING": 2,
+	}
+)
+
+func (x TakenDiscard) Enum() *TakenDiscard {
+	p := new(TakenDiscard)
+	*p = x
+	return p
+}
+
+func (x TakenDiscard) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (TakenDiscard) Descriptor() protoreflect.EnumDescriptor {
+	return file_rummikub_v1_ruleset_proto_enumTypes[51].Descriptor()
+}
+
+func (TakenDiscard) Type() protoreflect.EnumType {
+	return &file_rummikub_v1_ruleset_proto_enumTypes[51]
+}
+
+func (x TakenDiscard) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use TakenDiscard.Descriptor instead.
+func (TakenDiscard) EnumDescriptor() ([]byte, []int) {
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{51}
+}
+
+// What happens to a wild tile that a player takes from the table (option wild_retrieval).
+type WildRetrieval int32
+
+const (
+	// Unset: the preset's value applies.
+	WildRetrieval_WILD_RETRIEVAL_UNSPECIFIED WildRetrieval = 0
+	// It goes to the rack, if the player has opened in an earlier step. Evidence: 101 Okey.
+	WildRetrieval_WILD_RETRIEVAL_TO_RACK WildRetrieval = 1
+	// It is laid in the same step, in a new meld with at least two tiles of the rack (WILD_NOT_LAID). To take it from a
+	// group of three, both missing colors are laid. Evidence: the book of 1978, a relative of American Rummikub.
+	WildRetrieval_WILD_RETRIEVAL_LAID_AT_ONCE WildRetrieval = 2
+)
+
+// Enum value maps for WildRetrieval.
+var (
+	WildRetrieval_name = map[int32]string{
+		0: "WILD_RETRIEVAL_UNSPECIFIED",
+		1: "WILD_RETRIEVAL_TO_RACK",
+		2: "WILD_RETRIEVAL_LAID_AT_ONCE",
+	}
+	WildRetrieval_value = map[string]int32{
+		"WILD_RETRIEVAL_UNSPECIFIED":  0,
+		"WILD_RETRIEVAL_TO_RACK":      1,
+		"WILD_RETRIEVAL_LAID_AT_ONCE": 2,
+	}
+)
+
+func (x WildRetrieval) Enum() *WildRetrieval {
+	p := new(WildRetrieval)
+	*p = x
+	return p
+}
+
+func (x WildRetrieval) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (WildRetrieval) Descriptor() protoreflect.EnumDescriptor {
+	return file_rummikub_v1_ruleset_proto_enumTypes[52].Descriptor()
+}
+
+func (WildRetrieval) Type() protoreflect.EnumType {
+	return &file_rummikub_v1_ruleset_proto_enumTypes[52]
+}
+
+func (x WildRetrieval) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use WildRetrieval.Descriptor instead.
+func (WildRetrieval) EnumDescriptor() ([]byte, []int) {
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{52}
+}
+
+// What happens when the pool of a game of discards is empty (option pool_empty).
+type PoolEmpty int32
+
+const (
+	// Unset: the preset's value applies.
+	PoolEmpty_POOL_EMPTY_UNSPECIFIED PoolEmpty = 0
+	// The round ends with the turn in which the last tile was drawn. Evidence: Okey, 101 Okey.
+	PoolEmpty_POOL_EMPTY_ROUND_ENDS PoolEmpty = 1
+	// Players go on while each takes the discard, or the trump. A player who passes, or whose time runs out, ends the
+	// round. Evidence: none; a decision for American and International Rummikub.
+	PoolEmpty_POOL_EMPTY_DISCARD_TAKEN_OR_ENDS PoolEmpty = 2
+)
+
+// Enum value maps for PoolEmpty.
+var (
+	PoolEmpty_name = map[int32]string{
+		0: "POOL_EMPTY_UNSPECIFIED",
+		1: "POOL_EMPTY_ROUND_ENDS",
+		2: "POOL_EMPTY_DISCARD_TAKEN_OR_ENDS",
+	}
+	PoolEmpty_value = map[string]int32{
+		"POOL_EMPTY_UNSPECIFIED":           0,
+		"POOL_EMPTY_ROUND_ENDS":            1,
+		"POOL_EMPTY_DISCARD_TAKEN_OR_ENDS": 2,
+	}
+)
+
+func (x PoolEmpty) Enum() *PoolEmpty {
+	p := new(PoolEmpty)
+	*p = x
+	return p
+}
+
+func (x PoolEmpty) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (PoolEmpty) Descriptor() protoreflect.EnumDescriptor {
+	return file_rummikub_v1_ruleset_proto_enumTypes[53].Descriptor()
+}
+
+func (PoolEmpty) Type() protoreflect.EnumType {
+	return &file_rummikub_v1_ruleset_proto_enumTypes[53]
+}
+
+func (x PoolEmpty) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use PoolEmpty.Descriptor instead.
+func (PoolEmpty) EnumDescriptor() ([]byte, []int) {
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{53}
+}
+
 // How rounds of a game of discards are scored, and who wins a game (option score_system).
 type ScoreSystem int32
 
@@ -2995,6 +3221,15 @@ const (
 	// Points are collected: the rack, twice for pairs, 202 without an opening, all doubled by special finishes. The fewest
 	// points win after match_rounds. Requires melds_on_table and match_rounds (OPTIONS_CONFLICT). Evidence: 101 Okey.
 	ScoreSystem_SCORE_SYSTEM_OKEY_101 ScoreSystem = 2
+	// Losers pay their racks, a joker 30, at least 100 if they never opened, twice as much if the last discard is a
+	// joker. The winner gets the sum. The most points win after match_rounds. Requires melds_on_table and match_rounds
+	// (OPTIONS_CONFLICT). Evidence: American Rummikub, with decisions where the sources are silent.
+	ScoreSystem_SCORE_SYSTEM_AMERICAN ScoreSystem = 3
+	// The winner scores -100, -200 if nobody else has opened or by a Foot, or less by a named hand. A loser collects the
+	// rack (2 to 10 their values; 1, 11, 12 and 13 ten each; a joker 30), or what the winner scores if the loser never
+	// opened. All is doubled if the last discard is a joker. The fewest points win after match_rounds. Requires
+	// melds_on_table and match_rounds (OPTIONS_CONFLICT). Evidence: International Rummikub.
+	ScoreSystem_SCORE_SYSTEM_INTERNATIONAL ScoreSystem = 4
 )
 
 // Enum value maps for ScoreSystem.
@@ -3003,11 +3238,15 @@ var (
 		0: "SCORE_SYSTEM_UNSPECIFIED",
 		1: "SCORE_SYSTEM_OKEY",
 		2: "SCORE_SYSTEM_OKEY_101",
+		3: "SCORE_SYSTEM_AMERICAN",
+		4: "SCORE_SYSTEM_INTERNATIONAL",
 	}
 	ScoreSystem_value = map[string]int32{
-		"SCORE_SYSTEM_UNSPECIFIED": 0,
-		"SCORE_SYSTEM_OKEY":        1,
-		"SCORE_SYSTEM_OKEY_101":    2,
+		"SCORE_SYSTEM_UNSPECIFIED":   0,
+		"SCORE_SYSTEM_OKEY":          1,
+		"SCORE_SYSTEM_OKEY_101":      2,
+		"SCORE_SYSTEM_AMERICAN":      3,
+		"SCORE_SYSTEM_INTERNATIONAL": 4,
 	}
 )
 
@@ -3022,11 +3261,11 @@ func (x ScoreSystem) String() string {
 }
 
 func (ScoreSystem) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_ruleset_proto_enumTypes[50].Descriptor()
+	return file_rummikub_v1_ruleset_proto_enumTypes[54].Descriptor()
 }
 
 func (ScoreSystem) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_ruleset_proto_enumTypes[50]
+	return &file_rummikub_v1_ruleset_proto_enumTypes[54]
 }
 
 func (x ScoreSystem) Number() protoreflect.EnumNumber {
@@ -3035,7 +3274,7 @@ func (x ScoreSystem) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ScoreSystem.Descriptor instead.
 func (ScoreSystem) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{50}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{54}
 }
 
 // The tile set. The names of these options begin with `geometry_`, which the fields omit (`geometry_colors`), except
@@ -4193,7 +4432,13 @@ type DiscardDealOptions struct {
 	Teams Teams `protobuf:"varint,3,opt,name=teams,proto3,enum=rummikub.v1.Teams" json:"teams,omitempty"`
 	// Tiles dealt to each player, the starter one more (hand_size): 14 to 21. Default 14. Other values than 14 require
 	// melds_on_table (OPTIONS_CONFLICT). Evidence: 14 in Okey, 21 in 101 Okey.
-	HandSize      *uint32 `protobuf:"varint,4,opt,name=hand_size,json=handSize,proto3,oneof" json:"hand_size,omitempty"`
+	HandSize *uint32 `protobuf:"varint,4,opt,name=hand_size,json=handSize,proto3,oneof" json:"hand_size,omitempty"`
+	// Which tiles are wild. Default OKEY. JOKERS requires melds_on_table (OPTIONS_CONFLICT).
+	WildTiles WildTiles `protobuf:"varint,5,opt,name=wild_tiles,json=wildTiles,proto3,enum=rummikub.v1.WildTiles" json:"wild_tiles,omitempty"`
+	// Whether a tile is laid face up at the deal, which one player who has opened may take in place of a draw (trump).
+	// Default false. true requires the wild_tiles JOKERS (OPTIONS_CONFLICT). Evidence: American Rummikub; who may take
+	// it, and that it is taken once, is a decision.
+	Trump         *bool `protobuf:"varint,6,opt,name=trump,proto3,oneof" json:"trump,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4256,6 +4501,20 @@ func (x *DiscardDealOptions) GetHandSize() uint32 {
 	return 0
 }
 
+func (x *DiscardDealOptions) GetWildTiles() WildTiles {
+	if x != nil {
+		return x.WildTiles
+	}
+	return WildTiles_WILD_TILES_UNSPECIFIED
+}
+
+func (x *DiscardDealOptions) GetTrump() bool {
+	if x != nil && x.Trump != nil {
+		return *x.Trump
+	}
+	return false
+}
+
 // What is a meld in a game of discards.
 type DiscardMeldOptions struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -4263,7 +4522,7 @@ type DiscardMeldOptions struct {
 	// Okey but one; false in 101 Okey.
 	RunOneHigh *bool `protobuf:"varint,1,opt,name=run_one_high,json=runOneHigh,proto3,oneof" json:"run_one_high,omitempty"`
 	// Whether players lay melds on a table, where they only grow (melds_on_table); otherwise a player shows all of them at
-	// once to finish. Default false. true requires score_system OKEY_101 (OPTIONS_CONFLICT).
+	// once to finish. Default false. true requires another score_system than OKEY (OPTIONS_CONFLICT).
 	MeldsOnTable  *bool `protobuf:"varint,2,opt,name=melds_on_table,json=meldsOnTable,proto3,oneof" json:"melds_on_table,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -4313,15 +4572,15 @@ func (x *DiscardMeldOptions) GetMeldsOnTable() bool {
 	return false
 }
 
-// The first melds of a player in a round of 101 Okey. The names of these options begin with `opening_`, which the fields
-// omit. Other values than the defaults require melds_on_table (OPTIONS_CONFLICT).
+// The first melds of a player in a round of a game of discards. The names of these options begin with `opening_`, which
+// the fields omit. Other values than the defaults require melds_on_table (OPTIONS_CONFLICT).
 type DiscardOpeningOptions struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The fewest points of the melds with which a player opens (opening_points): 1 to 201. Default 101. A wild tile counts
-	// the tile that it stands for. Evidence: all sources of 101 Okey.
+	// the tile that it stands for. Evidence: all sources of 101 Okey; 30 in American, 50 in International Rummikub.
 	Points *uint32 `protobuf:"varint,1,opt,name=points,proto3,oneof" json:"points,omitempty"`
 	// The fewest pairs with which a player opens instead (opening_pairs): 0 to 10; 0 if pairs are never laid. Default 5.
-	// Evidence: all sources of 101 Okey.
+	// Evidence: all sources of 101 Okey; pairs are never laid in American and International Rummikub.
 	Pairs *uint32 `protobuf:"varint,2,opt,name=pairs,proto3,oneof" json:"pairs,omitempty"`
 	// Whether each player must open with more than the last one who opened in the same way (opening_rises). Default false.
 	// Evidence: 101 Okey "katlamalı".
@@ -4392,8 +4651,19 @@ type DiscardTurnOptions struct {
 	// to 21; 0 for no limit. Default 0. Other values require melds_on_table and opening_pairs (OPTIONS_CONFLICT). Evidence:
 	// 2 in one description of 101 Okey.
 	PairOpenerTiles *uint32 `protobuf:"varint,2,opt,name=pair_opener_tiles,json=pairOpenerTiles,proto3,oneof" json:"pair_opener_tiles,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Whether a taken discard must be laid. Default LAID. Another value requires melds_on_table (OPTIONS_CONFLICT).
+	TakenDiscard TakenDiscard `protobuf:"varint,3,opt,name=taken_discard,json=takenDiscard,proto3,enum=rummikub.v1.TakenDiscard" json:"taken_discard,omitempty"`
+	// What happens to a wild tile that a player takes from the table. Default TO_RACK. Another value requires
+	// melds_on_table (OPTIONS_CONFLICT).
+	WildRetrieval WildRetrieval `protobuf:"varint,4,opt,name=wild_retrieval,json=wildRetrieval,proto3,enum=rummikub.v1.WildRetrieval" json:"wild_retrieval,omitempty"`
+	// Whether a player who has not opened may finish concealed (concealed_wins): by a Foot, the whole rack in melds with
+	// at least one tile laid on a meld of another player, or by one of the named hands. Default false. true requires
+	// score_system INTERNATIONAL (OPTIONS_CONFLICT). Evidence: International Rummikub.
+	ConcealedWins *bool `protobuf:"varint,5,opt,name=concealed_wins,json=concealedWins,proto3,oneof" json:"concealed_wins,omitempty"`
+	// What happens when the pool is empty. Default ROUND_ENDS. Another value requires melds_on_table (OPTIONS_CONFLICT).
+	PoolEmpty     PoolEmpty `protobuf:"varint,6,opt,name=pool_empty,json=poolEmpty,proto3,enum=rummikub.v1.PoolEmpty" json:"pool_empty,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DiscardTurnOptions) Reset() {
@@ -4440,6 +4710,34 @@ func (x *DiscardTurnOptions) GetPairOpenerTiles() uint32 {
 	return 0
 }
 
+func (x *DiscardTurnOptions) GetTakenDiscard() TakenDiscard {
+	if x != nil {
+		return x.TakenDiscard
+	}
+	return TakenDiscard_TAKEN_DISCARD_UNSPECIFIED
+}
+
+func (x *DiscardTurnOptions) GetWildRetrieval() WildRetrieval {
+	if x != nil {
+		return x.WildRetrieval
+	}
+	return WildRetrieval_WILD_RETRIEVAL_UNSPECIFIED
+}
+
+func (x *DiscardTurnOptions) GetConcealedWins() bool {
+	if x != nil && x.ConcealedWins != nil {
+		return *x.ConcealedWins
+	}
+	return false
+}
+
+func (x *DiscardTurnOptions) GetPoolEmpty() PoolEmpty {
+	if x != nil {
+		return x.PoolEmpty
+	}
+	return PoolEmpty_POOL_EMPTY_UNSPECIFIED
+}
+
 // The points of a game of discards. The names of these options begin with `score_`, which the fields omit.
 type DiscardScoringOptions struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -4455,6 +4753,12 @@ type DiscardScoringOptions struct {
 	// The points of a player who puts a taken discard back (score_return_penalty): 0 to 202. Default 0. Other values require
 	// score_system OKEY_101 (OPTIONS_CONFLICT). Evidence: none or 101 in 101 Okey.
 	ReturnPenalty *uint32 `protobuf:"varint,4,opt,name=return_penalty,json=returnPenalty,proto3,oneof" json:"return_penalty,omitempty"`
+	// Extra points of a player who holds the trump's twin at the end of a round (score_trump_twin): 0 to 100. Default 0.
+	// Other values require trump (OPTIONS_CONFLICT). Evidence: 25 in a relative of American Rummikub.
+	TrumpTwin *uint32 `protobuf:"varint,5,opt,name=trump_twin,json=trumpTwin,proto3,oneof" json:"trump_twin,omitempty"`
+	// Whether the racks of losers are rounded up to tens (score_round_up). Default false. true requires score_system
+	// INTERNATIONAL (OPTIONS_CONFLICT). Evidence: International Rummikub.
+	RoundUp       *bool `protobuf:"varint,6,opt,name=round_up,json=roundUp,proto3,oneof" json:"round_up,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4517,6 +4821,20 @@ func (x *DiscardScoringOptions) GetReturnPenalty() uint32 {
 	return 0
 }
 
+func (x *DiscardScoringOptions) GetTrumpTwin() uint32 {
+	if x != nil && x.TrumpTwin != nil {
+		return *x.TrumpTwin
+	}
+	return 0
+}
+
+func (x *DiscardScoringOptions) GetRoundUp() bool {
+	if x != nil && x.RoundUp != nil {
+		return *x.RoundUp
+	}
+	return false
+}
+
 // The end of a game of discards.
 type DiscardGameEndOptions struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -4564,6 +4882,170 @@ func (x *DiscardGameEndOptions) GetMatchRounds() uint32 {
 	return 0
 }
 
+// A hand with which a player finishes concealed (concealed_wins): 14 tiles, all in melds that meet every condition. A
+// condition that is unset is always met. A joker has the color and the value of the tile that it stands for.
+type NamedHand struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The name: 1 to 40 characters, unique in the list.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Fewest runs: 0 to 4.
+	RunsMin uint32 `protobuf:"varint,2,opt,name=runs_min,json=runsMin,proto3" json:"runs_min,omitempty"`
+	// Most runs: 0 to 4.
+	RunsMax *uint32 `protobuf:"varint,3,opt,name=runs_max,json=runsMax,proto3,oneof" json:"runs_max,omitempty"`
+	// Fewest groups: 0 to 4.
+	GroupsMin uint32 `protobuf:"varint,4,opt,name=groups_min,json=groupsMin,proto3" json:"groups_min,omitempty"`
+	// Most groups: 0 to 4.
+	GroupsMax *uint32 `protobuf:"varint,5,opt,name=groups_max,json=groupsMax,proto3,oneof" json:"groups_max,omitempty"`
+	// Fewest colors of the tiles: 1 to 4.
+	ColorsMin *uint32 `protobuf:"varint,6,opt,name=colors_min,json=colorsMin,proto3,oneof" json:"colors_min,omitempty"`
+	// Most colors of the tiles: 1 to 4.
+	ColorsMax *uint32 `protobuf:"varint,7,opt,name=colors_max,json=colorsMax,proto3,oneof" json:"colors_max,omitempty"`
+	// The lowest value of a tile: 1 to 13.
+	Lowest *uint32 `protobuf:"varint,8,opt,name=lowest,proto3,oneof" json:"lowest,omitempty"`
+	// The highest value of a tile: 1 to 13.
+	Highest *uint32 `protobuf:"varint,9,opt,name=highest,proto3,oneof" json:"highest,omitempty"`
+	// Whether a 1 counts high: it may follow a 13 and no 2 follows it, and it is above 13 for `lowest` and `highest`.
+	OneHigh bool `protobuf:"varint,10,opt,name=one_high,json=oneHigh,proto3" json:"one_high,omitempty"`
+	// Whether all values are even.
+	AllEven bool `protobuf:"varint,11,opt,name=all_even,json=allEven,proto3" json:"all_even,omitempty"`
+	// Whether all values are odd.
+	AllOdd bool `protobuf:"varint,12,opt,name=all_odd,json=allOdd,proto3" json:"all_odd,omitempty"`
+	// Whether the runs have different colors.
+	RunColorsDiffer bool `protobuf:"varint,13,opt,name=run_colors_differ,json=runColorsDiffer,proto3" json:"run_colors_differ,omitempty"`
+	// The points with no joker, with one and with two among the tiles: three numbers, each 0 to 1000.
+	Scores        []uint32 `protobuf:"varint,14,rep,packed,name=scores,proto3" json:"scores,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NamedHand) Reset() {
+	*x = NamedHand{}
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NamedHand) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NamedHand) ProtoMessage() {}
+
+func (x *NamedHand) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NamedHand.ProtoReflect.Descriptor instead.
+func (*NamedHand) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *NamedHand) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *NamedHand) GetRunsMin() uint32 {
+	if x != nil {
+		return x.RunsMin
+	}
+	return 0
+}
+
+func (x *NamedHand) GetRunsMax() uint32 {
+	if x != nil && x.RunsMax != nil {
+		return *x.RunsMax
+	}
+	return 0
+}
+
+func (x *NamedHand) GetGroupsMin() uint32 {
+	if x != nil {
+		return x.GroupsMin
+	}
+	return 0
+}
+
+func (x *NamedHand) GetGroupsMax() uint32 {
+	if x != nil && x.GroupsMax != nil {
+		return *x.GroupsMax
+	}
+	return 0
+}
+
+func (x *NamedHand) GetColorsMin() uint32 {
+	if x != nil && x.ColorsMin != nil {
+		return *x.ColorsMin
+	}
+	return 0
+}
+
+func (x *NamedHand) GetColorsMax() uint32 {
+	if x != nil && x.ColorsMax != nil {
+		return *x.ColorsMax
+	}
+	return 0
+}
+
+func (x *NamedHand) GetLowest() uint32 {
+	if x != nil && x.Lowest != nil {
+		return *x.Lowest
+	}
+	return 0
+}
+
+func (x *NamedHand) GetHighest() uint32 {
+	if x != nil && x.Highest != nil {
+		return *x.Highest
+	}
+	return 0
+}
+
+func (x *NamedHand) GetOneHigh() bool {
+	if x != nil {
+		return x.OneHigh
+	}
+	return false
+}
+
+func (x *NamedHand) GetAllEven() bool {
+	if x != nil {
+		return x.AllEven
+	}
+	return false
+}
+
+func (x *NamedHand) GetAllOdd() bool {
+	if x != nil {
+		return x.AllOdd
+	}
+	return false
+}
+
+func (x *NamedHand) GetRunColorsDiffer() bool {
+	if x != nil {
+		return x.RunColorsDiffer
+	}
+	return false
+}
+
+func (x *NamedHand) GetScores() []uint32 {
+	if x != nil {
+		return x.Scores
+	}
+	return nil
+}
+
 // The rules of a game of discards, by stage of the game. As in MeldingRuleset, an unset field has the preset's value, a
 // number out of range is refused with OPTION_VALUE_INVALID, and a contradiction with OPTIONS_CONFLICT.
 type DiscardRuleset struct {
@@ -4581,14 +5063,17 @@ type DiscardRuleset struct {
 	// The end of a game.
 	GameEnd *DiscardGameEndOptions `protobuf:"bytes,6,opt,name=game_end,json=gameEnd,proto3" json:"game_end,omitempty"`
 	// The first melds of a player in a round.
-	Opening       *DiscardOpeningOptions `protobuf:"bytes,7,opt,name=opening,proto3" json:"opening,omitempty"`
+	Opening *DiscardOpeningOptions `protobuf:"bytes,7,opt,name=opening,proto3" json:"opening,omitempty"`
+	// The named hands of concealed_wins: at most 64 (FIELD_INVALID). Empty in a request: those of the preset, which are
+	// two of 40, as no public source has the others. Refused without concealed_wins (OPTIONS_CONFLICT).
+	Hands         []*NamedHand `protobuf:"bytes,8,rep,name=hands,proto3" json:"hands,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DiscardRuleset) Reset() {
 	*x = DiscardRuleset{}
-	mi := &file_rummikub_v1_ruleset_proto_msgTypes[16]
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4600,7 +5085,7 @@ func (x *DiscardRuleset) String() string {
 func (*DiscardRuleset) ProtoMessage() {}
 
 func (x *DiscardRuleset) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_ruleset_proto_msgTypes[16]
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4613,7 +5098,7 @@ func (x *DiscardRuleset) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardRuleset.ProtoReflect.Descriptor instead.
 func (*DiscardRuleset) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{16}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *DiscardRuleset) GetPreset() Preset {
@@ -4665,6 +5150,13 @@ func (x *DiscardRuleset) GetOpening() *DiscardOpeningOptions {
 	return nil
 }
 
+func (x *DiscardRuleset) GetHands() []*NamedHand {
+	if x != nil {
+		return x.Hands
+	}
+	return nil
+}
+
 // The rules of a game, which say which game is played.
 type Ruleset struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -4681,7 +5173,7 @@ type Ruleset struct {
 
 func (x *Ruleset) Reset() {
 	*x = Ruleset{}
-	mi := &file_rummikub_v1_ruleset_proto_msgTypes[17]
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4693,7 +5185,7 @@ func (x *Ruleset) String() string {
 func (*Ruleset) ProtoMessage() {}
 
 func (x *Ruleset) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_ruleset_proto_msgTypes[17]
+	mi := &file_rummikub_v1_ruleset_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4706,7 +5198,7 @@ func (x *Ruleset) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ruleset.ProtoReflect.Descriptor instead.
 func (*Ruleset) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{17}
+	return file_rummikub_v1_ruleset_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Ruleset) GetGame() isRuleset_Game {
@@ -4745,7 +5237,7 @@ type Ruleset_Melding struct {
 
 type Ruleset_Discard struct {
 	// Players take a tile and discard one, and keep their melds or lay them on a table where they only grow: Okey, 101
-	// Okey.
+	// Okey, American and International Rummikub.
 	Discard *DiscardRuleset `protobuf:"bytes,2,opt,name=discard,proto3,oneof"`
 }
 
@@ -4887,18 +5379,22 @@ const file_rummikub_v1_ruleset_proto_rawDesc = "" +
 	"\bpool_end\x18\b \x01(\v2\x1b.rummikub.v1.PoolEndOptionsR\apoolEnd\x125\n" +
 	"\ascoring\x18\t \x01(\v2\x1b.rummikub.v1.ScoringOptionsR\ascoring\x126\n" +
 	"\bgame_end\x18\n" +
-	" \x01(\v2\x1b.rummikub.v1.GameEndOptionsR\agameEnd\"\xda\x01\n" +
+	" \x01(\v2\x1b.rummikub.v1.GameEndOptionsR\agameEnd\"\xb6\x02\n" +
 	"\x12DiscardDealOptions\x12$\n" +
 	"\vplayers_min\x18\x01 \x01(\rH\x00R\n" +
 	"playersMin\x88\x01\x01\x12$\n" +
 	"\vplayers_max\x18\x02 \x01(\rH\x01R\n" +
 	"playersMax\x88\x01\x01\x12(\n" +
 	"\x05teams\x18\x03 \x01(\x0e2\x12.rummikub.v1.TeamsR\x05teams\x12 \n" +
-	"\thand_size\x18\x04 \x01(\rH\x02R\bhandSize\x88\x01\x01B\x0e\n" +
+	"\thand_size\x18\x04 \x01(\rH\x02R\bhandSize\x88\x01\x01\x125\n" +
+	"\n" +
+	"wild_tiles\x18\x05 \x01(\x0e2\x16.rummikub.v1.WildTilesR\twildTiles\x12\x19\n" +
+	"\x05trump\x18\x06 \x01(\bH\x03R\x05trump\x88\x01\x01B\x0e\n" +
 	"\f_players_minB\x0e\n" +
 	"\f_players_maxB\f\n" +
 	"\n" +
-	"_hand_size\"\x8a\x01\n" +
+	"_hand_sizeB\b\n" +
+	"\x06_trump\"\x8a\x01\n" +
 	"\x12DiscardMeldOptions\x12%\n" +
 	"\frun_one_high\x18\x01 \x01(\bH\x00R\n" +
 	"runOneHigh\x88\x01\x01\x12)\n" +
@@ -4911,23 +5407,61 @@ const file_rummikub_v1_ruleset_proto_rawDesc = "" +
 	"\x05rises\x18\x03 \x01(\bH\x02R\x05rises\x88\x01\x01B\t\n" +
 	"\a_pointsB\b\n" +
 	"\x06_pairsB\b\n" +
-	"\x06_rises\"\x9a\x01\n" +
+	"\x06_rises\"\x93\x03\n" +
 	"\x12DiscardTurnOptions\x12*\n" +
 	"\x0eshow_indicator\x18\x01 \x01(\bH\x00R\rshowIndicator\x88\x01\x01\x12/\n" +
-	"\x11pair_opener_tiles\x18\x02 \x01(\rH\x01R\x0fpairOpenerTiles\x88\x01\x01B\x11\n" +
+	"\x11pair_opener_tiles\x18\x02 \x01(\rH\x01R\x0fpairOpenerTiles\x88\x01\x01\x12>\n" +
+	"\rtaken_discard\x18\x03 \x01(\x0e2\x19.rummikub.v1.TakenDiscardR\ftakenDiscard\x12A\n" +
+	"\x0ewild_retrieval\x18\x04 \x01(\x0e2\x1a.rummikub.v1.WildRetrievalR\rwildRetrieval\x12*\n" +
+	"\x0econcealed_wins\x18\x05 \x01(\bH\x02R\rconcealedWins\x88\x01\x01\x125\n" +
+	"\n" +
+	"pool_empty\x18\x06 \x01(\x0e2\x16.rummikub.v1.PoolEmptyR\tpoolEmptyB\x11\n" +
 	"\x0f_show_indicatorB\x14\n" +
-	"\x12_pair_opener_tiles\"\xef\x01\n" +
+	"\x12_pair_opener_tilesB\x11\n" +
+	"\x0f_concealed_wins\"\xcf\x02\n" +
 	"\x15DiscardScoringOptions\x12\x19\n" +
 	"\x05start\x18\x01 \x01(\rH\x00R\x05start\x88\x01\x01\x120\n" +
 	"\x06system\x18\x02 \x01(\x0e2\x18.rummikub.v1.ScoreSystemR\x06system\x12,\n" +
 	"\x0fdiscard_penalty\x18\x03 \x01(\rH\x01R\x0ediscardPenalty\x88\x01\x01\x12*\n" +
-	"\x0ereturn_penalty\x18\x04 \x01(\rH\x02R\rreturnPenalty\x88\x01\x01B\b\n" +
+	"\x0ereturn_penalty\x18\x04 \x01(\rH\x02R\rreturnPenalty\x88\x01\x01\x12\"\n" +
+	"\n" +
+	"trump_twin\x18\x05 \x01(\rH\x03R\ttrumpTwin\x88\x01\x01\x12\x1e\n" +
+	"\bround_up\x18\x06 \x01(\bH\x04R\aroundUp\x88\x01\x01B\b\n" +
 	"\x06_startB\x12\n" +
 	"\x10_discard_penaltyB\x11\n" +
-	"\x0f_return_penalty\"P\n" +
+	"\x0f_return_penaltyB\r\n" +
+	"\v_trump_twinB\v\n" +
+	"\t_round_up\"P\n" +
 	"\x15DiscardGameEndOptions\x12&\n" +
 	"\fmatch_rounds\x18\x01 \x01(\rH\x00R\vmatchRounds\x88\x01\x01B\x0f\n" +
-	"\r_match_rounds\"\x99\x03\n" +
+	"\r_match_rounds\"\x85\x04\n" +
+	"\tNamedHand\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x19\n" +
+	"\bruns_min\x18\x02 \x01(\rR\arunsMin\x12\x1e\n" +
+	"\bruns_max\x18\x03 \x01(\rH\x00R\arunsMax\x88\x01\x01\x12\x1d\n" +
+	"\n" +
+	"groups_min\x18\x04 \x01(\rR\tgroupsMin\x12\"\n" +
+	"\n" +
+	"groups_max\x18\x05 \x01(\rH\x01R\tgroupsMax\x88\x01\x01\x12\"\n" +
+	"\n" +
+	"colors_min\x18\x06 \x01(\rH\x02R\tcolorsMin\x88\x01\x01\x12\"\n" +
+	"\n" +
+	"colors_max\x18\a \x01(\rH\x03R\tcolorsMax\x88\x01\x01\x12\x1b\n" +
+	"\x06lowest\x18\b \x01(\rH\x04R\x06lowest\x88\x01\x01\x12\x1d\n" +
+	"\ahighest\x18\t \x01(\rH\x05R\ahighest\x88\x01\x01\x12\x19\n" +
+	"\bone_high\x18\n" +
+	" \x01(\bR\aoneHigh\x12\x19\n" +
+	"\ball_even\x18\v \x01(\bR\aallEven\x12\x17\n" +
+	"\aall_odd\x18\f \x01(\bR\x06allOdd\x12*\n" +
+	"\x11run_colors_differ\x18\r \x01(\bR\x0frunColorsDiffer\x12\x16\n" +
+	"\x06scores\x18\x0e \x03(\rR\x06scoresB\v\n" +
+	"\t_runs_maxB\r\n" +
+	"\v_groups_maxB\r\n" +
+	"\v_colors_minB\r\n" +
+	"\v_colors_maxB\t\n" +
+	"\a_lowestB\n" +
+	"\n" +
+	"\b_highest\"\xc7\x03\n" +
 	"\x0eDiscardRuleset\x12+\n" +
 	"\x06preset\x18\x01 \x01(\x0e2\x13.rummikub.v1.PresetR\x06preset\x123\n" +
 	"\x04deal\x18\x02 \x01(\v2\x1f.rummikub.v1.DiscardDealOptionsR\x04deal\x125\n" +
@@ -4935,11 +5469,12 @@ const file_rummikub_v1_ruleset_proto_rawDesc = "" +
 	"\x04turn\x18\x04 \x01(\v2\x1f.rummikub.v1.DiscardTurnOptionsR\x04turn\x12<\n" +
 	"\ascoring\x18\x05 \x01(\v2\".rummikub.v1.DiscardScoringOptionsR\ascoring\x12=\n" +
 	"\bgame_end\x18\x06 \x01(\v2\".rummikub.v1.DiscardGameEndOptionsR\agameEnd\x12<\n" +
-	"\aopening\x18\a \x01(\v2\".rummikub.v1.DiscardOpeningOptionsR\aopening\"\x83\x01\n" +
+	"\aopening\x18\a \x01(\v2\".rummikub.v1.DiscardOpeningOptionsR\aopening\x12,\n" +
+	"\x05hands\x18\b \x03(\v2\x16.rummikub.v1.NamedHandR\x05hands\"\x83\x01\n" +
 	"\aRuleset\x127\n" +
 	"\amelding\x18\x01 \x01(\v2\x1b.rummikub.v1.MeldingRulesetH\x00R\amelding\x127\n" +
 	"\adiscard\x18\x02 \x01(\v2\x1b.rummikub.v1.DiscardRulesetH\x00R\adiscardB\x06\n" +
-	"\x04game*\xda\x04\n" +
+	"\x04game*\x89\x05\n" +
 	"\x06Preset\x12\x16\n" +
 	"\x12PRESET_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fPRESET_SABRA\x10\x01\x12\x18\n" +
@@ -4969,7 +5504,9 @@ const file_rummikub_v1_ruleset_proto_rawDesc = "" +
 	"\vPRESET_OKEY\x10(\x12\x18\n" +
 	"\x14PRESET_OKEY_PARTNERS\x10)\x12\x13\n" +
 	"\x0fPRESET_OKEY_101\x10*\x12\x1c\n" +
-	"\x18PRESET_OKEY_101_PARTNERS\x10+*\x8a\x01\n" +
+	"\x18PRESET_OKEY_101_PARTNERS\x10+\x12\x13\n" +
+	"\x0fPRESET_AMERICAN\x102\x12\x18\n" +
+	"\x14PRESET_INTERNATIONAL\x103*\x8a\x01\n" +
 	"\x0eStartDrawJoker\x12 \n" +
 	"\x1cSTART_DRAW_JOKER_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17START_DRAW_JOKER_REDRAW\x10\x01\x12\x1b\n" +
@@ -5206,11 +5743,29 @@ const file_rummikub_v1_ruleset_proto_rawDesc = "" +
 	"\fCONTRACT_OFF\x10\x01\x12\x1c\n" +
 	"\x18CONTRACT_VALUES_BELOW_10\x10\x02\x12\x19\n" +
 	"\x15CONTRACT_SINGLE_COLOR\x10\x03\x12\x1b\n" +
-	"\x17CONTRACT_SUM_AT_MOST_41\x10\x04*]\n" +
+	"\x17CONTRACT_SUM_AT_MOST_41\x10\x04*S\n" +
+	"\tWildTiles\x12\x1a\n" +
+	"\x16WILD_TILES_UNSPECIFIED\x10\x00\x12\x13\n" +
+	"\x0fWILD_TILES_OKEY\x10\x01\x12\x15\n" +
+	"\x11WILD_TILES_JOKERS\x10\x02*l\n" +
+	"\fTakenDiscard\x12\x1d\n" +
+	"\x19TAKEN_DISCARD_UNSPECIFIED\x10\x00\x12\x16\n" +
+	"\x12TAKEN_DISCARD_LAID\x10\x01\x12%\n" +
+	"!TAKEN_DISCARD_KEPT_BEFORE_OPENING\x10\x02*l\n" +
+	"\rWildRetrieval\x12\x1e\n" +
+	"\x1aWILD_RETRIEVAL_UNSPECIFIED\x10\x00\x12\x1a\n" +
+	"\x16WILD_RETRIEVAL_TO_RACK\x10\x01\x12\x1f\n" +
+	"\x1bWILD_RETRIEVAL_LAID_AT_ONCE\x10\x02*h\n" +
+	"\tPoolEmpty\x12\x1a\n" +
+	"\x16POOL_EMPTY_UNSPECIFIED\x10\x00\x12\x19\n" +
+	"\x15POOL_EMPTY_ROUND_ENDS\x10\x01\x12$\n" +
+	" POOL_EMPTY_DISCARD_TAKEN_OR_ENDS\x10\x02*\x98\x01\n" +
 	"\vScoreSystem\x12\x1c\n" +
 	"\x18SCORE_SYSTEM_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11SCORE_SYSTEM_OKEY\x10\x01\x12\x19\n" +
-	"\x15SCORE_SYSTEM_OKEY_101\x10\x02B\x84\x01\n" +
+	"\x15SCORE_SYSTEM_OKEY_101\x10\x02\x12\x19\n" +
+	"\x15SCORE_SYSTEM_AMERICAN\x10\x03\x12\x1e\n" +
+	"\x1aSCORE_SYSTEM_INTERNATIONAL\x10\x04B\x84\x01\n" +
 	"\vrummikub.v1B\fRulesetProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\vRummikub.V1\xba\x02\bRummikub\xca\x02\vRummikub\\V1\xea\x02\fRummikub::V1b\x06proto3"
 
 var (
@@ -5225,8 +5780,8 @@ func file_rummikub_v1_ruleset_proto_rawDescGZIP() []byte {
 	return file_rummikub_v1_ruleset_proto_rawDescData
 }
 
-var file_rummikub_v1_ruleset_proto_enumTypes = make([]protoimpl.EnumInfo, 51)
-var file_rummikub_v1_ruleset_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_rummikub_v1_ruleset_proto_enumTypes = make([]protoimpl.EnumInfo, 55)
+var file_rummikub_v1_ruleset_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_rummikub_v1_ruleset_proto_goTypes = []any{
 	(Preset)(0),                       // 0: rummikub.v1.Preset
 	(StartDrawJoker)(0),               // 1: rummikub.v1.StartDrawJoker
@@ -5278,25 +5833,30 @@ var file_rummikub_v1_ruleset_proto_goTypes = []any{
 	(ScoreTileValues)(0),              // 47: rummikub.v1.ScoreTileValues
 	(MatchWinner)(0),                  // 48: rummikub.v1.MatchWinner
 	(Contract)(0),                     // 49: rummikub.v1.Contract
-	(ScoreSystem)(0),                  // 50: rummikub.v1.ScoreSystem
-	(*TileOptions)(nil),               // 51: rummikub.v1.TileOptions
-	(*DealOptions)(nil),               // 52: rummikub.v1.DealOptions
-	(*MeldOptions)(nil),               // 53: rummikub.v1.MeldOptions
-	(*InitialMeldOptions)(nil),        // 54: rummikub.v1.InitialMeldOptions
-	(*TurnOptions)(nil),               // 55: rummikub.v1.TurnOptions
-	(*JokerRetrievalOptions)(nil),     // 56: rummikub.v1.JokerRetrievalOptions
-	(*PoolEndOptions)(nil),            // 57: rummikub.v1.PoolEndOptions
-	(*ScoringOptions)(nil),            // 58: rummikub.v1.ScoringOptions
-	(*GameEndOptions)(nil),            // 59: rummikub.v1.GameEndOptions
-	(*MeldingRuleset)(nil),            // 60: rummikub.v1.MeldingRuleset
-	(*DiscardDealOptions)(nil),        // 61: rummikub.v1.DiscardDealOptions
-	(*DiscardMeldOptions)(nil),        // 62: rummikub.v1.DiscardMeldOptions
-	(*DiscardOpeningOptions)(nil),     // 63: rummikub.v1.DiscardOpeningOptions
-	(*DiscardTurnOptions)(nil),        // 64: rummikub.v1.DiscardTurnOptions
-	(*DiscardScoringOptions)(nil),     // 65: rummikub.v1.DiscardScoringOptions
-	(*DiscardGameEndOptions)(nil),     // 66: rummikub.v1.DiscardGameEndOptions
-	(*DiscardRuleset)(nil),            // 67: rummikub.v1.DiscardRuleset
-	(*Ruleset)(nil),                   // 68: rummikub.v1.Ruleset
+	(WildTiles)(0),                    // 50: rummikub.v1.WildTiles
+	(TakenDiscard)(0),                 // 51: rummikub.v1.TakenDiscard
+	(WildRetrieval)(0),                // 52: rummikub.v1.WildRetrieval
+	(PoolEmpty)(0),                    // 53: rummikub.v1.PoolEmpty
+	(ScoreSystem)(0),                  // 54: rummikub.v1.ScoreSystem
+	(*TileOptions)(nil),               // 55: rummikub.v1.TileOptions
+	(*DealOptions)(nil),               // 56: rummikub.v1.DealOptions
+	(*MeldOptions)(nil),               // 57: rummikub.v1.MeldOptions
+	(*InitialMeldOptions)(nil),        // 58: rummikub.v1.InitialMeldOptions
+	(*TurnOptions)(nil),               // 59: rummikub.v1.TurnOptions
+	(*JokerRetrievalOptions)(nil),     // 60: rummikub.v1.JokerRetrievalOptions
+	(*PoolEndOptions)(nil),            // 61: rummikub.v1.PoolEndOptions
+	(*ScoringOptions)(nil),            // 62: rummikub.v1.ScoringOptions
+	(*GameEndOptions)(nil),            // 63: rummikub.v1.GameEndOptions
+	(*MeldingRuleset)(nil),            // 64: rummikub.v1.MeldingRuleset
+	(*DiscardDealOptions)(nil),        // 65: rummikub.v1.DiscardDealOptions
+	(*DiscardMeldOptions)(nil),        // 66: rummikub.v1.DiscardMeldOptions
+	(*DiscardOpeningOptions)(nil),     // 67: rummikub.v1.DiscardOpeningOptions
+	(*DiscardTurnOptions)(nil),        // 68: rummikub.v1.DiscardTurnOptions
+	(*DiscardScoringOptions)(nil),     // 69: rummikub.v1.DiscardScoringOptions
+	(*DiscardGameEndOptions)(nil),     // 70: rummikub.v1.DiscardGameEndOptions
+	(*NamedHand)(nil),                 // 71: rummikub.v1.NamedHand
+	(*DiscardRuleset)(nil),            // 72: rummikub.v1.DiscardRuleset
+	(*Ruleset)(nil),                   // 73: rummikub.v1.Ruleset
 }
 var file_rummikub_v1_ruleset_proto_depIdxs = []int32{
 	4,  // 0: rummikub.v1.TileOptions.joker_kinds:type_name -> rummikub.v1.JokerKinds
@@ -5349,31 +5909,36 @@ var file_rummikub_v1_ruleset_proto_depIdxs = []int32{
 	29, // 47: rummikub.v1.GameEndOptions.match_end:type_name -> rummikub.v1.MatchEnd
 	48, // 48: rummikub.v1.GameEndOptions.match_winner:type_name -> rummikub.v1.MatchWinner
 	0,  // 49: rummikub.v1.MeldingRuleset.preset:type_name -> rummikub.v1.Preset
-	51, // 50: rummikub.v1.MeldingRuleset.tiles:type_name -> rummikub.v1.TileOptions
-	52, // 51: rummikub.v1.MeldingRuleset.deal:type_name -> rummikub.v1.DealOptions
-	53, // 52: rummikub.v1.MeldingRuleset.melds:type_name -> rummikub.v1.MeldOptions
-	54, // 53: rummikub.v1.MeldingRuleset.initial_meld:type_name -> rummikub.v1.InitialMeldOptions
-	55, // 54: rummikub.v1.MeldingRuleset.turn:type_name -> rummikub.v1.TurnOptions
-	56, // 55: rummikub.v1.MeldingRuleset.joker_retrieval:type_name -> rummikub.v1.JokerRetrievalOptions
-	57, // 56: rummikub.v1.MeldingRuleset.pool_end:type_name -> rummikub.v1.PoolEndOptions
-	58, // 57: rummikub.v1.MeldingRuleset.scoring:type_name -> rummikub.v1.ScoringOptions
-	59, // 58: rummikub.v1.MeldingRuleset.game_end:type_name -> rummikub.v1.GameEndOptions
+	55, // 50: rummikub.v1.MeldingRuleset.tiles:type_name -> rummikub.v1.TileOptions
+	56, // 51: rummikub.v1.MeldingRuleset.deal:type_name -> rummikub.v1.DealOptions
+	57, // 52: rummikub.v1.MeldingRuleset.melds:type_name -> rummikub.v1.MeldOptions
+	58, // 53: rummikub.v1.MeldingRuleset.initial_meld:type_name -> rummikub.v1.InitialMeldOptions
+	59, // 54: rummikub.v1.MeldingRuleset.turn:type_name -> rummikub.v1.TurnOptions
+	60, // 55: rummikub.v1.MeldingRuleset.joker_retrieval:type_name -> rummikub.v1.JokerRetrievalOptions
+	61, // 56: rummikub.v1.MeldingRuleset.pool_end:type_name -> rummikub.v1.PoolEndOptions
+	62, // 57: rummikub.v1.MeldingRuleset.scoring:type_name -> rummikub.v1.ScoringOptions
+	63, // 58: rummikub.v1.MeldingRuleset.game_end:type_name -> rummikub.v1.GameEndOptions
 	37, // 59: rummikub.v1.DiscardDealOptions.teams:type_name -> rummikub.v1.Teams
-	50, // 60: rummikub.v1.DiscardScoringOptions.system:type_name -> rummikub.v1.ScoreSystem
-	0,  // 61: rummikub.v1.DiscardRuleset.preset:type_name -> rummikub.v1.Preset
-	61, // 62: rummikub.v1.DiscardRuleset.deal:type_name -> rummikub.v1.DiscardDealOptions
-	62, // 63: rummikub.v1.DiscardRuleset.melds:type_name -> rummikub.v1.DiscardMeldOptions
-	64, // 64: rummikub.v1.DiscardRuleset.turn:type_name -> rummikub.v1.DiscardTurnOptions
-	65, // 65: rummikub.v1.DiscardRuleset.scoring:type_name -> rummikub.v1.DiscardScoringOptions
-	66, // 66: rummikub.v1.DiscardRuleset.game_end:type_name -> rummikub.v1.DiscardGameEndOptions
-	63, // 67: rummikub.v1.DiscardRuleset.opening:type_name -> rummikub.v1.DiscardOpeningOptions
-	60, // 68: rummikub.v1.Ruleset.melding:type_name -> rummikub.v1.MeldingRuleset
-	67, // 69: rummikub.v1.Ruleset.discard:type_name -> rummikub.v1.DiscardRuleset
-	70, // [70:70] is the sub-list for method output_type
-	70, // [70:70] is the sub-list for method input_type
-	70, // [70:70] is the sub-list for extension type_name
-	70, // [70:70] is the sub-list for extension extendee
-	0,  // [0:70] is the sub-list for field type_name
+	50, // 60: rummikub.v1.DiscardDealOptions.wild_tiles:type_name -> rummikub.v1.WildTiles
+	51, // 61: rummikub.v1.DiscardTurnOptions.taken_discard:type_name -> rummikub.v1.TakenDiscard
+	52, // 62: rummikub.v1.DiscardTurnOptions.wild_retrieval:type_name -> rummikub.v1.WildRetrieval
+	53, // 63: rummikub.v1.DiscardTurnOptions.pool_empty:type_name -> rummikub.v1.PoolEmpty
+	54, // 64: rummikub.v1.DiscardScoringOptions.system:type_name -> rummikub.v1.ScoreSystem
+	0,  // 65: rummikub.v1.DiscardRuleset.preset:type_name -> rummikub.v1.Preset
+	65, // 66: rummikub.v1.DiscardRuleset.deal:type_name -> rummikub.v1.DiscardDealOptions
+	66, // 67: rummikub.v1.DiscardRuleset.melds:type_name -> rummikub.v1.DiscardMeldOptions
+	68, // 68: rummikub.v1.DiscardRuleset.turn:type_name -> rummikub.v1.DiscardTurnOptions
+	69, // 69: rummikub.v1.DiscardRuleset.scoring:type_name -> rummikub.v1.DiscardScoringOptions
+	70, // 70: rummikub.v1.DiscardRuleset.game_end:type_name -> rummikub.v1.DiscardGameEndOptions
+	67, // 71: rummikub.v1.DiscardRuleset.opening:type_name -> rummikub.v1.DiscardOpeningOptions
+	71, // 72: rummikub.v1.DiscardRuleset.hands:type_name -> rummikub.v1.NamedHand
+	64, // 73: rummikub.v1.Ruleset.melding:type_name -> rummikub.v1.MeldingRuleset
+	72, // 74: rummikub.v1.Ruleset.discard:type_name -> rummikub.v1.DiscardRuleset
+	75, // [75:75] is the sub-list for method output_type
+	75, // [75:75] is the sub-list for method input_type
+	75, // [75:75] is the sub-list for extension type_name
+	75, // [75:75] is the sub-list for extension extendee
+	0,  // [0:75] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_ruleset_proto_init() }
@@ -5395,7 +5960,8 @@ func file_rummikub_v1_ruleset_proto_init() {
 	file_rummikub_v1_ruleset_proto_msgTypes[13].OneofWrappers = []any{}
 	file_rummikub_v1_ruleset_proto_msgTypes[14].OneofWrappers = []any{}
 	file_rummikub_v1_ruleset_proto_msgTypes[15].OneofWrappers = []any{}
-	file_rummikub_v1_ruleset_proto_msgTypes[17].OneofWrappers = []any{
+	file_rummikub_v1_ruleset_proto_msgTypes[16].OneofWrappers = []any{}
+	file_rummikub_v1_ruleset_proto_msgTypes[18].OneofWrappers = []any{
 		(*Ruleset_Melding)(nil),
 		(*Ruleset_Discard)(nil),
 	}
@@ -5404,8 +5970,8 @@ func file_rummikub_v1_ruleset_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rummikub_v1_ruleset_proto_rawDesc), len(file_rummikub_v1_ruleset_proto_rawDesc)),
-			NumEnums:      51,
-			NumMessages:   18,
+			NumEnums:      55,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

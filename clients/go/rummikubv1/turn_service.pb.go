@@ -125,7 +125,8 @@ func (*DrawTile) Descriptor() ([]byte, []int) {
 }
 
 // Passes when the pool is empty, or ends a turn in which a tile was drawn (turn_play_after_draw), or after a play that
-// allows a knock (knock_limit).
+// allows a knock (knock_limit). In a game of discards, passes when the pool is empty, which ends the round
+// (pool_empty).
 type Pass struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -366,14 +367,20 @@ func (x *DiscardTile) GetTile() Tile {
 }
 
 // Discards a tile and shows that the other 14 tiles are all in melds, or in seven pairs, which wins the round. A false
-// declaration is refused (FINISH_INVALID, with the tiles left over).
+// declaration is refused (FINISH_INVALID, with the tiles left over). In a game with concealed_wins, a player who has
+// not opened shows one of the named hands instead (HAND_NOT_MATCHED), or with `table` makes a Foot
+// (FOOT_NEEDS_OPEN_PLAYER, FOOT_NEEDS_LAY_OFF).
 type FinishHand struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The tile to discard.
 	Tile Tile `protobuf:"varint,1,opt,name=tile,proto3,enum=rummikub.v1.Tile" json:"tile,omitempty"`
-	// The hand as the player lays it. Empty: as the server finds it; as pairs, which score more, if it is both. At most 7
-	// parts.
-	Hand          []*HandPart `protobuf:"bytes,2,rep,name=hand,proto3" json:"hand,omitempty"`
+	// The hand as the player lays it. Empty: as the server finds it; as pairs, or as the named hand, that score most, if
+	// it is several. At most 7 parts.
+	Hand []*HandPart `protobuf:"bytes,2,rep,name=hand,proto3" json:"hand,omitempty"`
+	// For a Foot, the whole table as it shall lie (LayTiles.table): the whole rack but the discard is laid, at least one
+	// tile of it on a meld of another player. At most 53 parts. Refused beside `hand`, and without concealed_wins
+	// (FIELD_INVALID).
+	Table         []*HandPart `protobuf:"bytes,3,rep,name=table,proto3" json:"table,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -418,6 +425,13 @@ func (x *FinishHand) GetTile() Tile {
 func (x *FinishHand) GetHand() []*HandPart {
 	if x != nil {
 		return x.Hand
+	}
+	return nil
+}
+
+func (x *FinishHand) GetTable() []*HandPart {
+	if x != nil {
+		return x.Table
 	}
 	return nil
 }
@@ -469,6 +483,43 @@ func (x *LayTiles) GetTable() []*HandPart {
 	return nil
 }
 
+// Takes the tile laid face up at the deal in place of a tile of the pool, which a player who has opened may (trump).
+type TakeTrump struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TakeTrump) Reset() {
+	*x = TakeTrump{}
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TakeTrump) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TakeTrump) ProtoMessage() {}
+
+func (x *TakeTrump) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TakeTrump.ProtoReflect.Descriptor instead.
+func (*TakeTrump) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{10}
+}
+
 // Puts the discard taken in this turn back, and takes a tile of the pool instead (melds_on_table).
 type ReturnDiscard struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -478,7 +529,7 @@ type ReturnDiscard struct {
 
 func (x *ReturnDiscard) Reset() {
 	*x = ReturnDiscard{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[10]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -490,7 +541,7 @@ func (x *ReturnDiscard) String() string {
 func (*ReturnDiscard) ProtoMessage() {}
 
 func (x *ReturnDiscard) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[10]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -503,7 +554,7 @@ func (x *ReturnDiscard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReturnDiscard.ProtoReflect.Descriptor instead.
 func (*ReturnDiscard) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{10}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{11}
 }
 
 // Shows the indicator's twin, in one's first turn before the discard (show_indicator). The turn goes on.
@@ -515,7 +566,7 @@ type ShowIndicator struct {
 
 func (x *ShowIndicator) Reset() {
 	*x = ShowIndicator{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[11]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -527,7 +578,7 @@ func (x *ShowIndicator) String() string {
 func (*ShowIndicator) ProtoMessage() {}
 
 func (x *ShowIndicator) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[11]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -540,7 +591,7 @@ func (x *ShowIndicator) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShowIndicator.ProtoReflect.Descriptor instead.
 func (*ShowIndicator) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{11}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{12}
 }
 
 // A request to take a turn.
@@ -572,6 +623,7 @@ type PlayTurnRequest struct {
 	//	*PlayTurnRequest_ShowIndicator
 	//	*PlayTurnRequest_Lay
 	//	*PlayTurnRequest_ReturnDiscard
+	//	*PlayTurnRequest_TakeTrump
 	Action        isPlayTurnRequest_Action `protobuf_oneof:"action"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -579,7 +631,7 @@ type PlayTurnRequest struct {
 
 func (x *PlayTurnRequest) Reset() {
 	*x = PlayTurnRequest{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[12]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -591,7 +643,7 @@ func (x *PlayTurnRequest) String() string {
 func (*PlayTurnRequest) ProtoMessage() {}
 
 func (x *PlayTurnRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[12]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -604,7 +656,7 @@ func (x *PlayTurnRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlayTurnRequest.ProtoReflect.Descriptor instead.
 func (*PlayTurnRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{12}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *PlayTurnRequest) GetGameId() string {
@@ -750,6 +802,15 @@ func (x *PlayTurnRequest) GetReturnDiscard() *ReturnDiscard {
 	return nil
 }
 
+func (x *PlayTurnRequest) GetTakeTrump() *TakeTrump {
+	if x != nil {
+		if x, ok := x.Action.(*PlayTurnRequest_TakeTrump); ok {
+			return x.TakeTrump
+		}
+	}
+	return nil
+}
+
 type isPlayTurnRequest_Action interface {
 	isPlayTurnRequest_Action()
 }
@@ -814,6 +875,11 @@ type PlayTurnRequest_ReturnDiscard struct {
 	ReturnDiscard *ReturnDiscard `protobuf:"bytes,16,opt,name=return_discard,json=returnDiscard,proto3,oneof"`
 }
 
+type PlayTurnRequest_TakeTrump struct {
+	// Takes the trump.
+	TakeTrump *TakeTrump `protobuf:"bytes,17,opt,name=take_trump,json=takeTrump,proto3,oneof"`
+}
+
 func (*PlayTurnRequest_Play) isPlayTurnRequest_Action() {}
 
 func (*PlayTurnRequest_Draw) isPlayTurnRequest_Action() {}
@@ -838,6 +904,8 @@ func (*PlayTurnRequest_Lay) isPlayTurnRequest_Action() {}
 
 func (*PlayTurnRequest_ReturnDiscard) isPlayTurnRequest_Action() {}
 
+func (*PlayTurnRequest_TakeTrump) isPlayTurnRequest_Action() {}
+
 // The response to PlayTurn.
 type PlayTurnResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -858,7 +926,7 @@ type PlayTurnResponse struct {
 
 func (x *PlayTurnResponse) Reset() {
 	*x = PlayTurnResponse{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[13]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -870,7 +938,7 @@ func (x *PlayTurnResponse) String() string {
 func (*PlayTurnResponse) ProtoMessage() {}
 
 func (x *PlayTurnResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[13]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -883,7 +951,7 @@ func (x *PlayTurnResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlayTurnResponse.ProtoReflect.Descriptor instead.
 func (*PlayTurnResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{13}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PlayTurnResponse) GetGame() *Game {
@@ -936,7 +1004,7 @@ type SaveDraftRequest struct {
 
 func (x *SaveDraftRequest) Reset() {
 	*x = SaveDraftRequest{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[14]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -948,7 +1016,7 @@ func (x *SaveDraftRequest) String() string {
 func (*SaveDraftRequest) ProtoMessage() {}
 
 func (x *SaveDraftRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[14]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -961,7 +1029,7 @@ func (x *SaveDraftRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveDraftRequest.ProtoReflect.Descriptor instead.
 func (*SaveDraftRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{14}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *SaveDraftRequest) GetGameId() string {
@@ -998,7 +1066,7 @@ type SaveDraftResponse struct {
 
 func (x *SaveDraftResponse) Reset() {
 	*x = SaveDraftResponse{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[15]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1010,7 +1078,7 @@ func (x *SaveDraftResponse) String() string {
 func (*SaveDraftResponse) ProtoMessage() {}
 
 func (x *SaveDraftResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[15]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1023,7 +1091,7 @@ func (x *SaveDraftResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveDraftResponse.ProtoReflect.Descriptor instead.
 func (*SaveDraftResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{15}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *SaveDraftResponse) GetDraftNumber() uint32 {
@@ -1057,7 +1125,7 @@ type ClaimErrorRequest struct {
 
 func (x *ClaimErrorRequest) Reset() {
 	*x = ClaimErrorRequest{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[16]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1069,7 +1137,7 @@ func (x *ClaimErrorRequest) String() string {
 func (*ClaimErrorRequest) ProtoMessage() {}
 
 func (x *ClaimErrorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[16]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1082,7 +1150,7 @@ func (x *ClaimErrorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimErrorRequest.ProtoReflect.Descriptor instead.
 func (*ClaimErrorRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{16}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ClaimErrorRequest) GetGameId() string {
@@ -1124,7 +1192,7 @@ type ClaimErrorResponse struct {
 
 func (x *ClaimErrorResponse) Reset() {
 	*x = ClaimErrorResponse{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[17]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1136,7 +1204,7 @@ func (x *ClaimErrorResponse) String() string {
 func (*ClaimErrorResponse) ProtoMessage() {}
 
 func (x *ClaimErrorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[17]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1149,7 +1217,7 @@ func (x *ClaimErrorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimErrorResponse.ProtoReflect.Descriptor instead.
 func (*ClaimErrorResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{17}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ClaimErrorResponse) GetGame() *Game {
@@ -1172,7 +1240,7 @@ type ResignGameRequest struct {
 
 func (x *ResignGameRequest) Reset() {
 	*x = ResignGameRequest{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[18]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1184,7 +1252,7 @@ func (x *ResignGameRequest) String() string {
 func (*ResignGameRequest) ProtoMessage() {}
 
 func (x *ResignGameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[18]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1197,7 +1265,7 @@ func (x *ResignGameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResignGameRequest.ProtoReflect.Descriptor instead.
 func (*ResignGameRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{18}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ResignGameRequest) GetGameId() string {
@@ -1225,7 +1293,7 @@ type ResignGameResponse struct {
 
 func (x *ResignGameResponse) Reset() {
 	*x = ResignGameResponse{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[19]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1237,7 +1305,7 @@ func (x *ResignGameResponse) String() string {
 func (*ResignGameResponse) ProtoMessage() {}
 
 func (x *ResignGameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[19]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1250,7 +1318,7 @@ func (x *ResignGameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResignGameResponse.ProtoReflect.Descriptor instead.
 func (*ResignGameResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{19}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ResignGameResponse) GetGame() *Game {
@@ -1273,7 +1341,7 @@ type StartNextRoundRequest struct {
 
 func (x *StartNextRoundRequest) Reset() {
 	*x = StartNextRoundRequest{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[20]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1285,7 +1353,7 @@ func (x *StartNextRoundRequest) String() string {
 func (*StartNextRoundRequest) ProtoMessage() {}
 
 func (x *StartNextRoundRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[20]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1298,7 +1366,7 @@ func (x *StartNextRoundRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartNextRoundRequest.ProtoReflect.Descriptor instead.
 func (*StartNextRoundRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{20}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *StartNextRoundRequest) GetGameId() string {
@@ -1326,7 +1394,7 @@ type StartNextRoundResponse struct {
 
 func (x *StartNextRoundResponse) Reset() {
 	*x = StartNextRoundResponse{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[21]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1338,7 +1406,7 @@ func (x *StartNextRoundResponse) String() string {
 func (*StartNextRoundResponse) ProtoMessage() {}
 
 func (x *StartNextRoundResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[21]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1351,7 +1419,7 @@ func (x *StartNextRoundResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartNextRoundResponse.ProtoReflect.Descriptor instead.
 func (*StartNextRoundResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{21}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *StartNextRoundResponse) GetGame() *Game {
@@ -1374,7 +1442,7 @@ type RequestRedealRequest struct {
 
 func (x *RequestRedealRequest) Reset() {
 	*x = RequestRedealRequest{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[22]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1386,7 +1454,7 @@ func (x *RequestRedealRequest) String() string {
 func (*RequestRedealRequest) ProtoMessage() {}
 
 func (x *RequestRedealRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[22]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1399,7 +1467,7 @@ func (x *RequestRedealRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestRedealRequest.ProtoReflect.Descriptor instead.
 func (*RequestRedealRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{22}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RequestRedealRequest) GetGameId() string {
@@ -1427,7 +1495,7 @@ type RequestRedealResponse struct {
 
 func (x *RequestRedealResponse) Reset() {
 	*x = RequestRedealResponse{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[23]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1439,7 +1507,7 @@ func (x *RequestRedealResponse) String() string {
 func (*RequestRedealResponse) ProtoMessage() {}
 
 func (x *RequestRedealResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[23]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1452,7 +1520,7 @@ func (x *RequestRedealResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestRedealResponse.ProtoReflect.Descriptor instead.
 func (*RequestRedealResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{23}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RequestRedealResponse) GetGame() *Game {
@@ -1475,7 +1543,7 @@ type ReturnToSeatRequest struct {
 
 func (x *ReturnToSeatRequest) Reset() {
 	*x = ReturnToSeatRequest{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[24]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1487,7 +1555,7 @@ func (x *ReturnToSeatRequest) String() string {
 func (*ReturnToSeatRequest) ProtoMessage() {}
 
 func (x *ReturnToSeatRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[24]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1500,7 +1568,7 @@ func (x *ReturnToSeatRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReturnToSeatRequest.ProtoReflect.Descriptor instead.
 func (*ReturnToSeatRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{24}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ReturnToSeatRequest) GetGameId() string {
@@ -1528,7 +1596,7 @@ type ReturnToSeatResponse struct {
 
 func (x *ReturnToSeatResponse) Reset() {
 	*x = ReturnToSeatResponse{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[25]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1540,7 +1608,7 @@ func (x *ReturnToSeatResponse) String() string {
 func (*ReturnToSeatResponse) ProtoMessage() {}
 
 func (x *ReturnToSeatResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[25]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1553,7 +1621,7 @@ func (x *ReturnToSeatResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReturnToSeatResponse.ProtoReflect.Descriptor instead.
 func (*ReturnToSeatResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{25}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ReturnToSeatResponse) GetGame() *Game {
@@ -1584,15 +1652,17 @@ const file_rummikub_v1_turn_service_proto_rawDesc = "" +
 	"\fTakeFromPool\"\r\n" +
 	"\vTakeDiscard\":\n" +
 	"\vDiscardTile\x12+\n" +
-	"\x04tile\x18\x01 \x01(\x0e2\x11.rummikub.v1.TileB\x04\xe2A\x01\x02R\x04tile\"j\n" +
+	"\x04tile\x18\x01 \x01(\x0e2\x11.rummikub.v1.TileB\x04\xe2A\x01\x02R\x04tile\"\x9d\x01\n" +
 	"\n" +
 	"FinishHand\x12+\n" +
 	"\x04tile\x18\x01 \x01(\x0e2\x11.rummikub.v1.TileB\x04\xe2A\x01\x02R\x04tile\x12/\n" +
-	"\x04hand\x18\x02 \x03(\v2\x15.rummikub.v1.HandPartB\x04\xe2A\x01\x01R\x04hand\"=\n" +
+	"\x04hand\x18\x02 \x03(\v2\x15.rummikub.v1.HandPartB\x04\xe2A\x01\x01R\x04hand\x121\n" +
+	"\x05table\x18\x03 \x03(\v2\x15.rummikub.v1.HandPartB\x04\xe2A\x01\x01R\x05table\"=\n" +
 	"\bLayTiles\x121\n" +
-	"\x05table\x18\x01 \x03(\v2\x15.rummikub.v1.HandPartB\x04\xe2A\x01\x01R\x05table\"\x0f\n" +
+	"\x05table\x18\x01 \x03(\v2\x15.rummikub.v1.HandPartB\x04\xe2A\x01\x01R\x05table\"\v\n" +
+	"\tTakeTrump\"\x0f\n" +
 	"\rReturnDiscard\"\x0f\n" +
-	"\rShowIndicator\"\x82\a\n" +
+	"\rShowIndicator\"\xc1\a\n" +
 	"\x0fPlayTurnRequest\x12\x1d\n" +
 	"\agame_id\x18\x01 \x01(\tB\x04\xe2A\x01\x02R\x06gameId\x12\x18\n" +
 	"\x04etag\x18\x02 \x01(\tB\x04\xe2A\x01\x02R\x04etag\x12#\n" +
@@ -1612,7 +1682,9 @@ const file_rummikub_v1_turn_service_proto_rawDesc = "" +
 	"\x06finish\x18\f \x01(\v2\x17.rummikub.v1.FinishHandB\x04\xe2A\x01\x01H\x00R\x06finish\x12I\n" +
 	"\x0eshow_indicator\x18\x0e \x01(\v2\x1a.rummikub.v1.ShowIndicatorB\x04\xe2A\x01\x01H\x00R\rshowIndicator\x12/\n" +
 	"\x03lay\x18\x0f \x01(\v2\x15.rummikub.v1.LayTilesB\x04\xe2A\x01\x01H\x00R\x03lay\x12I\n" +
-	"\x0ereturn_discard\x18\x10 \x01(\v2\x1a.rummikub.v1.ReturnDiscardB\x04\xe2A\x01\x01H\x00R\rreturnDiscardB\b\n" +
+	"\x0ereturn_discard\x18\x10 \x01(\v2\x1a.rummikub.v1.ReturnDiscardB\x04\xe2A\x01\x01H\x00R\rreturnDiscard\x12=\n" +
+	"\n" +
+	"take_trump\x18\x11 \x01(\v2\x16.rummikub.v1.TakeTrumpB\x04\xe2A\x01\x01H\x00R\ttakeTrumpB\b\n" +
 	"\x06action\"\xf3\x01\n" +
 	"\x10PlayTurnResponse\x12%\n" +
 	"\x04game\x18\x01 \x01(\v2\x11.rummikub.v1.GameR\x04game\x124\n" +
@@ -1686,7 +1758,7 @@ func file_rummikub_v1_turn_service_proto_rawDescGZIP() []byte {
 	return file_rummikub_v1_turn_service_proto_rawDescData
 }
 
-var file_rummikub_v1_turn_service_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_rummikub_v1_turn_service_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_rummikub_v1_turn_service_proto_goTypes = []any{
 	(*PlayTiles)(nil),              // 0: rummikub.v1.PlayTiles
 	(*DrawTile)(nil),               // 1: rummikub.v1.DrawTile
@@ -1698,77 +1770,80 @@ var file_rummikub_v1_turn_service_proto_goTypes = []any{
 	(*DiscardTile)(nil),            // 7: rummikub.v1.DiscardTile
 	(*FinishHand)(nil),             // 8: rummikub.v1.FinishHand
 	(*LayTiles)(nil),               // 9: rummikub.v1.LayTiles
-	(*ReturnDiscard)(nil),          // 10: rummikub.v1.ReturnDiscard
-	(*ShowIndicator)(nil),          // 11: rummikub.v1.ShowIndicator
-	(*PlayTurnRequest)(nil),        // 12: rummikub.v1.PlayTurnRequest
-	(*PlayTurnResponse)(nil),       // 13: rummikub.v1.PlayTurnResponse
-	(*SaveDraftRequest)(nil),       // 14: rummikub.v1.SaveDraftRequest
-	(*SaveDraftResponse)(nil),      // 15: rummikub.v1.SaveDraftResponse
-	(*ClaimErrorRequest)(nil),      // 16: rummikub.v1.ClaimErrorRequest
-	(*ClaimErrorResponse)(nil),     // 17: rummikub.v1.ClaimErrorResponse
-	(*ResignGameRequest)(nil),      // 18: rummikub.v1.ResignGameRequest
-	(*ResignGameResponse)(nil),     // 19: rummikub.v1.ResignGameResponse
-	(*StartNextRoundRequest)(nil),  // 20: rummikub.v1.StartNextRoundRequest
-	(*StartNextRoundResponse)(nil), // 21: rummikub.v1.StartNextRoundResponse
-	(*RequestRedealRequest)(nil),   // 22: rummikub.v1.RequestRedealRequest
-	(*RequestRedealResponse)(nil),  // 23: rummikub.v1.RequestRedealResponse
-	(*ReturnToSeatRequest)(nil),    // 24: rummikub.v1.ReturnToSeatRequest
-	(*ReturnToSeatResponse)(nil),   // 25: rummikub.v1.ReturnToSeatResponse
-	(*Table)(nil),                  // 26: rummikub.v1.Table
-	(Tile)(0),                      // 27: rummikub.v1.Tile
-	(*HandPart)(nil),               // 28: rummikub.v1.HandPart
-	(*Game)(nil),                   // 29: rummikub.v1.Game
-	(*Violation)(nil),              // 30: rummikub.v1.Violation
-	(*Draft)(nil),                  // 31: rummikub.v1.Draft
+	(*TakeTrump)(nil),              // 10: rummikub.v1.TakeTrump
+	(*ReturnDiscard)(nil),          // 11: rummikub.v1.ReturnDiscard
+	(*ShowIndicator)(nil),          // 12: rummikub.v1.ShowIndicator
+	(*PlayTurnRequest)(nil),        // 13: rummikub.v1.PlayTurnRequest
+	(*PlayTurnResponse)(nil),       // 14: rummikub.v1.PlayTurnResponse
+	(*SaveDraftRequest)(nil),       // 15: rummikub.v1.SaveDraftRequest
+	(*SaveDraftResponse)(nil),      // 16: rummikub.v1.SaveDraftResponse
+	(*ClaimErrorRequest)(nil),      // 17: rummikub.v1.ClaimErrorRequest
+	(*ClaimErrorResponse)(nil),     // 18: rummikub.v1.ClaimErrorResponse
+	(*ResignGameRequest)(nil),      // 19: rummikub.v1.ResignGameRequest
+	(*ResignGameResponse)(nil),     // 20: rummikub.v1.ResignGameResponse
+	(*StartNextRoundRequest)(nil),  // 21: rummikub.v1.StartNextRoundRequest
+	(*StartNextRoundResponse)(nil), // 22: rummikub.v1.StartNextRoundResponse
+	(*RequestRedealRequest)(nil),   // 23: rummikub.v1.RequestRedealRequest
+	(*RequestRedealResponse)(nil),  // 24: rummikub.v1.RequestRedealResponse
+	(*ReturnToSeatRequest)(nil),    // 25: rummikub.v1.ReturnToSeatRequest
+	(*ReturnToSeatResponse)(nil),   // 26: rummikub.v1.ReturnToSeatResponse
+	(*Table)(nil),                  // 27: rummikub.v1.Table
+	(Tile)(0),                      // 28: rummikub.v1.Tile
+	(*HandPart)(nil),               // 29: rummikub.v1.HandPart
+	(*Game)(nil),                   // 30: rummikub.v1.Game
+	(*Violation)(nil),              // 31: rummikub.v1.Violation
+	(*Draft)(nil),                  // 32: rummikub.v1.Draft
 }
 var file_rummikub_v1_turn_service_proto_depIdxs = []int32{
-	26, // 0: rummikub.v1.PlayTiles.table:type_name -> rummikub.v1.Table
-	27, // 1: rummikub.v1.LayOnRiver.tile:type_name -> rummikub.v1.Tile
-	27, // 2: rummikub.v1.DiscardTile.tile:type_name -> rummikub.v1.Tile
-	27, // 3: rummikub.v1.FinishHand.tile:type_name -> rummikub.v1.Tile
-	28, // 4: rummikub.v1.FinishHand.hand:type_name -> rummikub.v1.HandPart
-	28, // 5: rummikub.v1.LayTiles.table:type_name -> rummikub.v1.HandPart
-	0,  // 6: rummikub.v1.PlayTurnRequest.play:type_name -> rummikub.v1.PlayTiles
-	1,  // 7: rummikub.v1.PlayTurnRequest.draw:type_name -> rummikub.v1.DrawTile
-	2,  // 8: rummikub.v1.PlayTurnRequest.pass_turn:type_name -> rummikub.v1.Pass
-	3,  // 9: rummikub.v1.PlayTurnRequest.lay_on_river:type_name -> rummikub.v1.LayOnRiver
-	4,  // 10: rummikub.v1.PlayTurnRequest.knock:type_name -> rummikub.v1.Knock
-	5,  // 11: rummikub.v1.PlayTurnRequest.take_from_pool:type_name -> rummikub.v1.TakeFromPool
-	6,  // 12: rummikub.v1.PlayTurnRequest.take_discard:type_name -> rummikub.v1.TakeDiscard
-	7,  // 13: rummikub.v1.PlayTurnRequest.discard:type_name -> rummikub.v1.DiscardTile
-	8,  // 14: rummikub.v1.PlayTurnRequest.finish:type_name -> rummikub.v1.FinishHand
-	11, // 15: rummikub.v1.PlayTurnRequest.show_indicator:type_name -> rummikub.v1.ShowIndicator
-	9,  // 16: rummikub.v1.PlayTurnRequest.lay:type_name -> rummikub.v1.LayTiles
-	10, // 17: rummikub.v1.PlayTurnRequest.return_discard:type_name -> rummikub.v1.ReturnDiscard
-	29, // 18: rummikub.v1.PlayTurnResponse.game:type_name -> rummikub.v1.Game
-	27, // 19: rummikub.v1.PlayTurnResponse.tiles_played:type_name -> rummikub.v1.Tile
-	27, // 20: rummikub.v1.PlayTurnResponse.tiles_drawn:type_name -> rummikub.v1.Tile
-	30, // 21: rummikub.v1.PlayTurnResponse.violations:type_name -> rummikub.v1.Violation
-	31, // 22: rummikub.v1.SaveDraftRequest.draft:type_name -> rummikub.v1.Draft
-	29, // 23: rummikub.v1.ClaimErrorResponse.game:type_name -> rummikub.v1.Game
-	29, // 24: rummikub.v1.ResignGameResponse.game:type_name -> rummikub.v1.Game
-	29, // 25: rummikub.v1.StartNextRoundResponse.game:type_name -> rummikub.v1.Game
-	29, // 26: rummikub.v1.RequestRedealResponse.game:type_name -> rummikub.v1.Game
-	29, // 27: rummikub.v1.ReturnToSeatResponse.game:type_name -> rummikub.v1.Game
-	12, // 28: rummikub.v1.TurnService.PlayTurn:input_type -> rummikub.v1.PlayTurnRequest
-	14, // 29: rummikub.v1.TurnService.SaveDraft:input_type -> rummikub.v1.SaveDraftRequest
-	16, // 30: rummikub.v1.TurnService.ClaimError:input_type -> rummikub.v1.ClaimErrorRequest
-	18, // 31: rummikub.v1.TurnService.ResignGame:input_type -> rummikub.v1.ResignGameRequest
-	20, // 32: rummikub.v1.TurnService.StartNextRound:input_type -> rummikub.v1.StartNextRoundRequest
-	22, // 33: rummikub.v1.TurnService.RequestRedeal:input_type -> rummikub.v1.RequestRedealRequest
-	24, // 34: rummikub.v1.TurnService.ReturnToSeat:input_type -> rummikub.v1.ReturnToSeatRequest
-	13, // 35: rummikub.v1.TurnService.PlayTurn:output_type -> rummikub.v1.PlayTurnResponse
-	15, // 36: rummikub.v1.TurnService.SaveDraft:output_type -> rummikub.v1.SaveDraftResponse
-	17, // 37: rummikub.v1.TurnService.ClaimError:output_type -> rummikub.v1.ClaimErrorResponse
-	19, // 38: rummikub.v1.TurnService.ResignGame:output_type -> rummikub.v1.ResignGameResponse
-	21, // 39: rummikub.v1.TurnService.StartNextRound:output_type -> rummikub.v1.StartNextRoundResponse
-	23, // 40: rummikub.v1.TurnService.RequestRedeal:output_type -> rummikub.v1.RequestRedealResponse
-	25, // 41: rummikub.v1.TurnService.ReturnToSeat:output_type -> rummikub.v1.ReturnToSeatResponse
-	35, // [35:42] is the sub-list for method output_type
-	28, // [28:35] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	27, // 0: rummikub.v1.PlayTiles.table:type_name -> rummikub.v1.Table
+	28, // 1: rummikub.v1.LayOnRiver.tile:type_name -> rummikub.v1.Tile
+	28, // 2: rummikub.v1.DiscardTile.tile:type_name -> rummikub.v1.Tile
+	28, // 3: rummikub.v1.FinishHand.tile:type_name -> rummikub.v1.Tile
+	29, // 4: rummikub.v1.FinishHand.hand:type_name -> rummikub.v1.HandPart
+	29, // 5: rummikub.v1.FinishHand.table:type_name -> rummikub.v1.HandPart
+	29, // 6: rummikub.v1.LayTiles.table:type_name -> rummikub.v1.HandPart
+	0,  // 7: rummikub.v1.PlayTurnRequest.play:type_name -> rummikub.v1.PlayTiles
+	1,  // 8: rummikub.v1.PlayTurnRequest.draw:type_name -> rummikub.v1.DrawTile
+	2,  // 9: rummikub.v1.PlayTurnRequest.pass_turn:type_name -> rummikub.v1.Pass
+	3,  // 10: rummikub.v1.PlayTurnRequest.lay_on_river:type_name -> rummikub.v1.LayOnRiver
+	4,  // 11: rummikub.v1.PlayTurnRequest.knock:type_name -> rummikub.v1.Knock
+	5,  // 12: rummikub.v1.PlayTurnRequest.take_from_pool:type_name -> rummikub.v1.TakeFromPool
+	6,  // 13: rummikub.v1.PlayTurnRequest.take_discard:type_name -> rummikub.v1.TakeDiscard
+	7,  // 14: rummikub.v1.PlayTurnRequest.discard:type_name -> rummikub.v1.DiscardTile
+	8,  // 15: rummikub.v1.PlayTurnRequest.finish:type_name -> rummikub.v1.FinishHand
+	12, // 16: rummikub.v1.PlayTurnRequest.show_indicator:type_name -> rummikub.v1.ShowIndicator
+	9,  // 17: rummikub.v1.PlayTurnRequest.lay:type_name -> rummikub.v1.LayTiles
+	11, // 18: rummikub.v1.PlayTurnRequest.return_discard:type_name -> rummikub.v1.ReturnDiscard
+	10, // 19: rummikub.v1.PlayTurnRequest.take_trump:type_name -> rummikub.v1.TakeTrump
+	30, // 20: rummikub.v1.PlayTurnResponse.game:type_name -> rummikub.v1.Game
+	28, // 21: rummikub.v1.PlayTurnResponse.tiles_played:type_name -> rummikub.v1.Tile
+	28, // 22: rummikub.v1.PlayTurnResponse.tiles_drawn:type_name -> rummikub.v1.Tile
+	31, // 23: rummikub.v1.PlayTurnResponse.violations:type_name -> rummikub.v1.Violation
+	32, // 24: rummikub.v1.SaveDraftRequest.draft:type_name -> rummikub.v1.Draft
+	30, // 25: rummikub.v1.ClaimErrorResponse.game:type_name -> rummikub.v1.Game
+	30, // 26: rummikub.v1.ResignGameResponse.game:type_name -> rummikub.v1.Game
+	30, // 27: rummikub.v1.StartNextRoundResponse.game:type_name -> rummikub.v1.Game
+	30, // 28: rummikub.v1.RequestRedealResponse.game:type_name -> rummikub.v1.Game
+	30, // 29: rummikub.v1.ReturnToSeatResponse.game:type_name -> rummikub.v1.Game
+	13, // 30: rummikub.v1.TurnService.PlayTurn:input_type -> rummikub.v1.PlayTurnRequest
+	15, // 31: rummikub.v1.TurnService.SaveDraft:input_type -> rummikub.v1.SaveDraftRequest
+	17, // 32: rummikub.v1.TurnService.ClaimError:input_type -> rummikub.v1.ClaimErrorRequest
+	19, // 33: rummikub.v1.TurnService.ResignGame:input_type -> rummikub.v1.ResignGameRequest
+	21, // 34: rummikub.v1.TurnService.StartNextRound:input_type -> rummikub.v1.StartNextRoundRequest
+	23, // 35: rummikub.v1.TurnService.RequestRedeal:input_type -> rummikub.v1.RequestRedealRequest
+	25, // 36: rummikub.v1.TurnService.ReturnToSeat:input_type -> rummikub.v1.ReturnToSeatRequest
+	14, // 37: rummikub.v1.TurnService.PlayTurn:output_type -> rummikub.v1.PlayTurnResponse
+	16, // 38: rummikub.v1.TurnService.SaveDraft:output_type -> rummikub.v1.SaveDraftResponse
+	18, // 39: rummikub.v1.TurnService.ClaimError:output_type -> rummikub.v1.ClaimErrorResponse
+	20, // 40: rummikub.v1.TurnService.ResignGame:output_type -> rummikub.v1.ResignGameResponse
+	22, // 41: rummikub.v1.TurnService.StartNextRound:output_type -> rummikub.v1.StartNextRoundResponse
+	24, // 42: rummikub.v1.TurnService.RequestRedeal:output_type -> rummikub.v1.RequestRedealResponse
+	26, // 43: rummikub.v1.TurnService.ReturnToSeat:output_type -> rummikub.v1.ReturnToSeatResponse
+	37, // [37:44] is the sub-list for method output_type
+	30, // [30:37] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_turn_service_proto_init() }
@@ -1782,7 +1857,7 @@ func file_rummikub_v1_turn_service_proto_init() {
 	file_rummikub_v1_tile_proto_init()
 	file_rummikub_v1_violation_proto_init()
 	file_rummikub_v1_turn_service_proto_msgTypes[0].OneofWrappers = []any{}
-	file_rummikub_v1_turn_service_proto_msgTypes[12].OneofWrappers = []any{
+	file_rummikub_v1_turn_service_proto_msgTypes[13].OneofWrappers = []any{
 		(*PlayTurnRequest_Play)(nil),
 		(*PlayTurnRequest_Draw)(nil),
 		(*PlayTurnRequest_PassTurn)(nil),
@@ -1795,6 +1870,7 @@ func file_rummikub_v1_turn_service_proto_init() {
 		(*PlayTurnRequest_ShowIndicator)(nil),
 		(*PlayTurnRequest_Lay)(nil),
 		(*PlayTurnRequest_ReturnDiscard)(nil),
+		(*PlayTurnRequest_TakeTrump)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1802,7 +1878,7 @@ func file_rummikub_v1_turn_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rummikub_v1_turn_service_proto_rawDesc), len(file_rummikub_v1_turn_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   26,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

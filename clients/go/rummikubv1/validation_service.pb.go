@@ -581,7 +581,8 @@ type ValidateHandRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The rules. Unset: the preset OKEY.
 	Ruleset *DiscardRuleset `protobuf:"bytes,1,opt,name=ruleset,proto3" json:"ruleset,omitempty"`
-	// The tile turned face up, which determines the okey. A numbered tile of the four colors.
+	// The tile turned face up, which determines the okey: a numbered tile of the four colors. Unset with the wild_tiles
+	// JOKERS, required otherwise.
 	Indicator Tile `protobuf:"varint,2,opt,name=indicator,proto3,enum=rummikub.v1.Tile" json:"indicator,omitempty"`
 	// The tiles in any order: the 14 of a hand, or 15 before the discard.
 	Tiles []Tile `protobuf:"varint,3,rep,packed,name=tiles,proto3,enum=rummikub.v1.Tile" json:"tiles,omitempty"`
@@ -662,23 +663,25 @@ func (x *ValidateHandRequest) GetHand() []*HandPart {
 type ValidateHandResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Every violation: FINISH_INVALID with the tiles that are left over, or with those of a part that is no meld or pair;
-	// TILE_NOT_IN_RACK. Empty when the hand is finished.
+	// TILE_NOT_IN_RACK; HAND_NOT_MATCHED with concealed_wins. Empty when the hand is finished.
 	Violations []*Violation `protobuf:"bytes,1,rep,name=violations,proto3" json:"violations,omitempty"`
 	// The melds or pairs of a finished hand, as the player lays it or as the server finds it. As pairs, which score more,
-	// if it is both.
+	// or as the named hand that scores most, if it is several.
 	Hand []*HandPart `protobuf:"bytes,2,rep,name=hand,proto3" json:"hand,omitempty"`
 	// Whether a finished hand is one of pairs.
 	IsPairs bool `protobuf:"varint,3,opt,name=is_pairs,json=isPairs,proto3" json:"is_pairs,omitempty"`
 	// The discard: that of the request, or the one that the server chose. Unset without one.
 	Discard Tile `protobuf:"varint,7,opt,name=discard,proto3,enum=rummikub.v1.Tile" json:"discard,omitempty"`
-	// The points that each other player loses to a finished hand: 2 for melds, 4 for pairs, twice as much if the discard is
-	// an okey. 0 if the hand is not finished.
+	// The points that each other player loses to a finished hand: 2 for melds, 4 for pairs, those of a named hand; twice
+	// as much if the discard is a wild tile. 0 if the hand is not finished.
 	Cost uint32 `protobuf:"varint,4,opt,name=cost,proto3" json:"cost,omitempty"`
 	// The least number of tiles to exchange until the tiles are a finished hand, however they are laid; with 15 tiles and
-	// no discard, after the best one.
+	// no discard, after the best one. 0 with concealed_wins.
 	Missing uint32 `protobuf:"varint,5,opt,name=missing,proto3" json:"missing,omitempty"`
 	// The tiles that are then exchanged, ascending; with 15 tiles and no discard, the one too many is among them.
-	Spare         []Tile `protobuf:"varint,6,rep,packed,name=spare,proto3,enum=rummikub.v1.Tile" json:"spare,omitempty"`
+	Spare []Tile `protobuf:"varint,6,rep,packed,name=spare,proto3,enum=rummikub.v1.Tile" json:"spare,omitempty"`
+	// The name of a finished hand (concealed_wins). Empty otherwise.
+	HandName      string `protobuf:"bytes,8,opt,name=hand_name,json=handName,proto3" json:"hand_name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -762,12 +765,20 @@ func (x *ValidateHandResponse) GetSpare() []Tile {
 	return nil
 }
 
+func (x *ValidateHandResponse) GetHandName() string {
+	if x != nil {
+		return x.HandName
+	}
+	return ""
+}
+
 // A request to judge a turn of a game of discards with a table.
 type ValidateDiscardTurnRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The rules, with melds_on_table (FIELD_INVALID). Unset: the preset OKEY_101.
 	Ruleset *DiscardRuleset `protobuf:"bytes,1,opt,name=ruleset,proto3" json:"ruleset,omitempty"`
-	// The tile turned face up, which determines the okey. A numbered tile of the four colors.
+	// The tile turned face up, which determines the okey: a numbered tile of the four colors. Unset with the wild_tiles
+	// JOKERS, required otherwise.
 	Indicator Tile `protobuf:"varint,2,opt,name=indicator,proto3,enum=rummikub.v1.Tile" json:"indicator,omitempty"`
 	// The player's tiles after a tile was taken, in any order. At most 22.
 	Rack []Tile `protobuf:"varint,3,rep,packed,name=rack,proto3,enum=rummikub.v1.Tile" json:"rack,omitempty"`
@@ -777,14 +788,17 @@ type ValidateDiscardTurnRequest struct {
 	Openings []*DiscardOpening `protobuf:"bytes,5,rep,name=openings,proto3" json:"openings,omitempty"`
 	// The player's seat.
 	Seat uint32 `protobuf:"varint,6,opt,name=seat,proto3" json:"seat,omitempty"`
-	// The discard that was taken in the turn and must be laid; one of the rack. Unset if there is none.
+	// The discard or the trump that was taken in the turn and must be laid; one of the rack. Unset if there is none.
 	OwedTile Tile `protobuf:"varint,7,opt,name=owed_tile,json=owedTile,proto3,enum=rummikub.v1.Tile" json:"owed_tile,omitempty"`
 	// The number of tiles laid earlier in the turn, beside those of an opening.
 	TilesLaid uint32 `protobuf:"varint,8,opt,name=tiles_laid,json=tilesLaid,proto3" json:"tiles_laid,omitempty"`
 	// The whole table after the step; see LayTiles.table. Empty beside a discard: nothing is laid. At most 53 parts.
 	TableAfter []*HandPart `protobuf:"bytes,9,rep,name=table_after,json=tableAfter,proto3" json:"table_after,omitempty"`
 	// The tile to discard. Unset: the turn goes on.
-	Discard       Tile `protobuf:"varint,10,opt,name=discard,proto3,enum=rummikub.v1.Tile" json:"discard,omitempty"`
+	Discard Tile `protobuf:"varint,10,opt,name=discard,proto3,enum=rummikub.v1.Tile" json:"discard,omitempty"`
+	// Whether the step and the discard are a Foot, which needs both; see FinishHand.table. Refused without concealed_wins
+	// (FIELD_INVALID).
+	IsFoot        bool `protobuf:"varint,11,opt,name=is_foot,json=isFoot,proto3" json:"is_foot,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -889,6 +903,13 @@ func (x *ValidateDiscardTurnRequest) GetDiscard() Tile {
 	return Tile_TILE_UNSPECIFIED
 }
 
+func (x *ValidateDiscardTurnRequest) GetIsFoot() bool {
+	if x != nil {
+		return x.IsFoot
+	}
+	return false
+}
+
 // The response to ValidateDiscardTurn.
 type ValidateDiscardTurnResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -896,7 +917,7 @@ type ValidateDiscardTurnResponse struct {
 	Violations []*Violation `protobuf:"bytes,1,rep,name=violations,proto3" json:"violations,omitempty"`
 	// The tiles that leave the rack to the table, in ascending order.
 	TilesLaid []Tile `protobuf:"varint,2,rep,packed,name=tiles_laid,json=tilesLaid,proto3,enum=rummikub.v1.Tile" json:"tiles_laid,omitempty"`
-	// The number of okeys that the player takes from the table.
+	// The number of wild tiles that the player takes from the table.
 	Okeys uint32 `protobuf:"varint,3,opt,name=okeys,proto3" json:"okeys,omitempty"`
 	// The player's opening. Unset if the turn has none.
 	Opening *DiscardOpening `protobuf:"bytes,4,opt,name=opening,proto3" json:"opening,omitempty"`
@@ -1921,10 +1942,10 @@ const file_rummikub_v1_validation_service_proto_rawDesc = "" +
 	"\x05table\x18\x06 \x01(\v2\x12.rummikub.v1.TableR\x05table\"\x9c\x02\n" +
 	"\x13ValidateHandRequest\x12;\n" +
 	"\aruleset\x18\x01 \x01(\v2\x1b.rummikub.v1.DiscardRulesetB\x04\xe2A\x01\x01R\aruleset\x125\n" +
-	"\tindicator\x18\x02 \x01(\x0e2\x11.rummikub.v1.TileB\x04\xe2A\x01\x02R\tindicator\x12-\n" +
+	"\tindicator\x18\x02 \x01(\x0e2\x11.rummikub.v1.TileB\x04\xe2A\x01\x01R\tindicator\x12-\n" +
 	"\x05tiles\x18\x03 \x03(\x0e2\x11.rummikub.v1.TileB\x04\xe2A\x01\x02R\x05tiles\x121\n" +
 	"\adiscard\x18\x04 \x01(\x0e2\x11.rummikub.v1.TileB\x04\xe2A\x01\x01R\adiscard\x12/\n" +
-	"\x04hand\x18\x05 \x03(\v2\x15.rummikub.v1.HandPartB\x04\xe2A\x01\x01R\x04hand\"\x98\x02\n" +
+	"\x04hand\x18\x05 \x03(\v2\x15.rummikub.v1.HandPartB\x04\xe2A\x01\x01R\x04hand\"\xb5\x02\n" +
 	"\x14ValidateHandResponse\x126\n" +
 	"\n" +
 	"violations\x18\x01 \x03(\v2\x16.rummikub.v1.ViolationR\n" +
@@ -1934,10 +1955,11 @@ const file_rummikub_v1_validation_service_proto_rawDesc = "" +
 	"\adiscard\x18\a \x01(\x0e2\x11.rummikub.v1.TileR\adiscard\x12\x12\n" +
 	"\x04cost\x18\x04 \x01(\rR\x04cost\x12\x18\n" +
 	"\amissing\x18\x05 \x01(\rR\amissing\x12'\n" +
-	"\x05spare\x18\x06 \x03(\x0e2\x11.rummikub.v1.TileR\x05spare\"\xa2\x04\n" +
+	"\x05spare\x18\x06 \x03(\x0e2\x11.rummikub.v1.TileR\x05spare\x12\x1b\n" +
+	"\thand_name\x18\b \x01(\tR\bhandName\"\xc1\x04\n" +
 	"\x1aValidateDiscardTurnRequest\x12;\n" +
 	"\aruleset\x18\x01 \x01(\v2\x1b.rummikub.v1.DiscardRulesetB\x04\xe2A\x01\x01R\aruleset\x125\n" +
-	"\tindicator\x18\x02 \x01(\x0e2\x11.rummikub.v1.TileB\x04\xe2A\x01\x02R\tindicator\x12+\n" +
+	"\tindicator\x18\x02 \x01(\x0e2\x11.rummikub.v1.TileB\x04\xe2A\x01\x01R\tindicator\x12+\n" +
 	"\x04rack\x18\x03 \x03(\x0e2\x11.rummikub.v1.TileB\x04\xe2A\x01\x02R\x04rack\x12>\n" +
 	"\ftable_before\x18\x04 \x03(\v2\x15.rummikub.v1.HandPartB\x04\xe2A\x01\x01R\vtableBefore\x12=\n" +
 	"\bopenings\x18\x05 \x03(\v2\x1b.rummikub.v1.DiscardOpeningB\x04\xe2A\x01\x01R\bopenings\x12\x18\n" +
@@ -1948,7 +1970,8 @@ const file_rummikub_v1_validation_service_proto_rawDesc = "" +
 	"\vtable_after\x18\t \x03(\v2\x15.rummikub.v1.HandPartB\x04\xe2A\x01\x01R\n" +
 	"tableAfter\x121\n" +
 	"\adiscard\x18\n" +
-	" \x01(\x0e2\x11.rummikub.v1.TileB\x04\xe2A\x01\x01R\adiscard\"\xd6\x02\n" +
+	" \x01(\x0e2\x11.rummikub.v1.TileB\x04\xe2A\x01\x01R\adiscard\x12\x1d\n" +
+	"\ais_foot\x18\v \x01(\bB\x04\xe2A\x01\x01R\x06isFoot\"\xd6\x02\n" +
 	"\x1bValidateDiscardTurnResponse\x126\n" +
 	"\n" +
 	"violations\x18\x01 \x03(\v2\x16.rummikub.v1.ViolationR\n" +

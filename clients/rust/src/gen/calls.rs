@@ -280,15 +280,14 @@ impl crate::Rummikub {
     /// An error changes nothing, and an answer is a change. So an illegal play is an error with all violations, unless
     /// turn_invalid_submission gives it consequences: then the response is OK and has the violations and the game after
     /// the change. It has none, and is an error, with validate_only; if TURN_TOO_COMPLEX is its only violation; and if
-    /// others would see it, but it has tiles that the player does not have.
-    /// Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_MELD, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
-    /// (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
-    /// PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, TURN_PHASE_WRONG,
-    /// RIVER_CHOICE_PENDING, RIVER_DISCARD_NOT_DRAWN, DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS,
-    /// TABLE_LAYOUT_MISMATCH, KNOCK_TOO_MANY_POINTS, KNOCK_NOT_IN_GAME, ACTION_NOT_IN_GAME, NO_DISCARD_TO_TAKE,
-    /// INDICATOR_NOT_SHOWABLE, INDICATOR_TWIN_NOT_HELD, and every violation, with the subject `play.table` or, for a single
-    /// meld or placement, `play.table[i]`; `tile`, `hand`, `hand[i]`, `table` or `table[i]` in a game of
-    /// discards).
+    /// others would see it, but it has tiles that the player does not have. Errors: INVALID_ARGUMENT (TILE_UNKNOWN,
+    /// MALFORMED_MELD, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED (STALE_STATE, DUPLICATE_REQUEST),
+    /// FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT,
+    /// POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, TURN_PHASE_WRONG, RIVER_CHOICE_PENDING, RIVER_DISCARD_NOT_DRAWN,
+    /// DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS, TABLE_LAYOUT_MISMATCH, KNOCK_TOO_MANY_POINTS,
+    /// KNOCK_NOT_IN_GAME, ACTION_NOT_IN_GAME, NO_DISCARD_TO_TAKE, TRUMP_NOT_TAKEABLE, INDICATOR_NOT_SHOWABLE,
+    /// INDICATOR_TWIN_NOT_HELD, and every violation, with the subject `play.table` or, for a single meld or placement,
+    /// `play.table[i]`; `tile`, `hand`, `hand[i]`, `table` or `table[i]` in a game of discards).
     pub async fn play_turn(&self, request: PlayTurnRequest) -> Result<PlayTurnResponse, crate::Refusal> {
         self.call(request).await
     }

@@ -599,6 +599,9 @@ pub enum ErrorReason {
     IndicatorNotShowable = 317,
     /// FAILED_PRECONDITION. The player does not have the indicator's twin.
     IndicatorTwinNotHeld = 318,
+    /// FAILED_PRECONDITION. The trump cannot be taken: the game has none, it has been taken, or the player has not opened
+    /// (trump).
+    TrumpNotTakeable = 319,
     /// FAILED_PRECONDITION. The tiles left on the rack are worth too much to knock (option knock_limit). Metadata: `points`,
     /// their value; `limit`.
     KnockTooManyPoints = 370,
@@ -798,13 +801,25 @@ pub enum ErrorReason {
     OpenedWithPairs = 964,
     /// Violation. The player lays a pair, and no player has opened with pairs.
     PairsNotOpened = 965,
-    /// Violation. The discard taken in the turn is not laid. It must be laid in the next step, or be put back.
+    /// Violation. The discard or the trump taken in the turn is not laid. It must be laid in the next step, or be put
+    /// back.
     TakenTileNotUsed = 966,
     /// Violation. A player who opened with pairs lays too many tiles in a turn (pair_opener_tiles). Metadata: `count`,
     /// `limit`.
     TooManyTilesLaid = 967,
     /// Violation. No tile is left to discard: the last tile of a rack is discarded, not laid.
     FinishNeedsDiscard = 968,
+    /// Violation. No other player has opened, which a Foot requires (concealed_wins).
+    FootNeedsOpenPlayer = 969,
+    /// Violation. A Foot lays no tile on a meld of the table.
+    FootNeedsLayOff = 970,
+    /// Violation. The tiles are in melds that are none of the named hands (DiscardRuleset.hands), or not all in melds.
+    HandNotMatched = 971,
+    /// Violation. A joker taken from the table is not laid in the same step in a new meld with two tiles of the rack
+    /// (wild_retrieval).
+    WildNotLaid = 972,
+    /// Violation. A player who has opened declares a Foot or shows a hand (concealed_wins).
+    ConcealedAfterOpening = 973,
 }
 impl ErrorReason {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -876,6 +891,7 @@ impl ErrorReason {
             Self::NoDiscardToTake => "NO_DISCARD_TO_TAKE",
             Self::IndicatorNotShowable => "INDICATOR_NOT_SHOWABLE",
             Self::IndicatorTwinNotHeld => "INDICATOR_TWIN_NOT_HELD",
+            Self::TrumpNotTakeable => "TRUMP_NOT_TAKEABLE",
             Self::KnockTooManyPoints => "KNOCK_TOO_MANY_POINTS",
             Self::KnockNotInGame => "KNOCK_NOT_IN_GAME",
             Self::StoreUnavailable => "STORE_UNAVAILABLE",
@@ -967,6 +983,11 @@ impl ErrorReason {
             Self::TakenTileNotUsed => "TAKEN_TILE_NOT_USED",
             Self::TooManyTilesLaid => "TOO_MANY_TILES_LAID",
             Self::FinishNeedsDiscard => "FINISH_NEEDS_DISCARD",
+            Self::FootNeedsOpenPlayer => "FOOT_NEEDS_OPEN_PLAYER",
+            Self::FootNeedsLayOff => "FOOT_NEEDS_LAY_OFF",
+            Self::HandNotMatched => "HAND_NOT_MATCHED",
+            Self::WildNotLaid => "WILD_NOT_LAID",
+            Self::ConcealedAfterOpening => "CONCEALED_AFTER_OPENING",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -1035,6 +1056,7 @@ impl ErrorReason {
             "NO_DISCARD_TO_TAKE" => Some(Self::NoDiscardToTake),
             "INDICATOR_NOT_SHOWABLE" => Some(Self::IndicatorNotShowable),
             "INDICATOR_TWIN_NOT_HELD" => Some(Self::IndicatorTwinNotHeld),
+            "TRUMP_NOT_TAKEABLE" => Some(Self::TrumpNotTakeable),
             "KNOCK_TOO_MANY_POINTS" => Some(Self::KnockTooManyPoints),
             "KNOCK_NOT_IN_GAME" => Some(Self::KnockNotInGame),
             "STORE_UNAVAILABLE" => Some(Self::StoreUnavailable),
@@ -1128,6 +1150,11 @@ impl ErrorReason {
             "TAKEN_TILE_NOT_USED" => Some(Self::TakenTileNotUsed),
             "TOO_MANY_TILES_LAID" => Some(Self::TooManyTilesLaid),
             "FINISH_NEEDS_DISCARD" => Some(Self::FinishNeedsDiscard),
+            "FOOT_NEEDS_OPEN_PLAYER" => Some(Self::FootNeedsOpenPlayer),
+            "FOOT_NEEDS_LAY_OFF" => Some(Self::FootNeedsLayOff),
+            "HAND_NOT_MATCHED" => Some(Self::HandNotMatched),
+            "WILD_NOT_LAID" => Some(Self::WildNotLaid),
+            "CONCEALED_AFTER_OPENING" => Some(Self::ConcealedAfterOpening),
             _ => None,
         }
     }
@@ -1643,6 +1670,14 @@ pub struct DiscardDealOptions {
     /// melds_on_table (OPTIONS_CONFLICT). Evidence: 14 in Okey, 21 in 101 Okey.
     #[prost(uint32, optional, tag = "4")]
     pub hand_size: ::core::option::Option<u32>,
+    /// Which tiles are wild. Default OKEY. JOKERS requires melds_on_table (OPTIONS_CONFLICT).
+    #[prost(enumeration = "WildTiles", tag = "5")]
+    pub wild_tiles: i32,
+    /// Whether a tile is laid face up at the deal, which one player who has opened may take in place of a draw (trump).
+    /// Default false. true requires the wild_tiles JOKERS (OPTIONS_CONFLICT). Evidence: American Rummikub; who may take
+    /// it, and that it is taken once, is a decision.
+    #[prost(bool, optional, tag = "6")]
+    pub trump: ::core::option::Option<bool>,
 }
 /// What is a meld in a game of discards.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1652,20 +1687,20 @@ pub struct DiscardMeldOptions {
     #[prost(bool, optional, tag = "1")]
     pub run_one_high: ::core::option::Option<bool>,
     /// Whether players lay melds on a table, where they only grow (melds_on_table); otherwise a player shows all of them at
-    /// once to finish. Default false. true requires score_system OKEY_101 (OPTIONS_CONFLICT).
+    /// once to finish. Default false. true requires another score_system than OKEY (OPTIONS_CONFLICT).
     #[prost(bool, optional, tag = "2")]
     pub melds_on_table: ::core::option::Option<bool>,
 }
-/// The first melds of a player in a round of 101 Okey. The names of these options begin with `opening_`, which the fields
-/// omit. Other values than the defaults require melds_on_table (OPTIONS_CONFLICT).
+/// The first melds of a player in a round of a game of discards. The names of these options begin with `opening_`, which
+/// the fields omit. Other values than the defaults require melds_on_table (OPTIONS_CONFLICT).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DiscardOpeningOptions {
     /// The fewest points of the melds with which a player opens (opening_points): 1 to 201. Default 101. A wild tile counts
-    /// the tile that it stands for. Evidence: all sources of 101 Okey.
+    /// the tile that it stands for. Evidence: all sources of 101 Okey; 30 in American, 50 in International Rummikub.
     #[prost(uint32, optional, tag = "1")]
     pub points: ::core::option::Option<u32>,
     /// The fewest pairs with which a player opens instead (opening_pairs): 0 to 10; 0 if pairs are never laid. Default 5.
-    /// Evidence: all sources of 101 Okey.
+    /// Evidence: all sources of 101 Okey; pairs are never laid in American and International Rummikub.
     #[prost(uint32, optional, tag = "2")]
     pub pairs: ::core::option::Option<u32>,
     /// Whether each player must open with more than the last one who opened in the same way (opening_rises). Default false.
@@ -1686,6 +1721,21 @@ pub struct DiscardTurnOptions {
     /// 2 in one description of 101 Okey.
     #[prost(uint32, optional, tag = "2")]
     pub pair_opener_tiles: ::core::option::Option<u32>,
+    /// Whether a taken discard must be laid. Default LAID. Another value requires melds_on_table (OPTIONS_CONFLICT).
+    #[prost(enumeration = "TakenDiscard", tag = "3")]
+    pub taken_discard: i32,
+    /// What happens to a wild tile that a player takes from the table. Default TO_RACK. Another value requires
+    /// melds_on_table (OPTIONS_CONFLICT).
+    #[prost(enumeration = "WildRetrieval", tag = "4")]
+    pub wild_retrieval: i32,
+    /// Whether a player who has not opened may finish concealed (concealed_wins): by a Foot, the whole rack in melds with
+    /// at least one tile laid on a meld of another player, or by one of the named hands. Default false. true requires
+    /// score_system INTERNATIONAL (OPTIONS_CONFLICT). Evidence: International Rummikub.
+    #[prost(bool, optional, tag = "5")]
+    pub concealed_wins: ::core::option::Option<bool>,
+    /// What happens when the pool is empty. Default ROUND_ENDS. Another value requires melds_on_table (OPTIONS_CONFLICT).
+    #[prost(enumeration = "PoolEmpty", tag = "6")]
+    pub pool_empty: i32,
 }
 /// The points of a game of discards. The names of these options begin with `score_`, which the fields omit.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1706,6 +1756,14 @@ pub struct DiscardScoringOptions {
     /// score_system OKEY_101 (OPTIONS_CONFLICT). Evidence: none or 101 in 101 Okey.
     #[prost(uint32, optional, tag = "4")]
     pub return_penalty: ::core::option::Option<u32>,
+    /// Extra points of a player who holds the trump's twin at the end of a round (score_trump_twin): 0 to 100. Default 0.
+    /// Other values require trump (OPTIONS_CONFLICT). Evidence: 25 in a relative of American Rummikub.
+    #[prost(uint32, optional, tag = "5")]
+    pub trump_twin: ::core::option::Option<u32>,
+    /// Whether the racks of losers are rounded up to tens (score_round_up). Default false. true requires score_system
+    /// INTERNATIONAL (OPTIONS_CONFLICT). Evidence: International Rummikub.
+    #[prost(bool, optional, tag = "6")]
+    pub round_up: ::core::option::Option<bool>,
 }
 /// The end of a game of discards.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1715,9 +1773,56 @@ pub struct DiscardGameEndOptions {
     #[prost(uint32, optional, tag = "1")]
     pub match_rounds: ::core::option::Option<u32>,
 }
+/// A hand with which a player finishes concealed (concealed_wins): 14 tiles, all in melds that meet every condition. A
+/// condition that is unset is always met. A joker has the color and the value of the tile that it stands for.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct NamedHand {
+    /// The name: 1 to 40 characters, unique in the list.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Fewest runs: 0 to 4.
+    #[prost(uint32, tag = "2")]
+    pub runs_min: u32,
+    /// Most runs: 0 to 4.
+    #[prost(uint32, optional, tag = "3")]
+    pub runs_max: ::core::option::Option<u32>,
+    /// Fewest groups: 0 to 4.
+    #[prost(uint32, tag = "4")]
+    pub groups_min: u32,
+    /// Most groups: 0 to 4.
+    #[prost(uint32, optional, tag = "5")]
+    pub groups_max: ::core::option::Option<u32>,
+    /// Fewest colors of the tiles: 1 to 4.
+    #[prost(uint32, optional, tag = "6")]
+    pub colors_min: ::core::option::Option<u32>,
+    /// Most colors of the tiles: 1 to 4.
+    #[prost(uint32, optional, tag = "7")]
+    pub colors_max: ::core::option::Option<u32>,
+    /// The lowest value of a tile: 1 to 13.
+    #[prost(uint32, optional, tag = "8")]
+    pub lowest: ::core::option::Option<u32>,
+    /// The highest value of a tile: 1 to 13.
+    #[prost(uint32, optional, tag = "9")]
+    pub highest: ::core::option::Option<u32>,
+    /// Whether a 1 counts high: it may follow a 13 and no 2 follows it, and it is above 13 for `lowest` and `highest`.
+    #[prost(bool, tag = "10")]
+    pub one_high: bool,
+    /// Whether all values are even.
+    #[prost(bool, tag = "11")]
+    pub all_even: bool,
+    /// Whether all values are odd.
+    #[prost(bool, tag = "12")]
+    pub all_odd: bool,
+    /// Whether the runs have different colors.
+    #[prost(bool, tag = "13")]
+    pub run_colors_differ: bool,
+    /// The points with no joker, with one and with two among the tiles: three numbers, each 0 to 1000.
+    #[prost(uint32, repeated, tag = "14")]
+    pub scores: ::prost::alloc::vec::Vec<u32>,
+}
 /// The rules of a game of discards, by stage of the game. As in MeldingRuleset, an unset field has the preset's value, a
 /// number out of range is refused with OPTION_VALUE_INVALID, and a contradiction with OPTIONS_CONFLICT.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct DiscardRuleset {
     /// The preset that supplies the values of unset fields. Unset: PRESET_OKEY.
     #[prost(enumeration = "Preset", tag = "1")]
@@ -1740,9 +1845,13 @@ pub struct DiscardRuleset {
     /// The first melds of a player in a round.
     #[prost(message, optional, tag = "7")]
     pub opening: ::core::option::Option<DiscardOpeningOptions>,
+    /// The named hands of concealed_wins: at most 64 (FIELD_INVALID). Empty in a request: those of the preset, which are
+    /// two of 40, as no public source has the others. Refused without concealed_wins (OPTIONS_CONFLICT).
+    #[prost(message, repeated, tag = "8")]
+    pub hands: ::prost::alloc::vec::Vec<NamedHand>,
 }
 /// The rules of a game, which say which game is played.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Ruleset {
     /// The game that is played. Unset in a request: melding, with the preset SABRA.
     #[prost(oneof = "ruleset::Game", tags = "1, 2")]
@@ -1751,13 +1860,13 @@ pub struct Ruleset {
 /// Nested message and enum types in `Ruleset`.
 pub mod ruleset {
     /// The game that is played. Unset in a request: melding, with the preset SABRA.
-    #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Oneof)]
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
     pub enum Game {
         /// Tiles are laid in melds on a table that all players share: Sabra, and its variants.
         #[prost(message, tag = "1")]
         Melding(super::MeldingRuleset),
         /// Players take a tile and discard one, and keep their melds or lay them on a table where they only grow: Okey, 101
-        /// Okey.
+        /// Okey, American and International Rummikub.
         #[prost(message, tag = "2")]
         Discard(super::DiscardRuleset),
     }
@@ -1825,6 +1934,12 @@ pub enum Preset {
     Okey101 = 42,
     /// 101 Okey in which opposite seats play together: who finishes saves the partner too.
     Okey101Partners = 43,
+    /// American Rummikub: players open with melds of 30 points, then lay off on all melds, and discard a tile each turn.
+    /// The winner of a round gets what the others pay.
+    American = 50,
+    /// International Rummikub: players open with melds of 50 points, or keep their tiles concealed and win with all of
+    /// them at once, by a Foot or by one of the named hands. The fewest points win.
+    International = 51,
 }
 impl Preset {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -1861,6 +1976,8 @@ impl Preset {
             Self::OkeyPartners => "PRESET_OKEY_PARTNERS",
             Self::Okey101 => "PRESET_OKEY_101",
             Self::Okey101Partners => "PRESET_OKEY_101_PARTNERS",
+            Self::American => "PRESET_AMERICAN",
+            Self::International => "PRESET_INTERNATIONAL",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -1894,6 +2011,8 @@ impl Preset {
             "PRESET_OKEY_PARTNERS" => Some(Self::OkeyPartners),
             "PRESET_OKEY_101" => Some(Self::Okey101),
             "PRESET_OKEY_101_PARTNERS" => Some(Self::Okey101Partners),
+            "PRESET_AMERICAN" => Some(Self::American),
+            "PRESET_INTERNATIONAL" => Some(Self::International),
             _ => None,
         }
     }
@@ -3758,6 +3877,142 @@ impl Contract {
         }
     }
 }
+/// Which tiles are wild in a game of discards (option wild_tiles).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum WildTiles {
+    /// Unset: the preset's value applies.
+    Unspecified = 0,
+    /// The two tiles of the okey, which a tile turned face up determines; two false jokers have its face. Evidence: Okey,
+    /// 101 Okey.
+    Okey = 1,
+    /// Two jokers. Evidence: American and International Rummikub.
+    Jokers = 2,
+}
+impl WildTiles {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "WILD_TILES_UNSPECIFIED",
+            Self::Okey => "WILD_TILES_OKEY",
+            Self::Jokers => "WILD_TILES_JOKERS",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "WILD_TILES_UNSPECIFIED" => Some(Self::Unspecified),
+            "WILD_TILES_OKEY" => Some(Self::Okey),
+            "WILD_TILES_JOKERS" => Some(Self::Jokers),
+            _ => None,
+        }
+    }
+}
+/// Whether a taken discard must be laid (option taken_discard).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum TakenDiscard {
+    /// Unset: the preset's value applies.
+    Unspecified = 0,
+    /// It must be laid in the next step, or be put back (TAKEN_TILE_NOT_USED). Evidence: 101 Okey; a relative of American
+    /// Rummikub.
+    Laid = 1,
+    /// The same for players who have opened; others may keep it. Evidence: International Rummikub.
+    KeptBeforeOpening = 2,
+}
+impl TakenDiscard {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "TAKEN_DISCARD_UNSPECIFIED",
+            Self::Laid => "TAKEN_DISCARD_LAID",
+            Self::KeptBeforeOpening => "TAKEN_DISCARD_KEPT_BEFORE_OPENING",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "TAKEN_DISCARD_UNSPECIFIED" => Some(Self::Unspecified),
+            "TAKEN_DISCARD_LAID" => Some(Self::Laid),
+            "TAKEN_DISCARD_KEPT_BEFORE_OPENING" => Some(Self::KeptBeforeOpening),
+            _ => None,
+        }
+    }
+}
+/// What happens to a wild tile that a player takes from the table (option wild_retrieval).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum WildRetrieval {
+    /// Unset: the preset's value applies.
+    Unspecified = 0,
+    /// It goes to the rack, if the player has opened in an earlier step. Evidence: 101 Okey.
+    ToRack = 1,
+    /// It is laid in the same step, in a new meld with at least two tiles of the rack (WILD_NOT_LAID). To take it from a
+    /// group of three, both missing colors are laid. Evidence: the book of 1978, a relative of American Rummikub.
+    LaidAtOnce = 2,
+}
+impl WildRetrieval {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "WILD_RETRIEVAL_UNSPECIFIED",
+            Self::ToRack => "WILD_RETRIEVAL_TO_RACK",
+            Self::LaidAtOnce => "WILD_RETRIEVAL_LAID_AT_ONCE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "WILD_RETRIEVAL_UNSPECIFIED" => Some(Self::Unspecified),
+            "WILD_RETRIEVAL_TO_RACK" => Some(Self::ToRack),
+            "WILD_RETRIEVAL_LAID_AT_ONCE" => Some(Self::LaidAtOnce),
+            _ => None,
+        }
+    }
+}
+/// What happens when the pool of a game of discards is empty (option pool_empty).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum PoolEmpty {
+    /// Unset: the preset's value applies.
+    Unspecified = 0,
+    /// The round ends with the turn in which the last tile was drawn. Evidence: Okey, 101 Okey.
+    RoundEnds = 1,
+    /// Players go on while each takes the discard, or the trump. A player who passes, or whose time runs out, ends the
+    /// round. Evidence: none; a decision for American and International Rummikub.
+    DiscardTakenOrEnds = 2,
+}
+impl PoolEmpty {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "POOL_EMPTY_UNSPECIFIED",
+            Self::RoundEnds => "POOL_EMPTY_ROUND_ENDS",
+            Self::DiscardTakenOrEnds => "POOL_EMPTY_DISCARD_TAKEN_OR_ENDS",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "POOL_EMPTY_UNSPECIFIED" => Some(Self::Unspecified),
+            "POOL_EMPTY_ROUND_ENDS" => Some(Self::RoundEnds),
+            "POOL_EMPTY_DISCARD_TAKEN_OR_ENDS" => Some(Self::DiscardTakenOrEnds),
+            _ => None,
+        }
+    }
+}
 /// How rounds of a game of discards are scored, and who wins a game (option score_system).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
@@ -3770,6 +4025,15 @@ pub enum ScoreSystem {
     /// Points are collected: the rack, twice for pairs, 202 without an opening, all doubled by special finishes. The fewest
     /// points win after match_rounds. Requires melds_on_table and match_rounds (OPTIONS_CONFLICT). Evidence: 101 Okey.
     Okey101 = 2,
+    /// Losers pay their racks, a joker 30, at least 100 if they never opened, twice as much if the last discard is a
+    /// joker. The winner gets the sum. The most points win after match_rounds. Requires melds_on_table and match_rounds
+    /// (OPTIONS_CONFLICT). Evidence: American Rummikub, with decisions where the sources are silent.
+    American = 3,
+    /// The winner scores -100, -200 if nobody else has opened or by a Foot, or less by a named hand. A loser collects the
+    /// rack (2 to 10 their values; 1, 11, 12 and 13 ten each; a joker 30), or what the winner scores if the loser never
+    /// opened. All is doubled if the last discard is a joker. The fewest points win after match_rounds. Requires
+    /// melds_on_table and match_rounds (OPTIONS_CONFLICT). Evidence: International Rummikub.
+    International = 4,
 }
 impl ScoreSystem {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -3781,6 +4045,8 @@ impl ScoreSystem {
             Self::Unspecified => "SCORE_SYSTEM_UNSPECIFIED",
             Self::Okey => "SCORE_SYSTEM_OKEY",
             Self::Okey101 => "SCORE_SYSTEM_OKEY_101",
+            Self::American => "SCORE_SYSTEM_AMERICAN",
+            Self::International => "SCORE_SYSTEM_INTERNATIONAL",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -3789,6 +4055,8 @@ impl ScoreSystem {
             "SCORE_SYSTEM_UNSPECIFIED" => Some(Self::Unspecified),
             "SCORE_SYSTEM_OKEY" => Some(Self::Okey),
             "SCORE_SYSTEM_OKEY_101" => Some(Self::Okey101),
+            "SCORE_SYSTEM_AMERICAN" => Some(Self::American),
+            "SCORE_SYSTEM_INTERNATIONAL" => Some(Self::International),
             _ => None,
         }
     }
@@ -3816,10 +4084,11 @@ pub struct DiscardPile {
 /// What a round of a game of discards has in place of a table.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct DiscardBoard {
-    /// The tile turned face up, gösterge. It is never drawn.
+    /// The tile turned face up, gösterge. It is never drawn. Unset in a game with jokers (wild_tiles).
     #[prost(enumeration = "Tile", tag = "1")]
     pub indicator: i32,
-    /// The okey: the tile of the indicator's color with the next value, 1 after 13. Its two tiles are wild.
+    /// The okey: the tile of the indicator's color with the next value, 1 after 13. Its two tiles are wild. Unset in a
+    /// game with jokers.
     #[prost(enumeration = "Tile", tag = "2")]
     pub okey: i32,
     /// The discards of the players dealt in, by seat.
@@ -3846,12 +4115,16 @@ pub struct DiscardBoard {
     /// The rack that was finished, in a game with a table. Unset if none was.
     #[prost(message, optional, tag = "10")]
     pub rack_finish: ::core::option::Option<RackFinished>,
-    /// The discard taken in the turn that the player must lay, or return. Unset if there is none.
+    /// The discard or the trump taken in the turn that the player must lay, or return. Unset if there is none.
     #[prost(enumeration = "Tile", tag = "11")]
     pub owed_tile: i32,
     /// The number of tiles laid in the turn, beside those of an opening (pair_opener_tiles).
     #[prost(uint32, tag = "12")]
     pub tiles_laid: u32,
+    /// The tile laid face up at the deal, which a player who has opened may take (trump). Unset once it is taken, and in a
+    /// game without one.
+    #[prost(enumeration = "Tile", tag = "13")]
+    pub trump: i32,
 }
 /// How a player opened: with melds of so many points, or with so many pairs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3877,10 +4150,10 @@ pub struct HandsDealt {
     /// The seats in turn order, from the starter: by falling seat number, counterclockwise.
     #[prost(uint32, repeated, tag = "2")]
     pub turn_order: ::prost::alloc::vec::Vec<u32>,
-    /// The tile turned face up.
+    /// The tile turned face up. Unset in a game with jokers (wild_tiles).
     #[prost(enumeration = "Tile", tag = "3")]
     pub indicator: i32,
-    /// The okey.
+    /// The okey. Unset in a game with jokers.
     #[prost(enumeration = "Tile", tag = "4")]
     pub okey: i32,
     /// The viewer's own rack. Empty for a spectator.
@@ -3889,6 +4162,9 @@ pub struct HandsDealt {
     /// The number of tiles left in the pool.
     #[prost(uint32, tag = "6")]
     pub pool_count: u32,
+    /// The tile laid face up (trump). Unset in a game without one.
+    #[prost(enumeration = "Tile", tag = "7")]
+    pub trump: i32,
 }
 /// A player took the next tile of the pool. The turn is in TURN_STEP_DISCARDING.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3945,13 +4221,32 @@ pub struct IndicatorShown {
     #[prost(uint32, tag = "1")]
     pub seat: u32,
 }
+/// A player took the trump, which the board no longer has: it is the turn's owed_tile, which must be laid. The turn is
+/// in TURN_STEP_DISCARDING.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TrumpTaken {
+    /// The seat that took it.
+    #[prost(uint32, tag = "1")]
+    pub seat: u32,
+    /// The tile.
+    #[prost(enumeration = "Tile", tag = "2")]
+    pub tile: i32,
+}
+/// A player who has opened discarded, and has three tiles left. TileDiscarded precedes it. It changes nothing: the rules
+/// oblige the player to say so (concealed_wins).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ThreeTilesLeft {
+    /// The seat.
+    #[prost(uint32, tag = "1")]
+    pub seat: u32,
+}
 /// A player discarded a tile and showed a finished hand, which ends the round. The player is one of discarded_seats.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct HandFinished {
     /// The seat that finished.
     #[prost(uint32, tag = "1")]
     pub seat: u32,
-    /// The discard, which lies on the indicator. An okey doubles what the others lose.
+    /// The discard, which lies on the indicator. A wild tile doubles what the others lose.
     #[prost(enumeration = "Tile", tag = "2")]
     pub tile: i32,
     /// The melds, or the seven pairs.
@@ -3960,6 +4255,9 @@ pub struct HandFinished {
     /// Whether they are pairs.
     #[prost(bool, tag = "4")]
     pub is_pairs: bool,
+    /// The name of the hand (DiscardRuleset.hands). Empty in a game without named hands.
+    #[prost(string, tag = "5")]
+    pub name: ::prost::alloc::string::String,
 }
 /// A player laid tiles on the table, and has melded. The discard taken in the turn is no longer owed.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3973,7 +4271,7 @@ pub struct TilesLaid {
     /// The table afterwards.
     #[prost(message, repeated, tag = "3")]
     pub table: ::prost::alloc::vec::Vec<HandPart>,
-    /// The number of okeys that the player took from the table, which are now on the rack.
+    /// The number of wild tiles that the player took from the table, which are now on the rack.
     #[prost(uint32, tag = "4")]
     pub okeys: u32,
     /// The number of the tiles that are no part of an opening; added to tiles_laid.
@@ -4015,15 +4313,19 @@ pub struct RackFinished {
     /// The seat.
     #[prost(uint32, tag = "1")]
     pub seat: u32,
-    /// The discard. An okey doubles the points of the round.
+    /// The discard. A wild tile doubles the points of the round.
     #[prost(enumeration = "Tile", tag = "2")]
     pub tile: i32,
     /// Whether the player had opened with pairs, which doubles them.
     #[prost(bool, tag = "3")]
     pub is_pairs: bool,
-    /// Whether the player had opened in this turn, and no other player at all, which doubles them.
+    /// Whether the player had opened in this turn, and no other player at all, which doubles them in 101 Okey.
     #[prost(bool, tag = "4")]
     pub is_at_once: bool,
+    /// Whether it is a Foot: the player, who had not opened, laid the whole rack at once (concealed_wins). TilesLaid,
+    /// without an opening, precedes it.
+    #[prost(bool, tag = "5")]
+    pub is_foot: bool,
 }
 /// What a player scores penalty points for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -4985,7 +5287,8 @@ pub struct TilesDrawn {
     #[prost(enumeration = "Tile", repeated, tag = "3")]
     pub tiles: ::prost::alloc::vec::Vec<i32>,
 }
-/// A player passed with an empty pool, and is one of passed_seats.
+/// A player passed with an empty pool, and is one of passed_seats. In a game of discards, RoundEnded follows
+/// (pool_empty).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TurnPassed {
     /// The seat that passed.
@@ -5168,7 +5471,7 @@ pub struct GameEvent {
     /// The event.
     #[prost(
         oneof = "game_event::Event",
-        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 20, 21, 22, 23, 26, 30, 31, 24, 25, 27, 36, 32, 33, 34, 35, 37, 38, 39, 40, 41, 42, 43"
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 20, 21, 22, 23, 26, 30, 31, 24, 25, 27, 36, 32, 33, 34, 35, 37, 38, 39, 40, 41, 42, 43, 44, 45"
     )]
     pub event: ::core::option::Option<game_event::Event>,
 }
@@ -5297,6 +5600,12 @@ pub mod game_event {
         /// A player discarded the last tile of the rack.
         #[prost(message, tag = "43")]
         RackFinished(super::RackFinished),
+        /// A player took the trump.
+        #[prost(message, tag = "44")]
+        TrumpTaken(super::TrumpTaken),
+        /// A player has three tiles left.
+        #[prost(message, tag = "45")]
+        ThreeTilesLeft(super::ThreeTilesLeft),
     }
 }
 /// One change of a game: the result of one accepted request, one time-out, or the end of one pause between rounds.
@@ -5551,7 +5860,8 @@ pub struct PlayTiles {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DrawTile {}
 /// Passes when the pool is empty, or ends a turn in which a tile was drawn (turn_play_after_draw), or after a play that
-/// allows a knock (knock_limit).
+/// allows a knock (knock_limit). In a game of discards, passes when the pool is empty, which ends the round
+/// (pool_empty).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Pass {}
 /// Lays one of the two drawn tiles on the River. The other is kept, and the turn ends (TURN_DRAW_TWO_RIVER).
@@ -5578,16 +5888,23 @@ pub struct DiscardTile {
     pub tile: i32,
 }
 /// Discards a tile and shows that the other 14 tiles are all in melds, or in seven pairs, which wins the round. A false
-/// declaration is refused (FINISH_INVALID, with the tiles left over).
+/// declaration is refused (FINISH_INVALID, with the tiles left over). In a game with concealed_wins, a player who has
+/// not opened shows one of the named hands instead (HAND_NOT_MATCHED), or with `table` makes a Foot
+/// (FOOT_NEEDS_OPEN_PLAYER, FOOT_NEEDS_LAY_OFF).
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct FinishHand {
     /// The tile to discard.
     #[prost(enumeration = "Tile", tag = "1")]
     pub tile: i32,
-    /// The hand as the player lays it. Empty: as the server finds it; as pairs, which score more, if it is both. At most 7
-    /// parts.
+    /// The hand as the player lays it. Empty: as the server finds it; as pairs, or as the named hand, that score most, if
+    /// it is several. At most 7 parts.
     #[prost(message, repeated, tag = "2")]
     pub hand: ::prost::alloc::vec::Vec<HandPart>,
+    /// For a Foot, the whole table as it shall lie (LayTiles.table): the whole rack but the discard is laid, at least one
+    /// tile of it on a meld of another player. At most 53 parts. Refused beside `hand`, and without concealed_wins
+    /// (FIELD_INVALID).
+    #[prost(message, repeated, tag = "3")]
+    pub table: ::prost::alloc::vec::Vec<HandPart>,
 }
 /// Lays tiles on the table, before the discard (melds_on_table). The turn goes on.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -5597,6 +5914,9 @@ pub struct LayTiles {
     #[prost(message, repeated, tag = "1")]
     pub table: ::prost::alloc::vec::Vec<HandPart>,
 }
+/// Takes the tile laid face up at the deal in place of a tile of the pool, which a player who has opened may (trump).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TakeTrump {}
 /// Puts the discard taken in this turn back, and takes a tile of the pool instead (melds_on_table).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ReturnDiscard {}
@@ -5623,7 +5943,7 @@ pub struct PlayTurnRequest {
     /// The player's action. Required.
     #[prost(
         oneof = "play_turn_request::Action",
-        tags = "5, 6, 7, 8, 13, 9, 10, 11, 12, 14, 15, 16"
+        tags = "5, 6, 7, 8, 13, 9, 10, 11, 12, 14, 15, 16, 17"
     )]
     pub action: ::core::option::Option<play_turn_request::Action>,
 }
@@ -5668,6 +5988,9 @@ pub mod play_turn_request {
         /// Puts a taken discard back.
         #[prost(message, tag = "16")]
         ReturnDiscard(super::ReturnDiscard),
+        /// Takes the trump.
+        #[prost(message, tag = "17")]
+        TakeTrump(super::TakeTrump),
     }
 }
 /// The response to PlayTurn.
@@ -5894,15 +6217,14 @@ pub mod turn_service_client {
         /// An error changes nothing, and an answer is a change. So an illegal play is an error with all violations, unless
         /// turn_invalid_submission gives it consequences: then the response is OK and has the violations and the game after
         /// the change. It has none, and is an error, with validate_only; if TURN_TOO_COMPLEX is its only violation; and if
-        /// others would see it, but it has tiles that the player does not have.
-        /// Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_MELD, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
-        /// (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
-        /// PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, TURN_PHASE_WRONG,
-        /// RIVER_CHOICE_PENDING, RIVER_DISCARD_NOT_DRAWN, DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS,
-        /// TABLE_LAYOUT_MISMATCH, KNOCK_TOO_MANY_POINTS, KNOCK_NOT_IN_GAME, ACTION_NOT_IN_GAME, NO_DISCARD_TO_TAKE,
-        /// INDICATOR_NOT_SHOWABLE, INDICATOR_TWIN_NOT_HELD, and every violation, with the subject `play.table` or, for a single
-        /// meld or placement, `play.table[i]`; `tile`, `hand`, `hand[i]`, `table` or `table[i]` in a game of
-        /// discards).
+        /// others would see it, but it has tiles that the player does not have. Errors: INVALID_ARGUMENT (TILE_UNKNOWN,
+        /// MALFORMED_MELD, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED (STALE_STATE, DUPLICATE_REQUEST),
+        /// FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT,
+        /// POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, TURN_PHASE_WRONG, RIVER_CHOICE_PENDING, RIVER_DISCARD_NOT_DRAWN,
+        /// DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS, TABLE_LAYOUT_MISMATCH, KNOCK_TOO_MANY_POINTS,
+        /// KNOCK_NOT_IN_GAME, ACTION_NOT_IN_GAME, NO_DISCARD_TO_TAKE, TRUMP_NOT_TAKEABLE, INDICATOR_NOT_SHOWABLE,
+        /// INDICATOR_TWIN_NOT_HELD, and every violation, with the subject `play.table` or, for a single meld or placement,
+        /// `play.table[i]`; `tile`, `hand`, `hand[i]`, `table` or `table[i]` in a game of discards).
         pub async fn play_turn(
             &mut self,
             request: impl tonic::IntoRequest<super::PlayTurnRequest>,
@@ -8147,9 +8469,12 @@ pub struct RecordedDeal {
     /// The pool in the order of drawing.
     #[prost(enumeration = "Tile", repeated, tag = "4")]
     pub pool: ::prost::alloc::vec::Vec<i32>,
-    /// The indicator of a game of discards.
+    /// The indicator of a game of discards. Unset in a game with jokers (wild_tiles).
     #[prost(enumeration = "Tile", tag = "5")]
     pub indicator: i32,
+    /// The tile laid face up (trump). Unset in a game without one.
+    #[prost(enumeration = "Tile", tag = "6")]
+    pub trump: i32,
 }
 /// One change of a recorded game. What follows from it, like the next turn or the end of the round, is not recorded.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -8184,7 +8509,7 @@ pub struct RecordedMove {
     /// Whether a bot did it for an absent player (option absent_action).
     #[prost(bool, tag = "9")]
     pub by_bot: bool,
-    /// The melds or pairs of MOVE_KIND_FINISH, or the table after MOVE_KIND_LAY_TILES.
+    /// The melds or pairs of MOVE_KIND_FINISH, or the table after MOVE_KIND_LAY_TILES or MOVE_KIND_FOOT.
     #[prost(message, repeated, tag = "10")]
     pub hand: ::prost::alloc::vec::Vec<HandPart>,
 }
@@ -8282,6 +8607,10 @@ pub enum MoveKind {
     LayTiles = 20,
     /// Put a taken discard back, and took a tile of the pool.
     ReturnDiscard = 21,
+    /// Took the trump.
+    TakeTrump = 22,
+    /// Finished by a Foot.
+    Foot = 23,
 }
 impl MoveKind {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -8312,6 +8641,8 @@ impl MoveKind {
             Self::Knock => "MOVE_KIND_KNOCK",
             Self::LayTiles => "MOVE_KIND_LAY_TILES",
             Self::ReturnDiscard => "MOVE_KIND_RETURN_DISCARD",
+            Self::TakeTrump => "MOVE_KIND_TAKE_TRUMP",
+            Self::Foot => "MOVE_KIND_FOOT",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -8339,6 +8670,8 @@ impl MoveKind {
             "MOVE_KIND_KNOCK" => Some(Self::Knock),
             "MOVE_KIND_LAY_TILES" => Some(Self::LayTiles),
             "MOVE_KIND_RETURN_DISCARD" => Some(Self::ReturnDiscard),
+            "MOVE_KIND_TAKE_TRUMP" => Some(Self::TakeTrump),
+            "MOVE_KIND_FOOT" => Some(Self::Foot),
             _ => None,
         }
     }
@@ -8996,7 +9329,8 @@ pub struct ValidateHandRequest {
     /// The rules. Unset: the preset OKEY.
     #[prost(message, optional, tag = "1")]
     pub ruleset: ::core::option::Option<DiscardRuleset>,
-    /// The tile turned face up, which determines the okey. A numbered tile of the four colors.
+    /// The tile turned face up, which determines the okey: a numbered tile of the four colors. Unset with the wild_tiles
+    /// JOKERS, required otherwise.
     #[prost(enumeration = "Tile", tag = "2")]
     pub indicator: i32,
     /// The tiles in any order: the 14 of a hand, or 15 before the discard.
@@ -9013,11 +9347,11 @@ pub struct ValidateHandRequest {
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ValidateHandResponse {
     /// Every violation: FINISH_INVALID with the tiles that are left over, or with those of a part that is no meld or pair;
-    /// TILE_NOT_IN_RACK. Empty when the hand is finished.
+    /// TILE_NOT_IN_RACK; HAND_NOT_MATCHED with concealed_wins. Empty when the hand is finished.
     #[prost(message, repeated, tag = "1")]
     pub violations: ::prost::alloc::vec::Vec<Violation>,
     /// The melds or pairs of a finished hand, as the player lays it or as the server finds it. As pairs, which score more,
-    /// if it is both.
+    /// or as the named hand that scores most, if it is several.
     #[prost(message, repeated, tag = "2")]
     pub hand: ::prost::alloc::vec::Vec<HandPart>,
     /// Whether a finished hand is one of pairs.
@@ -9026,17 +9360,20 @@ pub struct ValidateHandResponse {
     /// The discard: that of the request, or the one that the server chose. Unset without one.
     #[prost(enumeration = "Tile", tag = "7")]
     pub discard: i32,
-    /// The points that each other player loses to a finished hand: 2 for melds, 4 for pairs, twice as much if the discard is
-    /// an okey. 0 if the hand is not finished.
+    /// The points that each other player loses to a finished hand: 2 for melds, 4 for pairs, those of a named hand; twice
+    /// as much if the discard is a wild tile. 0 if the hand is not finished.
     #[prost(uint32, tag = "4")]
     pub cost: u32,
     /// The least number of tiles to exchange until the tiles are a finished hand, however they are laid; with 15 tiles and
-    /// no discard, after the best one.
+    /// no discard, after the best one. 0 with concealed_wins.
     #[prost(uint32, tag = "5")]
     pub missing: u32,
     /// The tiles that are then exchanged, ascending; with 15 tiles and no discard, the one too many is among them.
     #[prost(enumeration = "Tile", repeated, tag = "6")]
     pub spare: ::prost::alloc::vec::Vec<i32>,
+    /// The name of a finished hand (concealed_wins). Empty otherwise.
+    #[prost(string, tag = "8")]
+    pub hand_name: ::prost::alloc::string::String,
 }
 /// A request to judge a turn of a game of discards with a table.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -9044,7 +9381,8 @@ pub struct ValidateDiscardTurnRequest {
     /// The rules, with melds_on_table (FIELD_INVALID). Unset: the preset OKEY_101.
     #[prost(message, optional, tag = "1")]
     pub ruleset: ::core::option::Option<DiscardRuleset>,
-    /// The tile turned face up, which determines the okey. A numbered tile of the four colors.
+    /// The tile turned face up, which determines the okey: a numbered tile of the four colors. Unset with the wild_tiles
+    /// JOKERS, required otherwise.
     #[prost(enumeration = "Tile", tag = "2")]
     pub indicator: i32,
     /// The player's tiles after a tile was taken, in any order. At most 22.
@@ -9059,7 +9397,7 @@ pub struct ValidateDiscardTurnRequest {
     /// The player's seat.
     #[prost(uint32, tag = "6")]
     pub seat: u32,
-    /// The discard that was taken in the turn and must be laid; one of the rack. Unset if there is none.
+    /// The discard or the trump that was taken in the turn and must be laid; one of the rack. Unset if there is none.
     #[prost(enumeration = "Tile", tag = "7")]
     pub owed_tile: i32,
     /// The number of tiles laid earlier in the turn, beside those of an opening.
@@ -9071,6 +9409,10 @@ pub struct ValidateDiscardTurnRequest {
     /// The tile to discard. Unset: the turn goes on.
     #[prost(enumeration = "Tile", tag = "10")]
     pub discard: i32,
+    /// Whether the step and the discard are a Foot, which needs both; see FinishHand.table. Refused without concealed_wins
+    /// (FIELD_INVALID).
+    #[prost(bool, tag = "11")]
+    pub is_foot: bool,
 }
 /// The response to ValidateDiscardTurn.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -9081,7 +9423,7 @@ pub struct ValidateDiscardTurnResponse {
     /// The tiles that leave the rack to the table, in ascending order.
     #[prost(enumeration = "Tile", repeated, tag = "2")]
     pub tiles_laid: ::prost::alloc::vec::Vec<i32>,
-    /// The number of okeys that the player takes from the table.
+    /// The number of wild tiles that the player takes from the table.
     #[prost(uint32, tag = "3")]
     pub okeys: u32,
     /// The player's opening. Unset if the turn has none.
@@ -9187,7 +9529,7 @@ pub struct ListRulesetsRequest {
     pub page_token: ::prost::alloc::string::String,
 }
 /// A preset.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct NamedRuleset {
     /// The rules of the preset, with every option set.
     #[prost(message, optional, tag = "1")]

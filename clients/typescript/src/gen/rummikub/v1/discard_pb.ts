@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rummikub/v1/discard.proto.
  */
 export const file_rummikub_v1_discard: GenFile = /*@__PURE__*/
-  fileDesc("ChlydW1taWt1Yi92MS9kaXNjYXJkLnByb3RvEgtydW1taWt1Yi52MSIsCghIYW5kUGFydBIgCgV0aWxlcxgBIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUiUgoLRGlzY2FyZFBpbGUSDAoEc2VhdBgBIAEoDRIhCgZuZXdlc3QYAiABKA4yES5ydW1taWt1Yi52MS5UaWxlEhIKCnRpbGVfY291bnQYAyABKA0i3gMKDERpc2NhcmRCb2FyZBIkCglpbmRpY2F0b3IYASABKA4yES5ydW1taWt1Yi52MS5UaWxlEh8KBG9rZXkYAiABKA4yES5ydW1taWt1Yi52MS5UaWxlEicKBXBpbGVzGAMgAygLMhgucnVtbWlrdWIudjEuRGlzY2FyZFBpbGUSFwoPZGlzY2FyZGVkX3NlYXRzGAQgAygNEhoKDXNob3duX2J5X3NlYXQYBSABKA1IAIgBARIpCgZmaW5pc2gYBiABKAsyGS5ydW1taWt1Yi52MS5IYW5kRmluaXNoZWQSJAoFdGFibGUYByADKAsyFS5ydW1taWt1Yi52MS5IYW5kUGFydBItCghvcGVuaW5ncxgIIAMoCzIbLnJ1bW1pa3ViLnYxLkRpc2NhcmRPcGVuaW5nEi0KCXBlbmFsdGllcxgJIAMoCzIaLnJ1bW1pa3ViLnYxLlBlbmFsdHlTY29yZWQSLgoLcmFja19maW5pc2gYCiABKAsyGS5ydW1taWt1Yi52MS5SYWNrRmluaXNoZWQSJAoJb3dlZF90aWxlGAsgASgOMhEucnVtbWlrdWIudjEuVGlsZRISCgp0aWxlc19sYWlkGAwgASgNQhAKDl9zaG93bl9ieV9zZWF0IkAKDkRpc2NhcmRPcGVuaW5nEgwKBHNlYXQYASABKA0SEAoIaXNfcGFpcnMYAiABKAgSDgoGYW1vdW50GAMgASgNIqsBCgpIYW5kc0RlYWx0Eg0KBXJvdW5kGAEgASgNEhIKCnR1cm5fb3JkZXIYAiADKA0SJAoJaW5kaWNhdG9yGAMgASgOMhEucnVtbWlrdWIudjEuVGlsZRIfCgRva2V5GAQgASgOMhEucnVtbWlrdWIudjEuVGlsZRIfCgRyYWNrGAUgAygOMhEucnVtbWlrdWIudjEuVGlsZRISCgpwb29sX2NvdW50GAYgASgNIj4KDVBvb2xUaWxlVGFrZW4SDAoEc2VhdBgBIAEoDRIfCgR0aWxlGAIgASgOMhEucnVtbWlrdWIudjEuVGlsZSJ2CgxEaXNjYXJkVGFrZW4SDAoEc2VhdBgBIAEoDRIfCgR0aWxlGAIgASgOMhEucnVtbWlrdWIudjEuVGlsZRIRCglmcm9tX3NlYXQYAyABKA0SJAoJdW5jb3ZlcmVkGAQgASgOMhEucnVtbWlrdWIudjEuVGlsZSI+Cg1UaWxlRGlzY2FyZGVkEgwKBHNlYXQYASABKA0SHwoEdGlsZRgCIAEoDjIRLnJ1bW1pa3ViLnYxLlRpbGUiPgoNRGlzY2FyZEZvcmNlZBIMCgRzZWF0GAEgASgNEh8KBHRpbGUYAiABKA4yES5ydW1taWt1Yi52MS5UaWxlIh4KDkluZGljYXRvclNob3duEgwKBHNlYXQYASABKA0idAoMSGFuZEZpbmlzaGVkEgwKBHNlYXQYASABKA0SHwoEdGlsZRgCIAEoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSIwoEaGFuZBgDIAMoCzIVLnJ1bW1pa3ViLnYxLkhhbmRQYXJ0EhAKCGlzX3BhaXJzGAQgASgIIqwBCglUaWxlc0xhaWQSDAoEc2VhdBgBIAEoDRIgCgV0aWxlcxgCIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSJAoFdGFibGUYAyADKAsyFS5ydW1taWt1Yi52MS5IYW5kUGFydBINCgVva2V5cxgEIAEoDRIMCgRtb3JlGAUgASgNEiwKB29wZW5pbmcYBiABKAsyGy5ydW1taWt1Yi52MS5EaXNjYXJkT3BlbmluZyJRCg9EaXNjYXJkUmV0dXJuZWQSDAoEc2VhdBgBIAEoDRIfCgR0aWxlGAIgASgOMhEucnVtbWlrdWIudjEuVGlsZRIPCgd0b19zZWF0GAMgASgNIlcKDVBlbmFsdHlTY29yZWQSDAoEc2VhdBgBIAEoDRIOCgZwb2ludHMYAiABKA0SKAoFY2F1c2UYAyABKA4yGS5ydW1taWt1Yi52MS5QZW5hbHR5Q2F1c2UiYwoMUmFja0ZpbmlzaGVkEgwKBHNlYXQYASABKA0SHwoEdGlsZRgCIAEoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSEAoIaXNfcGFpcnMYAyABKAgSEgoKaXNfYXRfb25jZRgEIAEoCCqZAQoMUGVuYWx0eUNhdXNlEh0KGVBFTkFMVFlfQ0FVU0VfVU5TUEVDSUZJRUQQABIgChxQRU5BTFRZX0NBVVNFX09LRVlfRElTQ0FSREVEEAESJAogUEVOQUxUWV9DQVVTRV9ESVNDQVJEX0ZJVFNfVEFCTEUQAhIiCh5QRU5BTFRZX0NBVVNFX0RJU0NBUkRfUkVUVVJORUQQA0KEAQoLcnVtbWlrdWIudjFCDERpc2NhcmRQcm90b1ABWilydW1taWt1Yi5leGFtcGxlL2dvL3J1bW1pa3VidjE7cnVtbWlrdWJ2MaICA1JNS6oCC1J1bW1pa3ViLlYxugIIUnVtbWlrdWLKAgtSdW1taWt1YlxWMeoCDFJ1bW1pa3ViOjpWMWIGcHJvdG8z", [file_rummikub_v1_tile]);
+  fileDesc("ChlydW1taWt1Yi92MS9kaXNjYXJkLnByb3RvEgtydW1taWt1Yi52MSIsCghIYW5kUGFydBIgCgV0aWxlcxgBIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUiUgoLRGlzY2FyZFBpbGUSDAoEc2VhdBgBIAEoDRIhCgZuZXdlc3QYAiABKA4yES5ydW1taWt1Yi52MS5UaWxlEhIKCnRpbGVfY291bnQYAyABKA0igAQKDERpc2NhcmRCb2FyZBIkCglpbmRpY2F0b3IYASABKA4yES5ydW1taWt1Yi52MS5UaWxlEh8KBG9rZXkYAiABKA4yES5ydW1taWt1Yi52MS5UaWxlEicKBXBpbGVzGAMgAygLMhgucnVtbWlrdWIudjEuRGlzY2FyZFBpbGUSFwoPZGlzY2FyZGVkX3NlYXRzGAQgAygNEhoKDXNob3duX2J5X3NlYXQYBSABKA1IAIgBARIpCgZmaW5pc2gYBiABKAsyGS5ydW1taWt1Yi52MS5IYW5kRmluaXNoZWQSJAoFdGFibGUYByADKAsyFS5ydW1taWt1Yi52MS5IYW5kUGFydBItCghvcGVuaW5ncxgIIAMoCzIbLnJ1bW1pa3ViLnYxLkRpc2NhcmRPcGVuaW5nEi0KCXBlbmFsdGllcxgJIAMoCzIaLnJ1bW1pa3ViLnYxLlBlbmFsdHlTY29yZWQSLgoLcmFja19maW5pc2gYCiABKAsyGS5ydW1taWt1Yi52MS5SYWNrRmluaXNoZWQSJAoJb3dlZF90aWxlGAsgASgOMhEucnVtbWlrdWIudjEuVGlsZRISCgp0aWxlc19sYWlkGAwgASgNEiAKBXRydW1wGA0gASgOMhEucnVtbWlrdWIudjEuVGlsZUIQCg5fc2hvd25fYnlfc2VhdCJACg5EaXNjYXJkT3BlbmluZxIMCgRzZWF0GAEgASgNEhAKCGlzX3BhaXJzGAIgASgIEg4KBmFtb3VudBgDIAEoDSLNAQoKSGFuZHNEZWFsdBINCgVyb3VuZBgBIAEoDRISCgp0dXJuX29yZGVyGAIgAygNEiQKCWluZGljYXRvchgDIAEoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSHwoEb2tleRgEIAEoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSHwoEcmFjaxgFIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSEgoKcG9vbF9jb3VudBgGIAEoDRIgCgV0cnVtcBgHIAEoDjIRLnJ1bW1pa3ViLnYxLlRpbGUiPgoNUG9vbFRpbGVUYWtlbhIMCgRzZWF0GAEgASgNEh8KBHRpbGUYAiABKA4yES5ydW1taWt1Yi52MS5UaWxlInYKDERpc2NhcmRUYWtlbhIMCgRzZWF0GAEgASgNEh8KBHRpbGUYAiABKA4yES5ydW1taWt1Yi52MS5UaWxlEhEKCWZyb21fc2VhdBgDIAEoDRIkCgl1bmNvdmVyZWQYBCABKA4yES5ydW1taWt1Yi52MS5UaWxlIj4KDVRpbGVEaXNjYXJkZWQSDAoEc2VhdBgBIAEoDRIfCgR0aWxlGAIgASgOMhEucnVtbWlrdWIudjEuVGlsZSI+Cg1EaXNjYXJkRm9yY2VkEgwKBHNlYXQYASABKA0SHwoEdGlsZRgCIAEoDjIRLnJ1bW1pa3ViLnYxLlRpbGUiHgoOSW5kaWNhdG9yU2hvd24SDAoEc2VhdBgBIAEoDSI7CgpUcnVtcFRha2VuEgwKBHNlYXQYASABKA0SHwoEdGlsZRgCIAEoDjIRLnJ1bW1pa3ViLnYxLlRpbGUiHgoOVGhyZWVUaWxlc0xlZnQSDAoEc2VhdBgBIAEoDSKCAQoMSGFuZEZpbmlzaGVkEgwKBHNlYXQYASABKA0SHwoEdGlsZRgCIAEoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSIwoEaGFuZBgDIAMoCzIVLnJ1bW1pa3ViLnYxLkhhbmRQYXJ0EhAKCGlzX3BhaXJzGAQgASgIEgwKBG5hbWUYBSABKAkirAEKCVRpbGVzTGFpZBIMCgRzZWF0GAEgASgNEiAKBXRpbGVzGAIgAygOMhEucnVtbWlrdWIudjEuVGlsZRIkCgV0YWJsZRgDIAMoCzIVLnJ1bW1pa3ViLnYxLkhhbmRQYXJ0Eg0KBW9rZXlzGAQgASgNEgwKBG1vcmUYBSABKA0SLAoHb3BlbmluZxgGIAEoCzIbLnJ1bW1pa3ViLnYxLkRpc2NhcmRPcGVuaW5nIlEKD0Rpc2NhcmRSZXR1cm5lZBIMCgRzZWF0GAEgASgNEh8KBHRpbGUYAiABKA4yES5ydW1taWt1Yi52MS5UaWxlEg8KB3RvX3NlYXQYAyABKA0iVwoNUGVuYWx0eVNjb3JlZBIMCgRzZWF0GAEgASgNEg4KBnBvaW50cxgCIAEoDRIoCgVjYXVzZRgDIAEoDjIZLnJ1bW1pa3ViLnYxLlBlbmFsdHlDYXVzZSJ0CgxSYWNrRmluaXNoZWQSDAoEc2VhdBgBIAEoDRIfCgR0aWxlGAIgASgOMhEucnVtbWlrdWIudjEuVGlsZRIQCghpc19wYWlycxgDIAEoCBISCgppc19hdF9vbmNlGAQgASgIEg8KB2lzX2Zvb3QYBSABKAgqmQEKDFBlbmFsdHlDYXVzZRIdChlQRU5BTFRZX0NBVVNFX1VOU1BFQ0lGSUVEEAASIAocUEVOQUxUWV9DQVVTRV9PS0VZX0RJU0NBUkRFRBABEiQKIFBFTkFMVFlfQ0FVU0VfRElTQ0FSRF9GSVRTX1RBQkxFEAISIgoeUEVOQUxUWV9DQVVTRV9ESVNDQVJEX1JFVFVSTkVEEANChAEKC3J1bW1pa3ViLnYxQgxEaXNjYXJkUHJvdG9QAVopcnVtbWlrdWIuZXhhbXBsZS9nby9ydW1taWt1YnYxO3J1bW1pa3VidjGiAgNSTUuqAgtSdW1taWt1Yi5WMboCCFJ1bW1pa3ViygILUnVtbWlrdWJcVjHqAgxSdW1taWt1Yjo6VjFiBnByb3RvMw", [file_rummikub_v1_tile]);
 
 /**
  * A meld of a hand or of the table, or a pair. In a run each tile is at its place, a wild one at that of the tile it stands for.
@@ -77,14 +77,15 @@ export const DiscardPileSchema: GenMessage<DiscardPile> = /*@__PURE__*/
  */
 export type DiscardBoard = Message<"rummikub.v1.DiscardBoard"> & {
   /**
-   * The tile turned face up, gösterge. It is never drawn.
+   * The tile turned face up, gösterge. It is never drawn. Unset in a game with jokers (wild_tiles).
    *
    * @generated from field: rummikub.v1.Tile indicator = 1;
    */
   indicator: Tile;
 
   /**
-   * The okey: the tile of the indicator's color with the next value, 1 after 13. Its two tiles are wild.
+   * The okey: the tile of the indicator's color with the next value, 1 after 13. Its two tiles are wild. Unset in a
+   * game with jokers.
    *
    * @generated from field: rummikub.v1.Tile okey = 2;
    */
@@ -147,7 +148,7 @@ export type DiscardBoard = Message<"rummikub.v1.DiscardBoard"> & {
   rackFinish?: RackFinished | undefined;
 
   /**
-   * The discard taken in the turn that the player must lay, or return. Unset if there is none.
+   * The discard or the trump taken in the turn that the player must lay, or return. Unset if there is none.
    *
    * @generated from field: rummikub.v1.Tile owed_tile = 11;
    */
@@ -159,6 +160,14 @@ export type DiscardBoard = Message<"rummikub.v1.DiscardBoard"> & {
    * @generated from field: uint32 tiles_laid = 12;
    */
   tilesLaid: number;
+
+  /**
+   * The tile laid face up at the deal, which a player who has opened may take (trump). Unset once it is taken, and in a
+   * game without one.
+   *
+   * @generated from field: rummikub.v1.Tile trump = 13;
+   */
+  trump: Tile;
 };
 
 /**
@@ -226,14 +235,14 @@ export type HandsDealt = Message<"rummikub.v1.HandsDealt"> & {
   turnOrder: number[];
 
   /**
-   * The tile turned face up.
+   * The tile turned face up. Unset in a game with jokers (wild_tiles).
    *
    * @generated from field: rummikub.v1.Tile indicator = 3;
    */
   indicator: Tile;
 
   /**
-   * The okey.
+   * The okey. Unset in a game with jokers.
    *
    * @generated from field: rummikub.v1.Tile okey = 4;
    */
@@ -252,6 +261,13 @@ export type HandsDealt = Message<"rummikub.v1.HandsDealt"> & {
    * @generated from field: uint32 pool_count = 6;
    */
   poolCount: number;
+
+  /**
+   * The tile laid face up (trump). Unset in a game without one.
+   *
+   * @generated from field: rummikub.v1.Tile trump = 7;
+   */
+  trump: Tile;
 };
 
 /**
@@ -411,6 +427,57 @@ export const IndicatorShownSchema: GenMessage<IndicatorShown> = /*@__PURE__*/
   messageDesc(file_rummikub_v1_discard, 9);
 
 /**
+ * A player took the trump, which the board no longer has: it is the turn's owed_tile, which must be laid. The turn is
+ * in TURN_STEP_DISCARDING.
+ *
+ * @generated from message rummikub.v1.TrumpTaken
+ */
+export type TrumpTaken = Message<"rummikub.v1.TrumpTaken"> & {
+  /**
+   * The seat that took it.
+   *
+   * @generated from field: uint32 seat = 1;
+   */
+  seat: number;
+
+  /**
+   * The tile.
+   *
+   * @generated from field: rummikub.v1.Tile tile = 2;
+   */
+  tile: Tile;
+};
+
+/**
+ * Describes the message rummikub.v1.TrumpTaken.
+ * Use `create(TrumpTakenSchema)` to create a new message.
+ */
+export const TrumpTakenSchema: GenMessage<TrumpTaken> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_discard, 10);
+
+/**
+ * A player who has opened discarded, and has three tiles left. TileDiscarded precedes it. It changes nothing: the rules
+ * oblige the player to say so (concealed_wins).
+ *
+ * @generated from message rummikub.v1.ThreeTilesLeft
+ */
+export type ThreeTilesLeft = Message<"rummikub.v1.ThreeTilesLeft"> & {
+  /**
+   * The seat.
+   *
+   * @generated from field: uint32 seat = 1;
+   */
+  seat: number;
+};
+
+/**
+ * Describes the message rummikub.v1.ThreeTilesLeft.
+ * Use `create(ThreeTilesLeftSchema)` to create a new message.
+ */
+export const ThreeTilesLeftSchema: GenMessage<ThreeTilesLeft> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_discard, 11);
+
+/**
  * A player discarded a tile and showed a finished hand, which ends the round. The player is one of discarded_seats.
  *
  * @generated from message rummikub.v1.HandFinished
@@ -424,7 +491,7 @@ export type HandFinished = Message<"rummikub.v1.HandFinished"> & {
   seat: number;
 
   /**
-   * The discard, which lies on the indicator. An okey doubles what the others lose.
+   * The discard, which lies on the indicator. A wild tile doubles what the others lose.
    *
    * @generated from field: rummikub.v1.Tile tile = 2;
    */
@@ -443,6 +510,13 @@ export type HandFinished = Message<"rummikub.v1.HandFinished"> & {
    * @generated from field: bool is_pairs = 4;
    */
   isPairs: boolean;
+
+  /**
+   * The name of the hand (DiscardRuleset.hands). Empty in a game without named hands.
+   *
+   * @generated from field: string name = 5;
+   */
+  name: string;
 };
 
 /**
@@ -450,7 +524,7 @@ export type HandFinished = Message<"rummikub.v1.HandFinished"> & {
  * Use `create(HandFinishedSchema)` to create a new message.
  */
 export const HandFinishedSchema: GenMessage<HandFinished> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_discard, 10);
+  messageDesc(file_rummikub_v1_discard, 12);
 
 /**
  * A player laid tiles on the table, and has melded. The discard taken in the turn is no longer owed.
@@ -480,7 +554,7 @@ export type TilesLaid = Message<"rummikub.v1.TilesLaid"> & {
   table: HandPart[];
 
   /**
-   * The number of okeys that the player took from the table, which are now on the rack.
+   * The number of wild tiles that the player took from the table, which are now on the rack.
    *
    * @generated from field: uint32 okeys = 4;
    */
@@ -506,7 +580,7 @@ export type TilesLaid = Message<"rummikub.v1.TilesLaid"> & {
  * Use `create(TilesLaidSchema)` to create a new message.
  */
 export const TilesLaidSchema: GenMessage<TilesLaid> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_discard, 11);
+  messageDesc(file_rummikub_v1_discard, 13);
 
 /**
  * A player put the discard taken in the turn back, as the newest one of the player before. PoolTileTaken follows.
@@ -541,7 +615,7 @@ export type DiscardReturned = Message<"rummikub.v1.DiscardReturned"> & {
  * Use `create(DiscardReturnedSchema)` to create a new message.
  */
 export const DiscardReturnedSchema: GenMessage<DiscardReturned> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_discard, 12);
+  messageDesc(file_rummikub_v1_discard, 14);
 
 /**
  * A player scored penalty points, which count at the end of the round.
@@ -576,7 +650,7 @@ export type PenaltyScored = Message<"rummikub.v1.PenaltyScored"> & {
  * Use `create(PenaltyScoredSchema)` to create a new message.
  */
 export const PenaltyScoredSchema: GenMessage<PenaltyScored> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_discard, 13);
+  messageDesc(file_rummikub_v1_discard, 15);
 
 /**
  * A player discarded the last tile of the rack, which ends the round, with the effects of TileDiscarded but for the pile.
@@ -592,7 +666,7 @@ export type RackFinished = Message<"rummikub.v1.RackFinished"> & {
   seat: number;
 
   /**
-   * The discard. An okey doubles the points of the round.
+   * The discard. A wild tile doubles the points of the round.
    *
    * @generated from field: rummikub.v1.Tile tile = 2;
    */
@@ -606,11 +680,19 @@ export type RackFinished = Message<"rummikub.v1.RackFinished"> & {
   isPairs: boolean;
 
   /**
-   * Whether the player had opened in this turn, and no other player at all, which doubles them.
+   * Whether the player had opened in this turn, and no other player at all, which doubles them in 101 Okey.
    *
    * @generated from field: bool is_at_once = 4;
    */
   isAtOnce: boolean;
+
+  /**
+   * Whether it is a Foot: the player, who had not opened, laid the whole rack at once (concealed_wins). TilesLaid,
+   * without an opening, precedes it.
+   *
+   * @generated from field: bool is_foot = 5;
+   */
+  isFoot: boolean;
 };
 
 /**
@@ -618,7 +700,7 @@ export type RackFinished = Message<"rummikub.v1.RackFinished"> & {
  * Use `create(RackFinishedSchema)` to create a new message.
  */
 export const RackFinishedSchema: GenMessage<RackFinished> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_discard, 14);
+  messageDesc(file_rummikub_v1_discard, 16);
 
 /**
  * What a player scores penalty points for.

@@ -22,7 +22,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rummikub/v1/turn_service.proto.
  */
 export const file_rummikub_v1_turn_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch5ydW1taWt1Yi92MS90dXJuX3NlcnZpY2UucHJvdG8SC3J1bW1pa3ViLnYxIoIBCglQbGF5VGlsZXMSJwoFdGFibGUYASABKAsyEi5ydW1taWt1Yi52MS5UYWJsZUIE4kEBARIeCgtyaXZlcl9pbmRleBgCIAEoDUIE4kEBAUgAiAEBEhwKDmNhbGxzX3J1bW1pa3ViGAMgASgIQgTiQQEBQg4KDF9yaXZlcl9pbmRleCIKCghEcmF3VGlsZSIGCgRQYXNzIjMKCkxheU9uUml2ZXISJQoEdGlsZRgBIAEoDjIRLnJ1bW1pa3ViLnYxLlRpbGVCBOJBAQIiBwoFS25vY2siDgoMVGFrZUZyb21Qb29sIg0KC1Rha2VEaXNjYXJkIjQKC0Rpc2NhcmRUaWxlEiUKBHRpbGUYASABKA4yES5ydW1taWt1Yi52MS5UaWxlQgTiQQECIl4KCkZpbmlzaEhhbmQSJQoEdGlsZRgBIAEoDjIRLnJ1bW1pa3ViLnYxLlRpbGVCBOJBAQISKQoEaGFuZBgCIAMoCzIVLnJ1bW1pa3ViLnYxLkhhbmRQYXJ0QgTiQQEBIjYKCExheVRpbGVzEioKBXRhYmxlGAEgAygLMhUucnVtbWlrdWIudjEuSGFuZFBhcnRCBOJBAQEiDwoNUmV0dXJuRGlzY2FyZCIPCg1TaG93SW5kaWNhdG9yIuMFCg9QbGF5VHVyblJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhISCgRldGFnGAIgASgJQgTiQQECEhgKCnJlcXVlc3RfaWQYAyABKAlCBOJBAQESGwoNdmFsaWRhdGVfb25seRgEIAEoCEIE4kEBARIsCgRwbGF5GAUgASgLMhYucnVtbWlrdWIudjEuUGxheVRpbGVzQgTiQQEBSAASKwoEZHJhdxgGIAEoCzIVLnJ1bW1pa3ViLnYxLkRyYXdUaWxlQgTiQQEBSAASLAoJcGFzc190dXJuGAcgASgLMhEucnVtbWlrdWIudjEuUGFzc0IE4kEBAUgAEjUKDGxheV9vbl9yaXZlchgIIAEoCzIXLnJ1bW1pa3ViLnYxLkxheU9uUml2ZXJCBOJBAQFIABIpCgVrbm9jaxgNIAEoCzISLnJ1bW1pa3ViLnYxLktub2NrQgTiQQEBSAASOQoOdGFrZV9mcm9tX3Bvb2wYCSABKAsyGS5ydW1taWt1Yi52MS5UYWtlRnJvbVBvb2xCBOJBAQFIABI2Cgx0YWtlX2Rpc2NhcmQYCiABKAsyGC5ydW1taWt1Yi52MS5UYWtlRGlzY2FyZEIE4kEBAUgAEjEKB2Rpc2NhcmQYCyABKAsyGC5ydW1taWt1Yi52MS5EaXNjYXJkVGlsZUIE4kEBAUgAEi8KBmZpbmlzaBgMIAEoCzIXLnJ1bW1pa3ViLnYxLkZpbmlzaEhhbmRCBOJBAQFIABI6Cg5zaG93X2luZGljYXRvchgOIAEoCzIaLnJ1bW1pa3ViLnYxLlNob3dJbmRpY2F0b3JCBOJBAQFIABIqCgNsYXkYDyABKAsyFS5ydW1taWt1Yi52MS5MYXlUaWxlc0IE4kEBAUgAEjoKDnJldHVybl9kaXNjYXJkGBAgASgLMhoucnVtbWlrdWIudjEuUmV0dXJuRGlzY2FyZEIE4kEBAUgAQggKBmFjdGlvbiLAAQoQUGxheVR1cm5SZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZRInCgx0aWxlc19wbGF5ZWQYAiADKA4yES5ydW1taWt1Yi52MS5UaWxlEg4KBnBvaW50cxgDIAEoDRImCgt0aWxlc19kcmF3bhgEIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSKgoKdmlvbGF0aW9ucxgFIAMoCzIWLnJ1bW1pa3ViLnYxLlZpb2xhdGlvbiJmChBTYXZlRHJhZnRSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISEgoEZXRhZxgCIAEoCUIE4kEBAhInCgVkcmFmdBgDIAEoCzISLnJ1bW1pa3ViLnYxLkRyYWZ0QgTiQQEBIjsKEVNhdmVEcmFmdFJlc3BvbnNlEhQKDGRyYWZ0X251bWJlchgBIAEoDRIQCghpc19sZWdhbBgCIAEoCCJ3ChFDbGFpbUVycm9yUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhsKDXBsYXlfcmV2aXNpb24YAiABKA1CBOJBAQISFAoGYWdyZWVzGAMgASgIQgTiQQEBEhgKCnJlcXVlc3RfaWQYBCABKAlCBOJBAQEiNQoSQ2xhaW1FcnJvclJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lIkQKEVJlc2lnbkdhbWVSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgCIAEoCUIE4kEBASI1ChJSZXNpZ25HYW1lUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiSAoVU3RhcnROZXh0Um91bmRSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgCIAEoCUIE4kEBASI5ChZTdGFydE5leHRSb3VuZFJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lIkcKFFJlcXVlc3RSZWRlYWxSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgCIAEoCUIE4kEBASI4ChVSZXF1ZXN0UmVkZWFsUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiRgoTUmV0dXJuVG9TZWF0UmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhgKCnJlcXVlc3RfaWQYAiABKAlCBOJBAQEiNwoUUmV0dXJuVG9TZWF0UmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUy+gYKC1R1cm5TZXJ2aWNlEnAKCFBsYXlUdXJuEhwucnVtbWlrdWIudjEuUGxheVR1cm5SZXF1ZXN0Gh0ucnVtbWlrdWIudjEuUGxheVR1cm5SZXNwb25zZSIngtPkkwIhOgEqIhwvdjEvZ2FtZXMve2dhbWVfaWR9OnBsYXlUdXJuEnQKCVNhdmVEcmFmdBIdLnJ1bW1pa3ViLnYxLlNhdmVEcmFmdFJlcXVlc3QaHi5ydW1taWt1Yi52MS5TYXZlRHJhZnRSZXNwb25zZSIogtPkkwIiOgEqIh0vdjEvZ2FtZXMve2dhbWVfaWR9OnNhdmVEcmFmdBJ4CgpDbGFpbUVycm9yEh4ucnVtbWlrdWIudjEuQ2xhaW1FcnJvclJlcXVlc3QaHy5ydW1taWt1Yi52MS5DbGFpbUVycm9yUmVzcG9uc2UiKYLT5JMCIzoBKiIeL3YxL2dhbWVzL3tnYW1lX2lkfTpjbGFpbUVycm9yEnQKClJlc2lnbkdhbWUSHi5ydW1taWt1Yi52MS5SZXNpZ25HYW1lUmVxdWVzdBofLnJ1bW1pa3ViLnYxLlJlc2lnbkdhbWVSZXNwb25zZSIlgtPkkwIfOgEqIhovdjEvZ2FtZXMve2dhbWVfaWR9OnJlc2lnbhKIAQoOU3RhcnROZXh0Um91bmQSIi5ydW1taWt1Yi52MS5TdGFydE5leHRSb3VuZFJlcXVlc3QaIy5ydW1taWt1Yi52MS5TdGFydE5leHRSb3VuZFJlc3BvbnNlIi2C0+STAic6ASoiIi92MS9nYW1lcy97Z2FtZV9pZH06c3RhcnROZXh0Um91bmQShAEKDVJlcXVlc3RSZWRlYWwSIS5ydW1taWt1Yi52MS5SZXF1ZXN0UmVkZWFsUmVxdWVzdBoiLnJ1bW1pa3ViLnYxLlJlcXVlc3RSZWRlYWxSZXNwb25zZSIsgtPkkwImOgEqIiEvdjEvZ2FtZXMve2dhbWVfaWR9OnJlcXVlc3RSZWRlYWwSgAEKDFJldHVyblRvU2VhdBIgLnJ1bW1pa3ViLnYxLlJldHVyblRvU2VhdFJlcXVlc3QaIS5ydW1taWt1Yi52MS5SZXR1cm5Ub1NlYXRSZXNwb25zZSIrgtPkkwIlOgEqIiAvdjEvZ2FtZXMve2dhbWVfaWR9OnJldHVyblRvU2VhdEKIAQoLcnVtbWlrdWIudjFCEFR1cm5TZXJ2aWNlUHJvdG9QAVopcnVtbWlrdWIuZXhhbXBsZS9nby9ydW1taWt1YnYxO3J1bW1pa3VidjGiAgNSTUuqAgtSdW1taWt1Yi5WMboCCFJ1bW1pa3ViygILUnVtbWlrdWJcVjHqAgxSdW1taWt1Yjo6VjFiBnByb3RvMw", [file_google_api_annotations, file_google_api_field_behavior, file_rummikub_v1_discard, file_rummikub_v1_game, file_rummikub_v1_meld, file_rummikub_v1_tile, file_rummikub_v1_violation]);
+  fileDesc("Ch5ydW1taWt1Yi92MS90dXJuX3NlcnZpY2UucHJvdG8SC3J1bW1pa3ViLnYxIoIBCglQbGF5VGlsZXMSJwoFdGFibGUYASABKAsyEi5ydW1taWt1Yi52MS5UYWJsZUIE4kEBARIeCgtyaXZlcl9pbmRleBgCIAEoDUIE4kEBAUgAiAEBEhwKDmNhbGxzX3J1bW1pa3ViGAMgASgIQgTiQQEBQg4KDF9yaXZlcl9pbmRleCIKCghEcmF3VGlsZSIGCgRQYXNzIjMKCkxheU9uUml2ZXISJQoEdGlsZRgBIAEoDjIRLnJ1bW1pa3ViLnYxLlRpbGVCBOJBAQIiBwoFS25vY2siDgoMVGFrZUZyb21Qb29sIg0KC1Rha2VEaXNjYXJkIjQKC0Rpc2NhcmRUaWxlEiUKBHRpbGUYASABKA4yES5ydW1taWt1Yi52MS5UaWxlQgTiQQECIooBCgpGaW5pc2hIYW5kEiUKBHRpbGUYASABKA4yES5ydW1taWt1Yi52MS5UaWxlQgTiQQECEikKBGhhbmQYAiADKAsyFS5ydW1taWt1Yi52MS5IYW5kUGFydEIE4kEBARIqCgV0YWJsZRgDIAMoCzIVLnJ1bW1pa3ViLnYxLkhhbmRQYXJ0QgTiQQEBIjYKCExheVRpbGVzEioKBXRhYmxlGAEgAygLMhUucnVtbWlrdWIudjEuSGFuZFBhcnRCBOJBAQEiCwoJVGFrZVRydW1wIg8KDVJldHVybkRpc2NhcmQiDwoNU2hvd0luZGljYXRvciKXBgoPUGxheVR1cm5SZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISEgoEZXRhZxgCIAEoCUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAMgASgJQgTiQQEBEhsKDXZhbGlkYXRlX29ubHkYBCABKAhCBOJBAQESLAoEcGxheRgFIAEoCzIWLnJ1bW1pa3ViLnYxLlBsYXlUaWxlc0IE4kEBAUgAEisKBGRyYXcYBiABKAsyFS5ydW1taWt1Yi52MS5EcmF3VGlsZUIE4kEBAUgAEiwKCXBhc3NfdHVybhgHIAEoCzIRLnJ1bW1pa3ViLnYxLlBhc3NCBOJBAQFIABI1CgxsYXlfb25fcml2ZXIYCCABKAsyFy5ydW1taWt1Yi52MS5MYXlPblJpdmVyQgTiQQEBSAASKQoFa25vY2sYDSABKAsyEi5ydW1taWt1Yi52MS5Lbm9ja0IE4kEBAUgAEjkKDnRha2VfZnJvbV9wb29sGAkgASgLMhkucnVtbWlrdWIudjEuVGFrZUZyb21Qb29sQgTiQQEBSAASNgoMdGFrZV9kaXNjYXJkGAogASgLMhgucnVtbWlrdWIudjEuVGFrZURpc2NhcmRCBOJBAQFIABIxCgdkaXNjYXJkGAsgASgLMhgucnVtbWlrdWIudjEuRGlzY2FyZFRpbGVCBOJBAQFIABIvCgZmaW5pc2gYDCABKAsyFy5ydW1taWt1Yi52MS5GaW5pc2hIYW5kQgTiQQEBSAASOgoOc2hvd19pbmRpY2F0b3IYDiABKAsyGi5ydW1taWt1Yi52MS5TaG93SW5kaWNhdG9yQgTiQQEBSAASKgoDbGF5GA8gASgLMhUucnVtbWlrdWIudjEuTGF5VGlsZXNCBOJBAQFIABI6Cg5yZXR1cm5fZGlzY2FyZBgQIAEoCzIaLnJ1bW1pa3ViLnYxLlJldHVybkRpc2NhcmRCBOJBAQFIABIyCgp0YWtlX3RydW1wGBEgASgLMhYucnVtbWlrdWIudjEuVGFrZVRydW1wQgTiQQEBSABCCAoGYWN0aW9uIsABChBQbGF5VHVyblJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lEicKDHRpbGVzX3BsYXllZBgCIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSDgoGcG9pbnRzGAMgASgNEiYKC3RpbGVzX2RyYXduGAQgAygOMhEucnVtbWlrdWIudjEuVGlsZRIqCgp2aW9sYXRpb25zGAUgAygLMhYucnVtbWlrdWIudjEuVmlvbGF0aW9uImYKEFNhdmVEcmFmdFJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhISCgRldGFnGAIgASgJQgTiQQECEicKBWRyYWZ0GAMgASgLMhIucnVtbWlrdWIudjEuRHJhZnRCBOJBAQEiOwoRU2F2ZURyYWZ0UmVzcG9uc2USFAoMZHJhZnRfbnVtYmVyGAEgASgNEhAKCGlzX2xlZ2FsGAIgASgIIncKEUNsYWltRXJyb3JSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGwoNcGxheV9yZXZpc2lvbhgCIAEoDUIE4kEBAhIUCgZhZ3JlZXMYAyABKAhCBOJBAQESGAoKcmVxdWVzdF9pZBgEIAEoCUIE4kEBASI1ChJDbGFpbUVycm9yUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiRAoRUmVzaWduR2FtZVJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBIjUKElJlc2lnbkdhbWVSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZSJIChVTdGFydE5leHRSb3VuZFJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBIjkKFlN0YXJ0TmV4dFJvdW5kUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiRwoUUmVxdWVzdFJlZGVhbFJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBIjgKFVJlcXVlc3RSZWRlYWxSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZSJGChNSZXR1cm5Ub1NlYXRSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgCIAEoCUIE4kEBASI3ChRSZXR1cm5Ub1NlYXRSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZTL6BgoLVHVyblNlcnZpY2UScAoIUGxheVR1cm4SHC5ydW1taWt1Yi52MS5QbGF5VHVyblJlcXVlc3QaHS5ydW1taWt1Yi52MS5QbGF5VHVyblJlc3BvbnNlIieC0+STAiE6ASoiHC92MS9nYW1lcy97Z2FtZV9pZH06cGxheVR1cm4SdAoJU2F2ZURyYWZ0Eh0ucnVtbWlrdWIudjEuU2F2ZURyYWZ0UmVxdWVzdBoeLnJ1bW1pa3ViLnYxLlNhdmVEcmFmdFJlc3BvbnNlIiiC0+STAiI6ASoiHS92MS9nYW1lcy97Z2FtZV9pZH06c2F2ZURyYWZ0EngKCkNsYWltRXJyb3ISHi5ydW1taWt1Yi52MS5DbGFpbUVycm9yUmVxdWVzdBofLnJ1bW1pa3ViLnYxLkNsYWltRXJyb3JSZXNwb25zZSIpgtPkkwIjOgEqIh4vdjEvZ2FtZXMve2dhbWVfaWR9OmNsYWltRXJyb3ISdAoKUmVzaWduR2FtZRIeLnJ1bW1pa3ViLnYxLlJlc2lnbkdhbWVSZXF1ZXN0Gh8ucnVtbWlrdWIudjEuUmVzaWduR2FtZVJlc3BvbnNlIiWC0+STAh86ASoiGi92MS9nYW1lcy97Z2FtZV9pZH06cmVzaWduEogBCg5TdGFydE5leHRSb3VuZBIiLnJ1bW1pa3ViLnYxLlN0YXJ0TmV4dFJvdW5kUmVxdWVzdBojLnJ1bW1pa3ViLnYxLlN0YXJ0TmV4dFJvdW5kUmVzcG9uc2UiLYLT5JMCJzoBKiIiL3YxL2dhbWVzL3tnYW1lX2lkfTpzdGFydE5leHRSb3VuZBKEAQoNUmVxdWVzdFJlZGVhbBIhLnJ1bW1pa3ViLnYxLlJlcXVlc3RSZWRlYWxSZXF1ZXN0GiIucnVtbWlrdWIudjEuUmVxdWVzdFJlZGVhbFJlc3BvbnNlIiyC0+STAiY6ASoiIS92MS9nYW1lcy97Z2FtZV9pZH06cmVxdWVzdFJlZGVhbBKAAQoMUmV0dXJuVG9TZWF0EiAucnVtbWlrdWIudjEuUmV0dXJuVG9TZWF0UmVxdWVzdBohLnJ1bW1pa3ViLnYxLlJldHVyblRvU2VhdFJlc3BvbnNlIiuC0+STAiU6ASoiIC92MS9nYW1lcy97Z2FtZV9pZH06cmV0dXJuVG9TZWF0QogBCgtydW1taWt1Yi52MUIQVHVyblNlcnZpY2VQcm90b1ABWilydW1taWt1Yi5leGFtcGxlL2dvL3J1bW1pa3VidjE7cnVtbWlrdWJ2MaICA1JNS6oCC1J1bW1pa3ViLlYxugIIUnVtbWlrdWLKAgtSdW1taWt1YlxWMeoCDFJ1bW1pa3ViOjpWMWIGcHJvdG8z", [file_google_api_annotations, file_google_api_field_behavior, file_rummikub_v1_discard, file_rummikub_v1_game, file_rummikub_v1_meld, file_rummikub_v1_tile, file_rummikub_v1_violation]);
 
 /**
  * The table after the turn. The intermediate moves do not matter (R44).
@@ -77,7 +77,8 @@ export const DrawTileSchema: GenMessage<DrawTile> = /*@__PURE__*/
 
 /**
  * Passes when the pool is empty, or ends a turn in which a tile was drawn (turn_play_after_draw), or after a play that
- * allows a knock (knock_limit).
+ * allows a knock (knock_limit). In a game of discards, passes when the pool is empty, which ends the round
+ * (pool_empty).
  *
  * @generated from message rummikub.v1.Pass
  */
@@ -180,7 +181,9 @@ export const DiscardTileSchema: GenMessage<DiscardTile> = /*@__PURE__*/
 
 /**
  * Discards a tile and shows that the other 14 tiles are all in melds, or in seven pairs, which wins the round. A false
- * declaration is refused (FINISH_INVALID, with the tiles left over).
+ * declaration is refused (FINISH_INVALID, with the tiles left over). In a game with concealed_wins, a player who has
+ * not opened shows one of the named hands instead (HAND_NOT_MATCHED), or with `table` makes a Foot
+ * (FOOT_NEEDS_OPEN_PLAYER, FOOT_NEEDS_LAY_OFF).
  *
  * @generated from message rummikub.v1.FinishHand
  */
@@ -193,12 +196,21 @@ export type FinishHand = Message<"rummikub.v1.FinishHand"> & {
   tile: Tile;
 
   /**
-   * The hand as the player lays it. Empty: as the server finds it; as pairs, which score more, if it is both. At most 7
-   * parts.
+   * The hand as the player lays it. Empty: as the server finds it; as pairs, or as the named hand, that score most, if
+   * it is several. At most 7 parts.
    *
    * @generated from field: repeated rummikub.v1.HandPart hand = 2;
    */
   hand: HandPart[];
+
+  /**
+   * For a Foot, the whole table as it shall lie (LayTiles.table): the whole rack but the discard is laid, at least one
+   * tile of it on a meld of another player. At most 53 parts. Refused beside `hand`, and without concealed_wins
+   * (FIELD_INVALID).
+   *
+   * @generated from field: repeated rummikub.v1.HandPart table = 3;
+   */
+  table: HandPart[];
 };
 
 /**
@@ -231,6 +243,21 @@ export const LayTilesSchema: GenMessage<LayTiles> = /*@__PURE__*/
   messageDesc(file_rummikub_v1_turn_service, 9);
 
 /**
+ * Takes the tile laid face up at the deal in place of a tile of the pool, which a player who has opened may (trump).
+ *
+ * @generated from message rummikub.v1.TakeTrump
+ */
+export type TakeTrump = Message<"rummikub.v1.TakeTrump"> & {
+};
+
+/**
+ * Describes the message rummikub.v1.TakeTrump.
+ * Use `create(TakeTrumpSchema)` to create a new message.
+ */
+export const TakeTrumpSchema: GenMessage<TakeTrump> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_turn_service, 10);
+
+/**
  * Puts the discard taken in this turn back, and takes a tile of the pool instead (melds_on_table).
  *
  * @generated from message rummikub.v1.ReturnDiscard
@@ -243,7 +270,7 @@ export type ReturnDiscard = Message<"rummikub.v1.ReturnDiscard"> & {
  * Use `create(ReturnDiscardSchema)` to create a new message.
  */
 export const ReturnDiscardSchema: GenMessage<ReturnDiscard> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 10);
+  messageDesc(file_rummikub_v1_turn_service, 11);
 
 /**
  * Shows the indicator's twin, in one's first turn before the discard (show_indicator). The turn goes on.
@@ -258,7 +285,7 @@ export type ShowIndicator = Message<"rummikub.v1.ShowIndicator"> & {
  * Use `create(ShowIndicatorSchema)` to create a new message.
  */
 export const ShowIndicatorSchema: GenMessage<ShowIndicator> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 11);
+  messageDesc(file_rummikub_v1_turn_service, 12);
 
 /**
  * A request to take a turn.
@@ -397,6 +424,14 @@ export type PlayTurnRequest = Message<"rummikub.v1.PlayTurnRequest"> & {
      */
     value: ReturnDiscard;
     case: "returnDiscard";
+  } | {
+    /**
+     * Takes the trump.
+     *
+     * @generated from field: rummikub.v1.TakeTrump take_trump = 17;
+     */
+    value: TakeTrump;
+    case: "takeTrump";
   } | { case: undefined; value?: undefined };
 };
 
@@ -405,7 +440,7 @@ export type PlayTurnRequest = Message<"rummikub.v1.PlayTurnRequest"> & {
  * Use `create(PlayTurnRequestSchema)` to create a new message.
  */
 export const PlayTurnRequestSchema: GenMessage<PlayTurnRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 12);
+  messageDesc(file_rummikub_v1_turn_service, 13);
 
 /**
  * The response to PlayTurn.
@@ -455,7 +490,7 @@ export type PlayTurnResponse = Message<"rummikub.v1.PlayTurnResponse"> & {
  * Use `create(PlayTurnResponseSchema)` to create a new message.
  */
 export const PlayTurnResponseSchema: GenMessage<PlayTurnResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 13);
+  messageDesc(file_rummikub_v1_turn_service, 14);
 
 /**
  * A request to save a draft.
@@ -490,7 +525,7 @@ export type SaveDraftRequest = Message<"rummikub.v1.SaveDraftRequest"> & {
  * Use `create(SaveDraftRequestSchema)` to create a new message.
  */
 export const SaveDraftRequestSchema: GenMessage<SaveDraftRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 14);
+  messageDesc(file_rummikub_v1_turn_service, 15);
 
 /**
  * The response to SaveDraft.
@@ -518,7 +553,7 @@ export type SaveDraftResponse = Message<"rummikub.v1.SaveDraftResponse"> & {
  * Use `create(SaveDraftResponseSchema)` to create a new message.
  */
 export const SaveDraftResponseSchema: GenMessage<SaveDraftResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 15);
+  messageDesc(file_rummikub_v1_turn_service, 16);
 
 /**
  * A request to vote on an error claim.
@@ -560,7 +595,7 @@ export type ClaimErrorRequest = Message<"rummikub.v1.ClaimErrorRequest"> & {
  * Use `create(ClaimErrorRequestSchema)` to create a new message.
  */
 export const ClaimErrorRequestSchema: GenMessage<ClaimErrorRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 16);
+  messageDesc(file_rummikub_v1_turn_service, 17);
 
 /**
  * The response to ClaimError.
@@ -581,7 +616,7 @@ export type ClaimErrorResponse = Message<"rummikub.v1.ClaimErrorResponse"> & {
  * Use `create(ClaimErrorResponseSchema)` to create a new message.
  */
 export const ClaimErrorResponseSchema: GenMessage<ClaimErrorResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 17);
+  messageDesc(file_rummikub_v1_turn_service, 18);
 
 /**
  * A request to resign.
@@ -609,7 +644,7 @@ export type ResignGameRequest = Message<"rummikub.v1.ResignGameRequest"> & {
  * Use `create(ResignGameRequestSchema)` to create a new message.
  */
 export const ResignGameRequestSchema: GenMessage<ResignGameRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 18);
+  messageDesc(file_rummikub_v1_turn_service, 19);
 
 /**
  * The response to ResignGame.
@@ -630,7 +665,7 @@ export type ResignGameResponse = Message<"rummikub.v1.ResignGameResponse"> & {
  * Use `create(ResignGameResponseSchema)` to create a new message.
  */
 export const ResignGameResponseSchema: GenMessage<ResignGameResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 19);
+  messageDesc(file_rummikub_v1_turn_service, 20);
 
 /**
  * A request to start the next round.
@@ -658,7 +693,7 @@ export type StartNextRoundRequest = Message<"rummikub.v1.StartNextRoundRequest">
  * Use `create(StartNextRoundRequestSchema)` to create a new message.
  */
 export const StartNextRoundRequestSchema: GenMessage<StartNextRoundRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 20);
+  messageDesc(file_rummikub_v1_turn_service, 21);
 
 /**
  * The response to StartNextRound.
@@ -679,7 +714,7 @@ export type StartNextRoundResponse = Message<"rummikub.v1.StartNextRoundResponse
  * Use `create(StartNextRoundResponseSchema)` to create a new message.
  */
 export const StartNextRoundResponseSchema: GenMessage<StartNextRoundResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 21);
+  messageDesc(file_rummikub_v1_turn_service, 22);
 
 /**
  * A request for a new deal.
@@ -707,7 +742,7 @@ export type RequestRedealRequest = Message<"rummikub.v1.RequestRedealRequest"> &
  * Use `create(RequestRedealRequestSchema)` to create a new message.
  */
 export const RequestRedealRequestSchema: GenMessage<RequestRedealRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 22);
+  messageDesc(file_rummikub_v1_turn_service, 23);
 
 /**
  * The response to RequestRedeal.
@@ -728,7 +763,7 @@ export type RequestRedealResponse = Message<"rummikub.v1.RequestRedealResponse">
  * Use `create(RequestRedealResponseSchema)` to create a new message.
  */
 export const RequestRedealResponseSchema: GenMessage<RequestRedealResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 23);
+  messageDesc(file_rummikub_v1_turn_service, 24);
 
 /**
  * A request to return to a seat.
@@ -756,7 +791,7 @@ export type ReturnToSeatRequest = Message<"rummikub.v1.ReturnToSeatRequest"> & {
  * Use `create(ReturnToSeatRequestSchema)` to create a new message.
  */
 export const ReturnToSeatRequestSchema: GenMessage<ReturnToSeatRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 24);
+  messageDesc(file_rummikub_v1_turn_service, 25);
 
 /**
  * The response to ReturnToSeat.
@@ -777,7 +812,7 @@ export type ReturnToSeatResponse = Message<"rummikub.v1.ReturnToSeatResponse"> &
  * Use `create(ReturnToSeatResponseSchema)` to create a new message.
  */
 export const ReturnToSeatResponseSchema: GenMessage<ReturnToSeatResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 25);
+  messageDesc(file_rummikub_v1_turn_service, 26);
 
 /**
  * Turns and rounds of a started game. Tokens, request ids and general errors are as in GameService.
@@ -795,15 +830,14 @@ export const TurnService: GenService<{
    * An error changes nothing, and an answer is a change. So an illegal play is an error with all violations, unless
    * turn_invalid_submission gives it consequences: then the response is OK and has the violations and the game after
    * the change. It has none, and is an error, with validate_only; if TURN_TOO_COMPLEX is its only violation; and if
-   * others would see it, but it has tiles that the player does not have.
-   * Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_MELD, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
-   * (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
-   * PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, TURN_PHASE_WRONG,
-   * RIVER_CHOICE_PENDING, RIVER_DISCARD_NOT_DRAWN, DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS,
-   * TABLE_LAYOUT_MISMATCH, KNOCK_TOO_MANY_POINTS, KNOCK_NOT_IN_GAME, ACTION_NOT_IN_GAME, NO_DISCARD_TO_TAKE,
-   * INDICATOR_NOT_SHOWABLE, INDICATOR_TWIN_NOT_HELD, and every violation, with the subject `play.table` or, for a single
-   * meld or placement, `play.table[i]`; `tile`, `hand`, `hand[i]`, `table` or `table[i]` in a game of
-   * discards).
+   * others would see it, but it has tiles that the player does not have. Errors: INVALID_ARGUMENT (TILE_UNKNOWN,
+   * MALFORMED_MELD, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED (STALE_STATE, DUPLICATE_REQUEST),
+   * FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT,
+   * POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, TURN_PHASE_WRONG, RIVER_CHOICE_PENDING, RIVER_DISCARD_NOT_DRAWN,
+   * DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS, TABLE_LAYOUT_MISMATCH, KNOCK_TOO_MANY_POINTS,
+   * KNOCK_NOT_IN_GAME, ACTION_NOT_IN_GAME, NO_DISCARD_TO_TAKE, TRUMP_NOT_TAKEABLE, INDICATOR_NOT_SHOWABLE,
+   * INDICATOR_TWIN_NOT_HELD, and every violation, with the subject `play.table` or, for a single meld or placement,
+   * `play.table[i]`; `tile`, `hand`, `hand[i]`, `table` or `table[i]` in a game of discards).
    *
    * @generated from rpc rummikub.v1.TurnService.PlayTurn
    */
