@@ -224,9 +224,9 @@ Global___DiscardOpening: _TypeAlias = DiscardOpening  # noqa: Y015
 
 @_typing.final
 class HandsDealt(_message.Message):
-    """A round was dealt. The seats in turn_order have hand_size tiles each, the first one has one more and takes none: the turn
-    that TurnStarted begins is in TURN_STEP_DISCARDING. No player has discarded or melded, next_round_time and
-    join_code are unset, and every player has clock_total_seconds.
+    """A round was dealt. The seats in turn_order have hand_size tiles each. In a game with an indicator the first one has
+    one more and takes none: the turn that TurnStarted begins is in TURN_STEP_DISCARDING. No player has discarded or
+    melded, next_round_time and join_code are unset, and every player has clock_total_seconds.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -507,7 +507,9 @@ Global___HandFinished: _TypeAlias = HandFinished  # noqa: Y015
 
 @_typing.final
 class TilesLaid(_message.Message):
-    """A player laid tiles on the table, and has melded. The discard taken in the turn is no longer owed."""
+    """A player laid tiles on the table, and has melded, unless it is a Foot: RackFinished follows. The discard taken in the
+    turn is no longer owed.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -555,7 +557,9 @@ Global___TilesLaid: _TypeAlias = TilesLaid  # noqa: Y015
 
 @_typing.final
 class DiscardReturned(_message.Message):
-    """A player put the discard taken in the turn back, as the newest one of the player before. PoolTileTaken follows."""
+    """A player put the discard taken in the turn back, as the newest one of the player before, or the trump. PoolTileTaken
+    follows; TurnPassed if the pool is empty.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -567,7 +571,7 @@ class DiscardReturned(_message.Message):
     tile: _tile_pb2.Tile.ValueType
     """The tile."""
     to_seat: _builtins.int
-    """The seat on whose discards it is now the newest."""
+    """The seat on whose discards it is now the newest. Unset: it is the board's trump again."""
     def __init__(
         self,
         *,

@@ -183,7 +183,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     POOL_EMPTY: _ErrorReason.ValueType  # 303
     """FAILED_PRECONDITION. The pool has no tile to draw; pass or play."""
     PASS_NOT_ALLOWED_POOL_NOT_EMPTY: _ErrorReason.ValueType  # 304
-    """FAILED_PRECONDITION. A player who plays nothing must draw while the pool has tiles (R24)."""
+    """FAILED_PRECONDITION. A player who plays nothing must draw while the pool has tiles (R24, pool_empty)."""
     TURN_PHASE_WRONG: _ErrorReason.ValueType  # 305
     """FAILED_PRECONDITION. The action does not fit the progress of the turn: a second draw, or a choice although nothing
     was drawn to choose from.
@@ -391,7 +391,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """Violation. Only a tile of the table replaces a joker; joker_retrieval_source RACK_ONLY requires one of the rack."""
     JOKER_GROUP_NEEDS_BOTH_COLORS: _ErrorReason.ValueType  # 809
     """Violation. Only one missing color replaces the joker of a group of three; joker_retrieval_group_of_three requires
-    both (R47).
+    both (R47), as does wild_retrieval.
     """
     JOKER_RETURNED_TO_SAME_MELD: _ErrorReason.ValueType  # 810
     """Violation. A retrieved joker is in its old meld again, which joker_retrieval_same_meld forbids."""
@@ -470,13 +470,13 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     FOOT_NEEDS_LAY_OFF: _ErrorReason.ValueType  # 970
     """Violation. A Foot lays no tile on a meld of the table."""
     HAND_NOT_MATCHED: _ErrorReason.ValueType  # 971
-    """Violation. The tiles are in melds that are none of the named hands (DiscardRuleset.hands), or not all in melds."""
+    """Violation. The tiles are none of the named hands (DiscardRuleset.hands), or these are left over."""
     WILD_NOT_LAID: _ErrorReason.ValueType  # 972
-    """Violation. A joker taken from the table is not laid in the same step in a new meld with two tiles of the rack
+    """Violation. A joker taken from the table is not laid in the same step, in a new meld with at least two other tiles
     (wild_retrieval).
     """
     CONCEALED_AFTER_OPENING: _ErrorReason.ValueType  # 973
-    """Violation. A player who has opened declares a Foot or shows a hand (concealed_wins)."""
+    """Violation. A player who has opened makes a Foot or shows a named hand (concealed_wins)."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """The reason why a request was refused or a turn is illegal.
@@ -662,7 +662,7 @@ current one.
 POOL_EMPTY: ErrorReason.ValueType  # 303
 """FAILED_PRECONDITION. The pool has no tile to draw; pass or play."""
 PASS_NOT_ALLOWED_POOL_NOT_EMPTY: ErrorReason.ValueType  # 304
-"""FAILED_PRECONDITION. A player who plays nothing must draw while the pool has tiles (R24)."""
+"""FAILED_PRECONDITION. A player who plays nothing must draw while the pool has tiles (R24, pool_empty)."""
 TURN_PHASE_WRONG: ErrorReason.ValueType  # 305
 """FAILED_PRECONDITION. The action does not fit the progress of the turn: a second draw, or a choice although nothing
 was drawn to choose from.
@@ -870,7 +870,7 @@ JOKER_REPLACEMENT_NOT_FROM_RACK: ErrorReason.ValueType  # 808
 """Violation. Only a tile of the table replaces a joker; joker_retrieval_source RACK_ONLY requires one of the rack."""
 JOKER_GROUP_NEEDS_BOTH_COLORS: ErrorReason.ValueType  # 809
 """Violation. Only one missing color replaces the joker of a group of three; joker_retrieval_group_of_three requires
-both (R47).
+both (R47), as does wild_retrieval.
 """
 JOKER_RETURNED_TO_SAME_MELD: ErrorReason.ValueType  # 810
 """Violation. A retrieved joker is in its old meld again, which joker_retrieval_same_meld forbids."""
@@ -949,11 +949,11 @@ FOOT_NEEDS_OPEN_PLAYER: ErrorReason.ValueType  # 969
 FOOT_NEEDS_LAY_OFF: ErrorReason.ValueType  # 970
 """Violation. A Foot lays no tile on a meld of the table."""
 HAND_NOT_MATCHED: ErrorReason.ValueType  # 971
-"""Violation. The tiles are in melds that are none of the named hands (DiscardRuleset.hands), or not all in melds."""
+"""Violation. The tiles are none of the named hands (DiscardRuleset.hands), or these are left over."""
 WILD_NOT_LAID: ErrorReason.ValueType  # 972
-"""Violation. A joker taken from the table is not laid in the same step in a new meld with two tiles of the rack
+"""Violation. A joker taken from the table is not laid in the same step, in a new meld with at least two other tiles
 (wild_retrieval).
 """
 CONCEALED_AFTER_OPENING: ErrorReason.ValueType  # 973
-"""Violation. A player who has opened declares a Foot or shows a hand (concealed_wins)."""
+"""Violation. A player who has opened makes a Foot or shows a named hand (concealed_wins)."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -1189,7 +1189,7 @@ class TurnStarted(_message.Message):
     TURN_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def turn(self) -> Global___Turn:
-        """The turn, at TURN_STEP_OPEN; after HandsDealt it is in TURN_STEP_DISCARDING."""
+        """The turn, at TURN_STEP_OPEN; after HandsDealt with an indicator it is in TURN_STEP_DISCARDING."""
 
     def __init__(
         self,

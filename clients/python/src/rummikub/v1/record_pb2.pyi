@@ -76,7 +76,7 @@ class _MoveKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MoveKind.Val
     MOVE_KIND_LAY_TILES: _MoveKind.ValueType  # 20
     """Laid tiles on the table of a game of discards."""
     MOVE_KIND_RETURN_DISCARD: _MoveKind.ValueType  # 21
-    """Put a taken discard back, and took a tile of the pool."""
+    """Put a taken discard or the trump back, and took a tile of the pool, if it had one."""
     MOVE_KIND_TAKE_TRUMP: _MoveKind.ValueType  # 22
     """Took the trump."""
     MOVE_KIND_FOOT: _MoveKind.ValueType  # 23
@@ -128,7 +128,7 @@ MOVE_KIND_KNOCK: MoveKind.ValueType  # 19
 MOVE_KIND_LAY_TILES: MoveKind.ValueType  # 20
 """Laid tiles on the table of a game of discards."""
 MOVE_KIND_RETURN_DISCARD: MoveKind.ValueType  # 21
-"""Put a taken discard back, and took a tile of the pool."""
+"""Put a taken discard or the trump back, and took a tile of the pool, if it had one."""
 MOVE_KIND_TAKE_TRUMP: MoveKind.ValueType  # 22
 """Took the trump."""
 MOVE_KIND_FOOT: MoveKind.ValueType  # 23

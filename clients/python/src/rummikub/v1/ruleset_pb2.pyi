@@ -1692,8 +1692,8 @@ class _WildTilesEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_WildTiles.V
     WILD_TILES_UNSPECIFIED: _WildTiles.ValueType  # 0
     """Unset: the preset's value applies."""
     WILD_TILES_OKEY: _WildTiles.ValueType  # 1
-    """The two tiles of the okey, which a tile turned face up determines; two false jokers have its face. Evidence: Okey,
-    101 Okey.
+    """The two tiles of the okey, which a tile turned face up determines; two false jokers have its face. The starter is
+    dealt one tile more than the others, and begins with a discard. Evidence: Okey, 101 Okey.
     """
     WILD_TILES_JOKERS: _WildTiles.ValueType  # 2
     """Two jokers. Evidence: American and International Rummikub."""
@@ -1704,8 +1704,8 @@ class WildTiles(_WildTiles, metaclass=_WildTilesEnumTypeWrapper):
 WILD_TILES_UNSPECIFIED: WildTiles.ValueType  # 0
 """Unset: the preset's value applies."""
 WILD_TILES_OKEY: WildTiles.ValueType  # 1
-"""The two tiles of the okey, which a tile turned face up determines; two false jokers have its face. Evidence: Okey,
-101 Okey.
+"""The two tiles of the okey, which a tile turned face up determines; two false jokers have its face. The starter is
+dealt one tile more than the others, and begins with a discard. Evidence: Okey, 101 Okey.
 """
 WILD_TILES_JOKERS: WildTiles.ValueType  # 2
 """Two jokers. Evidence: American and International Rummikub."""
@@ -1724,7 +1724,9 @@ class _TakenDiscardEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TakenDis
     Rummikub.
     """
     TAKEN_DISCARD_KEPT_BEFORE_OPENING: _TakenDiscard.ValueType  # 2
-    """The same for players who have opened; others may keep it. Evidence: International Rummikub."""
+    """The same for players who have opened, or if the pool is empty; others may keep it. Evidence: International
+    Rummikub.
+    """
 
 class TakenDiscard(_TakenDiscard, metaclass=_TakenDiscardEnumTypeWrapper):
     """Whether a taken discard must be laid (option taken_discard)."""
@@ -1736,7 +1738,9 @@ TAKEN_DISCARD_LAID: TakenDiscard.ValueType  # 1
 Rummikub.
 """
 TAKEN_DISCARD_KEPT_BEFORE_OPENING: TakenDiscard.ValueType  # 2
-"""The same for players who have opened; others may keep it. Evidence: International Rummikub."""
+"""The same for players who have opened, or if the pool is empty; others may keep it. Evidence: International
+Rummikub.
+"""
 Global___TakenDiscard: _TypeAlias = TakenDiscard  # noqa: Y015
 
 class _WildRetrieval:
@@ -1813,14 +1817,15 @@ class _ScoreSystemEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ScoreSyst
     """
     SCORE_SYSTEM_AMERICAN: _ScoreSystem.ValueType  # 3
     """Losers pay their racks, a joker 30, at least 100 if they never opened, twice as much if the last discard is a
-    joker. The winner gets the sum. The most points win after match_rounds. Requires melds_on_table and match_rounds
-    (OPTIONS_CONFLICT). Evidence: American Rummikub, with decisions where the sources are silent.
+    joker. The winner gets the sum. The most points win after match_rounds. Requires melds_on_table, the wild_tiles
+    JOKERS, opening_pairs 0 and match_rounds (OPTIONS_CONFLICT). Evidence: American Rummikub, with decisions where the
+    sources are silent.
     """
     SCORE_SYSTEM_INTERNATIONAL: _ScoreSystem.ValueType  # 4
     """The winner scores -100, -200 if nobody else has opened or by a Foot, or less by a named hand. A loser collects the
     rack (2 to 10 their values; 1, 11, 12 and 13 ten each; a joker 30), or what the winner scores if the loser never
-    opened. All is doubled if the last discard is a joker. The fewest points win after match_rounds. Requires
-    melds_on_table and match_rounds (OPTIONS_CONFLICT). Evidence: International Rummikub.
+    opened. All is doubled if the last discard is a joker. The fewest points win after match_rounds. Requires what
+    AMERICAN does. Evidence: International Rummikub.
     """
 
 class ScoreSystem(_ScoreSystem, metaclass=_ScoreSystemEnumTypeWrapper):
@@ -1838,14 +1843,15 @@ points win after match_rounds. Requires melds_on_table and match_rounds (OPTIONS
 """
 SCORE_SYSTEM_AMERICAN: ScoreSystem.ValueType  # 3
 """Losers pay their racks, a joker 30, at least 100 if they never opened, twice as much if the last discard is a
-joker. The winner gets the sum. The most points win after match_rounds. Requires melds_on_table and match_rounds
-(OPTIONS_CONFLICT). Evidence: American Rummikub, with decisions where the sources are silent.
+joker. The winner gets the sum. The most points win after match_rounds. Requires melds_on_table, the wild_tiles
+JOKERS, opening_pairs 0 and match_rounds (OPTIONS_CONFLICT). Evidence: American Rummikub, with decisions where the
+sources are silent.
 """
 SCORE_SYSTEM_INTERNATIONAL: ScoreSystem.ValueType  # 4
 """The winner scores -100, -200 if nobody else has opened or by a Foot, or less by a named hand. A loser collects the
 rack (2 to 10 their values; 1, 11, 12 and 13 ten each; a joker 30), or what the winner scores if the loser never
-opened. All is doubled if the last discard is a joker. The fewest points win after match_rounds. Requires
-melds_on_table and match_rounds (OPTIONS_CONFLICT). Evidence: International Rummikub.
+opened. All is doubled if the last discard is a joker. The fewest points win after match_rounds. Requires what
+AMERICAN does. Evidence: International Rummikub.
 """
 Global___ScoreSystem: _TypeAlias = ScoreSystem  # noqa: Y015
 
@@ -2542,11 +2548,11 @@ class DiscardDealOptions(_message.Message):
     players_max: _builtins.int
     """Maximum number of players (players_max): 2 to 4, at least players_min. Default 4. Evidence: all descriptions."""
     teams: Global___Teams.ValueType
-    """Whether players score alone or in teams, which requires 4 players (OPTIONS_CONFLICT). Default OFF. Evidence: some
-    descriptions of Okey with partners.
+    """Whether players score alone or in teams, which requires 4 players and the score_system OKEY or OKEY_101
+    (OPTIONS_CONFLICT). Default OFF. Evidence: some descriptions of Okey with partners.
     """
     hand_size: _builtins.int
-    """Tiles dealt to each player, the starter one more (hand_size): 14 to 21. Default 14. Other values than 14 require
+    """Tiles dealt to each player (hand_size): 14 to 21. Default 14. Other values than 14 require
     melds_on_table (OPTIONS_CONFLICT). Evidence: 14 in Okey, 21 in 101 Okey.
     """
     wild_tiles: Global___WildTiles.ValueType
@@ -2701,12 +2707,12 @@ class DiscardTurnOptions(_message.Message):
     """Whether a taken discard must be laid. Default LAID. Another value requires melds_on_table (OPTIONS_CONFLICT)."""
     wild_retrieval: Global___WildRetrieval.ValueType
     """What happens to a wild tile that a player takes from the table. Default TO_RACK. Another value requires
-    melds_on_table (OPTIONS_CONFLICT).
+    melds_on_table and opening_pairs 0 (OPTIONS_CONFLICT).
     """
     concealed_wins: _builtins.bool
     """Whether a player who has not opened may finish concealed (concealed_wins): by a Foot, the whole rack in melds with
     at least one tile laid on a meld of another player, or by one of the named hands. Default false. true requires
-    score_system INTERNATIONAL (OPTIONS_CONFLICT). Evidence: International Rummikub.
+    score_system INTERNATIONAL and hand_size 14 (OPTIONS_CONFLICT). Evidence: International Rummikub.
     """
     pool_empty: Global___PoolEmpty.ValueType
     """What happens when the pool is empty. Default ROUND_ENDS. Another value requires melds_on_table (OPTIONS_CONFLICT)."""
@@ -2840,7 +2846,8 @@ Global___DiscardGameEndOptions: _TypeAlias = DiscardGameEndOptions  # noqa: Y015
 @_typing.final
 class NamedHand(_message.Message):
     """A hand with which a player finishes concealed (concealed_wins): 14 tiles, all in melds that meet every condition. A
-    condition that is unset is always met. A joker has the color and the value of the tile that it stands for.
+    condition that is unset in a request is always met; in answers every field is set. A joker has the color and the
+    value of the tile that it stands for.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -2862,40 +2869,40 @@ class NamedHand(_message.Message):
     name: _builtins.str
     """The name: 1 to 40 characters, unique in the list."""
     runs_min: _builtins.int
-    """Fewest runs: 0 to 4."""
+    """The fewest runs: 0 to 4. Default 0."""
     runs_max: _builtins.int
-    """Most runs: 0 to 4."""
+    """The most runs: runs_min to 4. Default 4."""
     groups_min: _builtins.int
-    """Fewest groups: 0 to 4."""
+    """The fewest groups: 0 to 4. Default 0."""
     groups_max: _builtins.int
-    """Most groups: 0 to 4."""
+    """The most groups: groups_min to 4. Default 4."""
     colors_min: _builtins.int
-    """Fewest colors of the tiles: 1 to 4."""
+    """The fewest colors of the tiles: 1 to 4. Default 1."""
     colors_max: _builtins.int
-    """Most colors of the tiles: 1 to 4."""
+    """The most colors of the tiles: colors_min to 4. Default 4."""
     lowest: _builtins.int
-    """The lowest value of a tile: 1 to 13."""
+    """The lowest value of a tile: 1 to 14. Default 1."""
     highest: _builtins.int
-    """The highest value of a tile: 1 to 13."""
+    """The highest value of a tile: lowest to 14. Default 14."""
     one_high: _builtins.bool
-    """Whether a 1 counts high: it may follow a 13 and no 2 follows it, and it is above 13 for `lowest` and `highest`."""
+    """Whether a 1 counts 14: it may follow a 13, and no 2 follows it."""
     all_even: _builtins.bool
-    """Whether all values are even."""
+    """Whether all values are even. Excludes all_odd."""
     all_odd: _builtins.bool
     """Whether all values are odd."""
     run_colors_differ: _builtins.bool
-    """Whether the runs have different colors."""
+    """Whether no two runs have the same color."""
     @_builtins.property
     def scores(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The points with no joker, with one and with two among the tiles: three numbers, each 0 to 1000."""
+        """The points with no joker among the tiles, with one and with two: three numbers, each 0 to 1000."""
 
     def __init__(
         self,
         *,
         name: _builtins.str = ...,
-        runs_min: _builtins.int = ...,
+        runs_min: _builtins.int | None = ...,
         runs_max: _builtins.int | None = ...,
-        groups_min: _builtins.int = ...,
+        groups_min: _builtins.int | None = ...,
         groups_max: _builtins.int | None = ...,
         colors_min: _builtins.int | None = ...,
         colors_max: _builtins.int | None = ...,
@@ -2907,9 +2914,9 @@ class NamedHand(_message.Message):
         run_colors_differ: _builtins.bool = ...,
         scores: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_colors_max", b"_colors_max", "_colors_min", b"_colors_min", "_groups_max", b"_groups_max", "_highest", b"_highest", "_lowest", b"_lowest", "_runs_max", b"_runs_max", "colors_max", b"colors_max", "colors_min", b"colors_min", "groups_max", b"groups_max", "highest", b"highest", "lowest", b"lowest", "runs_max", b"runs_max"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_colors_max", b"_colors_max", "_colors_min", b"_colors_min", "_groups_max", b"_groups_max", "_groups_min", b"_groups_min", "_highest", b"_highest", "_lowest", b"_lowest", "_runs_max", b"_runs_max", "_runs_min", b"_runs_min", "colors_max", b"colors_max", "colors_min", b"colors_min", "groups_max", b"groups_max", "groups_min", b"groups_min", "highest", b"highest", "lowest", b"lowest", "runs_max", b"runs_max", "runs_min", b"runs_min"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_colors_max", b"_colors_max", "_colors_min", b"_colors_min", "_groups_max", b"_groups_max", "_highest", b"_highest", "_lowest", b"_lowest", "_runs_max", b"_runs_max", "all_even", b"all_even", "all_odd", b"all_odd", "colors_max", b"colors_max", "colors_min", b"colors_min", "groups_max", b"groups_max", "groups_min", b"groups_min", "highest", b"highest", "lowest", b"lowest", "name", b"name", "one_high", b"one_high", "run_colors_differ", b"run_colors_differ", "runs_max", b"runs_max", "runs_min", b"runs_min", "scores", b"scores"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_colors_max", b"_colors_max", "_colors_min", b"_colors_min", "_groups_max", b"_groups_max", "_groups_min", b"_groups_min", "_highest", b"_highest", "_lowest", b"_lowest", "_runs_max", b"_runs_max", "_runs_min", b"_runs_min", "all_even", b"all_even", "all_odd", b"all_odd", "colors_max", b"colors_max", "colors_min", b"colors_min", "groups_max", b"groups_max", "groups_min", b"groups_min", "highest", b"highest", "lowest", b"lowest", "name", b"name", "one_high", b"one_high", "run_colors_differ", b"run_colors_differ", "runs_max", b"runs_max", "runs_min", b"runs_min", "scores", b"scores"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__colors_max: _TypeAlias = _typing.Literal["colors_max"]  # noqa: Y015
     _WhichOneofArgType__colors_max: _TypeAlias = _typing.Literal["_colors_max", b"_colors_max"]  # noqa: Y015
@@ -2917,12 +2924,16 @@ class NamedHand(_message.Message):
     _WhichOneofArgType__colors_min: _TypeAlias = _typing.Literal["_colors_min", b"_colors_min"]  # noqa: Y015
     _WhichOneofReturnType__groups_max: _TypeAlias = _typing.Literal["groups_max"]  # noqa: Y015
     _WhichOneofArgType__groups_max: _TypeAlias = _typing.Literal["_groups_max", b"_groups_max"]  # noqa: Y015
+    _WhichOneofReturnType__groups_min: _TypeAlias = _typing.Literal["groups_min"]  # noqa: Y015
+    _WhichOneofArgType__groups_min: _TypeAlias = _typing.Literal["_groups_min", b"_groups_min"]  # noqa: Y015
     _WhichOneofReturnType__highest: _TypeAlias = _typing.Literal["highest"]  # noqa: Y015
     _WhichOneofArgType__highest: _TypeAlias = _typing.Literal["_highest", b"_highest"]  # noqa: Y015
     _WhichOneofReturnType__lowest: _TypeAlias = _typing.Literal["lowest"]  # noqa: Y015
     _WhichOneofArgType__lowest: _TypeAlias = _typing.Literal["_lowest", b"_lowest"]  # noqa: Y015
     _WhichOneofReturnType__runs_max: _TypeAlias = _typing.Literal["runs_max"]  # noqa: Y015
     _WhichOneofArgType__runs_max: _TypeAlias = _typing.Literal["_runs_max", b"_runs_max"]  # noqa: Y015
+    _WhichOneofReturnType__runs_min: _TypeAlias = _typing.Literal["runs_min"]  # noqa: Y015
+    _WhichOneofArgType__runs_min: _TypeAlias = _typing.Literal["_runs_min", b"_runs_min"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__colors_max) -> _WhichOneofReturnType__colors_max | None: ...
     @_typing.overload
@@ -2930,11 +2941,15 @@ class NamedHand(_message.Message):
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__groups_max) -> _WhichOneofReturnType__groups_max | None: ...
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__groups_min) -> _WhichOneofReturnType__groups_min | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__highest) -> _WhichOneofReturnType__highest | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__lowest) -> _WhichOneofReturnType__lowest | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__runs_max) -> _WhichOneofReturnType__runs_max | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__runs_min) -> _WhichOneofReturnType__runs_min | None: ...
 
 Global___NamedHand: _TypeAlias = NamedHand  # noqa: Y015
 
@@ -2982,8 +2997,9 @@ class DiscardRuleset(_message.Message):
 
     @_builtins.property
     def hands(self) -> _containers.RepeatedCompositeFieldContainer[Global___NamedHand]:
-        """The named hands of concealed_wins: at most 64 (FIELD_INVALID). Empty in a request: those of the preset, which are
-        two of 40, as no public source has the others. Refused without concealed_wins (OPTIONS_CONFLICT).
+        """The named hands of concealed_wins: at most 64. Empty in a request: the two of the game's 40 hands that public
+        sources have. A hand out of range is refused with OPTION_VALUE_INVALID; hands without concealed_wins with
+        OPTIONS_CONFLICT.
         """
 
     def __init__(

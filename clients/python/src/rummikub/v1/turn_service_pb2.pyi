@@ -214,9 +214,9 @@ class FinishHand(_message.Message):
 
     @_builtins.property
     def table(self) -> _containers.RepeatedCompositeFieldContainer[_discard_pb2.HandPart]:
-        """For a Foot, the whole table as it shall lie (LayTiles.table): the whole rack but the discard is laid, at least one
-        tile of it on a meld of another player. At most 53 parts. Refused beside `hand`, and without concealed_wins
-        (FIELD_INVALID).
+        """For a Foot, the whole table as it shall lie (LayTiles.table): the whole rack but the discard is laid (FINISH_INVALID),
+        at least one tile of it on a meld of another player. At most 53 parts. Refused beside `hand` (FIELD_INVALID), and in
+        a game without concealed_wins (ACTION_NOT_IN_GAME).
         """
 
     def __init__(
@@ -279,7 +279,9 @@ Global___TakeTrump: _TypeAlias = TakeTrump  # noqa: Y015
 
 @_typing.final
 class ReturnDiscard(_message.Message):
-    """Puts the discard taken in this turn back, and takes a tile of the pool instead (melds_on_table)."""
+    """Puts the discard or the trump taken in this turn back, and takes a tile of the pool instead; passes if the pool is
+    empty (melds_on_table).
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
