@@ -408,9 +408,9 @@ func (x *DiscardOpening) GetAmount() uint32 {
 	return 0
 }
 
-// A round was dealt. The seats in turn_order have hand_size tiles each, the first one has one more and takes none: the turn
-// that TurnStarted begins is in TURN_STEP_DISCARDING. No player has discarded or melded, next_round_time and
-// join_code are unset, and every player has clock_total_seconds.
+// A round was dealt. The seats in turn_order have hand_size tiles each. In a game with an indicator the first one has
+// one more and takes none: the turn that TurnStarted begins is in TURN_STEP_DISCARDING. No player has discarded or
+// melded, next_round_time and join_code are unset, and every player has clock_total_seconds.
 type HandsDealt struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The round's number, from 1.
@@ -981,7 +981,8 @@ func (x *HandFinished) GetName() string {
 	return ""
 }
 
-// A player laid tiles on the table, and has melded. The discard taken in the turn is no longer owed.
+// A player laid tiles on the table, and has melded, unless it is a Foot: RackFinished follows. The discard taken in the
+// turn is no longer owed.
 type TilesLaid struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The seat that laid them.
@@ -1072,14 +1073,15 @@ func (x *TilesLaid) GetOpening() *DiscardOpening {
 	return nil
 }
 
-// A player put the discard taken in the turn back, as the newest one of the player before. PoolTileTaken follows.
+// A player put the discard taken in the turn back, as the newest one of the player before, or the trump. PoolTileTaken
+// follows; TurnPassed if the pool is empty.
 type DiscardReturned struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The seat that put it back.
 	Seat uint32 `protobuf:"varint,1,opt,name=seat,proto3" json:"seat,omitempty"`
 	// The tile.
 	Tile Tile `protobuf:"varint,2,opt,name=tile,proto3,enum=rummikub.v1.Tile" json:"tile,omitempty"`
-	// The seat on whose discards it is now the newest.
+	// The seat on whose discards it is now the newest. Unset: it is the board's trump again.
 	ToSeat        uint32 `protobuf:"varint,3,opt,name=to_seat,json=toSeat,proto3" json:"to_seat,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

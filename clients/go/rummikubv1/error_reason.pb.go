@@ -174,7 +174,7 @@ const (
 	ErrorReason_TURN_TIMED_OUT ErrorReason = 302
 	// FAILED_PRECONDITION. The pool has no tile to draw; pass or play.
 	ErrorReason_POOL_EMPTY ErrorReason = 303
-	// FAILED_PRECONDITION. A player who plays nothing must draw while the pool has tiles (R24).
+	// FAILED_PRECONDITION. A player who plays nothing must draw while the pool has tiles (R24, pool_empty).
 	ErrorReason_PASS_NOT_ALLOWED_POOL_NOT_EMPTY ErrorReason = 304
 	// FAILED_PRECONDITION. The action does not fit the progress of the turn: a second draw, or a choice although nothing
 	// was drawn to choose from.
@@ -352,7 +352,7 @@ const (
 	// Violation. Only a tile of the table replaces a joker; joker_retrieval_source RACK_ONLY requires one of the rack.
 	ErrorReason_JOKER_REPLACEMENT_NOT_FROM_RACK ErrorReason = 808
 	// Violation. Only one missing color replaces the joker of a group of three; joker_retrieval_group_of_three requires
-	// both (R47).
+	// both (R47), as does wild_retrieval.
 	ErrorReason_JOKER_GROUP_NEEDS_BOTH_COLORS ErrorReason = 809
 	// Violation. A retrieved joker is in its old meld again, which joker_retrieval_same_meld forbids.
 	ErrorReason_JOKER_RETURNED_TO_SAME_MELD ErrorReason = 810
@@ -423,12 +423,12 @@ const (
 	ErrorReason_FOOT_NEEDS_OPEN_PLAYER ErrorReason = 969
 	// Violation. A Foot lays no tile on a meld of the table.
 	ErrorReason_FOOT_NEEDS_LAY_OFF ErrorReason = 970
-	// Violation. The tiles are in melds that are none of the named hands (DiscardRuleset.hands), or not all in melds.
+	// Violation. The tiles are none of the named hands (DiscardRuleset.hands), or these are left over.
 	ErrorReason_HAND_NOT_MATCHED ErrorReason = 971
-	// Violation. A joker taken from the table is not laid in the same step in a new meld with two tiles of the rack
+	// Violation. A joker taken from the table is not laid in the same step, in a new meld with at least two other tiles
 	// (wild_retrieval).
 	ErrorReason_WILD_NOT_LAID ErrorReason = 972
-	// Violation. A player who has opened declares a Foot or shows a hand (concealed_wins).
+	// Violation. A player who has opened makes a Foot or shows a named hand (concealed_wins).
 	ErrorReason_CONCEALED_AFTER_OPENING ErrorReason = 973
 )
 

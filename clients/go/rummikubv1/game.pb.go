@@ -2048,7 +2048,7 @@ func (x *RoundStarted) GetTurnOrder() []uint32 {
 // A turn began. The seats before its own in last_chance_seats have had their last turn.
 type TurnStarted struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The turn, at TURN_STEP_OPEN; after HandsDealt it is in TURN_STEP_DISCARDING.
+	// The turn, at TURN_STEP_OPEN; after HandsDealt with an indicator it is in TURN_STEP_DISCARDING.
 	Turn          *Turn `protobuf:"bytes,1,opt,name=turn,proto3" json:"turn,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -68,7 +68,7 @@ const (
 	MoveKind_MOVE_KIND_KNOCK MoveKind = 19
 	// Laid tiles on the table of a game of discards.
 	MoveKind_MOVE_KIND_LAY_TILES MoveKind = 20
-	// Put a taken discard back, and took a tile of the pool.
+	// Put a taken discard or the trump back, and took a tile of the pool, if it had one.
 	MoveKind_MOVE_KIND_RETURN_DISCARD MoveKind = 21
 	// Took the trump.
 	MoveKind_MOVE_KIND_TAKE_TRUMP MoveKind = 22

@@ -2999,8 +2999,8 @@ type WildTiles int32
 const (
 	// Unset: the preset's value applies.
 	WildTiles_WILD_TILES_UNSPECIFIED WildTiles = 0
-	// The two tiles of the okey, which a tile turned face up determines; two false jokers have its face. Evidence: Okey,
-	// 101 Okey.
+	// The two tiles of the okey, which a tile turned face up determines; two false jokers have its face. The starter is
+	// dealt one tile more than the others, and begins with a discard. Evidence: Okey, 101 Okey.
 	WildTiles_WILD_TILES_OKEY WildTiles = 1
 	// Two jokers. Evidence: American and International Rummikub.
 	WildTiles_WILD_TILES_JOKERS WildTiles = 2
@@ -3056,7 +3056,8 @@ const (
 	// It must be laid in the next step, or be put back (TAKEN_TILE_NOT_USED). Evidence: 101 Okey; a relative of American
 	// Rummikub.
 	TakenDiscard_TAKEN_DISCARD_LAID TakenDiscard = 1
-	// The same for players who have opened; others may keep it. Evidence: International Rummikub.
+	// The same for players who have opened, or if the pool is empty; others may keep it. Evidence: International
+	// Rummikub.
 	TakenDiscard_TAKEN_DISCARD_KEPT_BEFORE_OPENING TakenDiscard = 2
 )
 
@@ -3222,13 +3223,14 @@ const (
 	// points win after match_rounds. Requires melds_on_table and match_rounds (OPTIONS_CONFLICT). Evidence: 101 Okey.
 	ScoreSystem_SCORE_SYSTEM_OKEY_101 ScoreSystem = 2
 	// Losers pay their racks, a joker 30, at least 100 if they never opened, twice as much if the last discard is a
-	// joker. The winner gets the sum. The most points win after match_rounds. Requires melds_on_table and match_rounds
-	// (OPTIONS_CONFLICT). Evidence: American Rummikub, with decisions where the sources are silent.
+	// joker. The winner gets the sum. The most points win after match_rounds. Requires melds_on_table, the wild_tiles
+	// JOKERS, opening_pairs 0 and match_rounds (OPTIONS_CONFLICT). Evidence: American Rummikub, with decisions where the
+	// sources are silent.
 	ScoreSystem_SCORE_SYSTEM_AMERICAN ScoreSystem = 3
 	// The winner scores -100, -200 if nobody else has opened or by a Foot, or less by a named hand. A loser collects the
 	// rack (2 to 10 their values; 1, 11, 12 and 13 ten each; a joker 30), or what the winner scores if the loser never
-	// opened. All is doubled if the last discard is a joker. The fewest points win after match_rounds. Requires
-	// melds_on_table and match_rounds (OPTIONS_CONFLICT). Evidence: International Rummikub.
+	// opened. All is doubled if the last discard is a joker. The fewest points win after match_rounds. Requires what
+	// AMERICAN does. Evidence: International Rummikub.
 	ScoreSystem_SCORE_SYSTEM_INTERNATIONAL ScoreSystem = 4
 )
 
@@ -4427,10 +4429,10 @@ type DiscardDealOptions struct {
 	PlayersMin *uint32 `protobuf:"varint,1,opt,name=players_min,json=playersMin,proto3,oneof" json:"players_min,omitempty"`
 	// Maximum number of players (players_max): 2 to 4, at least players_min. Default 4. Evidence: all descriptions.
 	PlayersMax *uint32 `protobuf:"varint,2,opt,name=players_max,json=playersMax,proto3,oneof" json:"players_max,omitempty"`
-	// Whether players score alone or in teams, which requires 4 players (OPTIONS_CONFLICT). Default OFF. Evidence: some
-	// descriptions of Okey with partners.
+	// Whether players score alone or in teams, which requires 4 players and the score_system OKEY or OKEY_101
+	// (OPTIONS_CONFLICT). Default OFF. Evidence: some descriptions of Okey with partners.
 	Teams Teams `protobuf:"varint,3,opt,name=teams,proto3,enum=rummikub.v1.Teams" json:"teams,omitempty"`
-	// Tiles dealt to each player, the starter one more (hand_size): 14 to 21. Default 14. Other values than 14 require
+	// Tiles dealt to each player (hand_size): 14 to 21. Default 14. Other values than 14 require
 	// melds_on_table (OPTIONS_CONFLICT). Evidence: 14 in Okey, 21 in 101 Okey.
 	HandSize *uint32 `protobuf:"varint,4,opt,name=hand_size,json=handSize,proto3,oneof" json:"hand_size,omitempty"`
 	// Which tiles are wild. Default OKEY. JOKERS requires melds_on_table (OPTIONS_CONFLICT).
@@ -4654,11 +4656,11 @@ type DiscardTurnOptions struct {
 	// Whether a taken discard must be laid. Default LAID. Another value requires melds_on_table (OPTIONS_CONFLICT).
 	TakenDiscard TakenDiscard `protobuf:"varint,3,opt,name=taken_discard,json=takenDiscard,proto3,enum=rummikub.v1.TakenDiscard" json:"taken_discard,omitempty"`
 	// What happens to a wild tile that a player takes from the table. Default TO_RACK. Another value requires
-	// melds_on_table (OPTIONS_CONFLICT).
+	// melds_on_table and opening_pairs 0 (OPTIONS_CONFLICT).
 	WildRetrieval WildRetrieval `protobuf:"varint,4,opt,name=wild_retrieval,json=wildRetrieval,proto3,enum=rummikub.v1.WildRetrieval" json:"wild_retrieval,omitempty"`
 	// Whether a player who has not opened may finish concealed (concealed_wins): by a Foot, the whole rack in melds with
 	// at least one tile laid on a meld of another player, or by one of the named hands. Default false. true requires
-	// score_system INTERNATIONAL (OPTIONS_CONFLICT). Evidence: International Rummikub.
+	// score_system INTERNATIONAL and hand_size 14 (OPTIONS_CONFLICT). Evidence: International Rummikub.
 	ConcealedWins *bool `protobuf:"varint,5,opt,name=concealed_wins,json=concealedWins,proto3,oneof" json:"concealed_wins,omitempty"`
 	// What happens when the pool is empty. Default ROUND_ENDS. Another value requires melds_on_table (OPTIONS_CONFLICT).
 	PoolEmpty     PoolEmpty `protobuf:"varint,6,opt,name=pool_empty,json=poolEmpty,proto3,enum=rummikub.v1.PoolEmpty" json:"pool_empty,omitempty"`
@@ -4883,36 +4885,37 @@ func (x *DiscardGameEndOptions) GetMatchRounds() uint32 {
 }
 
 // A hand with which a player finishes concealed (concealed_wins): 14 tiles, all in melds that meet every condition. A
-// condition that is unset is always met. A joker has the color and the value of the tile that it stands for.
+// condition that is unset in a request is always met; in answers every field is set. A joker has the color and the
+// value of the tile that it stands for.
 type NamedHand struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The name: 1 to 40 characters, unique in the list.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Fewest runs: 0 to 4.
-	RunsMin uint32 `protobuf:"varint,2,opt,name=runs_min,json=runsMin,proto3" json:"runs_min,omitempty"`
-	// Most runs: 0 to 4.
+	// The fewest runs: 0 to 4. Default 0.
+	RunsMin *uint32 `protobuf:"varint,2,opt,name=runs_min,json=runsMin,proto3,oneof" json:"runs_min,omitempty"`
+	// The most runs: runs_min to 4. Default 4.
 	RunsMax *uint32 `protobuf:"varint,3,opt,name=runs_max,json=runsMax,proto3,oneof" json:"runs_max,omitempty"`
-	// Fewest groups: 0 to 4.
-	GroupsMin uint32 `protobuf:"varint,4,opt,name=groups_min,json=groupsMin,proto3" json:"groups_min,omitempty"`
-	// Most groups: 0 to 4.
+	// The fewest groups: 0 to 4. Default 0.
+	GroupsMin *uint32 `protobuf:"varint,4,opt,name=groups_min,json=groupsMin,proto3,oneof" json:"groups_min,omitempty"`
+	// The most groups: groups_min to 4. Default 4.
 	GroupsMax *uint32 `protobuf:"varint,5,opt,name=groups_max,json=groupsMax,proto3,oneof" json:"groups_max,omitempty"`
-	// Fewest colors of the tiles: 1 to 4.
+	// The fewest colors of the tiles: 1 to 4. Default 1.
 	ColorsMin *uint32 `protobuf:"varint,6,opt,name=colors_min,json=colorsMin,proto3,oneof" json:"colors_min,omitempty"`
-	// Most colors of the tiles: 1 to 4.
+	// The most colors of the tiles: colors_min to 4. Default 4.
 	ColorsMax *uint32 `protobuf:"varint,7,opt,name=colors_max,json=colorsMax,proto3,oneof" json:"colors_max,omitempty"`
-	// The lowest value of a tile: 1 to 13.
+	// The lowest value of a tile: 1 to 14. Default 1.
 	Lowest *uint32 `protobuf:"varint,8,opt,name=lowest,proto3,oneof" json:"lowest,omitempty"`
-	// The highest value of a tile: 1 to 13.
+	// The highest value of a tile: lowest to 14. Default 14.
 	Highest *uint32 `protobuf:"varint,9,opt,name=highest,proto3,oneof" json:"highest,omitempty"`
-	// Whether a 1 counts high: it may follow a 13 and no 2 follows it, and it is above 13 for `lowest` and `highest`.
+	// Whether a 1 counts 14: it may follow a 13, and no 2 follows it.
 	OneHigh bool `protobuf:"varint,10,opt,name=one_high,json=oneHigh,proto3" json:"one_high,omitempty"`
-	// Whether all values are even.
+	// Whether all values are even. Excludes all_odd.
 	AllEven bool `protobuf:"varint,11,opt,name=all_even,json=allEven,proto3" json:"all_even,omitempty"`
 	// Whether all values are odd.
 	AllOdd bool `protobuf:"varint,12,opt,name=all_odd,json=allOdd,proto3" json:"all_odd,omitempty"`
-	// Whether the runs have different colors.
+	// Whether no two runs have the same color.
 	RunColorsDiffer bool `protobuf:"varint,13,opt,name=run_colors_differ,json=runColorsDiffer,proto3" json:"run_colors_differ,omitempty"`
-	// The points with no joker, with one and with two among the tiles: three numbers, each 0 to 1000.
+	// The points with no joker among the tiles, with one and with two: three numbers, each 0 to 1000.
 	Scores        []uint32 `protobuf:"varint,14,rep,packed,name=scores,proto3" json:"scores,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -4956,8 +4959,8 @@ func (x *NamedHand) GetName() string {
 }
 
 func (x *NamedHand) GetRunsMin() uint32 {
-	if x != nil {
-		return x.RunsMin
+	if x != nil && x.RunsMin != nil {
+		return *x.RunsMin
 	}
 	return 0
 }
@@ -4970,8 +4973,8 @@ func (x *NamedHand) GetRunsMax() uint32 {
 }
 
 func (x *NamedHand) GetGroupsMin() uint32 {
-	if x != nil {
-		return x.GroupsMin
+	if x != nil && x.GroupsMin != nil {
+		return *x.GroupsMin
 	}
 	return 0
 }
@@ -5064,8 +5067,9 @@ type DiscardRuleset struct {
 	GameEnd *DiscardGameEndOptions `protobuf:"bytes,6,opt,name=game_end,json=gameEnd,proto3" json:"game_end,omitempty"`
 	// The first melds of a player in a round.
 	Opening *DiscardOpeningOptions `protobuf:"bytes,7,opt,name=opening,proto3" json:"opening,omitempty"`
-	// The named hands of concealed_wins: at most 64 (FIELD_INVALID). Empty in a request: those of the preset, which are
-	// two of 40, as no public source has the others. Refused without concealed_wins (OPTIONS_CONFLICT).
+	// The named hands of concealed_wins: at most 64. Empty in a request: the two of the game's 40 hands that public
+	// sources have. A hand out of range is refused with OPTION_VALUE_INVALID; hands without concealed_wins with
+	// OPTIONS_CONFLICT.
 	Hands         []*NamedHand `protobuf:"bytes,8,rep,name=hands,proto3" json:"hands,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -5434,28 +5438,30 @@ const file_rummikub_v1_ruleset_proto_rawDesc = "" +
 	"\t_round_up\"P\n" +
 	"\x15DiscardGameEndOptions\x12&\n" +
 	"\fmatch_rounds\x18\x01 \x01(\rH\x00R\vmatchRounds\x88\x01\x01B\x0f\n" +
-	"\r_match_rounds\"\x85\x04\n" +
+	"\r_match_rounds\"\xab\x04\n" +
 	"\tNamedHand\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x19\n" +
-	"\bruns_min\x18\x02 \x01(\rR\arunsMin\x12\x1e\n" +
-	"\bruns_max\x18\x03 \x01(\rH\x00R\arunsMax\x88\x01\x01\x12\x1d\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1e\n" +
+	"\bruns_min\x18\x02 \x01(\rH\x00R\arunsMin\x88\x01\x01\x12\x1e\n" +
+	"\bruns_max\x18\x03 \x01(\rH\x01R\arunsMax\x88\x01\x01\x12\"\n" +
 	"\n" +
-	"groups_min\x18\x04 \x01(\rR\tgroupsMin\x12\"\n" +
+	"groups_min\x18\x04 \x01(\rH\x02R\tgroupsMin\x88\x01\x01\x12\"\n" +
 	"\n" +
-	"groups_max\x18\x05 \x01(\rH\x01R\tgroupsMax\x88\x01\x01\x12\"\n" +
+	"groups_max\x18\x05 \x01(\rH\x03R\tgroupsMax\x88\x01\x01\x12\"\n" +
 	"\n" +
-	"colors_min\x18\x06 \x01(\rH\x02R\tcolorsMin\x88\x01\x01\x12\"\n" +
+	"colors_min\x18\x06 \x01(\rH\x04R\tcolorsMin\x88\x01\x01\x12\"\n" +
 	"\n" +
-	"colors_max\x18\a \x01(\rH\x03R\tcolorsMax\x88\x01\x01\x12\x1b\n" +
-	"\x06lowest\x18\b \x01(\rH\x04R\x06lowest\x88\x01\x01\x12\x1d\n" +
-	"\ahighest\x18\t \x01(\rH\x05R\ahighest\x88\x01\x01\x12\x19\n" +
+	"colors_max\x18\a \x01(\rH\x05R\tcolorsMax\x88\x01\x01\x12\x1b\n" +
+	"\x06lowest\x18\b \x01(\rH\x06R\x06lowest\x88\x01\x01\x12\x1d\n" +
+	"\ahighest\x18\t \x01(\rH\aR\ahighest\x88\x01\x01\x12\x19\n" +
 	"\bone_high\x18\n" +
 	" \x01(\bR\aoneHigh\x12\x19\n" +
 	"\ball_even\x18\v \x01(\bR\aallEven\x12\x17\n" +
 	"\aall_odd\x18\f \x01(\bR\x06allOdd\x12*\n" +
 	"\x11run_colors_differ\x18\r \x01(\bR\x0frunColorsDiffer\x12\x16\n" +
 	"\x06scores\x18\x0e \x03(\rR\x06scoresB\v\n" +
+	"\t_runs_minB\v\n" +
 	"\t_runs_maxB\r\n" +
+	"\v_groups_minB\r\n" +
 	"\v_groups_maxB\r\n" +
 	"\v_colors_minB\r\n" +
 	"\v_colors_maxB\t\n" +

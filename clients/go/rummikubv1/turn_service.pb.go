@@ -377,9 +377,9 @@ type FinishHand struct {
 	// The hand as the player lays it. Empty: as the server finds it; as pairs, or as the named hand, that score most, if
 	// it is several. At most 7 parts.
 	Hand []*HandPart `protobuf:"bytes,2,rep,name=hand,proto3" json:"hand,omitempty"`
-	// For a Foot, the whole table as it shall lie (LayTiles.table): the whole rack but the discard is laid, at least one
-	// tile of it on a meld of another player. At most 53 parts. Refused beside `hand`, and without concealed_wins
-	// (FIELD_INVALID).
+	// For a Foot, the whole table as it shall lie (LayTiles.table): the whole rack but the discard is laid (FINISH_INVALID),
+	// at least one tile of it on a meld of another player. At most 53 parts. Refused beside `hand` (FIELD_INVALID), and in
+	// a game without concealed_wins (ACTION_NOT_IN_GAME).
 	Table         []*HandPart `protobuf:"bytes,3,rep,name=table,proto3" json:"table,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -520,7 +520,8 @@ func (*TakeTrump) Descriptor() ([]byte, []int) {
 	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{10}
 }
 
-// Puts the discard taken in this turn back, and takes a tile of the pool instead (melds_on_table).
+// Puts the discard or the trump taken in this turn back, and takes a tile of the pool instead; passes if the pool is
+// empty (melds_on_table).
 type ReturnDiscard struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields

@@ -564,7 +564,7 @@ pub enum ErrorReason {
     TurnTimedOut = 302,
     /// FAILED_PRECONDITION. The pool has no tile to draw; pass or play.
     PoolEmpty = 303,
-    /// FAILED_PRECONDITION. A player who plays nothing must draw while the pool has tiles (R24).
+    /// FAILED_PRECONDITION. A player who plays nothing must draw while the pool has tiles (R24, pool_empty).
     PassNotAllowedPoolNotEmpty = 304,
     /// FAILED_PRECONDITION. The action does not fit the progress of the turn: a second draw, or a choice although nothing
     /// was drawn to choose from.
@@ -742,7 +742,7 @@ pub enum ErrorReason {
     /// Violation. Only a tile of the table replaces a joker; joker_retrieval_source RACK_ONLY requires one of the rack.
     JokerReplacementNotFromRack = 808,
     /// Violation. Only one missing color replaces the joker of a group of three; joker_retrieval_group_of_three requires
-    /// both (R47).
+    /// both (R47), as does wild_retrieval.
     JokerGroupNeedsBothColors = 809,
     /// Violation. A retrieved joker is in its old meld again, which joker_retrieval_same_meld forbids.
     JokerReturnedToSameMeld = 810,
@@ -813,12 +813,12 @@ pub enum ErrorReason {
     FootNeedsOpenPlayer = 969,
     /// Violation. A Foot lays no tile on a meld of the table.
     FootNeedsLayOff = 970,
-    /// Violation. The tiles are in melds that are none of the named hands (DiscardRuleset.hands), or not all in melds.
+    /// Violation. The tiles are none of the named hands (DiscardRuleset.hands), or these are left over.
     HandNotMatched = 971,
-    /// Violation. A joker taken from the table is not laid in the same step in a new meld with two tiles of the rack
+    /// Violation. A joker taken from the table is not laid in the same step, in a new meld with at least two other tiles
     /// (wild_retrieval).
     WildNotLaid = 972,
-    /// Violation. A player who has opened declares a Foot or shows a hand (concealed_wins).
+    /// Violation. A player who has opened makes a Foot or shows a named hand (concealed_wins).
     ConcealedAfterOpening = 973,
 }
 impl ErrorReason {
@@ -1662,11 +1662,11 @@ pub struct DiscardDealOptions {
     /// Maximum number of players (players_max): 2 to 4, at least players_min. Default 4. Evidence: all descriptions.
     #[prost(uint32, optional, tag = "2")]
     pub players_max: ::core::option::Option<u32>,
-    /// Whether players score alone or in teams, which requires 4 players (OPTIONS_CONFLICT). Default OFF. Evidence: some
-    /// descriptions of Okey with partners.
+    /// Whether players score alone or in teams, which requires 4 players and the score_system OKEY or OKEY_101
+    /// (OPTIONS_CONFLICT). Default OFF. Evidence: some descriptions of Okey with partners.
     #[prost(enumeration = "Teams", tag = "3")]
     pub teams: i32,
-    /// Tiles dealt to each player, the starter one more (hand_size): 14 to 21. Default 14. Other values than 14 require
+    /// Tiles dealt to each player (hand_size): 14 to 21. Default 14. Other values than 14 require
     /// melds_on_table (OPTIONS_CONFLICT). Evidence: 14 in Okey, 21 in 101 Okey.
     #[prost(uint32, optional, tag = "4")]
     pub hand_size: ::core::option::Option<u32>,
@@ -1725,12 +1725,12 @@ pub struct DiscardTurnOptions {
     #[prost(enumeration = "TakenDiscard", tag = "3")]
     pub taken_discard: i32,
     /// What happens to a wild tile that a player takes from the table. Default TO_RACK. Another value requires
-    /// melds_on_table (OPTIONS_CONFLICT).
+    /// melds_on_table and opening_pairs 0 (OPTIONS_CONFLICT).
     #[prost(enumeration = "WildRetrieval", tag = "4")]
     pub wild_retrieval: i32,
     /// Whether a player who has not opened may finish concealed (concealed_wins): by a Foot, the whole rack in melds with
     /// at least one tile laid on a meld of another player, or by one of the named hands. Default false. true requires
-    /// score_system INTERNATIONAL (OPTIONS_CONFLICT). Evidence: International Rummikub.
+    /// score_system INTERNATIONAL and hand_size 14 (OPTIONS_CONFLICT). Evidence: International Rummikub.
     #[prost(bool, optional, tag = "5")]
     pub concealed_wins: ::core::option::Option<bool>,
     /// What happens when the pool is empty. Default ROUND_ENDS. Another value requires melds_on_table (OPTIONS_CONFLICT).
@@ -1774,49 +1774,50 @@ pub struct DiscardGameEndOptions {
     pub match_rounds: ::core::option::Option<u32>,
 }
 /// A hand with which a player finishes concealed (concealed_wins): 14 tiles, all in melds that meet every condition. A
-/// condition that is unset is always met. A joker has the color and the value of the tile that it stands for.
+/// condition that is unset in a request is always met; in answers every field is set. A joker has the color and the
+/// value of the tile that it stands for.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct NamedHand {
     /// The name: 1 to 40 characters, unique in the list.
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
-    /// Fewest runs: 0 to 4.
-    #[prost(uint32, tag = "2")]
-    pub runs_min: u32,
-    /// Most runs: 0 to 4.
+    /// The fewest runs: 0 to 4. Default 0.
+    #[prost(uint32, optional, tag = "2")]
+    pub runs_min: ::core::option::Option<u32>,
+    /// The most runs: runs_min to 4. Default 4.
     #[prost(uint32, optional, tag = "3")]
     pub runs_max: ::core::option::Option<u32>,
-    /// Fewest groups: 0 to 4.
-    #[prost(uint32, tag = "4")]
-    pub groups_min: u32,
-    /// Most groups: 0 to 4.
+    /// The fewest groups: 0 to 4. Default 0.
+    #[prost(uint32, optional, tag = "4")]
+    pub groups_min: ::core::option::Option<u32>,
+    /// The most groups: groups_min to 4. Default 4.
     #[prost(uint32, optional, tag = "5")]
     pub groups_max: ::core::option::Option<u32>,
-    /// Fewest colors of the tiles: 1 to 4.
+    /// The fewest colors of the tiles: 1 to 4. Default 1.
     #[prost(uint32, optional, tag = "6")]
     pub colors_min: ::core::option::Option<u32>,
-    /// Most colors of the tiles: 1 to 4.
+    /// The most colors of the tiles: colors_min to 4. Default 4.
     #[prost(uint32, optional, tag = "7")]
     pub colors_max: ::core::option::Option<u32>,
-    /// The lowest value of a tile: 1 to 13.
+    /// The lowest value of a tile: 1 to 14. Default 1.
     #[prost(uint32, optional, tag = "8")]
     pub lowest: ::core::option::Option<u32>,
-    /// The highest value of a tile: 1 to 13.
+    /// The highest value of a tile: lowest to 14. Default 14.
     #[prost(uint32, optional, tag = "9")]
     pub highest: ::core::option::Option<u32>,
-    /// Whether a 1 counts high: it may follow a 13 and no 2 follows it, and it is above 13 for `lowest` and `highest`.
+    /// Whether a 1 counts 14: it may follow a 13, and no 2 follows it.
     #[prost(bool, tag = "10")]
     pub one_high: bool,
-    /// Whether all values are even.
+    /// Whether all values are even. Excludes all_odd.
     #[prost(bool, tag = "11")]
     pub all_even: bool,
     /// Whether all values are odd.
     #[prost(bool, tag = "12")]
     pub all_odd: bool,
-    /// Whether the runs have different colors.
+    /// Whether no two runs have the same color.
     #[prost(bool, tag = "13")]
     pub run_colors_differ: bool,
-    /// The points with no joker, with one and with two among the tiles: three numbers, each 0 to 1000.
+    /// The points with no joker among the tiles, with one and with two: three numbers, each 0 to 1000.
     #[prost(uint32, repeated, tag = "14")]
     pub scores: ::prost::alloc::vec::Vec<u32>,
 }
@@ -1845,8 +1846,9 @@ pub struct DiscardRuleset {
     /// The first melds of a player in a round.
     #[prost(message, optional, tag = "7")]
     pub opening: ::core::option::Option<DiscardOpeningOptions>,
-    /// The named hands of concealed_wins: at most 64 (FIELD_INVALID). Empty in a request: those of the preset, which are
-    /// two of 40, as no public source has the others. Refused without concealed_wins (OPTIONS_CONFLICT).
+    /// The named hands of concealed_wins: at most 64. Empty in a request: the two of the game's 40 hands that public
+    /// sources have. A hand out of range is refused with OPTION_VALUE_INVALID; hands without concealed_wins with
+    /// OPTIONS_CONFLICT.
     #[prost(message, repeated, tag = "8")]
     pub hands: ::prost::alloc::vec::Vec<NamedHand>,
 }
@@ -3883,8 +3885,8 @@ impl Contract {
 pub enum WildTiles {
     /// Unset: the preset's value applies.
     Unspecified = 0,
-    /// The two tiles of the okey, which a tile turned face up determines; two false jokers have its face. Evidence: Okey,
-    /// 101 Okey.
+    /// The two tiles of the okey, which a tile turned face up determines; two false jokers have its face. The starter is
+    /// dealt one tile more than the others, and begins with a discard. Evidence: Okey, 101 Okey.
     Okey = 1,
     /// Two jokers. Evidence: American and International Rummikub.
     Jokers = 2,
@@ -3920,7 +3922,8 @@ pub enum TakenDiscard {
     /// It must be laid in the next step, or be put back (TAKEN_TILE_NOT_USED). Evidence: 101 Okey; a relative of American
     /// Rummikub.
     Laid = 1,
-    /// The same for players who have opened; others may keep it. Evidence: International Rummikub.
+    /// The same for players who have opened, or if the pool is empty; others may keep it. Evidence: International
+    /// Rummikub.
     KeptBeforeOpening = 2,
 }
 impl TakenDiscard {
@@ -4026,13 +4029,14 @@ pub enum ScoreSystem {
     /// points win after match_rounds. Requires melds_on_table and match_rounds (OPTIONS_CONFLICT). Evidence: 101 Okey.
     Okey101 = 2,
     /// Losers pay their racks, a joker 30, at least 100 if they never opened, twice as much if the last discard is a
-    /// joker. The winner gets the sum. The most points win after match_rounds. Requires melds_on_table and match_rounds
-    /// (OPTIONS_CONFLICT). Evidence: American Rummikub, with decisions where the sources are silent.
+    /// joker. The winner gets the sum. The most points win after match_rounds. Requires melds_on_table, the wild_tiles
+    /// JOKERS, opening_pairs 0 and match_rounds (OPTIONS_CONFLICT). Evidence: American Rummikub, with decisions where the
+    /// sources are silent.
     American = 3,
     /// The winner scores -100, -200 if nobody else has opened or by a Foot, or less by a named hand. A loser collects the
     /// rack (2 to 10 their values; 1, 11, 12 and 13 ten each; a joker 30), or what the winner scores if the loser never
-    /// opened. All is doubled if the last discard is a joker. The fewest points win after match_rounds. Requires
-    /// melds_on_table and match_rounds (OPTIONS_CONFLICT). Evidence: International Rummikub.
+    /// opened. All is doubled if the last discard is a joker. The fewest points win after match_rounds. Requires what
+    /// AMERICAN does. Evidence: International Rummikub.
     International = 4,
 }
 impl ScoreSystem {
@@ -4139,9 +4143,9 @@ pub struct DiscardOpening {
     #[prost(uint32, tag = "3")]
     pub amount: u32,
 }
-/// A round was dealt. The seats in turn_order have hand_size tiles each, the first one has one more and takes none: the turn
-/// that TurnStarted begins is in TURN_STEP_DISCARDING. No player has discarded or melded, next_round_time and
-/// join_code are unset, and every player has clock_total_seconds.
+/// A round was dealt. The seats in turn_order have hand_size tiles each. In a game with an indicator the first one has
+/// one more and takes none: the turn that TurnStarted begins is in TURN_STEP_DISCARDING. No player has discarded or
+/// melded, next_round_time and join_code are unset, and every player has clock_total_seconds.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct HandsDealt {
     /// The round's number, from 1.
@@ -4259,7 +4263,8 @@ pub struct HandFinished {
     #[prost(string, tag = "5")]
     pub name: ::prost::alloc::string::String,
 }
-/// A player laid tiles on the table, and has melded. The discard taken in the turn is no longer owed.
+/// A player laid tiles on the table, and has melded, unless it is a Foot: RackFinished follows. The discard taken in the
+/// turn is no longer owed.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct TilesLaid {
     /// The seat that laid them.
@@ -4281,7 +4286,8 @@ pub struct TilesLaid {
     #[prost(message, optional, tag = "6")]
     pub opening: ::core::option::Option<DiscardOpening>,
 }
-/// A player put the discard taken in the turn back, as the newest one of the player before. PoolTileTaken follows.
+/// A player put the discard taken in the turn back, as the newest one of the player before, or the trump. PoolTileTaken
+/// follows; TurnPassed if the pool is empty.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DiscardReturned {
     /// The seat that put it back.
@@ -4290,7 +4296,7 @@ pub struct DiscardReturned {
     /// The tile.
     #[prost(enumeration = "Tile", tag = "2")]
     pub tile: i32,
-    /// The seat on whose discards it is now the newest.
+    /// The seat on whose discards it is now the newest. Unset: it is the board's trump again.
     #[prost(uint32, tag = "3")]
     pub to_seat: u32,
 }
@@ -5247,7 +5253,7 @@ pub struct RoundStarted {
 /// A turn began. The seats before its own in last_chance_seats have had their last turn.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct TurnStarted {
-    /// The turn, at TURN_STEP_OPEN; after HandsDealt it is in TURN_STEP_DISCARDING.
+    /// The turn, at TURN_STEP_OPEN; after HandsDealt with an indicator it is in TURN_STEP_DISCARDING.
     #[prost(message, optional, tag = "1")]
     pub turn: ::core::option::Option<Turn>,
 }
@@ -5900,9 +5906,9 @@ pub struct FinishHand {
     /// it is several. At most 7 parts.
     #[prost(message, repeated, tag = "2")]
     pub hand: ::prost::alloc::vec::Vec<HandPart>,
-    /// For a Foot, the whole table as it shall lie (LayTiles.table): the whole rack but the discard is laid, at least one
-    /// tile of it on a meld of another player. At most 53 parts. Refused beside `hand`, and without concealed_wins
-    /// (FIELD_INVALID).
+    /// For a Foot, the whole table as it shall lie (LayTiles.table): the whole rack but the discard is laid (FINISH_INVALID),
+    /// at least one tile of it on a meld of another player. At most 53 parts. Refused beside `hand` (FIELD_INVALID), and in
+    /// a game without concealed_wins (ACTION_NOT_IN_GAME).
     #[prost(message, repeated, tag = "3")]
     pub table: ::prost::alloc::vec::Vec<HandPart>,
 }
@@ -5917,7 +5923,8 @@ pub struct LayTiles {
 /// Takes the tile laid face up at the deal in place of a tile of the pool, which a player who has opened may (trump).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TakeTrump {}
-/// Puts the discard taken in this turn back, and takes a tile of the pool instead (melds_on_table).
+/// Puts the discard or the trump taken in this turn back, and takes a tile of the pool instead; passes if the pool is
+/// empty (melds_on_table).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ReturnDiscard {}
 /// Shows the indicator's twin, in one's first turn before the discard (show_indicator). The turn goes on.
@@ -8605,7 +8612,7 @@ pub enum MoveKind {
     Knock = 19,
     /// Laid tiles on the table of a game of discards.
     LayTiles = 20,
-    /// Put a taken discard back, and took a tile of the pool.
+    /// Put a taken discard or the trump back, and took a tile of the pool, if it had one.
     ReturnDiscard = 21,
     /// Took the trump.
     TakeTrump = 22,

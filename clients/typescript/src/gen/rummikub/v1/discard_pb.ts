@@ -213,9 +213,9 @@ export const DiscardOpeningSchema: GenMessage<DiscardOpening> = /*@__PURE__*/
   messageDesc(file_rummikub_v1_discard, 3);
 
 /**
- * A round was dealt. The seats in turn_order have hand_size tiles each, the first one has one more and takes none: the turn
- * that TurnStarted begins is in TURN_STEP_DISCARDING. No player has discarded or melded, next_round_time and
- * join_code are unset, and every player has clock_total_seconds.
+ * A round was dealt. The seats in turn_order have hand_size tiles each. In a game with an indicator the first one has
+ * one more and takes none: the turn that TurnStarted begins is in TURN_STEP_DISCARDING. No player has discarded or
+ * melded, next_round_time and join_code are unset, and every player has clock_total_seconds.
  *
  * @generated from message rummikub.v1.HandsDealt
  */
@@ -527,7 +527,8 @@ export const HandFinishedSchema: GenMessage<HandFinished> = /*@__PURE__*/
   messageDesc(file_rummikub_v1_discard, 12);
 
 /**
- * A player laid tiles on the table, and has melded. The discard taken in the turn is no longer owed.
+ * A player laid tiles on the table, and has melded, unless it is a Foot: RackFinished follows. The discard taken in the
+ * turn is no longer owed.
  *
  * @generated from message rummikub.v1.TilesLaid
  */
@@ -583,7 +584,8 @@ export const TilesLaidSchema: GenMessage<TilesLaid> = /*@__PURE__*/
   messageDesc(file_rummikub_v1_discard, 13);
 
 /**
- * A player put the discard taken in the turn back, as the newest one of the player before. PoolTileTaken follows.
+ * A player put the discard taken in the turn back, as the newest one of the player before, or the trump. PoolTileTaken
+ * follows; TurnPassed if the pool is empty.
  *
  * @generated from message rummikub.v1.DiscardReturned
  */
@@ -603,7 +605,7 @@ export type DiscardReturned = Message<"rummikub.v1.DiscardReturned"> & {
   tile: Tile;
 
   /**
-   * The seat on whose discards it is now the newest.
+   * The seat on whose discards it is now the newest. Unset: it is the board's trump again.
    *
    * @generated from field: uint32 to_seat = 3;
    */

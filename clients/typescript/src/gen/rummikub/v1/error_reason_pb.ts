@@ -407,7 +407,7 @@ export enum ErrorReason {
   POOL_EMPTY = 303,
 
   /**
-   * FAILED_PRECONDITION. A player who plays nothing must draw while the pool has tiles (R24).
+   * FAILED_PRECONDITION. A player who plays nothing must draw while the pool has tiles (R24, pool_empty).
    *
    * @generated from enum value: PASS_NOT_ALLOWED_POOL_NOT_EMPTY = 304;
    */
@@ -950,7 +950,7 @@ export enum ErrorReason {
 
   /**
    * Violation. Only one missing color replaces the joker of a group of three; joker_retrieval_group_of_three requires
-   * both (R47).
+   * both (R47), as does wild_retrieval.
    *
    * @generated from enum value: JOKER_GROUP_NEEDS_BOTH_COLORS = 809;
    */
@@ -1181,14 +1181,14 @@ export enum ErrorReason {
   FOOT_NEEDS_LAY_OFF = 970,
 
   /**
-   * Violation. The tiles are in melds that are none of the named hands (DiscardRuleset.hands), or not all in melds.
+   * Violation. The tiles are none of the named hands (DiscardRuleset.hands), or these are left over.
    *
    * @generated from enum value: HAND_NOT_MATCHED = 971;
    */
   HAND_NOT_MATCHED = 971,
 
   /**
-   * Violation. A joker taken from the table is not laid in the same step in a new meld with two tiles of the rack
+   * Violation. A joker taken from the table is not laid in the same step, in a new meld with at least two other tiles
    * (wild_retrieval).
    *
    * @generated from enum value: WILD_NOT_LAID = 972;
@@ -1196,7 +1196,7 @@ export enum ErrorReason {
   WILD_NOT_LAID = 972,
 
   /**
-   * Violation. A player who has opened declares a Foot or shows a hand (concealed_wins).
+   * Violation. A player who has opened makes a Foot or shows a named hand (concealed_wins).
    *
    * @generated from enum value: CONCEALED_AFTER_OPENING = 973;
    */

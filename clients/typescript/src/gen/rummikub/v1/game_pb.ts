@@ -1092,7 +1092,7 @@ export const RoundStartedSchema: GenMessage<RoundStarted> = /*@__PURE__*/
  */
 export type TurnStarted = Message<"rummikub.v1.TurnStarted"> & {
   /**
-   * The turn, at TURN_STEP_OPEN; after HandsDealt it is in TURN_STEP_DISCARDING.
+   * The turn, at TURN_STEP_OPEN; after HandsDealt with an indicator it is in TURN_STEP_DISCARDING.
    *
    * @generated from field: rummikub.v1.Turn turn = 1;
    */

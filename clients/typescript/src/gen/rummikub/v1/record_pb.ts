@@ -508,7 +508,7 @@ export enum MoveKind {
   LAY_TILES = 20,
 
   /**
-   * Put a taken discard back, and took a tile of the pool.
+   * Put a taken discard or the trump back, and took a tile of the pool, if it had one.
    *
    * @generated from enum value: MOVE_KIND_RETURN_DISCARD = 21;
    */

@@ -204,9 +204,9 @@ export type FinishHand = Message<"rummikub.v1.FinishHand"> & {
   hand: HandPart[];
 
   /**
-   * For a Foot, the whole table as it shall lie (LayTiles.table): the whole rack but the discard is laid, at least one
-   * tile of it on a meld of another player. At most 53 parts. Refused beside `hand`, and without concealed_wins
-   * (FIELD_INVALID).
+   * For a Foot, the whole table as it shall lie (LayTiles.table): the whole rack but the discard is laid (FINISH_INVALID),
+   * at least one tile of it on a meld of another player. At most 53 parts. Refused beside `hand` (FIELD_INVALID), and in
+   * a game without concealed_wins (ACTION_NOT_IN_GAME).
    *
    * @generated from field: repeated rummikub.v1.HandPart table = 3;
    */
@@ -258,7 +258,8 @@ export const TakeTrumpSchema: GenMessage<TakeTrump> = /*@__PURE__*/
   messageDesc(file_rummikub_v1_turn_service, 10);
 
 /**
- * Puts the discard taken in this turn back, and takes a tile of the pool instead (melds_on_table).
+ * Puts the discard or the trump taken in this turn back, and takes a tile of the pool instead; passes if the pool is
+ * empty (melds_on_table).
  *
  * @generated from message rummikub.v1.ReturnDiscard
  */
