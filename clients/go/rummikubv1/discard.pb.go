@@ -852,6 +852,52 @@ func (x *TrumpTaken) GetTile() Tile {
 	return Tile_TILE_UNSPECIFIED
 }
 
+// A player took no tile when the pool was empty: RoundEnded follows (pool_empty).
+type EmptyPoolPassed struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The seat.
+	Seat          uint32 `protobuf:"varint,1,opt,name=seat,proto3" json:"seat,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EmptyPoolPassed) Reset() {
+	*x = EmptyPoolPassed{}
+	mi := &file_rummikub_v1_discard_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EmptyPoolPassed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EmptyPoolPassed) ProtoMessage() {}
+
+func (x *EmptyPoolPassed) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_discard_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EmptyPoolPassed.ProtoReflect.Descriptor instead.
+func (*EmptyPoolPassed) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_discard_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *EmptyPoolPassed) GetSeat() uint32 {
+	if x != nil {
+		return x.Seat
+	}
+	return 0
+}
+
 // A player who has opened discarded, and has three tiles left. TileDiscarded precedes it. It changes nothing: the rules
 // oblige the player to say so (concealed_wins).
 type ThreeTilesLeft struct {
@@ -864,7 +910,7 @@ type ThreeTilesLeft struct {
 
 func (x *ThreeTilesLeft) Reset() {
 	*x = ThreeTilesLeft{}
-	mi := &file_rummikub_v1_discard_proto_msgTypes[11]
+	mi := &file_rummikub_v1_discard_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -876,7 +922,7 @@ func (x *ThreeTilesLeft) String() string {
 func (*ThreeTilesLeft) ProtoMessage() {}
 
 func (x *ThreeTilesLeft) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_discard_proto_msgTypes[11]
+	mi := &file_rummikub_v1_discard_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -889,7 +935,7 @@ func (x *ThreeTilesLeft) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ThreeTilesLeft.ProtoReflect.Descriptor instead.
 func (*ThreeTilesLeft) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_discard_proto_rawDescGZIP(), []int{11}
+	return file_rummikub_v1_discard_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ThreeTilesLeft) GetSeat() uint32 {
@@ -918,7 +964,7 @@ type HandFinished struct {
 
 func (x *HandFinished) Reset() {
 	*x = HandFinished{}
-	mi := &file_rummikub_v1_discard_proto_msgTypes[12]
+	mi := &file_rummikub_v1_discard_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -930,7 +976,7 @@ func (x *HandFinished) String() string {
 func (*HandFinished) ProtoMessage() {}
 
 func (x *HandFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_discard_proto_msgTypes[12]
+	mi := &file_rummikub_v1_discard_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -943,7 +989,7 @@ func (x *HandFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandFinished.ProtoReflect.Descriptor instead.
 func (*HandFinished) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_discard_proto_rawDescGZIP(), []int{12}
+	return file_rummikub_v1_discard_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *HandFinished) GetSeat() uint32 {
@@ -1003,7 +1049,7 @@ type TilesLaid struct {
 
 func (x *TilesLaid) Reset() {
 	*x = TilesLaid{}
-	mi := &file_rummikub_v1_discard_proto_msgTypes[13]
+	mi := &file_rummikub_v1_discard_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1015,7 +1061,7 @@ func (x *TilesLaid) String() string {
 func (*TilesLaid) ProtoMessage() {}
 
 func (x *TilesLaid) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_discard_proto_msgTypes[13]
+	mi := &file_rummikub_v1_discard_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1028,7 +1074,7 @@ func (x *TilesLaid) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TilesLaid.ProtoReflect.Descriptor instead.
 func (*TilesLaid) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_discard_proto_rawDescGZIP(), []int{13}
+	return file_rummikub_v1_discard_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *TilesLaid) GetSeat() uint32 {
@@ -1074,7 +1120,7 @@ func (x *TilesLaid) GetOpening() *DiscardOpening {
 }
 
 // A player put the discard taken in the turn back, as the newest one of the player before, or the trump. PoolTileTaken
-// follows; TurnPassed if the pool is empty.
+// follows; EmptyPoolPassed if the pool is empty.
 type DiscardReturned struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The seat that put it back.
@@ -1089,7 +1135,7 @@ type DiscardReturned struct {
 
 func (x *DiscardReturned) Reset() {
 	*x = DiscardReturned{}
-	mi := &file_rummikub_v1_discard_proto_msgTypes[14]
+	mi := &file_rummikub_v1_discard_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1101,7 +1147,7 @@ func (x *DiscardReturned) String() string {
 func (*DiscardReturned) ProtoMessage() {}
 
 func (x *DiscardReturned) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_discard_proto_msgTypes[14]
+	mi := &file_rummikub_v1_discard_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1114,7 +1160,7 @@ func (x *DiscardReturned) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardReturned.ProtoReflect.Descriptor instead.
 func (*DiscardReturned) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_discard_proto_rawDescGZIP(), []int{14}
+	return file_rummikub_v1_discard_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *DiscardReturned) GetSeat() uint32 {
@@ -1153,7 +1199,7 @@ type PenaltyScored struct {
 
 func (x *PenaltyScored) Reset() {
 	*x = PenaltyScored{}
-	mi := &file_rummikub_v1_discard_proto_msgTypes[15]
+	mi := &file_rummikub_v1_discard_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1165,7 +1211,7 @@ func (x *PenaltyScored) String() string {
 func (*PenaltyScored) ProtoMessage() {}
 
 func (x *PenaltyScored) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_discard_proto_msgTypes[15]
+	mi := &file_rummikub_v1_discard_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1178,7 +1224,7 @@ func (x *PenaltyScored) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PenaltyScored.ProtoReflect.Descriptor instead.
 func (*PenaltyScored) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_discard_proto_rawDescGZIP(), []int{15}
+	return file_rummikub_v1_discard_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *PenaltyScored) GetSeat() uint32 {
@@ -1222,7 +1268,7 @@ type RackFinished struct {
 
 func (x *RackFinished) Reset() {
 	*x = RackFinished{}
-	mi := &file_rummikub_v1_discard_proto_msgTypes[16]
+	mi := &file_rummikub_v1_discard_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1234,7 +1280,7 @@ func (x *RackFinished) String() string {
 func (*RackFinished) ProtoMessage() {}
 
 func (x *RackFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_discard_proto_msgTypes[16]
+	mi := &file_rummikub_v1_discard_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1247,7 +1293,7 @@ func (x *RackFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RackFinished.ProtoReflect.Descriptor instead.
 func (*RackFinished) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_discard_proto_rawDescGZIP(), []int{16}
+	return file_rummikub_v1_discard_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *RackFinished) GetSeat() uint32 {
@@ -1349,7 +1395,9 @@ const file_rummikub_v1_discard_proto_rawDesc = "" +
 	"\n" +
 	"TrumpTaken\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12%\n" +
-	"\x04tile\x18\x02 \x01(\x0e2\x11.rummikub.v1.TileR\x04tile\"$\n" +
+	"\x04tile\x18\x02 \x01(\x0e2\x11.rummikub.v1.TileR\x04tile\"%\n" +
+	"\x0fEmptyPoolPassed\x12\x12\n" +
+	"\x04seat\x18\x01 \x01(\rR\x04seat\"$\n" +
 	"\x0eThreeTilesLeft\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\"\xa3\x01\n" +
 	"\fHandFinished\x12\x12\n" +
@@ -1400,7 +1448,7 @@ func file_rummikub_v1_discard_proto_rawDescGZIP() []byte {
 }
 
 var file_rummikub_v1_discard_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_rummikub_v1_discard_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_rummikub_v1_discard_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_rummikub_v1_discard_proto_goTypes = []any{
 	(PenaltyCause)(0),       // 0: rummikub.v1.PenaltyCause
 	(*HandPart)(nil),        // 1: rummikub.v1.HandPart
@@ -1414,45 +1462,46 @@ var file_rummikub_v1_discard_proto_goTypes = []any{
 	(*DiscardForced)(nil),   // 9: rummikub.v1.DiscardForced
 	(*IndicatorShown)(nil),  // 10: rummikub.v1.IndicatorShown
 	(*TrumpTaken)(nil),      // 11: rummikub.v1.TrumpTaken
-	(*ThreeTilesLeft)(nil),  // 12: rummikub.v1.ThreeTilesLeft
-	(*HandFinished)(nil),    // 13: rummikub.v1.HandFinished
-	(*TilesLaid)(nil),       // 14: rummikub.v1.TilesLaid
-	(*DiscardReturned)(nil), // 15: rummikub.v1.DiscardReturned
-	(*PenaltyScored)(nil),   // 16: rummikub.v1.PenaltyScored
-	(*RackFinished)(nil),    // 17: rummikub.v1.RackFinished
-	(Tile)(0),               // 18: rummikub.v1.Tile
+	(*EmptyPoolPassed)(nil), // 12: rummikub.v1.EmptyPoolPassed
+	(*ThreeTilesLeft)(nil),  // 13: rummikub.v1.ThreeTilesLeft
+	(*HandFinished)(nil),    // 14: rummikub.v1.HandFinished
+	(*TilesLaid)(nil),       // 15: rummikub.v1.TilesLaid
+	(*DiscardReturned)(nil), // 16: rummikub.v1.DiscardReturned
+	(*PenaltyScored)(nil),   // 17: rummikub.v1.PenaltyScored
+	(*RackFinished)(nil),    // 18: rummikub.v1.RackFinished
+	(Tile)(0),               // 19: rummikub.v1.Tile
 }
 var file_rummikub_v1_discard_proto_depIdxs = []int32{
-	18, // 0: rummikub.v1.HandPart.tiles:type_name -> rummikub.v1.Tile
-	18, // 1: rummikub.v1.DiscardPile.newest:type_name -> rummikub.v1.Tile
-	18, // 2: rummikub.v1.DiscardBoard.indicator:type_name -> rummikub.v1.Tile
-	18, // 3: rummikub.v1.DiscardBoard.okey:type_name -> rummikub.v1.Tile
+	19, // 0: rummikub.v1.HandPart.tiles:type_name -> rummikub.v1.Tile
+	19, // 1: rummikub.v1.DiscardPile.newest:type_name -> rummikub.v1.Tile
+	19, // 2: rummikub.v1.DiscardBoard.indicator:type_name -> rummikub.v1.Tile
+	19, // 3: rummikub.v1.DiscardBoard.okey:type_name -> rummikub.v1.Tile
 	2,  // 4: rummikub.v1.DiscardBoard.piles:type_name -> rummikub.v1.DiscardPile
-	13, // 5: rummikub.v1.DiscardBoard.finish:type_name -> rummikub.v1.HandFinished
+	14, // 5: rummikub.v1.DiscardBoard.finish:type_name -> rummikub.v1.HandFinished
 	1,  // 6: rummikub.v1.DiscardBoard.table:type_name -> rummikub.v1.HandPart
 	4,  // 7: rummikub.v1.DiscardBoard.openings:type_name -> rummikub.v1.DiscardOpening
-	16, // 8: rummikub.v1.DiscardBoard.penalties:type_name -> rummikub.v1.PenaltyScored
-	17, // 9: rummikub.v1.DiscardBoard.rack_finish:type_name -> rummikub.v1.RackFinished
-	18, // 10: rummikub.v1.DiscardBoard.owed_tile:type_name -> rummikub.v1.Tile
-	18, // 11: rummikub.v1.DiscardBoard.trump:type_name -> rummikub.v1.Tile
-	18, // 12: rummikub.v1.HandsDealt.indicator:type_name -> rummikub.v1.Tile
-	18, // 13: rummikub.v1.HandsDealt.okey:type_name -> rummikub.v1.Tile
-	18, // 14: rummikub.v1.HandsDealt.rack:type_name -> rummikub.v1.Tile
-	18, // 15: rummikub.v1.HandsDealt.trump:type_name -> rummikub.v1.Tile
-	18, // 16: rummikub.v1.PoolTileTaken.tile:type_name -> rummikub.v1.Tile
-	18, // 17: rummikub.v1.DiscardTaken.tile:type_name -> rummikub.v1.Tile
-	18, // 18: rummikub.v1.DiscardTaken.uncovered:type_name -> rummikub.v1.Tile
-	18, // 19: rummikub.v1.TileDiscarded.tile:type_name -> rummikub.v1.Tile
-	18, // 20: rummikub.v1.DiscardForced.tile:type_name -> rummikub.v1.Tile
-	18, // 21: rummikub.v1.TrumpTaken.tile:type_name -> rummikub.v1.Tile
-	18, // 22: rummikub.v1.HandFinished.tile:type_name -> rummikub.v1.Tile
+	17, // 8: rummikub.v1.DiscardBoard.penalties:type_name -> rummikub.v1.PenaltyScored
+	18, // 9: rummikub.v1.DiscardBoard.rack_finish:type_name -> rummikub.v1.RackFinished
+	19, // 10: rummikub.v1.DiscardBoard.owed_tile:type_name -> rummikub.v1.Tile
+	19, // 11: rummikub.v1.DiscardBoard.trump:type_name -> rummikub.v1.Tile
+	19, // 12: rummikub.v1.HandsDealt.indicator:type_name -> rummikub.v1.Tile
+	19, // 13: rummikub.v1.HandsDealt.okey:type_name -> rummikub.v1.Tile
+	19, // 14: rummikub.v1.HandsDealt.rack:type_name -> rummikub.v1.Tile
+	19, // 15: rummikub.v1.HandsDealt.trump:type_name -> rummikub.v1.Tile
+	19, // 16: rummikub.v1.PoolTileTaken.tile:type_name -> rummikub.v1.Tile
+	19, // 17: rummikub.v1.DiscardTaken.tile:type_name -> rummikub.v1.Tile
+	19, // 18: rummikub.v1.DiscardTaken.uncovered:type_name -> rummikub.v1.Tile
+	19, // 19: rummikub.v1.TileDiscarded.tile:type_name -> rummikub.v1.Tile
+	19, // 20: rummikub.v1.DiscardForced.tile:type_name -> rummikub.v1.Tile
+	19, // 21: rummikub.v1.TrumpTaken.tile:type_name -> rummikub.v1.Tile
+	19, // 22: rummikub.v1.HandFinished.tile:type_name -> rummikub.v1.Tile
 	1,  // 23: rummikub.v1.HandFinished.hand:type_name -> rummikub.v1.HandPart
-	18, // 24: rummikub.v1.TilesLaid.tiles:type_name -> rummikub.v1.Tile
+	19, // 24: rummikub.v1.TilesLaid.tiles:type_name -> rummikub.v1.Tile
 	1,  // 25: rummikub.v1.TilesLaid.table:type_name -> rummikub.v1.HandPart
 	4,  // 26: rummikub.v1.TilesLaid.opening:type_name -> rummikub.v1.DiscardOpening
-	18, // 27: rummikub.v1.DiscardReturned.tile:type_name -> rummikub.v1.Tile
+	19, // 27: rummikub.v1.DiscardReturned.tile:type_name -> rummikub.v1.Tile
 	0,  // 28: rummikub.v1.PenaltyScored.cause:type_name -> rummikub.v1.PenaltyCause
-	18, // 29: rummikub.v1.RackFinished.tile:type_name -> rummikub.v1.Tile
+	19, // 29: rummikub.v1.RackFinished.tile:type_name -> rummikub.v1.Tile
 	30, // [30:30] is the sub-list for method output_type
 	30, // [30:30] is the sub-list for method input_type
 	30, // [30:30] is the sub-list for extension type_name
@@ -1473,7 +1522,7 @@ func file_rummikub_v1_discard_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rummikub_v1_discard_proto_rawDesc), len(file_rummikub_v1_discard_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   17,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

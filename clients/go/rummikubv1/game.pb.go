@@ -2241,8 +2241,7 @@ func (x *TilesDrawn) GetTiles() []Tile {
 	return nil
 }
 
-// A player passed with an empty pool, and is one of passed_seats. In a game of discards, RoundEnded follows
-// (pool_empty).
+// A player passed with an empty pool, and is one of passed_seats.
 type TurnPassed struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The seat that passed.
@@ -3221,6 +3220,7 @@ type GameEvent struct {
 	//	*GameEvent_RackFinished
 	//	*GameEvent_TrumpTaken
 	//	*GameEvent_ThreeTilesLeft
+	//	*GameEvent_EmptyPoolPassed
 	Event         isGameEvent_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3641,6 +3641,15 @@ func (x *GameEvent) GetThreeTilesLeft() *ThreeTilesLeft {
 	return nil
 }
 
+func (x *GameEvent) GetEmptyPoolPassed() *EmptyPoolPassed {
+	if x != nil {
+		if x, ok := x.Event.(*GameEvent_EmptyPoolPassed); ok {
+			return x.EmptyPoolPassed
+		}
+	}
+	return nil
+}
+
 type isGameEvent_Event interface {
 	isGameEvent_Event()
 }
@@ -3855,6 +3864,11 @@ type GameEvent_ThreeTilesLeft struct {
 	ThreeTilesLeft *ThreeTilesLeft `protobuf:"bytes,45,opt,name=three_tiles_left,json=threeTilesLeft,proto3,oneof"`
 }
 
+type GameEvent_EmptyPoolPassed struct {
+	// A player took no tile from an empty pool.
+	EmptyPoolPassed *EmptyPoolPassed `protobuf:"bytes,46,opt,name=empty_pool_passed,json=emptyPoolPassed,proto3,oneof"`
+}
+
 func (*GameEvent_GameCreated) isGameEvent_Event() {}
 
 func (*GameEvent_PlayerJoined) isGameEvent_Event() {}
@@ -3938,6 +3952,8 @@ func (*GameEvent_RackFinished) isGameEvent_Event() {}
 func (*GameEvent_TrumpTaken) isGameEvent_Event() {}
 
 func (*GameEvent_ThreeTilesLeft) isGameEvent_Event() {}
+
+func (*GameEvent_EmptyPoolPassed) isGameEvent_Event() {}
 
 // One change of a game: the result of one accepted request, one time-out, or the end of one pause between rounds.
 type GameChange struct {
@@ -4270,7 +4286,7 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\x0eRedealDemanded\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\")\n" +
 	"\x11LastChanceStarted\x12\x14\n" +
-	"\x05seats\x18\x01 \x03(\rR\x05seats\"\x96\x16\n" +
+	"\x05seats\x18\x01 \x03(\rR\x05seats\"\xe2\x16\n" +
 	"\tGameEvent\x12=\n" +
 	"\fgame_created\x18\x01 \x01(\v2\x18.rummikub.v1.GameCreatedH\x00R\vgameCreated\x12@\n" +
 	"\rplayer_joined\x18\x02 \x01(\v2\x19.rummikub.v1.PlayerJoinedH\x00R\fplayerJoined\x12:\n" +
@@ -4323,7 +4339,8 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\rrack_finished\x18+ \x01(\v2\x19.rummikub.v1.RackFinishedH\x00R\frackFinished\x12:\n" +
 	"\vtrump_taken\x18, \x01(\v2\x17.rummikub.v1.TrumpTakenH\x00R\n" +
 	"trumpTaken\x12G\n" +
-	"\x10three_tiles_left\x18- \x01(\v2\x1b.rummikub.v1.ThreeTilesLeftH\x00R\x0ethreeTilesLeftB\a\n" +
+	"\x10three_tiles_left\x18- \x01(\v2\x1b.rummikub.v1.ThreeTilesLeftH\x00R\x0ethreeTilesLeft\x12J\n" +
+	"\x11empty_pool_passed\x18. \x01(\v2\x1c.rummikub.v1.EmptyPoolPassedH\x00R\x0femptyPoolPassedB\a\n" +
 	"\x05event\"\xff\x01\n" +
 	"\n" +
 	"GameChange\x12\x1a\n" +
@@ -4455,6 +4472,7 @@ var file_rummikub_v1_game_proto_goTypes = []any{
 	(*RackFinished)(nil),          // 68: rummikub.v1.RackFinished
 	(*TrumpTaken)(nil),            // 69: rummikub.v1.TrumpTaken
 	(*ThreeTilesLeft)(nil),        // 70: rummikub.v1.ThreeTilesLeft
+	(*EmptyPoolPassed)(nil),       // 71: rummikub.v1.EmptyPoolPassed
 }
 var file_rummikub_v1_game_proto_depIdxs = []int32{
 	2,   // 0: rummikub.v1.Player.bot_level:type_name -> rummikub.v1.BotLevel
@@ -4559,14 +4577,15 @@ var file_rummikub_v1_game_proto_depIdxs = []int32{
 	68,  // 99: rummikub.v1.GameEvent.rack_finished:type_name -> rummikub.v1.RackFinished
 	69,  // 100: rummikub.v1.GameEvent.trump_taken:type_name -> rummikub.v1.TrumpTaken
 	70,  // 101: rummikub.v1.GameEvent.three_tiles_left:type_name -> rummikub.v1.ThreeTilesLeft
-	49,  // 102: rummikub.v1.GameChange.time:type_name -> google.protobuf.Timestamp
-	44,  // 103: rummikub.v1.GameChange.events:type_name -> rummikub.v1.GameEvent
-	4,   // 104: rummikub.v1.GameChange.cause:type_name -> rummikub.v1.ChangeCause
-	105, // [105:105] is the sub-list for method output_type
-	105, // [105:105] is the sub-list for method input_type
-	105, // [105:105] is the sub-list for extension type_name
-	105, // [105:105] is the sub-list for extension extendee
-	0,   // [0:105] is the sub-list for field type_name
+	71,  // 102: rummikub.v1.GameEvent.empty_pool_passed:type_name -> rummikub.v1.EmptyPoolPassed
+	49,  // 103: rummikub.v1.GameChange.time:type_name -> google.protobuf.Timestamp
+	44,  // 104: rummikub.v1.GameChange.events:type_name -> rummikub.v1.GameEvent
+	4,   // 105: rummikub.v1.GameChange.cause:type_name -> rummikub.v1.ChangeCause
+	106, // [106:106] is the sub-list for method output_type
+	106, // [106:106] is the sub-list for method input_type
+	106, // [106:106] is the sub-list for extension type_name
+	106, // [106:106] is the sub-list for extension extendee
+	0,   // [0:106] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_game_proto_init() }
@@ -4631,6 +4650,7 @@ func file_rummikub_v1_game_proto_init() {
 		(*GameEvent_RackFinished)(nil),
 		(*GameEvent_TrumpTaken)(nil),
 		(*GameEvent_ThreeTilesLeft)(nil),
+		(*GameEvent_EmptyPoolPassed)(nil),
 	}
 	file_rummikub_v1_game_proto_msgTypes[40].OneofWrappers = []any{}
 	type x struct{}

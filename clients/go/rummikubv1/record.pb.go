@@ -38,7 +38,7 @@ const (
 	MoveKind_MOVE_KIND_DRAW MoveKind = 4
 	// Laid one of two drawn tiles on the River.
 	MoveKind_MOVE_KIND_LAY_ON_RIVER MoveKind = 5
-	// Passed, or ended a turn after a draw.
+	// Passed, or ended a turn after a draw, or took no tile from an empty pool.
 	MoveKind_MOVE_KIND_PASS_TURN MoveKind = 6
 	// Showed an illegal play, which others may claim.
 	MoveKind_MOVE_KIND_SHOW MoveKind = 7

@@ -125,8 +125,7 @@ func (*DrawTile) Descriptor() ([]byte, []int) {
 }
 
 // Passes when the pool is empty, or ends a turn in which a tile was drawn (turn_play_after_draw), or after a play that
-// allows a knock (knock_limit). In a game of discards, passes when the pool is empty, which ends the round
-// (pool_empty).
+// allows a knock (knock_limit).
 type Pass struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -377,9 +376,9 @@ type FinishHand struct {
 	// The hand as the player lays it. Empty: as the server finds it; as pairs, or as the named hand, that score most, if
 	// it is several. At most 7 parts.
 	Hand []*HandPart `protobuf:"bytes,2,rep,name=hand,proto3" json:"hand,omitempty"`
-	// For a Foot, the whole table as it shall lie (LayTiles.table): the whole rack but the discard is laid (FINISH_INVALID),
-	// at least one tile of it on a meld of another player. At most 53 parts. Refused beside `hand` (FIELD_INVALID), and in
-	// a game without concealed_wins (ACTION_NOT_IN_GAME).
+	// For a Foot, the whole table as it shall lie (LayTiles.table): the whole rack but the discard is laid
+	// (FINISH_INVALID), at least one tile of it on a meld of another player. At most 53 parts. Refused beside `hand`
+	// (FIELD_INVALID), and in a game without concealed_wins (ACTION_NOT_IN_GAME).
 	Table         []*HandPart `protobuf:"bytes,3,rep,name=table,proto3" json:"table,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -520,8 +519,45 @@ func (*TakeTrump) Descriptor() ([]byte, []int) {
 	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{10}
 }
 
-// Puts the discard or the trump taken in this turn back, and takes a tile of the pool instead; passes if the pool is
-// empty (melds_on_table).
+// Takes no tile when the pool is empty, which ends the round (pool_empty).
+type PassEmptyPool struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PassEmptyPool) Reset() {
+	*x = PassEmptyPool{}
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PassEmptyPool) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PassEmptyPool) ProtoMessage() {}
+
+func (x *PassEmptyPool) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PassEmptyPool.ProtoReflect.Descriptor instead.
+func (*PassEmptyPool) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{11}
+}
+
+// Puts the discard or the trump taken in this turn back, and takes a tile of the pool instead; with an empty pool it is
+// a PassEmptyPool (melds_on_table).
 type ReturnDiscard struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -530,7 +566,7 @@ type ReturnDiscard struct {
 
 func (x *ReturnDiscard) Reset() {
 	*x = ReturnDiscard{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[11]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -542,7 +578,7 @@ func (x *ReturnDiscard) String() string {
 func (*ReturnDiscard) ProtoMessage() {}
 
 func (x *ReturnDiscard) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[11]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -555,7 +591,7 @@ func (x *ReturnDiscard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReturnDiscard.ProtoReflect.Descriptor instead.
 func (*ReturnDiscard) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{11}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{12}
 }
 
 // Shows the indicator's twin, in one's first turn before the discard (show_indicator). The turn goes on.
@@ -567,7 +603,7 @@ type ShowIndicator struct {
 
 func (x *ShowIndicator) Reset() {
 	*x = ShowIndicator{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[12]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -579,7 +615,7 @@ func (x *ShowIndicator) String() string {
 func (*ShowIndicator) ProtoMessage() {}
 
 func (x *ShowIndicator) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[12]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -592,7 +628,7 @@ func (x *ShowIndicator) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShowIndicator.ProtoReflect.Descriptor instead.
 func (*ShowIndicator) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{12}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{13}
 }
 
 // A request to take a turn.
@@ -625,6 +661,7 @@ type PlayTurnRequest struct {
 	//	*PlayTurnRequest_Lay
 	//	*PlayTurnRequest_ReturnDiscard
 	//	*PlayTurnRequest_TakeTrump
+	//	*PlayTurnRequest_PassEmptyPool
 	Action        isPlayTurnRequest_Action `protobuf_oneof:"action"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -632,7 +669,7 @@ type PlayTurnRequest struct {
 
 func (x *PlayTurnRequest) Reset() {
 	*x = PlayTurnRequest{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[13]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -644,7 +681,7 @@ func (x *PlayTurnRequest) String() string {
 func (*PlayTurnRequest) ProtoMessage() {}
 
 func (x *PlayTurnRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[13]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -657,7 +694,7 @@ func (x *PlayTurnRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlayTurnRequest.ProtoReflect.Descriptor instead.
 func (*PlayTurnRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{13}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PlayTurnRequest) GetGameId() string {
@@ -812,6 +849,15 @@ func (x *PlayTurnRequest) GetTakeTrump() *TakeTrump {
 	return nil
 }
 
+func (x *PlayTurnRequest) GetPassEmptyPool() *PassEmptyPool {
+	if x != nil {
+		if x, ok := x.Action.(*PlayTurnRequest_PassEmptyPool); ok {
+			return x.PassEmptyPool
+		}
+	}
+	return nil
+}
+
 type isPlayTurnRequest_Action interface {
 	isPlayTurnRequest_Action()
 }
@@ -881,6 +927,11 @@ type PlayTurnRequest_TakeTrump struct {
 	TakeTrump *TakeTrump `protobuf:"bytes,17,opt,name=take_trump,json=takeTrump,proto3,oneof"`
 }
 
+type PlayTurnRequest_PassEmptyPool struct {
+	// Takes no tile from an empty pool.
+	PassEmptyPool *PassEmptyPool `protobuf:"bytes,18,opt,name=pass_empty_pool,json=passEmptyPool,proto3,oneof"`
+}
+
 func (*PlayTurnRequest_Play) isPlayTurnRequest_Action() {}
 
 func (*PlayTurnRequest_Draw) isPlayTurnRequest_Action() {}
@@ -907,6 +958,8 @@ func (*PlayTurnRequest_ReturnDiscard) isPlayTurnRequest_Action() {}
 
 func (*PlayTurnRequest_TakeTrump) isPlayTurnRequest_Action() {}
 
+func (*PlayTurnRequest_PassEmptyPool) isPlayTurnRequest_Action() {}
+
 // The response to PlayTurn.
 type PlayTurnResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -927,7 +980,7 @@ type PlayTurnResponse struct {
 
 func (x *PlayTurnResponse) Reset() {
 	*x = PlayTurnResponse{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[14]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -939,7 +992,7 @@ func (x *PlayTurnResponse) String() string {
 func (*PlayTurnResponse) ProtoMessage() {}
 
 func (x *PlayTurnResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[14]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -952,7 +1005,7 @@ func (x *PlayTurnResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlayTurnResponse.ProtoReflect.Descriptor instead.
 func (*PlayTurnResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{14}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *PlayTurnResponse) GetGame() *Game {
@@ -1005,7 +1058,7 @@ type SaveDraftRequest struct {
 
 func (x *SaveDraftRequest) Reset() {
 	*x = SaveDraftRequest{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[15]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1017,7 +1070,7 @@ func (x *SaveDraftRequest) String() string {
 func (*SaveDraftRequest) ProtoMessage() {}
 
 func (x *SaveDraftRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[15]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1030,7 +1083,7 @@ func (x *SaveDraftRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveDraftRequest.ProtoReflect.Descriptor instead.
 func (*SaveDraftRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{15}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *SaveDraftRequest) GetGameId() string {
@@ -1067,7 +1120,7 @@ type SaveDraftResponse struct {
 
 func (x *SaveDraftResponse) Reset() {
 	*x = SaveDraftResponse{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[16]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1079,7 +1132,7 @@ func (x *SaveDraftResponse) String() string {
 func (*SaveDraftResponse) ProtoMessage() {}
 
 func (x *SaveDraftResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[16]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1092,7 +1145,7 @@ func (x *SaveDraftResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveDraftResponse.ProtoReflect.Descriptor instead.
 func (*SaveDraftResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{16}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *SaveDraftResponse) GetDraftNumber() uint32 {
@@ -1126,7 +1179,7 @@ type ClaimErrorRequest struct {
 
 func (x *ClaimErrorRequest) Reset() {
 	*x = ClaimErrorRequest{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[17]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1138,7 +1191,7 @@ func (x *ClaimErrorRequest) String() string {
 func (*ClaimErrorRequest) ProtoMessage() {}
 
 func (x *ClaimErrorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[17]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1151,7 +1204,7 @@ func (x *ClaimErrorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimErrorRequest.ProtoReflect.Descriptor instead.
 func (*ClaimErrorRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{17}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ClaimErrorRequest) GetGameId() string {
@@ -1193,7 +1246,7 @@ type ClaimErrorResponse struct {
 
 func (x *ClaimErrorResponse) Reset() {
 	*x = ClaimErrorResponse{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[18]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1205,7 +1258,7 @@ func (x *ClaimErrorResponse) String() string {
 func (*ClaimErrorResponse) ProtoMessage() {}
 
 func (x *ClaimErrorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[18]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1218,7 +1271,7 @@ func (x *ClaimErrorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimErrorResponse.ProtoReflect.Descriptor instead.
 func (*ClaimErrorResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{18}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ClaimErrorResponse) GetGame() *Game {
@@ -1241,7 +1294,7 @@ type ResignGameRequest struct {
 
 func (x *ResignGameRequest) Reset() {
 	*x = ResignGameRequest{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[19]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1253,7 +1306,7 @@ func (x *ResignGameRequest) String() string {
 func (*ResignGameRequest) ProtoMessage() {}
 
 func (x *ResignGameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[19]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1266,7 +1319,7 @@ func (x *ResignGameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResignGameRequest.ProtoReflect.Descriptor instead.
 func (*ResignGameRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{19}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ResignGameRequest) GetGameId() string {
@@ -1294,7 +1347,7 @@ type ResignGameResponse struct {
 
 func (x *ResignGameResponse) Reset() {
 	*x = ResignGameResponse{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[20]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1306,7 +1359,7 @@ func (x *ResignGameResponse) String() string {
 func (*ResignGameResponse) ProtoMessage() {}
 
 func (x *ResignGameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[20]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1319,7 +1372,7 @@ func (x *ResignGameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResignGameResponse.ProtoReflect.Descriptor instead.
 func (*ResignGameResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{20}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ResignGameResponse) GetGame() *Game {
@@ -1342,7 +1395,7 @@ type StartNextRoundRequest struct {
 
 func (x *StartNextRoundRequest) Reset() {
 	*x = StartNextRoundRequest{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[21]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1354,7 +1407,7 @@ func (x *StartNextRoundRequest) String() string {
 func (*StartNextRoundRequest) ProtoMessage() {}
 
 func (x *StartNextRoundRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[21]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1367,7 +1420,7 @@ func (x *StartNextRoundRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartNextRoundRequest.ProtoReflect.Descriptor instead.
 func (*StartNextRoundRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{21}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *StartNextRoundRequest) GetGameId() string {
@@ -1395,7 +1448,7 @@ type StartNextRoundResponse struct {
 
 func (x *StartNextRoundResponse) Reset() {
 	*x = StartNextRoundResponse{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[22]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1407,7 +1460,7 @@ func (x *StartNextRoundResponse) String() string {
 func (*StartNextRoundResponse) ProtoMessage() {}
 
 func (x *StartNextRoundResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[22]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1420,7 +1473,7 @@ func (x *StartNextRoundResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartNextRoundResponse.ProtoReflect.Descriptor instead.
 func (*StartNextRoundResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{22}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *StartNextRoundResponse) GetGame() *Game {
@@ -1443,7 +1496,7 @@ type RequestRedealRequest struct {
 
 func (x *RequestRedealRequest) Reset() {
 	*x = RequestRedealRequest{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[23]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1455,7 +1508,7 @@ func (x *RequestRedealRequest) String() string {
 func (*RequestRedealRequest) ProtoMessage() {}
 
 func (x *RequestRedealRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[23]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1468,7 +1521,7 @@ func (x *RequestRedealRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestRedealRequest.ProtoReflect.Descriptor instead.
 func (*RequestRedealRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{23}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RequestRedealRequest) GetGameId() string {
@@ -1496,7 +1549,7 @@ type RequestRedealResponse struct {
 
 func (x *RequestRedealResponse) Reset() {
 	*x = RequestRedealResponse{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[24]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1508,7 +1561,7 @@ func (x *RequestRedealResponse) String() string {
 func (*RequestRedealResponse) ProtoMessage() {}
 
 func (x *RequestRedealResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[24]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1521,7 +1574,7 @@ func (x *RequestRedealResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestRedealResponse.ProtoReflect.Descriptor instead.
 func (*RequestRedealResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{24}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *RequestRedealResponse) GetGame() *Game {
@@ -1544,7 +1597,7 @@ type ReturnToSeatRequest struct {
 
 func (x *ReturnToSeatRequest) Reset() {
 	*x = ReturnToSeatRequest{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[25]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1556,7 +1609,7 @@ func (x *ReturnToSeatRequest) String() string {
 func (*ReturnToSeatRequest) ProtoMessage() {}
 
 func (x *ReturnToSeatRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[25]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1569,7 +1622,7 @@ func (x *ReturnToSeatRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReturnToSeatRequest.ProtoReflect.Descriptor instead.
 func (*ReturnToSeatRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{25}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ReturnToSeatRequest) GetGameId() string {
@@ -1597,7 +1650,7 @@ type ReturnToSeatResponse struct {
 
 func (x *ReturnToSeatResponse) Reset() {
 	*x = ReturnToSeatResponse{}
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[26]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1609,7 +1662,7 @@ func (x *ReturnToSeatResponse) String() string {
 func (*ReturnToSeatResponse) ProtoMessage() {}
 
 func (x *ReturnToSeatResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_turn_service_proto_msgTypes[26]
+	mi := &file_rummikub_v1_turn_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1622,7 +1675,7 @@ func (x *ReturnToSeatResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReturnToSeatResponse.ProtoReflect.Descriptor instead.
 func (*ReturnToSeatResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{26}
+	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ReturnToSeatResponse) GetGame() *Game {
@@ -1662,8 +1715,9 @@ const file_rummikub_v1_turn_service_proto_rawDesc = "" +
 	"\bLayTiles\x121\n" +
 	"\x05table\x18\x01 \x03(\v2\x15.rummikub.v1.HandPartB\x04\xe2A\x01\x01R\x05table\"\v\n" +
 	"\tTakeTrump\"\x0f\n" +
+	"\rPassEmptyPool\"\x0f\n" +
 	"\rReturnDiscard\"\x0f\n" +
-	"\rShowIndicator\"\xc1\a\n" +
+	"\rShowIndicator\"\x8d\b\n" +
 	"\x0fPlayTurnRequest\x12\x1d\n" +
 	"\agame_id\x18\x01 \x01(\tB\x04\xe2A\x01\x02R\x06gameId\x12\x18\n" +
 	"\x04etag\x18\x02 \x01(\tB\x04\xe2A\x01\x02R\x04etag\x12#\n" +
@@ -1685,7 +1739,8 @@ const file_rummikub_v1_turn_service_proto_rawDesc = "" +
 	"\x03lay\x18\x0f \x01(\v2\x15.rummikub.v1.LayTilesB\x04\xe2A\x01\x01H\x00R\x03lay\x12I\n" +
 	"\x0ereturn_discard\x18\x10 \x01(\v2\x1a.rummikub.v1.ReturnDiscardB\x04\xe2A\x01\x01H\x00R\rreturnDiscard\x12=\n" +
 	"\n" +
-	"take_trump\x18\x11 \x01(\v2\x16.rummikub.v1.TakeTrumpB\x04\xe2A\x01\x01H\x00R\ttakeTrumpB\b\n" +
+	"take_trump\x18\x11 \x01(\v2\x16.rummikub.v1.TakeTrumpB\x04\xe2A\x01\x01H\x00R\ttakeTrump\x12J\n" +
+	"\x0fpass_empty_pool\x18\x12 \x01(\v2\x1a.rummikub.v1.PassEmptyPoolB\x04\xe2A\x01\x01H\x00R\rpassEmptyPoolB\b\n" +
 	"\x06action\"\xf3\x01\n" +
 	"\x10PlayTurnResponse\x12%\n" +
 	"\x04game\x18\x01 \x01(\v2\x11.rummikub.v1.GameR\x04game\x124\n" +
@@ -1759,7 +1814,7 @@ func file_rummikub_v1_turn_service_proto_rawDescGZIP() []byte {
 	return file_rummikub_v1_turn_service_proto_rawDescData
 }
 
-var file_rummikub_v1_turn_service_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_rummikub_v1_turn_service_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_rummikub_v1_turn_service_proto_goTypes = []any{
 	(*PlayTiles)(nil),              // 0: rummikub.v1.PlayTiles
 	(*DrawTile)(nil),               // 1: rummikub.v1.DrawTile
@@ -1772,37 +1827,38 @@ var file_rummikub_v1_turn_service_proto_goTypes = []any{
 	(*FinishHand)(nil),             // 8: rummikub.v1.FinishHand
 	(*LayTiles)(nil),               // 9: rummikub.v1.LayTiles
 	(*TakeTrump)(nil),              // 10: rummikub.v1.TakeTrump
-	(*ReturnDiscard)(nil),          // 11: rummikub.v1.ReturnDiscard
-	(*ShowIndicator)(nil),          // 12: rummikub.v1.ShowIndicator
-	(*PlayTurnRequest)(nil),        // 13: rummikub.v1.PlayTurnRequest
-	(*PlayTurnResponse)(nil),       // 14: rummikub.v1.PlayTurnResponse
-	(*SaveDraftRequest)(nil),       // 15: rummikub.v1.SaveDraftRequest
-	(*SaveDraftResponse)(nil),      // 16: rummikub.v1.SaveDraftResponse
-	(*ClaimErrorRequest)(nil),      // 17: rummikub.v1.ClaimErrorRequest
-	(*ClaimErrorResponse)(nil),     // 18: rummikub.v1.ClaimErrorResponse
-	(*ResignGameRequest)(nil),      // 19: rummikub.v1.ResignGameRequest
-	(*ResignGameResponse)(nil),     // 20: rummikub.v1.ResignGameResponse
-	(*StartNextRoundRequest)(nil),  // 21: rummikub.v1.StartNextRoundRequest
-	(*StartNextRoundResponse)(nil), // 22: rummikub.v1.StartNextRoundResponse
-	(*RequestRedealRequest)(nil),   // 23: rummikub.v1.RequestRedealRequest
-	(*RequestRedealResponse)(nil),  // 24: rummikub.v1.RequestRedealResponse
-	(*ReturnToSeatRequest)(nil),    // 25: rummikub.v1.ReturnToSeatRequest
-	(*ReturnToSeatResponse)(nil),   // 26: rummikub.v1.ReturnToSeatResponse
-	(*Table)(nil),                  // 27: rummikub.v1.Table
-	(Tile)(0),                      // 28: rummikub.v1.Tile
-	(*HandPart)(nil),               // 29: rummikub.v1.HandPart
-	(*Game)(nil),                   // 30: rummikub.v1.Game
-	(*Violation)(nil),              // 31: rummikub.v1.Violation
-	(*Draft)(nil),                  // 32: rummikub.v1.Draft
+	(*PassEmptyPool)(nil),          // 11: rummikub.v1.PassEmptyPool
+	(*ReturnDiscard)(nil),          // 12: rummikub.v1.ReturnDiscard
+	(*ShowIndicator)(nil),          // 13: rummikub.v1.ShowIndicator
+	(*PlayTurnRequest)(nil),        // 14: rummikub.v1.PlayTurnRequest
+	(*PlayTurnResponse)(nil),       // 15: rummikub.v1.PlayTurnResponse
+	(*SaveDraftRequest)(nil),       // 16: rummikub.v1.SaveDraftRequest
+	(*SaveDraftResponse)(nil),      // 17: rummikub.v1.SaveDraftResponse
+	(*ClaimErrorRequest)(nil),      // 18: rummikub.v1.ClaimErrorRequest
+	(*ClaimErrorResponse)(nil),     // 19: rummikub.v1.ClaimErrorResponse
+	(*ResignGameRequest)(nil),      // 20: rummikub.v1.ResignGameRequest
+	(*ResignGameResponse)(nil),     // 21: rummikub.v1.ResignGameResponse
+	(*StartNextRoundRequest)(nil),  // 22: rummikub.v1.StartNextRoundRequest
+	(*StartNextRoundResponse)(nil), // 23: rummikub.v1.StartNextRoundResponse
+	(*RequestRedealRequest)(nil),   // 24: rummikub.v1.RequestRedealRequest
+	(*RequestRedealResponse)(nil),  // 25: rummikub.v1.RequestRedealResponse
+	(*ReturnToSeatRequest)(nil),    // 26: rummikub.v1.ReturnToSeatRequest
+	(*ReturnToSeatResponse)(nil),   // 27: rummikub.v1.ReturnToSeatResponse
+	(*Table)(nil),                  // 28: rummikub.v1.Table
+	(Tile)(0),                      // 29: rummikub.v1.Tile
+	(*HandPart)(nil),               // 30: rummikub.v1.HandPart
+	(*Game)(nil),                   // 31: rummikub.v1.Game
+	(*Violation)(nil),              // 32: rummikub.v1.Violation
+	(*Draft)(nil),                  // 33: rummikub.v1.Draft
 }
 var file_rummikub_v1_turn_service_proto_depIdxs = []int32{
-	27, // 0: rummikub.v1.PlayTiles.table:type_name -> rummikub.v1.Table
-	28, // 1: rummikub.v1.LayOnRiver.tile:type_name -> rummikub.v1.Tile
-	28, // 2: rummikub.v1.DiscardTile.tile:type_name -> rummikub.v1.Tile
-	28, // 3: rummikub.v1.FinishHand.tile:type_name -> rummikub.v1.Tile
-	29, // 4: rummikub.v1.FinishHand.hand:type_name -> rummikub.v1.HandPart
-	29, // 5: rummikub.v1.FinishHand.table:type_name -> rummikub.v1.HandPart
-	29, // 6: rummikub.v1.LayTiles.table:type_name -> rummikub.v1.HandPart
+	28, // 0: rummikub.v1.PlayTiles.table:type_name -> rummikub.v1.Table
+	29, // 1: rummikub.v1.LayOnRiver.tile:type_name -> rummikub.v1.Tile
+	29, // 2: rummikub.v1.DiscardTile.tile:type_name -> rummikub.v1.Tile
+	29, // 3: rummikub.v1.FinishHand.tile:type_name -> rummikub.v1.Tile
+	30, // 4: rummikub.v1.FinishHand.hand:type_name -> rummikub.v1.HandPart
+	30, // 5: rummikub.v1.FinishHand.table:type_name -> rummikub.v1.HandPart
+	30, // 6: rummikub.v1.LayTiles.table:type_name -> rummikub.v1.HandPart
 	0,  // 7: rummikub.v1.PlayTurnRequest.play:type_name -> rummikub.v1.PlayTiles
 	1,  // 8: rummikub.v1.PlayTurnRequest.draw:type_name -> rummikub.v1.DrawTile
 	2,  // 9: rummikub.v1.PlayTurnRequest.pass_turn:type_name -> rummikub.v1.Pass
@@ -1812,39 +1868,40 @@ var file_rummikub_v1_turn_service_proto_depIdxs = []int32{
 	6,  // 13: rummikub.v1.PlayTurnRequest.take_discard:type_name -> rummikub.v1.TakeDiscard
 	7,  // 14: rummikub.v1.PlayTurnRequest.discard:type_name -> rummikub.v1.DiscardTile
 	8,  // 15: rummikub.v1.PlayTurnRequest.finish:type_name -> rummikub.v1.FinishHand
-	12, // 16: rummikub.v1.PlayTurnRequest.show_indicator:type_name -> rummikub.v1.ShowIndicator
+	13, // 16: rummikub.v1.PlayTurnRequest.show_indicator:type_name -> rummikub.v1.ShowIndicator
 	9,  // 17: rummikub.v1.PlayTurnRequest.lay:type_name -> rummikub.v1.LayTiles
-	11, // 18: rummikub.v1.PlayTurnRequest.return_discard:type_name -> rummikub.v1.ReturnDiscard
+	12, // 18: rummikub.v1.PlayTurnRequest.return_discard:type_name -> rummikub.v1.ReturnDiscard
 	10, // 19: rummikub.v1.PlayTurnRequest.take_trump:type_name -> rummikub.v1.TakeTrump
-	30, // 20: rummikub.v1.PlayTurnResponse.game:type_name -> rummikub.v1.Game
-	28, // 21: rummikub.v1.PlayTurnResponse.tiles_played:type_name -> rummikub.v1.Tile
-	28, // 22: rummikub.v1.PlayTurnResponse.tiles_drawn:type_name -> rummikub.v1.Tile
-	31, // 23: rummikub.v1.PlayTurnResponse.violations:type_name -> rummikub.v1.Violation
-	32, // 24: rummikub.v1.SaveDraftRequest.draft:type_name -> rummikub.v1.Draft
-	30, // 25: rummikub.v1.ClaimErrorResponse.game:type_name -> rummikub.v1.Game
-	30, // 26: rummikub.v1.ResignGameResponse.game:type_name -> rummikub.v1.Game
-	30, // 27: rummikub.v1.StartNextRoundResponse.game:type_name -> rummikub.v1.Game
-	30, // 28: rummikub.v1.RequestRedealResponse.game:type_name -> rummikub.v1.Game
-	30, // 29: rummikub.v1.ReturnToSeatResponse.game:type_name -> rummikub.v1.Game
-	13, // 30: rummikub.v1.TurnService.PlayTurn:input_type -> rummikub.v1.PlayTurnRequest
-	15, // 31: rummikub.v1.TurnService.SaveDraft:input_type -> rummikub.v1.SaveDraftRequest
-	17, // 32: rummikub.v1.TurnService.ClaimError:input_type -> rummikub.v1.ClaimErrorRequest
-	19, // 33: rummikub.v1.TurnService.ResignGame:input_type -> rummikub.v1.ResignGameRequest
-	21, // 34: rummikub.v1.TurnService.StartNextRound:input_type -> rummikub.v1.StartNextRoundRequest
-	23, // 35: rummikub.v1.TurnService.RequestRedeal:input_type -> rummikub.v1.RequestRedealRequest
-	25, // 36: rummikub.v1.TurnService.ReturnToSeat:input_type -> rummikub.v1.ReturnToSeatRequest
-	14, // 37: rummikub.v1.TurnService.PlayTurn:output_type -> rummikub.v1.PlayTurnResponse
-	16, // 38: rummikub.v1.TurnService.SaveDraft:output_type -> rummikub.v1.SaveDraftResponse
-	18, // 39: rummikub.v1.TurnService.ClaimError:output_type -> rummikub.v1.ClaimErrorResponse
-	20, // 40: rummikub.v1.TurnService.ResignGame:output_type -> rummikub.v1.ResignGameResponse
-	22, // 41: rummikub.v1.TurnService.StartNextRound:output_type -> rummikub.v1.StartNextRoundResponse
-	24, // 42: rummikub.v1.TurnService.RequestRedeal:output_type -> rummikub.v1.RequestRedealResponse
-	26, // 43: rummikub.v1.TurnService.ReturnToSeat:output_type -> rummikub.v1.ReturnToSeatResponse
-	37, // [37:44] is the sub-list for method output_type
-	30, // [30:37] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	11, // 20: rummikub.v1.PlayTurnRequest.pass_empty_pool:type_name -> rummikub.v1.PassEmptyPool
+	31, // 21: rummikub.v1.PlayTurnResponse.game:type_name -> rummikub.v1.Game
+	29, // 22: rummikub.v1.PlayTurnResponse.tiles_played:type_name -> rummikub.v1.Tile
+	29, // 23: rummikub.v1.PlayTurnResponse.tiles_drawn:type_name -> rummikub.v1.Tile
+	32, // 24: rummikub.v1.PlayTurnResponse.violations:type_name -> rummikub.v1.Violation
+	33, // 25: rummikub.v1.SaveDraftRequest.draft:type_name -> rummikub.v1.Draft
+	31, // 26: rummikub.v1.ClaimErrorResponse.game:type_name -> rummikub.v1.Game
+	31, // 27: rummikub.v1.ResignGameResponse.game:type_name -> rummikub.v1.Game
+	31, // 28: rummikub.v1.StartNextRoundResponse.game:type_name -> rummikub.v1.Game
+	31, // 29: rummikub.v1.RequestRedealResponse.game:type_name -> rummikub.v1.Game
+	31, // 30: rummikub.v1.ReturnToSeatResponse.game:type_name -> rummikub.v1.Game
+	14, // 31: rummikub.v1.TurnService.PlayTurn:input_type -> rummikub.v1.PlayTurnRequest
+	16, // 32: rummikub.v1.TurnService.SaveDraft:input_type -> rummikub.v1.SaveDraftRequest
+	18, // 33: rummikub.v1.TurnService.ClaimError:input_type -> rummikub.v1.ClaimErrorRequest
+	20, // 34: rummikub.v1.TurnService.ResignGame:input_type -> rummikub.v1.ResignGameRequest
+	22, // 35: rummikub.v1.TurnService.StartNextRound:input_type -> rummikub.v1.StartNextRoundRequest
+	24, // 36: rummikub.v1.TurnService.RequestRedeal:input_type -> rummikub.v1.RequestRedealRequest
+	26, // 37: rummikub.v1.TurnService.ReturnToSeat:input_type -> rummikub.v1.ReturnToSeatRequest
+	15, // 38: rummikub.v1.TurnService.PlayTurn:output_type -> rummikub.v1.PlayTurnResponse
+	17, // 39: rummikub.v1.TurnService.SaveDraft:output_type -> rummikub.v1.SaveDraftResponse
+	19, // 40: rummikub.v1.TurnService.ClaimError:output_type -> rummikub.v1.ClaimErrorResponse
+	21, // 41: rummikub.v1.TurnService.ResignGame:output_type -> rummikub.v1.ResignGameResponse
+	23, // 42: rummikub.v1.TurnService.StartNextRound:output_type -> rummikub.v1.StartNextRoundResponse
+	25, // 43: rummikub.v1.TurnService.RequestRedeal:output_type -> rummikub.v1.RequestRedealResponse
+	27, // 44: rummikub.v1.TurnService.ReturnToSeat:output_type -> rummikub.v1.ReturnToSeatResponse
+	38, // [38:45] is the sub-list for method output_type
+	31, // [31:38] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_turn_service_proto_init() }
@@ -1858,7 +1915,7 @@ func file_rummikub_v1_turn_service_proto_init() {
 	file_rummikub_v1_tile_proto_init()
 	file_rummikub_v1_violation_proto_init()
 	file_rummikub_v1_turn_service_proto_msgTypes[0].OneofWrappers = []any{}
-	file_rummikub_v1_turn_service_proto_msgTypes[13].OneofWrappers = []any{
+	file_rummikub_v1_turn_service_proto_msgTypes[14].OneofWrappers = []any{
 		(*PlayTurnRequest_Play)(nil),
 		(*PlayTurnRequest_Draw)(nil),
 		(*PlayTurnRequest_PassTurn)(nil),
@@ -1872,6 +1929,7 @@ func file_rummikub_v1_turn_service_proto_init() {
 		(*PlayTurnRequest_Lay)(nil),
 		(*PlayTurnRequest_ReturnDiscard)(nil),
 		(*PlayTurnRequest_TakeTrump)(nil),
+		(*PlayTurnRequest_PassEmptyPool)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1879,7 +1937,7 @@ func file_rummikub_v1_turn_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rummikub_v1_turn_service_proto_rawDesc), len(file_rummikub_v1_turn_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   27,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

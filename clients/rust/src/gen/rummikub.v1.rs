@@ -4236,6 +4236,13 @@ pub struct TrumpTaken {
     #[prost(enumeration = "Tile", tag = "2")]
     pub tile: i32,
 }
+/// A player took no tile when the pool was empty: RoundEnded follows (pool_empty).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct EmptyPoolPassed {
+    /// The seat.
+    #[prost(uint32, tag = "1")]
+    pub seat: u32,
+}
 /// A player who has opened discarded, and has three tiles left. TileDiscarded precedes it. It changes nothing: the rules
 /// oblige the player to say so (concealed_wins).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -4287,7 +4294,7 @@ pub struct TilesLaid {
     pub opening: ::core::option::Option<DiscardOpening>,
 }
 /// A player put the discard taken in the turn back, as the newest one of the player before, or the trump. PoolTileTaken
-/// follows; TurnPassed if the pool is empty.
+/// follows; EmptyPoolPassed if the pool is empty.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DiscardReturned {
     /// The seat that put it back.
@@ -5293,8 +5300,7 @@ pub struct TilesDrawn {
     #[prost(enumeration = "Tile", repeated, tag = "3")]
     pub tiles: ::prost::alloc::vec::Vec<i32>,
 }
-/// A player passed with an empty pool, and is one of passed_seats. In a game of discards, RoundEnded follows
-/// (pool_empty).
+/// A player passed with an empty pool, and is one of passed_seats.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TurnPassed {
     /// The seat that passed.
@@ -5477,7 +5483,7 @@ pub struct GameEvent {
     /// The event.
     #[prost(
         oneof = "game_event::Event",
-        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 20, 21, 22, 23, 26, 30, 31, 24, 25, 27, 36, 32, 33, 34, 35, 37, 38, 39, 40, 41, 42, 43, 44, 45"
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 20, 21, 22, 23, 26, 30, 31, 24, 25, 27, 36, 32, 33, 34, 35, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46"
     )]
     pub event: ::core::option::Option<game_event::Event>,
 }
@@ -5612,6 +5618,9 @@ pub mod game_event {
         /// A player has three tiles left.
         #[prost(message, tag = "45")]
         ThreeTilesLeft(super::ThreeTilesLeft),
+        /// A player took no tile from an empty pool.
+        #[prost(message, tag = "46")]
+        EmptyPoolPassed(super::EmptyPoolPassed),
     }
 }
 /// One change of a game: the result of one accepted request, one time-out, or the end of one pause between rounds.
@@ -5866,8 +5875,7 @@ pub struct PlayTiles {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DrawTile {}
 /// Passes when the pool is empty, or ends a turn in which a tile was drawn (turn_play_after_draw), or after a play that
-/// allows a knock (knock_limit). In a game of discards, passes when the pool is empty, which ends the round
-/// (pool_empty).
+/// allows a knock (knock_limit).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Pass {}
 /// Lays one of the two drawn tiles on the River. The other is kept, and the turn ends (TURN_DRAW_TWO_RIVER).
@@ -5906,9 +5914,9 @@ pub struct FinishHand {
     /// it is several. At most 7 parts.
     #[prost(message, repeated, tag = "2")]
     pub hand: ::prost::alloc::vec::Vec<HandPart>,
-    /// For a Foot, the whole table as it shall lie (LayTiles.table): the whole rack but the discard is laid (FINISH_INVALID),
-    /// at least one tile of it on a meld of another player. At most 53 parts. Refused beside `hand` (FIELD_INVALID), and in
-    /// a game without concealed_wins (ACTION_NOT_IN_GAME).
+    /// For a Foot, the whole table as it shall lie (LayTiles.table): the whole rack but the discard is laid
+    /// (FINISH_INVALID), at least one tile of it on a meld of another player. At most 53 parts. Refused beside `hand`
+    /// (FIELD_INVALID), and in a game without concealed_wins (ACTION_NOT_IN_GAME).
     #[prost(message, repeated, tag = "3")]
     pub table: ::prost::alloc::vec::Vec<HandPart>,
 }
@@ -5923,8 +5931,11 @@ pub struct LayTiles {
 /// Takes the tile laid face up at the deal in place of a tile of the pool, which a player who has opened may (trump).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TakeTrump {}
-/// Puts the discard or the trump taken in this turn back, and takes a tile of the pool instead; passes if the pool is
-/// empty (melds_on_table).
+/// Takes no tile when the pool is empty, which ends the round (pool_empty).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PassEmptyPool {}
+/// Puts the discard or the trump taken in this turn back, and takes a tile of the pool instead; with an empty pool it is
+/// a PassEmptyPool (melds_on_table).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ReturnDiscard {}
 /// Shows the indicator's twin, in one's first turn before the discard (show_indicator). The turn goes on.
@@ -5950,7 +5961,7 @@ pub struct PlayTurnRequest {
     /// The player's action. Required.
     #[prost(
         oneof = "play_turn_request::Action",
-        tags = "5, 6, 7, 8, 13, 9, 10, 11, 12, 14, 15, 16, 17"
+        tags = "5, 6, 7, 8, 13, 9, 10, 11, 12, 14, 15, 16, 17, 18"
     )]
     pub action: ::core::option::Option<play_turn_request::Action>,
 }
@@ -5998,6 +6009,9 @@ pub mod play_turn_request {
         /// Takes the trump.
         #[prost(message, tag = "17")]
         TakeTrump(super::TakeTrump),
+        /// Takes no tile from an empty pool.
+        #[prost(message, tag = "18")]
+        PassEmptyPool(super::PassEmptyPool),
     }
 }
 /// The response to PlayTurn.
@@ -8582,7 +8596,7 @@ pub enum MoveKind {
     Draw = 4,
     /// Laid one of two drawn tiles on the River.
     LayOnRiver = 5,
-    /// Passed, or ended a turn after a draw.
+    /// Passed, or ended a turn after a draw, or took no tile from an empty pool.
     PassTurn = 6,
     /// Showed an illegal play, which others may claim.
     Show = 7,

@@ -442,6 +442,28 @@ class TrumpTaken(_message.Message):
 Global___TrumpTaken: _TypeAlias = TrumpTaken  # noqa: Y015
 
 @_typing.final
+class EmptyPoolPassed(_message.Message):
+    """A player took no tile when the pool was empty: RoundEnded follows (pool_empty)."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEAT_FIELD_NUMBER: _builtins.int
+    seat: _builtins.int
+    """The seat."""
+    def __init__(
+        self,
+        *,
+        seat: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["seat", b"seat"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EmptyPoolPassed: _TypeAlias = EmptyPoolPassed  # noqa: Y015
+
+@_typing.final
 class ThreeTilesLeft(_message.Message):
     """A player who has opened discarded, and has three tiles left. TileDiscarded precedes it. It changes nothing: the rules
     oblige the player to say so (concealed_wins).
@@ -558,7 +580,7 @@ Global___TilesLaid: _TypeAlias = TilesLaid  # noqa: Y015
 @_typing.final
 class DiscardReturned(_message.Message):
     """A player put the discard taken in the turn back, as the newest one of the player before, or the trump. PoolTileTaken
-    follows; TurnPassed if the pool is empty.
+    follows; EmptyPoolPassed if the pool is empty.
     """
 
     DESCRIPTOR: _descriptor.Descriptor

@@ -46,7 +46,7 @@ class _MoveKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MoveKind.Val
     MOVE_KIND_LAY_ON_RIVER: _MoveKind.ValueType  # 5
     """Laid one of two drawn tiles on the River."""
     MOVE_KIND_PASS_TURN: _MoveKind.ValueType  # 6
-    """Passed, or ended a turn after a draw."""
+    """Passed, or ended a turn after a draw, or took no tile from an empty pool."""
     MOVE_KIND_SHOW: _MoveKind.ValueType  # 7
     """Showed an illegal play, which others may claim."""
     MOVE_KIND_CLAIM: _MoveKind.ValueType  # 8
@@ -98,7 +98,7 @@ MOVE_KIND_DRAW: MoveKind.ValueType  # 4
 MOVE_KIND_LAY_ON_RIVER: MoveKind.ValueType  # 5
 """Laid one of two drawn tiles on the River."""
 MOVE_KIND_PASS_TURN: MoveKind.ValueType  # 6
-"""Passed, or ended a turn after a draw."""
+"""Passed, or ended a turn after a draw, or took no tile from an empty pool."""
 MOVE_KIND_SHOW: MoveKind.ValueType  # 7
 """Showed an illegal play, which others may claim."""
 MOVE_KIND_CLAIM: MoveKind.ValueType  # 8

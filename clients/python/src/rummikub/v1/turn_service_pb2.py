@@ -31,7 +31,7 @@ from rummikub.v1 import tile_pb2 as rummikub_dot_v1_dot_tile__pb2
 from rummikub.v1 import violation_pb2 as rummikub_dot_v1_dot_violation__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1erummikub/v1/turn_service.proto\x12\x0brummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19rummikub/v1/discard.proto\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1brummikub/v1/violation.proto\"\x82\x01\n\tPlayTiles\x12\'\n\x05table\x18\x01 \x01(\x0b\x32\x12.rummikub.v1.TableB\x04\xe2\x41\x01\x01\x12\x1e\n\x0briver_index\x18\x02 \x01(\rB\x04\xe2\x41\x01\x01H\x00\x88\x01\x01\x12\x1c\n\x0e\x63\x61lls_rummikub\x18\x03 \x01(\x08\x42\x04\xe2\x41\x01\x01\x42\x0e\n\x0c_river_index\"\n\n\x08\x44rawTile\"\x06\n\x04Pass\"3\n\nLayOnRiver\x12%\n\x04tile\x18\x01 \x01(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x02\"\x07\n\x05Knock\"\x0e\n\x0cTakeFromPool\"\r\n\x0bTakeDiscard\"4\n\x0b\x44iscardTile\x12%\n\x04tile\x18\x01 \x01(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x02\"\x8a\x01\n\nFinishHand\x12%\n\x04tile\x18\x01 \x01(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x02\x12)\n\x04hand\x18\x02 \x03(\x0b\x32\x15.rummikub.v1.HandPartB\x04\xe2\x41\x01\x01\x12*\n\x05table\x18\x03 \x03(\x0b\x32\x15.rummikub.v1.HandPartB\x04\xe2\x41\x01\x01\"6\n\x08LayTiles\x12*\n\x05table\x18\x01 \x03(\x0b\x32\x15.rummikub.v1.HandPartB\x04\xe2\x41\x01\x01\"\x0b\n\tTakeTrump\"\x0f\n\rReturnDiscard\"\x0f\n\rShowIndicator\"\x97\x06\n\x0fPlayTurnRequest\x12\x15\n\x07game_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x12\n\x04\x65tag\x18\x02 \x01(\tB\x04\xe2\x41\x01\x02\x12\x18\n\nrequest_id\x18\x03 \x01(\tB\x04\xe2\x41\x01\x01\x12\x1b\n\rvalidate_only\x18\x04 \x01(\x08\x42\x04\xe2\x41\x01\x01\x12,\n\x04play\x18\x05 \x01(\x0b\x32\x16.rummikub.v1.PlayTilesB\x04\xe2\x41\x01\x01H\x00\x12+\n\x04\x64raw\x18\x06 \x01(\x0b\x32\x15.rummikub.v1.DrawTileB\x04\xe2\x41\x01\x01H\x00\x12,\n\tpass_turn\x18\x07 \x01(\x0b\x32\x11.rummikub.v1.PassB\x04\xe2\x41\x01\x01H\x00\x12\x35\n\x0clay_on_river\x18\x08 \x01(\x0b\x32\x17.rummikub.v1.LayOnRiverB\x04\xe2\x41\x01\x01H\x00\x12)\n\x05knock\x18\r \x01(\x0b\x32\x12.rummikub.v1.KnockB\x04\xe2\x41\x01\x01H\x00\x12\x39\n\x0etake_from_pool\x18\t \x01(\x0b\x32\x19.rummikub.v1.TakeFromPoolB\x04\xe2\x41\x01\x01H\x00\x12\x36\n\x0ctake_discard\x18\n \x01(\x0b\x32\x18.rummikub.v1.TakeDiscardB\x04\xe2\x41\x01\x01H\x00\x12\x31\n\x07\x64iscard\x18\x0b \x01(\x0b\x32\x18.rummikub.v1.DiscardTileB\x04\xe2\x41\x01\x01H\x00\x12/\n\x06\x66inish\x18\x0c \x01(\x0b\x32\x17.rummikub.v1.FinishHandB\x04\xe2\x41\x01\x01H\x00\x12:\n\x0eshow_indicator\x18\x0e \x01(\x0b\x32\x1a.rummikub.v1.ShowIndicatorB\x04\xe2\x41\x01\x01H\x00\x12*\n\x03lay\x18\x0f \x01(\x0b\x32\x15.rummikub.v1.LayTilesB\x04\xe2\x41\x01\x01H\x00\x12:\n\x0ereturn_discard\x18\x10 \x01(\x0b\x32\x1a.rummikub.v1.ReturnDiscardB\x04\xe2\x41\x01\x01H\x00\x12\x32\n\ntake_trump\x18\x11 \x01(\x0b\x32\x16.rummikub.v1.TakeTrumpB\x04\xe2\x41\x01\x01H\x00\x42\x08\n\x06\x61\x63tion\"\xc0\x01\n\x10PlayTurnResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game\x12\'\n\x0ctiles_played\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x0e\n\x06points\x18\x03 \x01(\r\x12&\n\x0btiles_drawn\x18\x04 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12*\n\nviolations\x18\x05 \x03(\x0b\x32\x16.rummikub.v1.Violation\"f\n\x10SaveDraftRequest\x12\x15\n\x07game_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x12\n\x04\x65tag\x18\x02 \x01(\tB\x04\xe2\x41\x01\x02\x12\'\n\x05\x64raft\x18\x03 \x01(\x0b\x32\x12.rummikub.v1.DraftB\x04\xe2\x41\x01\x01\";\n\x11SaveDraftResponse\x12\x14\n\x0c\x64raft_number\x18\x01 \x01(\r\x12\x10\n\x08is_legal\x18\x02 \x01(\x08\"w\n\x11\x43laimErrorRequest\x12\x15\n\x07game_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x1b\n\rplay_revision\x18\x02 \x01(\rB\x04\xe2\x41\x01\x02\x12\x14\n\x06\x61grees\x18\x03 \x01(\x08\x42\x04\xe2\x41\x01\x01\x12\x18\n\nrequest_id\x18\x04 \x01(\tB\x04\xe2\x41\x01\x01\"5\n\x12\x43laimErrorResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game\"D\n\x11ResignGameRequest\x12\x15\n\x07game_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x18\n\nrequest_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"5\n\x12ResignGameResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game\"H\n\x15StartNextRoundRequest\x12\x15\n\x07game_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x18\n\nrequest_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"9\n\x16StartNextRoundResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game\"G\n\x14RequestRedealRequest\x12\x15\n\x07game_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x18\n\nrequest_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"8\n\x15RequestRedealResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game\"F\n\x13ReturnToSeatRequest\x12\x15\n\x07game_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x18\n\nrequest_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"7\n\x14ReturnToSeatResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game2\xfa\x06\n\x0bTurnService\x12p\n\x08PlayTurn\x12\x1c.rummikub.v1.PlayTurnRequest\x1a\x1d.rummikub.v1.PlayTurnResponse\"\'\x82\xd3\xe4\x93\x02!\"\x1c/v1/games/{game_id}:playTurn:\x01*\x12t\n\tSaveDraft\x12\x1d.rummikub.v1.SaveDraftRequest\x1a\x1e.rummikub.v1.SaveDraftResponse\"(\x82\xd3\xe4\x93\x02\"\"\x1d/v1/games/{game_id}:saveDraft:\x01*\x12x\n\nClaimError\x12\x1e.rummikub.v1.ClaimErrorRequest\x1a\x1f.rummikub.v1.ClaimErrorResponse\")\x82\xd3\xe4\x93\x02#\"\x1e/v1/games/{game_id}:claimError:\x01*\x12t\n\nResignGame\x12\x1e.rummikub.v1.ResignGameRequest\x1a\x1f.rummikub.v1.ResignGameResponse\"%\x82\xd3\xe4\x93\x02\x1f\"\x1a/v1/games/{game_id}:resign:\x01*\x12\x88\x01\n\x0eStartNextRound\x12\".rummikub.v1.StartNextRoundRequest\x1a#.rummikub.v1.StartNextRoundResponse\"-\x82\xd3\xe4\x93\x02\'\"\"/v1/games/{game_id}:startNextRound:\x01*\x12\x84\x01\n\rRequestRedeal\x12!.rummikub.v1.RequestRedealRequest\x1a\".rummikub.v1.RequestRedealResponse\",\x82\xd3\xe4\x93\x02&\"!/v1/games/{game_id}:requestRedeal:\x01*\x12\x80\x01\n\x0cReturnToSeat\x12 .rummikub.v1.ReturnToSeatRequest\x1a!.rummikub.v1.ReturnToSeatResponse\"+\x82\xd3\xe4\x93\x02%\" /v1/games/{game_id}:returnToSeat:\x01*B\x88\x01\n\x0brummikub.v1B\x10TurnServiceProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\x0bRummikub.V1\xba\x02\x08Rummikub\xca\x02\x0bRummikub\\V1\xea\x02\x0cRummikub::V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1erummikub/v1/turn_service.proto\x12\x0brummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19rummikub/v1/discard.proto\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1brummikub/v1/violation.proto\"\x82\x01\n\tPlayTiles\x12\'\n\x05table\x18\x01 \x01(\x0b\x32\x12.rummikub.v1.TableB\x04\xe2\x41\x01\x01\x12\x1e\n\x0briver_index\x18\x02 \x01(\rB\x04\xe2\x41\x01\x01H\x00\x88\x01\x01\x12\x1c\n\x0e\x63\x61lls_rummikub\x18\x03 \x01(\x08\x42\x04\xe2\x41\x01\x01\x42\x0e\n\x0c_river_index\"\n\n\x08\x44rawTile\"\x06\n\x04Pass\"3\n\nLayOnRiver\x12%\n\x04tile\x18\x01 \x01(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x02\"\x07\n\x05Knock\"\x0e\n\x0cTakeFromPool\"\r\n\x0bTakeDiscard\"4\n\x0b\x44iscardTile\x12%\n\x04tile\x18\x01 \x01(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x02\"\x8a\x01\n\nFinishHand\x12%\n\x04tile\x18\x01 \x01(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x02\x12)\n\x04hand\x18\x02 \x03(\x0b\x32\x15.rummikub.v1.HandPartB\x04\xe2\x41\x01\x01\x12*\n\x05table\x18\x03 \x03(\x0b\x32\x15.rummikub.v1.HandPartB\x04\xe2\x41\x01\x01\"6\n\x08LayTiles\x12*\n\x05table\x18\x01 \x03(\x0b\x32\x15.rummikub.v1.HandPartB\x04\xe2\x41\x01\x01\"\x0b\n\tTakeTrump\"\x0f\n\rPassEmptyPool\"\x0f\n\rReturnDiscard\"\x0f\n\rShowIndicator\"\xd4\x06\n\x0fPlayTurnRequest\x12\x15\n\x07game_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x12\n\x04\x65tag\x18\x02 \x01(\tB\x04\xe2\x41\x01\x02\x12\x18\n\nrequest_id\x18\x03 \x01(\tB\x04\xe2\x41\x01\x01\x12\x1b\n\rvalidate_only\x18\x04 \x01(\x08\x42\x04\xe2\x41\x01\x01\x12,\n\x04play\x18\x05 \x01(\x0b\x32\x16.rummikub.v1.PlayTilesB\x04\xe2\x41\x01\x01H\x00\x12+\n\x04\x64raw\x18\x06 \x01(\x0b\x32\x15.rummikub.v1.DrawTileB\x04\xe2\x41\x01\x01H\x00\x12,\n\tpass_turn\x18\x07 \x01(\x0b\x32\x11.rummikub.v1.PassB\x04\xe2\x41\x01\x01H\x00\x12\x35\n\x0clay_on_river\x18\x08 \x01(\x0b\x32\x17.rummikub.v1.LayOnRiverB\x04\xe2\x41\x01\x01H\x00\x12)\n\x05knock\x18\r \x01(\x0b\x32\x12.rummikub.v1.KnockB\x04\xe2\x41\x01\x01H\x00\x12\x39\n\x0etake_from_pool\x18\t \x01(\x0b\x32\x19.rummikub.v1.TakeFromPoolB\x04\xe2\x41\x01\x01H\x00\x12\x36\n\x0ctake_discard\x18\n \x01(\x0b\x32\x18.rummikub.v1.TakeDiscardB\x04\xe2\x41\x01\x01H\x00\x12\x31\n\x07\x64iscard\x18\x0b \x01(\x0b\x32\x18.rummikub.v1.DiscardTileB\x04\xe2\x41\x01\x01H\x00\x12/\n\x06\x66inish\x18\x0c \x01(\x0b\x32\x17.rummikub.v1.FinishHandB\x04\xe2\x41\x01\x01H\x00\x12:\n\x0eshow_indicator\x18\x0e \x01(\x0b\x32\x1a.rummikub.v1.ShowIndicatorB\x04\xe2\x41\x01\x01H\x00\x12*\n\x03lay\x18\x0f \x01(\x0b\x32\x15.rummikub.v1.LayTilesB\x04\xe2\x41\x01\x01H\x00\x12:\n\x0ereturn_discard\x18\x10 \x01(\x0b\x32\x1a.rummikub.v1.ReturnDiscardB\x04\xe2\x41\x01\x01H\x00\x12\x32\n\ntake_trump\x18\x11 \x01(\x0b\x32\x16.rummikub.v1.TakeTrumpB\x04\xe2\x41\x01\x01H\x00\x12;\n\x0fpass_empty_pool\x18\x12 \x01(\x0b\x32\x1a.rummikub.v1.PassEmptyPoolB\x04\xe2\x41\x01\x01H\x00\x42\x08\n\x06\x61\x63tion\"\xc0\x01\n\x10PlayTurnResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game\x12\'\n\x0ctiles_played\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x0e\n\x06points\x18\x03 \x01(\r\x12&\n\x0btiles_drawn\x18\x04 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12*\n\nviolations\x18\x05 \x03(\x0b\x32\x16.rummikub.v1.Violation\"f\n\x10SaveDraftRequest\x12\x15\n\x07game_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x12\n\x04\x65tag\x18\x02 \x01(\tB\x04\xe2\x41\x01\x02\x12\'\n\x05\x64raft\x18\x03 \x01(\x0b\x32\x12.rummikub.v1.DraftB\x04\xe2\x41\x01\x01\";\n\x11SaveDraftResponse\x12\x14\n\x0c\x64raft_number\x18\x01 \x01(\r\x12\x10\n\x08is_legal\x18\x02 \x01(\x08\"w\n\x11\x43laimErrorRequest\x12\x15\n\x07game_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x1b\n\rplay_revision\x18\x02 \x01(\rB\x04\xe2\x41\x01\x02\x12\x14\n\x06\x61grees\x18\x03 \x01(\x08\x42\x04\xe2\x41\x01\x01\x12\x18\n\nrequest_id\x18\x04 \x01(\tB\x04\xe2\x41\x01\x01\"5\n\x12\x43laimErrorResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game\"D\n\x11ResignGameRequest\x12\x15\n\x07game_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x18\n\nrequest_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"5\n\x12ResignGameResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game\"H\n\x15StartNextRoundRequest\x12\x15\n\x07game_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x18\n\nrequest_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"9\n\x16StartNextRoundResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game\"G\n\x14RequestRedealRequest\x12\x15\n\x07game_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x18\n\nrequest_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"8\n\x15RequestRedealResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game\"F\n\x13ReturnToSeatRequest\x12\x15\n\x07game_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x18\n\nrequest_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"7\n\x14ReturnToSeatResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game2\xfa\x06\n\x0bTurnService\x12p\n\x08PlayTurn\x12\x1c.rummikub.v1.PlayTurnRequest\x1a\x1d.rummikub.v1.PlayTurnResponse\"\'\x82\xd3\xe4\x93\x02!\"\x1c/v1/games/{game_id}:playTurn:\x01*\x12t\n\tSaveDraft\x12\x1d.rummikub.v1.SaveDraftRequest\x1a\x1e.rummikub.v1.SaveDraftResponse\"(\x82\xd3\xe4\x93\x02\"\"\x1d/v1/games/{game_id}:saveDraft:\x01*\x12x\n\nClaimError\x12\x1e.rummikub.v1.ClaimErrorRequest\x1a\x1f.rummikub.v1.ClaimErrorResponse\")\x82\xd3\xe4\x93\x02#\"\x1e/v1/games/{game_id}:claimError:\x01*\x12t\n\nResignGame\x12\x1e.rummikub.v1.ResignGameRequest\x1a\x1f.rummikub.v1.ResignGameResponse\"%\x82\xd3\xe4\x93\x02\x1f\"\x1a/v1/games/{game_id}:resign:\x01*\x12\x88\x01\n\x0eStartNextRound\x12\".rummikub.v1.StartNextRoundRequest\x1a#.rummikub.v1.StartNextRoundResponse\"-\x82\xd3\xe4\x93\x02\'\"\"/v1/games/{game_id}:startNextRound:\x01*\x12\x84\x01\n\rRequestRedeal\x12!.rummikub.v1.RequestRedealRequest\x1a\".rummikub.v1.RequestRedealResponse\",\x82\xd3\xe4\x93\x02&\"!/v1/games/{game_id}:requestRedeal:\x01*\x12\x80\x01\n\x0cReturnToSeat\x12 .rummikub.v1.ReturnToSeatRequest\x1a!.rummikub.v1.ReturnToSeatResponse\"+\x82\xd3\xe4\x93\x02%\" /v1/games/{game_id}:returnToSeat:\x01*B\x88\x01\n\x0brummikub.v1B\x10TurnServiceProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\x0bRummikub.V1\xba\x02\x08Rummikub\xca\x02\x0bRummikub\\V1\xea\x02\x0cRummikub::V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -91,6 +91,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PLAYTURNREQUEST'].fields_by_name['return_discard']._serialized_options = b'\342A\001\001'
   _globals['_PLAYTURNREQUEST'].fields_by_name['take_trump']._loaded_options = None
   _globals['_PLAYTURNREQUEST'].fields_by_name['take_trump']._serialized_options = b'\342A\001\001'
+  _globals['_PLAYTURNREQUEST'].fields_by_name['pass_empty_pool']._loaded_options = None
+  _globals['_PLAYTURNREQUEST'].fields_by_name['pass_empty_pool']._serialized_options = b'\342A\001\001'
   _globals['_SAVEDRAFTREQUEST'].fields_by_name['game_id']._loaded_options = None
   _globals['_SAVEDRAFTREQUEST'].fields_by_name['game_id']._serialized_options = b'\342A\001\002'
   _globals['_SAVEDRAFTREQUEST'].fields_by_name['etag']._loaded_options = None
@@ -157,38 +159,40 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LAYTILES']._serialized_end=733
   _globals['_TAKETRUMP']._serialized_start=735
   _globals['_TAKETRUMP']._serialized_end=746
-  _globals['_RETURNDISCARD']._serialized_start=748
-  _globals['_RETURNDISCARD']._serialized_end=763
-  _globals['_SHOWINDICATOR']._serialized_start=765
-  _globals['_SHOWINDICATOR']._serialized_end=780
-  _globals['_PLAYTURNREQUEST']._serialized_start=783
-  _globals['_PLAYTURNREQUEST']._serialized_end=1574
-  _globals['_PLAYTURNRESPONSE']._serialized_start=1577
-  _globals['_PLAYTURNRESPONSE']._serialized_end=1769
-  _globals['_SAVEDRAFTREQUEST']._serialized_start=1771
-  _globals['_SAVEDRAFTREQUEST']._serialized_end=1873
-  _globals['_SAVEDRAFTRESPONSE']._serialized_start=1875
-  _globals['_SAVEDRAFTRESPONSE']._serialized_end=1934
-  _globals['_CLAIMERRORREQUEST']._serialized_start=1936
-  _globals['_CLAIMERRORREQUEST']._serialized_end=2055
-  _globals['_CLAIMERRORRESPONSE']._serialized_start=2057
-  _globals['_CLAIMERRORRESPONSE']._serialized_end=2110
-  _globals['_RESIGNGAMEREQUEST']._serialized_start=2112
-  _globals['_RESIGNGAMEREQUEST']._serialized_end=2180
-  _globals['_RESIGNGAMERESPONSE']._serialized_start=2182
-  _globals['_RESIGNGAMERESPONSE']._serialized_end=2235
-  _globals['_STARTNEXTROUNDREQUEST']._serialized_start=2237
-  _globals['_STARTNEXTROUNDREQUEST']._serialized_end=2309
-  _globals['_STARTNEXTROUNDRESPONSE']._serialized_start=2311
-  _globals['_STARTNEXTROUNDRESPONSE']._serialized_end=2368
-  _globals['_REQUESTREDEALREQUEST']._serialized_start=2370
-  _globals['_REQUESTREDEALREQUEST']._serialized_end=2441
-  _globals['_REQUESTREDEALRESPONSE']._serialized_start=2443
-  _globals['_REQUESTREDEALRESPONSE']._serialized_end=2499
-  _globals['_RETURNTOSEATREQUEST']._serialized_start=2501
-  _globals['_RETURNTOSEATREQUEST']._serialized_end=2571
-  _globals['_RETURNTOSEATRESPONSE']._serialized_start=2573
-  _globals['_RETURNTOSEATRESPONSE']._serialized_end=2628
-  _globals['_TURNSERVICE']._serialized_start=2631
-  _globals['_TURNSERVICE']._serialized_end=3521
+  _globals['_PASSEMPTYPOOL']._serialized_start=748
+  _globals['_PASSEMPTYPOOL']._serialized_end=763
+  _globals['_RETURNDISCARD']._serialized_start=765
+  _globals['_RETURNDISCARD']._serialized_end=780
+  _globals['_SHOWINDICATOR']._serialized_start=782
+  _globals['_SHOWINDICATOR']._serialized_end=797
+  _globals['_PLAYTURNREQUEST']._serialized_start=800
+  _globals['_PLAYTURNREQUEST']._serialized_end=1652
+  _globals['_PLAYTURNRESPONSE']._serialized_start=1655
+  _globals['_PLAYTURNRESPONSE']._serialized_end=1847
+  _globals['_SAVEDRAFTREQUEST']._serialized_start=1849
+  _globals['_SAVEDRAFTREQUEST']._serialized_end=1951
+  _globals['_SAVEDRAFTRESPONSE']._serialized_start=1953
+  _globals['_SAVEDRAFTRESPONSE']._serialized_end=2012
+  _globals['_CLAIMERRORREQUEST']._serialized_start=2014
+  _globals['_CLAIMERRORREQUEST']._serialized_end=2133
+  _globals['_CLAIMERRORRESPONSE']._serialized_start=2135
+  _globals['_CLAIMERRORRESPONSE']._serialized_end=2188
+  _globals['_RESIGNGAMEREQUEST']._serialized_start=2190
+  _globals['_RESIGNGAMEREQUEST']._serialized_end=2258
+  _globals['_RESIGNGAMERESPONSE']._serialized_start=2260
+  _globals['_RESIGNGAMERESPONSE']._serialized_end=2313
+  _globals['_STARTNEXTROUNDREQUEST']._serialized_start=2315
+  _globals['_STARTNEXTROUNDREQUEST']._serialized_end=2387
+  _globals['_STARTNEXTROUNDRESPONSE']._serialized_start=2389
+  _globals['_STARTNEXTROUNDRESPONSE']._serialized_end=2446
+  _globals['_REQUESTREDEALREQUEST']._serialized_start=2448
+  _globals['_REQUESTREDEALREQUEST']._serialized_end=2519
+  _globals['_REQUESTREDEALRESPONSE']._serialized_start=2521
+  _globals['_REQUESTREDEALRESPONSE']._serialized_end=2577
+  _globals['_RETURNTOSEATREQUEST']._serialized_start=2579
+  _globals['_RETURNTOSEATREQUEST']._serialized_end=2649
+  _globals['_RETURNTOSEATRESPONSE']._serialized_start=2651
+  _globals['_RETURNTOSEATRESPONSE']._serialized_end=2706
+  _globals['_TURNSERVICE']._serialized_start=2709
+  _globals['_TURNSERVICE']._serialized_end=3599
 # @@protoc_insertion_point(module_scope)

@@ -79,8 +79,7 @@ Global___DrawTile: _TypeAlias = DrawTile  # noqa: Y015
 @_typing.final
 class Pass(_message.Message):
     """Passes when the pool is empty, or ends a turn in which a tile was drawn (turn_play_after_draw), or after a play that
-    allows a knock (knock_limit). In a game of discards, passes when the pool is empty, which ends the round
-    (pool_empty).
+    allows a knock (knock_limit).
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -214,9 +213,9 @@ class FinishHand(_message.Message):
 
     @_builtins.property
     def table(self) -> _containers.RepeatedCompositeFieldContainer[_discard_pb2.HandPart]:
-        """For a Foot, the whole table as it shall lie (LayTiles.table): the whole rack but the discard is laid (FINISH_INVALID),
-        at least one tile of it on a meld of another player. At most 53 parts. Refused beside `hand` (FIELD_INVALID), and in
-        a game without concealed_wins (ACTION_NOT_IN_GAME).
+        """For a Foot, the whole table as it shall lie (LayTiles.table): the whole rack but the discard is laid
+        (FINISH_INVALID), at least one tile of it on a meld of another player. At most 53 parts. Refused beside `hand`
+        (FIELD_INVALID), and in a game without concealed_wins (ACTION_NOT_IN_GAME).
         """
 
     def __init__(
@@ -278,9 +277,26 @@ class TakeTrump(_message.Message):
 Global___TakeTrump: _TypeAlias = TakeTrump  # noqa: Y015
 
 @_typing.final
+class PassEmptyPool(_message.Message):
+    """Takes no tile when the pool is empty, which ends the round (pool_empty)."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PassEmptyPool: _TypeAlias = PassEmptyPool  # noqa: Y015
+
+@_typing.final
 class ReturnDiscard(_message.Message):
-    """Puts the discard or the trump taken in this turn back, and takes a tile of the pool instead; passes if the pool is
-    empty (melds_on_table).
+    """Puts the discard or the trump taken in this turn back, and takes a tile of the pool instead; with an empty pool it is
+    a PassEmptyPool (melds_on_table).
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -336,6 +352,7 @@ class PlayTurnRequest(_message.Message):
     LAY_FIELD_NUMBER: _builtins.int
     RETURN_DISCARD_FIELD_NUMBER: _builtins.int
     TAKE_TRUMP_FIELD_NUMBER: _builtins.int
+    PASS_EMPTY_POOL_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
     """The id of the game."""
     etag: _builtins.str
@@ -400,6 +417,10 @@ class PlayTurnRequest(_message.Message):
     def take_trump(self) -> Global___TakeTrump:
         """Takes the trump."""
 
+    @_builtins.property
+    def pass_empty_pool(self) -> Global___PassEmptyPool:
+        """Takes no tile from an empty pool."""
+
     def __init__(
         self,
         *,
@@ -420,12 +441,13 @@ class PlayTurnRequest(_message.Message):
         lay: Global___LayTiles | None = ...,
         return_discard: Global___ReturnDiscard | None = ...,
         take_trump: Global___TakeTrump | None = ...,
+        pass_empty_pool: Global___PassEmptyPool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "discard", b"discard", "draw", b"draw", "finish", b"finish", "knock", b"knock", "lay", b"lay", "lay_on_river", b"lay_on_river", "pass_turn", b"pass_turn", "play", b"play", "return_discard", b"return_discard", "show_indicator", b"show_indicator", "take_discard", b"take_discard", "take_from_pool", b"take_from_pool", "take_trump", b"take_trump"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "discard", b"discard", "draw", b"draw", "finish", b"finish", "knock", b"knock", "lay", b"lay", "lay_on_river", b"lay_on_river", "pass_empty_pool", b"pass_empty_pool", "pass_turn", b"pass_turn", "play", b"play", "return_discard", b"return_discard", "show_indicator", b"show_indicator", "take_discard", b"take_discard", "take_from_pool", b"take_from_pool", "take_trump", b"take_trump"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "discard", b"discard", "draw", b"draw", "etag", b"etag", "finish", b"finish", "game_id", b"game_id", "knock", b"knock", "lay", b"lay", "lay_on_river", b"lay_on_river", "pass_turn", b"pass_turn", "play", b"play", "request_id", b"request_id", "return_discard", b"return_discard", "show_indicator", b"show_indicator", "take_discard", b"take_discard", "take_from_pool", b"take_from_pool", "take_trump", b"take_trump", "validate_only", b"validate_only"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "discard", b"discard", "draw", b"draw", "etag", b"etag", "finish", b"finish", "game_id", b"game_id", "knock", b"knock", "lay", b"lay", "lay_on_river", b"lay_on_river", "pass_empty_pool", b"pass_empty_pool", "pass_turn", b"pass_turn", "play", b"play", "request_id", b"request_id", "return_discard", b"return_discard", "show_indicator", b"show_indicator", "take_discard", b"take_discard", "take_from_pool", b"take_from_pool", "take_trump", b"take_trump", "validate_only", b"validate_only"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_action: _TypeAlias = _typing.Literal["play", "draw", "pass_turn", "lay_on_river", "knock", "take_from_pool", "take_discard", "discard", "finish", "show_indicator", "lay", "return_discard", "take_trump"]  # noqa: Y015
+    _WhichOneofReturnType_action: _TypeAlias = _typing.Literal["play", "draw", "pass_turn", "lay_on_river", "knock", "take_from_pool", "take_discard", "discard", "finish", "show_indicator", "lay", "return_discard", "take_trump", "pass_empty_pool"]  # noqa: Y015
     _WhichOneofArgType_action: _TypeAlias = _typing.Literal["action", b"action"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_action) -> _WhichOneofReturnType_action | None: ...
 

@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rummikub/v1/discard.proto.
  */
 export const file_rummikub_v1_discard: GenFile = /*@__PURE__*/
-  fileDesc("ChlydW1taWt1Yi92MS9kaXNjYXJkLnByb3RvEgtydW1taWt1Yi52MSIsCghIYW5kUGFydBIgCgV0aWxlcxgBIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUiUgoLRGlzY2FyZFBpbGUSDAoEc2VhdBgBIAEoDRIhCgZuZXdlc3QYAiABKA4yES5ydW1taWt1Yi52MS5UaWxlEhIKCnRpbGVfY291bnQYAyABKA0igAQKDERpc2NhcmRCb2FyZBIkCglpbmRpY2F0b3IYASABKA4yES5ydW1taWt1Yi52MS5UaWxlEh8KBG9rZXkYAiABKA4yES5ydW1taWt1Yi52MS5UaWxlEicKBXBpbGVzGAMgAygLMhgucnVtbWlrdWIudjEuRGlzY2FyZFBpbGUSFwoPZGlzY2FyZGVkX3NlYXRzGAQgAygNEhoKDXNob3duX2J5X3NlYXQYBSABKA1IAIgBARIpCgZmaW5pc2gYBiABKAsyGS5ydW1taWt1Yi52MS5IYW5kRmluaXNoZWQSJAoFdGFibGUYByADKAsyFS5ydW1taWt1Yi52MS5IYW5kUGFydBItCghvcGVuaW5ncxgIIAMoCzIbLnJ1bW1pa3ViLnYxLkRpc2NhcmRPcGVuaW5nEi0KCXBlbmFsdGllcxgJIAMoCzIaLnJ1bW1pa3ViLnYxLlBlbmFsdHlTY29yZWQSLgoLcmFja19maW5pc2gYCiABKAsyGS5ydW1taWt1Yi52MS5SYWNrRmluaXNoZWQSJAoJb3dlZF90aWxlGAsgASgOMhEucnVtbWlrdWIudjEuVGlsZRISCgp0aWxlc19sYWlkGAwgASgNEiAKBXRydW1wGA0gASgOMhEucnVtbWlrdWIudjEuVGlsZUIQCg5fc2hvd25fYnlfc2VhdCJACg5EaXNjYXJkT3BlbmluZxIMCgRzZWF0GAEgASgNEhAKCGlzX3BhaXJzGAIgASgIEg4KBmFtb3VudBgDIAEoDSLNAQoKSGFuZHNEZWFsdBINCgVyb3VuZBgBIAEoDRISCgp0dXJuX29yZGVyGAIgAygNEiQKCWluZGljYXRvchgDIAEoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSHwoEb2tleRgEIAEoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSHwoEcmFjaxgFIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSEgoKcG9vbF9jb3VudBgGIAEoDRIgCgV0cnVtcBgHIAEoDjIRLnJ1bW1pa3ViLnYxLlRpbGUiPgoNUG9vbFRpbGVUYWtlbhIMCgRzZWF0GAEgASgNEh8KBHRpbGUYAiABKA4yES5ydW1taWt1Yi52MS5UaWxlInYKDERpc2NhcmRUYWtlbhIMCgRzZWF0GAEgASgNEh8KBHRpbGUYAiABKA4yES5ydW1taWt1Yi52MS5UaWxlEhEKCWZyb21fc2VhdBgDIAEoDRIkCgl1bmNvdmVyZWQYBCABKA4yES5ydW1taWt1Yi52MS5UaWxlIj4KDVRpbGVEaXNjYXJkZWQSDAoEc2VhdBgBIAEoDRIfCgR0aWxlGAIgASgOMhEucnVtbWlrdWIudjEuVGlsZSI+Cg1EaXNjYXJkRm9yY2VkEgwKBHNlYXQYASABKA0SHwoEdGlsZRgCIAEoDjIRLnJ1bW1pa3ViLnYxLlRpbGUiHgoOSW5kaWNhdG9yU2hvd24SDAoEc2VhdBgBIAEoDSI7CgpUcnVtcFRha2VuEgwKBHNlYXQYASABKA0SHwoEdGlsZRgCIAEoDjIRLnJ1bW1pa3ViLnYxLlRpbGUiHgoOVGhyZWVUaWxlc0xlZnQSDAoEc2VhdBgBIAEoDSKCAQoMSGFuZEZpbmlzaGVkEgwKBHNlYXQYASABKA0SHwoEdGlsZRgCIAEoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSIwoEaGFuZBgDIAMoCzIVLnJ1bW1pa3ViLnYxLkhhbmRQYXJ0EhAKCGlzX3BhaXJzGAQgASgIEgwKBG5hbWUYBSABKAkirAEKCVRpbGVzTGFpZBIMCgRzZWF0GAEgASgNEiAKBXRpbGVzGAIgAygOMhEucnVtbWlrdWIudjEuVGlsZRIkCgV0YWJsZRgDIAMoCzIVLnJ1bW1pa3ViLnYxLkhhbmRQYXJ0Eg0KBW9rZXlzGAQgASgNEgwKBG1vcmUYBSABKA0SLAoHb3BlbmluZxgGIAEoCzIbLnJ1bW1pa3ViLnYxLkRpc2NhcmRPcGVuaW5nIlEKD0Rpc2NhcmRSZXR1cm5lZBIMCgRzZWF0GAEgASgNEh8KBHRpbGUYAiABKA4yES5ydW1taWt1Yi52MS5UaWxlEg8KB3RvX3NlYXQYAyABKA0iVwoNUGVuYWx0eVNjb3JlZBIMCgRzZWF0GAEgASgNEg4KBnBvaW50cxgCIAEoDRIoCgVjYXVzZRgDIAEoDjIZLnJ1bW1pa3ViLnYxLlBlbmFsdHlDYXVzZSJ0CgxSYWNrRmluaXNoZWQSDAoEc2VhdBgBIAEoDRIfCgR0aWxlGAIgASgOMhEucnVtbWlrdWIudjEuVGlsZRIQCghpc19wYWlycxgDIAEoCBISCgppc19hdF9vbmNlGAQgASgIEg8KB2lzX2Zvb3QYBSABKAgqmQEKDFBlbmFsdHlDYXVzZRIdChlQRU5BTFRZX0NBVVNFX1VOU1BFQ0lGSUVEEAASIAocUEVOQUxUWV9DQVVTRV9PS0VZX0RJU0NBUkRFRBABEiQKIFBFTkFMVFlfQ0FVU0VfRElTQ0FSRF9GSVRTX1RBQkxFEAISIgoeUEVOQUxUWV9DQVVTRV9ESVNDQVJEX1JFVFVSTkVEEANChAEKC3J1bW1pa3ViLnYxQgxEaXNjYXJkUHJvdG9QAVopcnVtbWlrdWIuZXhhbXBsZS9nby9ydW1taWt1YnYxO3J1bW1pa3VidjGiAgNSTUuqAgtSdW1taWt1Yi5WMboCCFJ1bW1pa3ViygILUnVtbWlrdWJcVjHqAgxSdW1taWt1Yjo6VjFiBnByb3RvMw", [file_rummikub_v1_tile]);
+  fileDesc("ChlydW1taWt1Yi92MS9kaXNjYXJkLnByb3RvEgtydW1taWt1Yi52MSIsCghIYW5kUGFydBIgCgV0aWxlcxgBIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUiUgoLRGlzY2FyZFBpbGUSDAoEc2VhdBgBIAEoDRIhCgZuZXdlc3QYAiABKA4yES5ydW1taWt1Yi52MS5UaWxlEhIKCnRpbGVfY291bnQYAyABKA0igAQKDERpc2NhcmRCb2FyZBIkCglpbmRpY2F0b3IYASABKA4yES5ydW1taWt1Yi52MS5UaWxlEh8KBG9rZXkYAiABKA4yES5ydW1taWt1Yi52MS5UaWxlEicKBXBpbGVzGAMgAygLMhgucnVtbWlrdWIudjEuRGlzY2FyZFBpbGUSFwoPZGlzY2FyZGVkX3NlYXRzGAQgAygNEhoKDXNob3duX2J5X3NlYXQYBSABKA1IAIgBARIpCgZmaW5pc2gYBiABKAsyGS5ydW1taWt1Yi52MS5IYW5kRmluaXNoZWQSJAoFdGFibGUYByADKAsyFS5ydW1taWt1Yi52MS5IYW5kUGFydBItCghvcGVuaW5ncxgIIAMoCzIbLnJ1bW1pa3ViLnYxLkRpc2NhcmRPcGVuaW5nEi0KCXBlbmFsdGllcxgJIAMoCzIaLnJ1bW1pa3ViLnYxLlBlbmFsdHlTY29yZWQSLgoLcmFja19maW5pc2gYCiABKAsyGS5ydW1taWt1Yi52MS5SYWNrRmluaXNoZWQSJAoJb3dlZF90aWxlGAsgASgOMhEucnVtbWlrdWIudjEuVGlsZRISCgp0aWxlc19sYWlkGAwgASgNEiAKBXRydW1wGA0gASgOMhEucnVtbWlrdWIudjEuVGlsZUIQCg5fc2hvd25fYnlfc2VhdCJACg5EaXNjYXJkT3BlbmluZxIMCgRzZWF0GAEgASgNEhAKCGlzX3BhaXJzGAIgASgIEg4KBmFtb3VudBgDIAEoDSLNAQoKSGFuZHNEZWFsdBINCgVyb3VuZBgBIAEoDRISCgp0dXJuX29yZGVyGAIgAygNEiQKCWluZGljYXRvchgDIAEoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSHwoEb2tleRgEIAEoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSHwoEcmFjaxgFIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSEgoKcG9vbF9jb3VudBgGIAEoDRIgCgV0cnVtcBgHIAEoDjIRLnJ1bW1pa3ViLnYxLlRpbGUiPgoNUG9vbFRpbGVUYWtlbhIMCgRzZWF0GAEgASgNEh8KBHRpbGUYAiABKA4yES5ydW1taWt1Yi52MS5UaWxlInYKDERpc2NhcmRUYWtlbhIMCgRzZWF0GAEgASgNEh8KBHRpbGUYAiABKA4yES5ydW1taWt1Yi52MS5UaWxlEhEKCWZyb21fc2VhdBgDIAEoDRIkCgl1bmNvdmVyZWQYBCABKA4yES5ydW1taWt1Yi52MS5UaWxlIj4KDVRpbGVEaXNjYXJkZWQSDAoEc2VhdBgBIAEoDRIfCgR0aWxlGAIgASgOMhEucnVtbWlrdWIudjEuVGlsZSI+Cg1EaXNjYXJkRm9yY2VkEgwKBHNlYXQYASABKA0SHwoEdGlsZRgCIAEoDjIRLnJ1bW1pa3ViLnYxLlRpbGUiHgoOSW5kaWNhdG9yU2hvd24SDAoEc2VhdBgBIAEoDSI7CgpUcnVtcFRha2VuEgwKBHNlYXQYASABKA0SHwoEdGlsZRgCIAEoDjIRLnJ1bW1pa3ViLnYxLlRpbGUiHwoPRW1wdHlQb29sUGFzc2VkEgwKBHNlYXQYASABKA0iHgoOVGhyZWVUaWxlc0xlZnQSDAoEc2VhdBgBIAEoDSKCAQoMSGFuZEZpbmlzaGVkEgwKBHNlYXQYASABKA0SHwoEdGlsZRgCIAEoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSIwoEaGFuZBgDIAMoCzIVLnJ1bW1pa3ViLnYxLkhhbmRQYXJ0EhAKCGlzX3BhaXJzGAQgASgIEgwKBG5hbWUYBSABKAkirAEKCVRpbGVzTGFpZBIMCgRzZWF0GAEgASgNEiAKBXRpbGVzGAIgAygOMhEucnVtbWlrdWIudjEuVGlsZRIkCgV0YWJsZRgDIAMoCzIVLnJ1bW1pa3ViLnYxLkhhbmRQYXJ0Eg0KBW9rZXlzGAQgASgNEgwKBG1vcmUYBSABKA0SLAoHb3BlbmluZxgGIAEoCzIbLnJ1bW1pa3ViLnYxLkRpc2NhcmRPcGVuaW5nIlEKD0Rpc2NhcmRSZXR1cm5lZBIMCgRzZWF0GAEgASgNEh8KBHRpbGUYAiABKA4yES5ydW1taWt1Yi52MS5UaWxlEg8KB3RvX3NlYXQYAyABKA0iVwoNUGVuYWx0eVNjb3JlZBIMCgRzZWF0GAEgASgNEg4KBnBvaW50cxgCIAEoDRIoCgVjYXVzZRgDIAEoDjIZLnJ1bW1pa3ViLnYxLlBlbmFsdHlDYXVzZSJ0CgxSYWNrRmluaXNoZWQSDAoEc2VhdBgBIAEoDRIfCgR0aWxlGAIgASgOMhEucnVtbWlrdWIudjEuVGlsZRIQCghpc19wYWlycxgDIAEoCBISCgppc19hdF9vbmNlGAQgASgIEg8KB2lzX2Zvb3QYBSABKAgqmQEKDFBlbmFsdHlDYXVzZRIdChlQRU5BTFRZX0NBVVNFX1VOU1BFQ0lGSUVEEAASIAocUEVOQUxUWV9DQVVTRV9PS0VZX0RJU0NBUkRFRBABEiQKIFBFTkFMVFlfQ0FVU0VfRElTQ0FSRF9GSVRTX1RBQkxFEAISIgoeUEVOQUxUWV9DQVVTRV9ESVNDQVJEX1JFVFVSTkVEEANChAEKC3J1bW1pa3ViLnYxQgxEaXNjYXJkUHJvdG9QAVopcnVtbWlrdWIuZXhhbXBsZS9nby9ydW1taWt1YnYxO3J1bW1pa3VidjGiAgNSTUuqAgtSdW1taWt1Yi5WMboCCFJ1bW1pa3ViygILUnVtbWlrdWJcVjHqAgxSdW1taWt1Yjo6VjFiBnByb3RvMw", [file_rummikub_v1_tile]);
 
 /**
  * A meld of a hand or of the table, or a pair. In a run each tile is at its place, a wild one at that of the tile it stands for.
@@ -456,6 +456,27 @@ export const TrumpTakenSchema: GenMessage<TrumpTaken> = /*@__PURE__*/
   messageDesc(file_rummikub_v1_discard, 10);
 
 /**
+ * A player took no tile when the pool was empty: RoundEnded follows (pool_empty).
+ *
+ * @generated from message rummikub.v1.EmptyPoolPassed
+ */
+export type EmptyPoolPassed = Message<"rummikub.v1.EmptyPoolPassed"> & {
+  /**
+   * The seat.
+   *
+   * @generated from field: uint32 seat = 1;
+   */
+  seat: number;
+};
+
+/**
+ * Describes the message rummikub.v1.EmptyPoolPassed.
+ * Use `create(EmptyPoolPassedSchema)` to create a new message.
+ */
+export const EmptyPoolPassedSchema: GenMessage<EmptyPoolPassed> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_discard, 11);
+
+/**
  * A player who has opened discarded, and has three tiles left. TileDiscarded precedes it. It changes nothing: the rules
  * oblige the player to say so (concealed_wins).
  *
@@ -475,7 +496,7 @@ export type ThreeTilesLeft = Message<"rummikub.v1.ThreeTilesLeft"> & {
  * Use `create(ThreeTilesLeftSchema)` to create a new message.
  */
 export const ThreeTilesLeftSchema: GenMessage<ThreeTilesLeft> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_discard, 11);
+  messageDesc(file_rummikub_v1_discard, 12);
 
 /**
  * A player discarded a tile and showed a finished hand, which ends the round. The player is one of discarded_seats.
@@ -524,7 +545,7 @@ export type HandFinished = Message<"rummikub.v1.HandFinished"> & {
  * Use `create(HandFinishedSchema)` to create a new message.
  */
 export const HandFinishedSchema: GenMessage<HandFinished> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_discard, 12);
+  messageDesc(file_rummikub_v1_discard, 13);
 
 /**
  * A player laid tiles on the table, and has melded, unless it is a Foot: RackFinished follows. The discard taken in the
@@ -581,11 +602,11 @@ export type TilesLaid = Message<"rummikub.v1.TilesLaid"> & {
  * Use `create(TilesLaidSchema)` to create a new message.
  */
 export const TilesLaidSchema: GenMessage<TilesLaid> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_discard, 13);
+  messageDesc(file_rummikub_v1_discard, 14);
 
 /**
  * A player put the discard taken in the turn back, as the newest one of the player before, or the trump. PoolTileTaken
- * follows; TurnPassed if the pool is empty.
+ * follows; EmptyPoolPassed if the pool is empty.
  *
  * @generated from message rummikub.v1.DiscardReturned
  */
@@ -617,7 +638,7 @@ export type DiscardReturned = Message<"rummikub.v1.DiscardReturned"> & {
  * Use `create(DiscardReturnedSchema)` to create a new message.
  */
 export const DiscardReturnedSchema: GenMessage<DiscardReturned> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_discard, 14);
+  messageDesc(file_rummikub_v1_discard, 15);
 
 /**
  * A player scored penalty points, which count at the end of the round.
@@ -652,7 +673,7 @@ export type PenaltyScored = Message<"rummikub.v1.PenaltyScored"> & {
  * Use `create(PenaltyScoredSchema)` to create a new message.
  */
 export const PenaltyScoredSchema: GenMessage<PenaltyScored> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_discard, 15);
+  messageDesc(file_rummikub_v1_discard, 16);
 
 /**
  * A player discarded the last tile of the rack, which ends the round, with the effects of TileDiscarded but for the pile.
@@ -702,7 +723,7 @@ export type RackFinished = Message<"rummikub.v1.RackFinished"> & {
  * Use `create(RackFinishedSchema)` to create a new message.
  */
 export const RackFinishedSchema: GenMessage<RackFinished> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_discard, 16);
+  messageDesc(file_rummikub_v1_discard, 17);
 
 /**
  * What a player scores penalty points for.

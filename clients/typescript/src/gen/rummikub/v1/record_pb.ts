@@ -403,7 +403,7 @@ export enum MoveKind {
   LAY_ON_RIVER = 5,
 
   /**
-   * Passed, or ended a turn after a draw.
+   * Passed, or ended a turn after a draw, or took no tile from an empty pool.
    *
    * @generated from enum value: MOVE_KIND_PASS_TURN = 6;
    */

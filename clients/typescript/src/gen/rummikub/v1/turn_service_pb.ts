@@ -22,7 +22,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rummikub/v1/turn_service.proto.
  */
 export const file_rummikub_v1_turn_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch5ydW1taWt1Yi92MS90dXJuX3NlcnZpY2UucHJvdG8SC3J1bW1pa3ViLnYxIoIBCglQbGF5VGlsZXMSJwoFdGFibGUYASABKAsyEi5ydW1taWt1Yi52MS5UYWJsZUIE4kEBARIeCgtyaXZlcl9pbmRleBgCIAEoDUIE4kEBAUgAiAEBEhwKDmNhbGxzX3J1bW1pa3ViGAMgASgIQgTiQQEBQg4KDF9yaXZlcl9pbmRleCIKCghEcmF3VGlsZSIGCgRQYXNzIjMKCkxheU9uUml2ZXISJQoEdGlsZRgBIAEoDjIRLnJ1bW1pa3ViLnYxLlRpbGVCBOJBAQIiBwoFS25vY2siDgoMVGFrZUZyb21Qb29sIg0KC1Rha2VEaXNjYXJkIjQKC0Rpc2NhcmRUaWxlEiUKBHRpbGUYASABKA4yES5ydW1taWt1Yi52MS5UaWxlQgTiQQECIooBCgpGaW5pc2hIYW5kEiUKBHRpbGUYASABKA4yES5ydW1taWt1Yi52MS5UaWxlQgTiQQECEikKBGhhbmQYAiADKAsyFS5ydW1taWt1Yi52MS5IYW5kUGFydEIE4kEBARIqCgV0YWJsZRgDIAMoCzIVLnJ1bW1pa3ViLnYxLkhhbmRQYXJ0QgTiQQEBIjYKCExheVRpbGVzEioKBXRhYmxlGAEgAygLMhUucnVtbWlrdWIudjEuSGFuZFBhcnRCBOJBAQEiCwoJVGFrZVRydW1wIg8KDVJldHVybkRpc2NhcmQiDwoNU2hvd0luZGljYXRvciKXBgoPUGxheVR1cm5SZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISEgoEZXRhZxgCIAEoCUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAMgASgJQgTiQQEBEhsKDXZhbGlkYXRlX29ubHkYBCABKAhCBOJBAQESLAoEcGxheRgFIAEoCzIWLnJ1bW1pa3ViLnYxLlBsYXlUaWxlc0IE4kEBAUgAEisKBGRyYXcYBiABKAsyFS5ydW1taWt1Yi52MS5EcmF3VGlsZUIE4kEBAUgAEiwKCXBhc3NfdHVybhgHIAEoCzIRLnJ1bW1pa3ViLnYxLlBhc3NCBOJBAQFIABI1CgxsYXlfb25fcml2ZXIYCCABKAsyFy5ydW1taWt1Yi52MS5MYXlPblJpdmVyQgTiQQEBSAASKQoFa25vY2sYDSABKAsyEi5ydW1taWt1Yi52MS5Lbm9ja0IE4kEBAUgAEjkKDnRha2VfZnJvbV9wb29sGAkgASgLMhkucnVtbWlrdWIudjEuVGFrZUZyb21Qb29sQgTiQQEBSAASNgoMdGFrZV9kaXNjYXJkGAogASgLMhgucnVtbWlrdWIudjEuVGFrZURpc2NhcmRCBOJBAQFIABIxCgdkaXNjYXJkGAsgASgLMhgucnVtbWlrdWIudjEuRGlzY2FyZFRpbGVCBOJBAQFIABIvCgZmaW5pc2gYDCABKAsyFy5ydW1taWt1Yi52MS5GaW5pc2hIYW5kQgTiQQEBSAASOgoOc2hvd19pbmRpY2F0b3IYDiABKAsyGi5ydW1taWt1Yi52MS5TaG93SW5kaWNhdG9yQgTiQQEBSAASKgoDbGF5GA8gASgLMhUucnVtbWlrdWIudjEuTGF5VGlsZXNCBOJBAQFIABI6Cg5yZXR1cm5fZGlzY2FyZBgQIAEoCzIaLnJ1bW1pa3ViLnYxLlJldHVybkRpc2NhcmRCBOJBAQFIABIyCgp0YWtlX3RydW1wGBEgASgLMhYucnVtbWlrdWIudjEuVGFrZVRydW1wQgTiQQEBSABCCAoGYWN0aW9uIsABChBQbGF5VHVyblJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lEicKDHRpbGVzX3BsYXllZBgCIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSDgoGcG9pbnRzGAMgASgNEiYKC3RpbGVzX2RyYXduGAQgAygOMhEucnVtbWlrdWIudjEuVGlsZRIqCgp2aW9sYXRpb25zGAUgAygLMhYucnVtbWlrdWIudjEuVmlvbGF0aW9uImYKEFNhdmVEcmFmdFJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhISCgRldGFnGAIgASgJQgTiQQECEicKBWRyYWZ0GAMgASgLMhIucnVtbWlrdWIudjEuRHJhZnRCBOJBAQEiOwoRU2F2ZURyYWZ0UmVzcG9uc2USFAoMZHJhZnRfbnVtYmVyGAEgASgNEhAKCGlzX2xlZ2FsGAIgASgIIncKEUNsYWltRXJyb3JSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGwoNcGxheV9yZXZpc2lvbhgCIAEoDUIE4kEBAhIUCgZhZ3JlZXMYAyABKAhCBOJBAQESGAoKcmVxdWVzdF9pZBgEIAEoCUIE4kEBASI1ChJDbGFpbUVycm9yUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiRAoRUmVzaWduR2FtZVJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBIjUKElJlc2lnbkdhbWVSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZSJIChVTdGFydE5leHRSb3VuZFJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBIjkKFlN0YXJ0TmV4dFJvdW5kUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiRwoUUmVxdWVzdFJlZGVhbFJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBIjgKFVJlcXVlc3RSZWRlYWxSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZSJGChNSZXR1cm5Ub1NlYXRSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgCIAEoCUIE4kEBASI3ChRSZXR1cm5Ub1NlYXRSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZTL6BgoLVHVyblNlcnZpY2UScAoIUGxheVR1cm4SHC5ydW1taWt1Yi52MS5QbGF5VHVyblJlcXVlc3QaHS5ydW1taWt1Yi52MS5QbGF5VHVyblJlc3BvbnNlIieC0+STAiE6ASoiHC92MS9nYW1lcy97Z2FtZV9pZH06cGxheVR1cm4SdAoJU2F2ZURyYWZ0Eh0ucnVtbWlrdWIudjEuU2F2ZURyYWZ0UmVxdWVzdBoeLnJ1bW1pa3ViLnYxLlNhdmVEcmFmdFJlc3BvbnNlIiiC0+STAiI6ASoiHS92MS9nYW1lcy97Z2FtZV9pZH06c2F2ZURyYWZ0EngKCkNsYWltRXJyb3ISHi5ydW1taWt1Yi52MS5DbGFpbUVycm9yUmVxdWVzdBofLnJ1bW1pa3ViLnYxLkNsYWltRXJyb3JSZXNwb25zZSIpgtPkkwIjOgEqIh4vdjEvZ2FtZXMve2dhbWVfaWR9OmNsYWltRXJyb3ISdAoKUmVzaWduR2FtZRIeLnJ1bW1pa3ViLnYxLlJlc2lnbkdhbWVSZXF1ZXN0Gh8ucnVtbWlrdWIudjEuUmVzaWduR2FtZVJlc3BvbnNlIiWC0+STAh86ASoiGi92MS9nYW1lcy97Z2FtZV9pZH06cmVzaWduEogBCg5TdGFydE5leHRSb3VuZBIiLnJ1bW1pa3ViLnYxLlN0YXJ0TmV4dFJvdW5kUmVxdWVzdBojLnJ1bW1pa3ViLnYxLlN0YXJ0TmV4dFJvdW5kUmVzcG9uc2UiLYLT5JMCJzoBKiIiL3YxL2dhbWVzL3tnYW1lX2lkfTpzdGFydE5leHRSb3VuZBKEAQoNUmVxdWVzdFJlZGVhbBIhLnJ1bW1pa3ViLnYxLlJlcXVlc3RSZWRlYWxSZXF1ZXN0GiIucnVtbWlrdWIudjEuUmVxdWVzdFJlZGVhbFJlc3BvbnNlIiyC0+STAiY6ASoiIS92MS9nYW1lcy97Z2FtZV9pZH06cmVxdWVzdFJlZGVhbBKAAQoMUmV0dXJuVG9TZWF0EiAucnVtbWlrdWIudjEuUmV0dXJuVG9TZWF0UmVxdWVzdBohLnJ1bW1pa3ViLnYxLlJldHVyblRvU2VhdFJlc3BvbnNlIiuC0+STAiU6ASoiIC92MS9nYW1lcy97Z2FtZV9pZH06cmV0dXJuVG9TZWF0QogBCgtydW1taWt1Yi52MUIQVHVyblNlcnZpY2VQcm90b1ABWilydW1taWt1Yi5leGFtcGxlL2dvL3J1bW1pa3VidjE7cnVtbWlrdWJ2MaICA1JNS6oCC1J1bW1pa3ViLlYxugIIUnVtbWlrdWLKAgtSdW1taWt1YlxWMeoCDFJ1bW1pa3ViOjpWMWIGcHJvdG8z", [file_google_api_annotations, file_google_api_field_behavior, file_rummikub_v1_discard, file_rummikub_v1_game, file_rummikub_v1_meld, file_rummikub_v1_tile, file_rummikub_v1_violation]);
+  fileDesc("Ch5ydW1taWt1Yi92MS90dXJuX3NlcnZpY2UucHJvdG8SC3J1bW1pa3ViLnYxIoIBCglQbGF5VGlsZXMSJwoFdGFibGUYASABKAsyEi5ydW1taWt1Yi52MS5UYWJsZUIE4kEBARIeCgtyaXZlcl9pbmRleBgCIAEoDUIE4kEBAUgAiAEBEhwKDmNhbGxzX3J1bW1pa3ViGAMgASgIQgTiQQEBQg4KDF9yaXZlcl9pbmRleCIKCghEcmF3VGlsZSIGCgRQYXNzIjMKCkxheU9uUml2ZXISJQoEdGlsZRgBIAEoDjIRLnJ1bW1pa3ViLnYxLlRpbGVCBOJBAQIiBwoFS25vY2siDgoMVGFrZUZyb21Qb29sIg0KC1Rha2VEaXNjYXJkIjQKC0Rpc2NhcmRUaWxlEiUKBHRpbGUYASABKA4yES5ydW1taWt1Yi52MS5UaWxlQgTiQQECIooBCgpGaW5pc2hIYW5kEiUKBHRpbGUYASABKA4yES5ydW1taWt1Yi52MS5UaWxlQgTiQQECEikKBGhhbmQYAiADKAsyFS5ydW1taWt1Yi52MS5IYW5kUGFydEIE4kEBARIqCgV0YWJsZRgDIAMoCzIVLnJ1bW1pa3ViLnYxLkhhbmRQYXJ0QgTiQQEBIjYKCExheVRpbGVzEioKBXRhYmxlGAEgAygLMhUucnVtbWlrdWIudjEuSGFuZFBhcnRCBOJBAQEiCwoJVGFrZVRydW1wIg8KDVBhc3NFbXB0eVBvb2wiDwoNUmV0dXJuRGlzY2FyZCIPCg1TaG93SW5kaWNhdG9yItQGCg9QbGF5VHVyblJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhISCgRldGFnGAIgASgJQgTiQQECEhgKCnJlcXVlc3RfaWQYAyABKAlCBOJBAQESGwoNdmFsaWRhdGVfb25seRgEIAEoCEIE4kEBARIsCgRwbGF5GAUgASgLMhYucnVtbWlrdWIudjEuUGxheVRpbGVzQgTiQQEBSAASKwoEZHJhdxgGIAEoCzIVLnJ1bW1pa3ViLnYxLkRyYXdUaWxlQgTiQQEBSAASLAoJcGFzc190dXJuGAcgASgLMhEucnVtbWlrdWIudjEuUGFzc0IE4kEBAUgAEjUKDGxheV9vbl9yaXZlchgIIAEoCzIXLnJ1bW1pa3ViLnYxLkxheU9uUml2ZXJCBOJBAQFIABIpCgVrbm9jaxgNIAEoCzISLnJ1bW1pa3ViLnYxLktub2NrQgTiQQEBSAASOQoOdGFrZV9mcm9tX3Bvb2wYCSABKAsyGS5ydW1taWt1Yi52MS5UYWtlRnJvbVBvb2xCBOJBAQFIABI2Cgx0YWtlX2Rpc2NhcmQYCiABKAsyGC5ydW1taWt1Yi52MS5UYWtlRGlzY2FyZEIE4kEBAUgAEjEKB2Rpc2NhcmQYCyABKAsyGC5ydW1taWt1Yi52MS5EaXNjYXJkVGlsZUIE4kEBAUgAEi8KBmZpbmlzaBgMIAEoCzIXLnJ1bW1pa3ViLnYxLkZpbmlzaEhhbmRCBOJBAQFIABI6Cg5zaG93X2luZGljYXRvchgOIAEoCzIaLnJ1bW1pa3ViLnYxLlNob3dJbmRpY2F0b3JCBOJBAQFIABIqCgNsYXkYDyABKAsyFS5ydW1taWt1Yi52MS5MYXlUaWxlc0IE4kEBAUgAEjoKDnJldHVybl9kaXNjYXJkGBAgASgLMhoucnVtbWlrdWIudjEuUmV0dXJuRGlzY2FyZEIE4kEBAUgAEjIKCnRha2VfdHJ1bXAYESABKAsyFi5ydW1taWt1Yi52MS5UYWtlVHJ1bXBCBOJBAQFIABI7Cg9wYXNzX2VtcHR5X3Bvb2wYEiABKAsyGi5ydW1taWt1Yi52MS5QYXNzRW1wdHlQb29sQgTiQQEBSABCCAoGYWN0aW9uIsABChBQbGF5VHVyblJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lEicKDHRpbGVzX3BsYXllZBgCIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSDgoGcG9pbnRzGAMgASgNEiYKC3RpbGVzX2RyYXduGAQgAygOMhEucnVtbWlrdWIudjEuVGlsZRIqCgp2aW9sYXRpb25zGAUgAygLMhYucnVtbWlrdWIudjEuVmlvbGF0aW9uImYKEFNhdmVEcmFmdFJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhISCgRldGFnGAIgASgJQgTiQQECEicKBWRyYWZ0GAMgASgLMhIucnVtbWlrdWIudjEuRHJhZnRCBOJBAQEiOwoRU2F2ZURyYWZ0UmVzcG9uc2USFAoMZHJhZnRfbnVtYmVyGAEgASgNEhAKCGlzX2xlZ2FsGAIgASgIIncKEUNsYWltRXJyb3JSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGwoNcGxheV9yZXZpc2lvbhgCIAEoDUIE4kEBAhIUCgZhZ3JlZXMYAyABKAhCBOJBAQESGAoKcmVxdWVzdF9pZBgEIAEoCUIE4kEBASI1ChJDbGFpbUVycm9yUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiRAoRUmVzaWduR2FtZVJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBIjUKElJlc2lnbkdhbWVSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZSJIChVTdGFydE5leHRSb3VuZFJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBIjkKFlN0YXJ0TmV4dFJvdW5kUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiRwoUUmVxdWVzdFJlZGVhbFJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBIjgKFVJlcXVlc3RSZWRlYWxSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZSJGChNSZXR1cm5Ub1NlYXRSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgCIAEoCUIE4kEBASI3ChRSZXR1cm5Ub1NlYXRSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZTL6BgoLVHVyblNlcnZpY2UScAoIUGxheVR1cm4SHC5ydW1taWt1Yi52MS5QbGF5VHVyblJlcXVlc3QaHS5ydW1taWt1Yi52MS5QbGF5VHVyblJlc3BvbnNlIieC0+STAiE6ASoiHC92MS9nYW1lcy97Z2FtZV9pZH06cGxheVR1cm4SdAoJU2F2ZURyYWZ0Eh0ucnVtbWlrdWIudjEuU2F2ZURyYWZ0UmVxdWVzdBoeLnJ1bW1pa3ViLnYxLlNhdmVEcmFmdFJlc3BvbnNlIiiC0+STAiI6ASoiHS92MS9nYW1lcy97Z2FtZV9pZH06c2F2ZURyYWZ0EngKCkNsYWltRXJyb3ISHi5ydW1taWt1Yi52MS5DbGFpbUVycm9yUmVxdWVzdBofLnJ1bW1pa3ViLnYxLkNsYWltRXJyb3JSZXNwb25zZSIpgtPkkwIjOgEqIh4vdjEvZ2FtZXMve2dhbWVfaWR9OmNsYWltRXJyb3ISdAoKUmVzaWduR2FtZRIeLnJ1bW1pa3ViLnYxLlJlc2lnbkdhbWVSZXF1ZXN0Gh8ucnVtbWlrdWIudjEuUmVzaWduR2FtZVJlc3BvbnNlIiWC0+STAh86ASoiGi92MS9nYW1lcy97Z2FtZV9pZH06cmVzaWduEogBCg5TdGFydE5leHRSb3VuZBIiLnJ1bW1pa3ViLnYxLlN0YXJ0TmV4dFJvdW5kUmVxdWVzdBojLnJ1bW1pa3ViLnYxLlN0YXJ0TmV4dFJvdW5kUmVzcG9uc2UiLYLT5JMCJzoBKiIiL3YxL2dhbWVzL3tnYW1lX2lkfTpzdGFydE5leHRSb3VuZBKEAQoNUmVxdWVzdFJlZGVhbBIhLnJ1bW1pa3ViLnYxLlJlcXVlc3RSZWRlYWxSZXF1ZXN0GiIucnVtbWlrdWIudjEuUmVxdWVzdFJlZGVhbFJlc3BvbnNlIiyC0+STAiY6ASoiIS92MS9nYW1lcy97Z2FtZV9pZH06cmVxdWVzdFJlZGVhbBKAAQoMUmV0dXJuVG9TZWF0EiAucnVtbWlrdWIudjEuUmV0dXJuVG9TZWF0UmVxdWVzdBohLnJ1bW1pa3ViLnYxLlJldHVyblRvU2VhdFJlc3BvbnNlIiuC0+STAiU6ASoiIC92MS9nYW1lcy97Z2FtZV9pZH06cmV0dXJuVG9TZWF0QogBCgtydW1taWt1Yi52MUIQVHVyblNlcnZpY2VQcm90b1ABWilydW1taWt1Yi5leGFtcGxlL2dvL3J1bW1pa3VidjE7cnVtbWlrdWJ2MaICA1JNS6oCC1J1bW1pa3ViLlYxugIIUnVtbWlrdWLKAgtSdW1taWt1YlxWMeoCDFJ1bW1pa3ViOjpWMWIGcHJvdG8z", [file_google_api_annotations, file_google_api_field_behavior, file_rummikub_v1_discard, file_rummikub_v1_game, file_rummikub_v1_meld, file_rummikub_v1_tile, file_rummikub_v1_violation]);
 
 /**
  * The table after the turn. The intermediate moves do not matter (R44).
@@ -77,8 +77,7 @@ export const DrawTileSchema: GenMessage<DrawTile> = /*@__PURE__*/
 
 /**
  * Passes when the pool is empty, or ends a turn in which a tile was drawn (turn_play_after_draw), or after a play that
- * allows a knock (knock_limit). In a game of discards, passes when the pool is empty, which ends the round
- * (pool_empty).
+ * allows a knock (knock_limit).
  *
  * @generated from message rummikub.v1.Pass
  */
@@ -204,9 +203,9 @@ export type FinishHand = Message<"rummikub.v1.FinishHand"> & {
   hand: HandPart[];
 
   /**
-   * For a Foot, the whole table as it shall lie (LayTiles.table): the whole rack but the discard is laid (FINISH_INVALID),
-   * at least one tile of it on a meld of another player. At most 53 parts. Refused beside `hand` (FIELD_INVALID), and in
-   * a game without concealed_wins (ACTION_NOT_IN_GAME).
+   * For a Foot, the whole table as it shall lie (LayTiles.table): the whole rack but the discard is laid
+   * (FINISH_INVALID), at least one tile of it on a meld of another player. At most 53 parts. Refused beside `hand`
+   * (FIELD_INVALID), and in a game without concealed_wins (ACTION_NOT_IN_GAME).
    *
    * @generated from field: repeated rummikub.v1.HandPart table = 3;
    */
@@ -258,8 +257,23 @@ export const TakeTrumpSchema: GenMessage<TakeTrump> = /*@__PURE__*/
   messageDesc(file_rummikub_v1_turn_service, 10);
 
 /**
- * Puts the discard or the trump taken in this turn back, and takes a tile of the pool instead; passes if the pool is
- * empty (melds_on_table).
+ * Takes no tile when the pool is empty, which ends the round (pool_empty).
+ *
+ * @generated from message rummikub.v1.PassEmptyPool
+ */
+export type PassEmptyPool = Message<"rummikub.v1.PassEmptyPool"> & {
+};
+
+/**
+ * Describes the message rummikub.v1.PassEmptyPool.
+ * Use `create(PassEmptyPoolSchema)` to create a new message.
+ */
+export const PassEmptyPoolSchema: GenMessage<PassEmptyPool> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_turn_service, 11);
+
+/**
+ * Puts the discard or the trump taken in this turn back, and takes a tile of the pool instead; with an empty pool it is
+ * a PassEmptyPool (melds_on_table).
  *
  * @generated from message rummikub.v1.ReturnDiscard
  */
@@ -271,7 +285,7 @@ export type ReturnDiscard = Message<"rummikub.v1.ReturnDiscard"> & {
  * Use `create(ReturnDiscardSchema)` to create a new message.
  */
 export const ReturnDiscardSchema: GenMessage<ReturnDiscard> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 11);
+  messageDesc(file_rummikub_v1_turn_service, 12);
 
 /**
  * Shows the indicator's twin, in one's first turn before the discard (show_indicator). The turn goes on.
@@ -286,7 +300,7 @@ export type ShowIndicator = Message<"rummikub.v1.ShowIndicator"> & {
  * Use `create(ShowIndicatorSchema)` to create a new message.
  */
 export const ShowIndicatorSchema: GenMessage<ShowIndicator> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 12);
+  messageDesc(file_rummikub_v1_turn_service, 13);
 
 /**
  * A request to take a turn.
@@ -433,6 +447,14 @@ export type PlayTurnRequest = Message<"rummikub.v1.PlayTurnRequest"> & {
      */
     value: TakeTrump;
     case: "takeTrump";
+  } | {
+    /**
+     * Takes no tile from an empty pool.
+     *
+     * @generated from field: rummikub.v1.PassEmptyPool pass_empty_pool = 18;
+     */
+    value: PassEmptyPool;
+    case: "passEmptyPool";
   } | { case: undefined; value?: undefined };
 };
 
@@ -441,7 +463,7 @@ export type PlayTurnRequest = Message<"rummikub.v1.PlayTurnRequest"> & {
  * Use `create(PlayTurnRequestSchema)` to create a new message.
  */
 export const PlayTurnRequestSchema: GenMessage<PlayTurnRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 13);
+  messageDesc(file_rummikub_v1_turn_service, 14);
 
 /**
  * The response to PlayTurn.
@@ -491,7 +513,7 @@ export type PlayTurnResponse = Message<"rummikub.v1.PlayTurnResponse"> & {
  * Use `create(PlayTurnResponseSchema)` to create a new message.
  */
 export const PlayTurnResponseSchema: GenMessage<PlayTurnResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 14);
+  messageDesc(file_rummikub_v1_turn_service, 15);
 
 /**
  * A request to save a draft.
@@ -526,7 +548,7 @@ export type SaveDraftRequest = Message<"rummikub.v1.SaveDraftRequest"> & {
  * Use `create(SaveDraftRequestSchema)` to create a new message.
  */
 export const SaveDraftRequestSchema: GenMessage<SaveDraftRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 15);
+  messageDesc(file_rummikub_v1_turn_service, 16);
 
 /**
  * The response to SaveDraft.
@@ -554,7 +576,7 @@ export type SaveDraftResponse = Message<"rummikub.v1.SaveDraftResponse"> & {
  * Use `create(SaveDraftResponseSchema)` to create a new message.
  */
 export const SaveDraftResponseSchema: GenMessage<SaveDraftResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 16);
+  messageDesc(file_rummikub_v1_turn_service, 17);
 
 /**
  * A request to vote on an error claim.
@@ -596,7 +618,7 @@ export type ClaimErrorRequest = Message<"rummikub.v1.ClaimErrorRequest"> & {
  * Use `create(ClaimErrorRequestSchema)` to create a new message.
  */
 export const ClaimErrorRequestSchema: GenMessage<ClaimErrorRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 17);
+  messageDesc(file_rummikub_v1_turn_service, 18);
 
 /**
  * The response to ClaimError.
@@ -617,7 +639,7 @@ export type ClaimErrorResponse = Message<"rummikub.v1.ClaimErrorResponse"> & {
  * Use `create(ClaimErrorResponseSchema)` to create a new message.
  */
 export const ClaimErrorResponseSchema: GenMessage<ClaimErrorResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 18);
+  messageDesc(file_rummikub_v1_turn_service, 19);
 
 /**
  * A request to resign.
@@ -645,7 +667,7 @@ export type ResignGameRequest = Message<"rummikub.v1.ResignGameRequest"> & {
  * Use `create(ResignGameRequestSchema)` to create a new message.
  */
 export const ResignGameRequestSchema: GenMessage<ResignGameRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 19);
+  messageDesc(file_rummikub_v1_turn_service, 20);
 
 /**
  * The response to ResignGame.
@@ -666,7 +688,7 @@ export type ResignGameResponse = Message<"rummikub.v1.ResignGameResponse"> & {
  * Use `create(ResignGameResponseSchema)` to create a new message.
  */
 export const ResignGameResponseSchema: GenMessage<ResignGameResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 20);
+  messageDesc(file_rummikub_v1_turn_service, 21);
 
 /**
  * A request to start the next round.
@@ -694,7 +716,7 @@ export type StartNextRoundRequest = Message<"rummikub.v1.StartNextRoundRequest">
  * Use `create(StartNextRoundRequestSchema)` to create a new message.
  */
 export const StartNextRoundRequestSchema: GenMessage<StartNextRoundRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 21);
+  messageDesc(file_rummikub_v1_turn_service, 22);
 
 /**
  * The response to StartNextRound.
@@ -715,7 +737,7 @@ export type StartNextRoundResponse = Message<"rummikub.v1.StartNextRoundResponse
  * Use `create(StartNextRoundResponseSchema)` to create a new message.
  */
 export const StartNextRoundResponseSchema: GenMessage<StartNextRoundResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 22);
+  messageDesc(file_rummikub_v1_turn_service, 23);
 
 /**
  * A request for a new deal.
@@ -743,7 +765,7 @@ export type RequestRedealRequest = Message<"rummikub.v1.RequestRedealRequest"> &
  * Use `create(RequestRedealRequestSchema)` to create a new message.
  */
 export const RequestRedealRequestSchema: GenMessage<RequestRedealRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 23);
+  messageDesc(file_rummikub_v1_turn_service, 24);
 
 /**
  * The response to RequestRedeal.
@@ -764,7 +786,7 @@ export type RequestRedealResponse = Message<"rummikub.v1.RequestRedealResponse">
  * Use `create(RequestRedealResponseSchema)` to create a new message.
  */
 export const RequestRedealResponseSchema: GenMessage<RequestRedealResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 24);
+  messageDesc(file_rummikub_v1_turn_service, 25);
 
 /**
  * A request to return to a seat.
@@ -792,7 +814,7 @@ export type ReturnToSeatRequest = Message<"rummikub.v1.ReturnToSeatRequest"> & {
  * Use `create(ReturnToSeatRequestSchema)` to create a new message.
  */
 export const ReturnToSeatRequestSchema: GenMessage<ReturnToSeatRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 25);
+  messageDesc(file_rummikub_v1_turn_service, 26);
 
 /**
  * The response to ReturnToSeat.
@@ -813,7 +835,7 @@ export type ReturnToSeatResponse = Message<"rummikub.v1.ReturnToSeatResponse"> &
  * Use `create(ReturnToSeatResponseSchema)` to create a new message.
  */
 export const ReturnToSeatResponseSchema: GenMessage<ReturnToSeatResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_turn_service, 26);
+  messageDesc(file_rummikub_v1_turn_service, 27);
 
 /**
  * Turns and rounds of a started game. Tokens, request ids and general errors are as in GameService.
