@@ -28,6 +28,8 @@ class MoveKind(Enum):
     LAY_TILES = auto()
     RETURN_DISCARD = auto()
     FINISH = auto()
+    TAKE_TRUMP = auto()
+    FOOT = auto()
     KNOCK = auto()
     TIME_OUT = auto()
     RESIGN = auto()
@@ -54,7 +56,7 @@ class Move:
             drawn for it.
         table: The table of PLAY and SHOW, and of a TIME_OUT that committed a draft; else None.
         river_index: The oldest River tile that a PLAY pulled.
-        hand: The melds or pairs of FINISH; the table of LAY_TILES.
+        hand: The melds or pairs of FINISH; the table of LAY_TILES and FOOT.
         dealt: The deal of DEAL and REDEAL.
         by_bot: Whether a bot did it for an absent player (absent_action).
     """

@@ -52,6 +52,8 @@ _VERBS: Final = {
     MoveKind.LAY_TILES: "meld",
     MoveKind.RETURN_DISCARD: "putback",
     MoveKind.FINISH: "finish",
+    MoveKind.TAKE_TRUMP: "trump",
+    MoveKind.FOOT: "foot",
     MoveKind.KNOCK: "knock",
     MoveKind.TIME_OUT: "timeout",
     MoveKind.RESIGN: "resign",

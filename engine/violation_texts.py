@@ -111,6 +111,7 @@ DESCRIPTIONS: Final = {
     Reason.NO_DISCARD_TO_TAKE: "seat {seat} has no discard to take: take a tile of the pool",
     Reason.INDICATOR_NOT_SHOWABLE: "only one player may show the indicator's twin, in the first turn before discarding",
     Reason.INDICATOR_TWIN_NOT_HELD: "the indicator's twin is not on the player's rack",
+    Reason.TRUMP_NOT_TAKEABLE: "no trump can be taken: one lies face up, and the player must have opened",
     Reason.FINISH_INVALID: "the hand is not all in melds or in seven pairs",
     Reason.NOT_OPENED: "the player has not opened: open with new melds or pairs before laying off",
     Reason.OPENING_MIXED: "an opening has either melds or pairs: lay only one of them",
@@ -122,6 +123,11 @@ DESCRIPTIONS: Final = {
     Reason.TAKEN_TILE_NOT_USED: "the discard taken in this turn must be laid: lay it, or put it back before laying",
     Reason.TOO_MANY_TILES_LAID: "{count} tiles were laid in this turn, a player who opened with pairs may lay {limit}",
     Reason.FINISH_NEEDS_DISCARD: "no tile is left to discard: keep one, whose discard finishes the round",
+    Reason.FOOT_NEEDS_OPEN_PLAYER: "no other player has opened: a Foot is possible once one has",
+    Reason.FOOT_NEEDS_LAY_OFF: "a Foot must lay at least one tile on a meld of the table",
+    Reason.HAND_NOT_MATCHED: "the tiles are none of the named hands",
+    Reason.WILD_NOT_LAID: "a joker taken from the table must be laid at once, in a new meld with two tiles of the rack",
+    Reason.CONCEALED_AFTER_OPENING: "the player has opened: only players who have not can win concealed",
 }
 """One sentence for each reason. The braces are filled from the violation's metadata."""
 

@@ -125,6 +125,7 @@ class Reason(Enum):
     NO_DISCARD_TO_TAKE = auto()
     INDICATOR_NOT_SHOWABLE = auto()
     INDICATOR_TWIN_NOT_HELD = auto()
+    TRUMP_NOT_TAKEABLE = auto()
     FINISH_INVALID = auto()
     NOT_OPENED = auto()
     OPENING_MIXED = auto()
@@ -136,6 +137,11 @@ class Reason(Enum):
     TAKEN_TILE_NOT_USED = auto()
     TOO_MANY_TILES_LAID = auto()
     FINISH_NEEDS_DISCARD = auto()
+    FOOT_NEEDS_OPEN_PLAYER = auto()
+    FOOT_NEEDS_LAY_OFF = auto()
+    HAND_NOT_MATCHED = auto()
+    WILD_NOT_LAID = auto()
+    CONCEALED_AFTER_OPENING = auto()
 
 
 class Violation(NamedTuple):

@@ -21,6 +21,20 @@ class TakeDiscard:
 
 
 @dataclass(frozen=True, slots=True)
+class TakeTrump:
+    """A player who has opened takes the trump (trump)."""
+
+    seat: int
+
+
+@dataclass(frozen=True, slots=True)
+class PassTurn:
+    """A player takes no tile when the pool is empty, which ends the round (pool_empty)."""
+
+    seat: int
+
+
+@dataclass(frozen=True, slots=True)
 class DiscardTile:
     """A player discards a tile, which ends the turn."""
 
@@ -30,7 +44,7 @@ class DiscardTile:
 
 @dataclass(frozen=True, slots=True)
 class FinishHand:
-    """A player discards a tile and shows that all others are in melds or in seven pairs.
+    """A player discards a tile and shows all others: in melds or in seven pairs, or as a named hand (concealed_wins).
 
     Attributes:
         seat: The player's seat.
@@ -41,6 +55,21 @@ class FinishHand:
     seat: int
     tile: Tile
     hand: Arrangement = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FinishFoot:
+    """A player who has not opened lays all tiles but one and discards that one (concealed_wins).
+
+    Attributes:
+        seat: The player's seat.
+        tile: The discard.
+        table: The whole table as it shall lie, as in LayTiles.
+    """
+
+    seat: int
+    tile: Tile
+    table: Arrangement
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +96,26 @@ class LayTiles:
 
 @dataclass(frozen=True, slots=True)
 class ReturnDiscard:
-    """A player puts the discard taken in the turn back, and takes the next tile of the pool (melds_on_table)."""
+    """A player puts the discard or the trump taken in the turn back, and takes the next tile of the pool.
+
+    With an empty pool the player passes by it, which ends the round (melds_on_table).
+    """
 
     seat: int
 
 
-TurnAction = TakeFromPool | TakeDiscard | DiscardTile | FinishHand | ShowIndicator | LayTiles | ReturnDiscard
+TurnAction = (
+    TakeFromPool
+    | TakeDiscard
+    | TakeTrump
+    | PassTurn
+    | DiscardTile
+    | FinishHand
+    | FinishFoot
+    | ShowIndicator
+    | LayTiles
+    | ReturnDiscard
+)
 """Actions of the player whose turn it is."""
 
 BotAction = TurnAction

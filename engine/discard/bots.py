@@ -195,5 +195,4 @@ def _outs(tiles: tuple[Tile, ...], okey: Tile, missing: int, unseen: Counter[Til
 
 def _unseen(view: GameView, sight: DiscardView) -> Counter[Tile]:
     """Returns the tiles that a bot does not see now: neither on its rack nor face up."""
-    face_up = [sight.indicator, *(pile.newest for pile in sight.piles if pile.newest is not None)]
-    return Counter(dict.fromkeys((*NATURALS, FALSE_JOKER), _COPIES)) - Counter([*view.rack, *face_up])
+    return Counter(dict.fromkeys((*NATURALS, FALSE_JOKER), _COPIES)) - Counter([*view.rack, *sight.face_up])

@@ -1,4 +1,4 @@
-"""Deals a round: the starter, the indicator, the racks and the pool."""
+"""Deals a round: the starter, the indicator or the trump, the racks and the pool."""
 
 from itertools import chain, islice
 
@@ -31,12 +31,12 @@ def deal(game: Game, shuffle: Shuffle | HandsDealt) -> HandsDealt:
         raise ValueError("a shuffle must contain exactly the tiles of the tile set")
     starter = _next_starter(game)
     order = _order(game, by_chance(game.active_seats, shuffle.start_draw)[0] if starter is None else starter)
-    indicator, rest = _turned(shuffle)
+    indicator, rest = _turned(shuffle) if rules_of(game).has_indicator else (None, shuffle.deal)
     left = iter(rest)
+    trump = next(left) if rules_of(game).trump else None
     racks = {seat: Rack(seat, in_order(islice(left, size))) for seat, size in _sizes(game, order).items()}
-    return HandsDealt(
-        len(game.results) + 1, order, indicator, tuple(racks[seat] for seat in game.active_seats), tuple(left)
-    )
+    dealt = tuple(racks[seat] for seat in game.active_seats)
+    return HandsDealt(len(game.results) + 1, order, indicator, dealt, tuple(left), trump)
 
 
 def _turned(shuffle: Shuffle) -> tuple[Tile, tuple[Tile, ...]]:
@@ -53,8 +53,9 @@ def _turned(shuffle: Shuffle) -> tuple[Tile, tuple[Tile, ...]]:
 
 
 def _sizes(game: Game, order: tuple[int, ...]) -> dict[int, int]:
-    """Returns how many tiles each seat is dealt: the starter one more (hand_size)."""
-    return {seat: rules_of(game).hand_size + (seat == order[0]) for seat in order}
+    """Returns how many tiles each seat is dealt (hand_size): with an indicator the starter one more (wild_tiles)."""
+    rules = rules_of(game)
+    return {seat: rules.hand_size + (rules.has_indicator and seat == order[0]) for seat in order}
 
 
 def _next_starter(game: Game) -> int | None:
@@ -74,14 +75,17 @@ def _order(game: Game, starter: int) -> tuple[int, ...]:
 
 def _check_deal(game: Game, dealt: HandsDealt, tiles: tuple[Tile, ...]) -> None:
     """Raises ImpossibleDealError if the rules cannot have dealt a round of these tiles like this."""
-    seats = game.active_seats
+    seats, rules = game.active_seats, rules_of(game)
+    face_up = tuple(t for t in (dealt.indicator, dealt.trump) if t is not None)
     held = tuple(chain.from_iterable(rack.tiles for rack in dealt.racks))
     starter, sizes = _next_starter(game), _sizes(game, dealt.order)
     for holds, problem in (
         (dealt.number == len(game.results) + 1, f"round {dealt.number} does not follow round {len(game.results)}"),
         (tuple(rack.seat for rack in dealt.racks) == seats, f"expected racks of the seats {seats}"),
         (tuple(sorted(dealt.order)) == seats, f"the turn order is not of the seats {seats}"),
-        (in_order((dealt.indicator, *held, *dealt.pool)) == tiles, "the tiles are not the tile set"),
+        ((dealt.indicator is not None) == rules.has_indicator, "the rules have an indicator, or the deal has one"),
+        ((dealt.trump is not None) == rules.trump, "the rules have a trump, or the deal has one"),
+        (in_order((*face_up, *held, *dealt.pool)) == tiles, "the tiles are not the tile set"),
         (dealt.indicator != FALSE_JOKER, "the indicator is a false joker"),
         (all(len(rack.tiles) == sizes.get(rack.seat) for rack in dealt.racks), "a rack has another size"),
         (not any(rack.has_melded for rack in dealt.racks), "a player has melded"),

@@ -18,17 +18,19 @@ class HandsDealt:
 
     Attributes:
         number: From 1.
-        order: The turn order. The first player has one tile more than the others.
-        indicator: The tile turned face up.
+        order: The turn order. In a game with an indicator the first player has one tile more than the others.
+        indicator: The tile turned face up that gives the okey; None in a game with jokers (wild_tiles).
         racks: The racks, by seat.
         pool: The pool, in the order of drawing.
+        trump: The tile laid face up that may be taken; None in a game without one (trump).
     """
 
     number: int
     order: tuple[int, ...]
-    indicator: Tile
+    indicator: Tile | None
     racks: tuple[Rack, ...]
     pool: tuple[Tile, ...]
+    trump: Tile | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,28 @@ class DiscardTaken:
     tile: Tile
     from_seat: int
     uncovered: Tile | None
+
+
+@dataclass(frozen=True, slots=True)
+class TrumpTaken:
+    """A player took the trump."""
+
+    seat: int
+    tile: Tile
+
+
+@dataclass(frozen=True, slots=True)
+class EmptyPoolPassed:
+    """A player took no tile when the pool was empty, which ends the round."""
+
+    seat: int
+
+
+@dataclass(frozen=True, slots=True)
+class ThreeTilesLeft:
+    """A player who has opened has three tiles left after a discard. It changes nothing (concealed_wins)."""
+
+    seat: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +112,14 @@ class HandFinished:
         tile: The discard.
         hand: The melds, or the seven pairs.
         is_pairs: Whether they are pairs.
+        name: The name of the hand; empty in a game without named hands (concealed_wins).
     """
 
     seat: int
     tile: Tile
     hand: Arrangement
     is_pairs: bool
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +145,11 @@ class TilesLaid:
 
 @dataclass(frozen=True, slots=True)
 class DiscardReturned:
-    """A player put a taken discard back on the discards of another player."""
+    """A player put a taken discard back on the discards of another player; the trump, if `to_seat` is None."""
 
     seat: int
     tile: Tile
-    to_seat: int
+    to_seat: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,22 +170,29 @@ class RackFinished:
         tile: The discard.
         is_pairs: Whether the player had opened with pairs.
         is_at_once: Whether the player had opened in this turn, and no other player at all.
+        is_foot: Whether the player, who had not opened, laid all other tiles at once (concealed_wins).
     """
 
     seat: int
     tile: Tile
     is_pairs: bool
     is_at_once: bool
+    is_foot: bool = False
 
 
 Finish = HandFinished | RackFinished
 """Events of a finish, which ends the round."""
 
-TurnAct = PoolTileTaken | DiscardTaken | TileDiscarded | IndicatorShown | TilesLaid | Finish
+TurnAct = (
+    PoolTileTaken | DiscardTaken | TrumpTaken | EmptyPoolPassed | TileDiscarded | IndicatorShown | TilesLaid | Finish
+)
 """Events of what a player did in a turn, who is then present."""
 
 OpenDiscardEvent = (
     DiscardTaken
+    | TrumpTaken
+    | EmptyPoolPassed
+    | ThreeTilesLeft
     | TileDiscarded
     | DiscardForced
     | IndicatorShown

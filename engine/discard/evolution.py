@@ -7,6 +7,7 @@ from engine.discard.events import (
     DiscardForced,
     DiscardReturned,
     DiscardTaken,
+    EmptyPoolPassed,
     Finish,
     HandFinished,
     HandsDealt,
@@ -14,12 +15,14 @@ from engine.discard.events import (
     PenaltyScored,
     PoolTileTaken,
     RackFinished,
+    ThreeTilesLeft,
     TileDiscarded,
     TilesLaid,
+    TrumpTaken,
 )
 from engine.discard.game import round_of, rules_of
 from engine.discard.round import DiscardRound, HasLaid, Pile, ToDiscard, ToTake
-from engine.discard.ruleset import Ruleset
+from engine.discard.ruleset import Ruleset, TakenDiscard
 from engine.discard.table import Table
 from engine.events import PlayerResigned, TurnEvent, TurnStarted, TurnTimedOut
 from engine.game import Game
@@ -31,34 +34,45 @@ def evolve(game: Game, event: TurnEvent | DiscardEvent) -> DiscardRound:
     """Returns the round after an event."""
     if isinstance(event, HandsDealt):
         return _dealt(event, rules_of(game))
-    return _evolved(round_of(game), event)
+    return _evolved(round_of(game), event, rules_of(game))
 
 
 def _dealt(event: HandsDealt, ruleset: Ruleset) -> DiscardRound:
     """Returns a round before its first turn, in which no tile is taken."""
     piles = tuple(Pile(rack.seat) for rack in event.racks)
     turn = Turn(event.order[0], None)
-    table = Table() if ruleset.melds_on_table else None
     return DiscardRound(
-        event.number, event.order, event.indicator, event.racks, event.pool, piles, turn, step=ToDiscard(), table=table
+        event.number,
+        event.order,
+        event.indicator,
+        event.racks,
+        event.pool,
+        piles,
+        turn,
+        step=ToDiscard(),
+        table=Table() if ruleset.melds_on_table else None,
+        trump=event.trump,
     )
 
 
-def _evolved(round_: DiscardRound, event: TurnEvent | DiscardEvent) -> DiscardRound:
+def _evolved(round_: DiscardRound, event: TurnEvent | DiscardEvent, ruleset: Ruleset) -> DiscardRound:
     match event:
         case HandsDealt() | PlayerResigned():
             return round_
         case TurnTimedOut(seat, tiles):
             return _drawn(round_, seat, tiles[0]) if tiles else round_
         case TurnStarted(turn):
-            is_first = not round_.discarded and turn.seat == round_.order[0]
-            return replace(round_, turn=turn, step=ToDiscard() if is_first else ToTake())
+            takes_none = ruleset.has_indicator and not round_.discarded and turn.seat == round_.order[0]
+            return replace(round_, turn=turn, step=ToDiscard() if takes_none else ToTake())
         case PoolTileTaken(seat, tile):
             return _drawn(round_, seat, tile)
         case DiscardTaken(seat, tile, from_seat):
             pile = replace(round_.pile(from_seat), tiles=round_.pile(from_seat).tiles[:-1])
-            taken = replace(_with_tile(round_, seat, tile), step=ToDiscard(tile, is_seen=True))
-            return _with_pile(taken, pile)
+            step = ToDiscard(tile, is_seen=True, is_kept=_is_kept(round_, seat, ruleset))
+            return _with_pile(replace(_with_tile(round_, seat, tile), step=step), pile)
+        case TrumpTaken(seat, tile):
+            step = ToDiscard(tile, is_seen=True, is_trump=True)
+            return replace(_with_tile(round_, seat, tile), step=step, is_trump_taken=True)
         case TileDiscarded(seat, tile) | DiscardForced(seat, tile):
             pile = replace(round_.pile(seat), tiles=(*round_.pile(seat).tiles, tile))
             return _with_pile(_without_tile(round_, seat, tile), pile)
@@ -68,13 +82,28 @@ def _evolved(round_: DiscardRound, event: TurnEvent | DiscardEvent) -> DiscardRo
             return _with_table(round_, event)
 
 
-def _with_table(round_: DiscardRound, event: TilesLaid | DiscardReturned | PenaltyScored | Finish) -> DiscardRound:
+def _is_kept(round_: DiscardRound, seat: int, ruleset: Ruleset) -> bool:
+    """Returns whether a player may keep a discard (taken_discard). With an empty pool it would never end the round."""
+    keeps = ruleset.taken_discard is TakenDiscard.KEPT_BEFORE_OPENING and bool(round_.pool)
+    return keeps and not round_.rack(seat).has_melded
+
+
+def _with_table(
+    round_: DiscardRound,
+    event: TilesLaid | DiscardReturned | PenaltyScored | EmptyPoolPassed | ThreeTilesLeft | Finish,
+) -> DiscardRound:
     match event:
         case TilesLaid():
             return _laid(round_, event)
         case DiscardReturned(seat, tile, to_seat):
-            pile = replace(round_.pile(to_seat), tiles=(*round_.pile(to_seat).tiles, tile))
-            return _with_pile(_with_rack(round_, _less(round_.rack(seat), (tile,))), pile)
+            without_it = replace(_with_rack(round_, _less(round_.rack(seat), (tile,))), step=ToTake())
+            if to_seat is None:
+                return replace(without_it, is_trump_taken=False)
+            return _with_pile(without_it, replace(round_.pile(to_seat), tiles=(*round_.pile(to_seat).tiles, tile)))
+        case EmptyPoolPassed():
+            return replace(round_, is_passed=True)
+        case ThreeTilesLeft():
+            return round_
         case PenaltyScored():
             return replace(round_, penalties=(*round_.penalties, event))
         case HandFinished(seat, tile) | RackFinished(seat, tile):
@@ -86,7 +115,8 @@ def _laid(round_: DiscardRound, event: TilesLaid) -> DiscardRound:
     openings = round_.table.openings if round_.table else ()
     table = Table(event.table, openings + ((event.opening,) if event.opening else ()))
     rack = _less(round_.rack(event.seat), event.tiles)
-    rack = replace(rack, tiles=in_order((*rack.tiles, *(round_.okey,) * event.okeys)), has_melded=True)
+    has_opened = table.opening(event.seat) is not None
+    rack = replace(rack, tiles=in_order((*rack.tiles, *(round_.okey,) * event.okeys)), has_melded=has_opened)
     laid, opens = (round_.step.laid, round_.step.is_opening) if isinstance(round_.step, HasLaid) else (0, False)
     step = HasLaid(laid + event.more, opens or event.opening is not None)
     return replace(_with_rack(round_, rack), table=table, step=step)

@@ -5,7 +5,8 @@ were, then the new melds and pairs. A client arranges tiles and sends what it sh
 it names no index, no lay-off and no replacement of an okey, which follow from the two tables because melds only grow.
 So no step is ambiguous, and none is only half legal.
 
-`judge_turn` judges a step, a discard, or a step and then a discard. Each rule is a function of RULES.
+`judge_turn` judges a step, a discard, or a step and then a discard. Each rule is a function of RULES. `judge_foot`
+judges a step with which a player who has not opened lays all tiles but the discard, by FOOT_RULES (concealed_wins).
 """
 
 from collections import Counter
@@ -15,11 +16,22 @@ from enum import Enum, auto
 from itertools import chain
 from typing import Final
 
-from engine.discard.melds import Arrangement, fixed_faces, is_pair, meld_kind, meld_points
-from engine.discard.ruleset import Ruleset
+from engine.discard.melds import (
+    GROUP_MAX,
+    Arrangement,
+    fixed_faces,
+    is_group,
+    is_pair,
+    meld_kind,
+    meld_points,
+)
+from engine.discard.ruleset import Ruleset, WildRetrieval
 from engine.discard.table import PAIR_SIZE, Opening, Table, fits, wild_taken
 from engine.tiles import Tile, in_order, without
 from engine.violations import Reason, Violation
+
+_FROM_RACK: Final = 2
+"""The tiles of the rack that a new meld has beside a wild tile taken from the table (wild_retrieval)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +40,10 @@ class TurnAtTable:
 
     Attributes:
         seat: The player's seat.
-        okey: The okey.
+        okey: The wild tile: the okey, or the joker.
         table: The table.
         rack: The player's tiles, ascending, the taken one among them.
-        owed: The discard that was taken and must be laid in the next step; None if there is none.
+        owed: The discard or the trump that was taken and must be laid in the next step; None if there is none.
         laid: The tiles laid in earlier steps of the turn, beside those of an opening.
     """
 
@@ -110,6 +122,21 @@ def judge_turn(turn: TurnAtTable, after: Arrangement | None, discard: Tile | Non
     return Verdict(violations, None if violations else laid, penalty, is_finish and not violations)
 
 
+def judge_foot(turn: TurnAtTable, after: Arrangement, discard: Tile, ruleset: Ruleset) -> Verdict:
+    """Judges a Foot: the whole rack but the discard is laid at once. See `judge_turn`."""
+    step = _Step(turn, after, ruleset, is_foot=True)
+    violations = tuple(chain.from_iterable(rule(step) for rule in FOOT_RULES))
+    if not violations:
+        violations = (*_violations_of_discard(step.laid().turn, discard), *_violations_of_tiles_left(step, discard))
+    return Verdict(violations) if violations else Verdict((), step.laid(), is_finish=True)
+
+
+def _violations_of_tiles_left(step: "_Step", discard: Tile) -> Iterator[Violation]:
+    left = without(step.rack, (discard,))
+    if left:
+        yield Violation(Reason.FINISH_INVALID, "table", left)
+
+
 def _violations_of_discard(turn: TurnAtTable, discard: Tile) -> Iterator[Violation]:
     if discard not in turn.rack:
         yield Violation(Reason.TILE_NOT_IN_RACK, "tile", (discard,))
@@ -141,8 +168,8 @@ def may_lay_pairs(table: Table, seat: int) -> bool:
 class _Step:
     """A step with what the rules ask of it."""
 
-    def __init__(self, turn: TurnAtTable, after: Arrangement, ruleset: Ruleset) -> None:
-        self.turn, self.after, self.ruleset = turn, after, ruleset
+    def __init__(self, turn: TurnAtTable, after: Arrangement, ruleset: Ruleset, *, is_foot: bool = False) -> None:
+        self.turn, self.after, self.ruleset, self.is_foot = turn, after, ruleset, is_foot
         old = turn.table.melds
         self.one_high = ruleset.run_one_high
         self.pairs_of_old = tuple((meld, after[i] if i < len(after) else ()) for i, meld in enumerate(old))
@@ -160,7 +187,7 @@ class _Step:
     @property
     def is_opening(self) -> bool:
         """Whether the step is an opening, legal or not."""
-        return self.own is None and bool(self.added)
+        return self.own is None and bool(self.added) and not self.is_foot
 
     @property
     def opens_with_pairs(self) -> bool:
@@ -263,9 +290,22 @@ def _melds_and_pairs_exclude_each_other(step: _Step) -> Iterator[Violation]:
 
 def _the_taken_discard_is_laid(step: _Step) -> Iterator[Violation]:
     """In the step after it was taken, so that no player is left with it; by an opening, in a new meld or pair."""
-    owed, laid = step.turn.owed, step.tiles if step.own else tuple(chain.from_iterable(part for _, part in step.added))
+    is_anywhere = step.own or step.is_foot
+    owed, laid = step.turn.owed, step.tiles if is_anywhere else tuple(chain(*(part for _, part in step.added)))
     if owed is not None and owed not in laid:
         yield Violation(Reason.TAKEN_TILE_NOT_USED, "table", (owed,))
+
+
+def _taken_wild_tiles_are_laid(step: _Step) -> Iterator[Violation]:
+    """wild_retrieval: each in a new meld with two tiles of the rack; of a group, all missing colors are laid."""
+    if step.ruleset.wild_retrieval is WildRetrieval.TO_RACK:
+        return
+    for place, ((_, new), taken) in enumerate(zip(step.pairs_of_old, step.taken, strict=True)):
+        if taken and is_group(new, step.turn.okey) and len(new) < GROUP_MAX:
+            yield Violation(Reason.JOKER_GROUP_NEEDS_BOTH_COLORS, f"table[{place}]", new)
+    room = (min(part.count(step.turn.okey), max(0, len(part) - _FROM_RACK)) for _, part in step.added)
+    if sum(room) < sum(taken or 0 for taken in step.taken):
+        yield Violation(Reason.WILD_NOT_LAID, "table")
 
 
 def _a_pair_opener_lays_few_tiles(step: _Step) -> Iterator[Violation]:
@@ -281,7 +321,27 @@ def _a_discard_is_left(step: _Step) -> Iterator[Violation]:
         yield Violation(Reason.FINISH_NEEDS_DISCARD, "table")
 
 
-RULES: Final[tuple[Callable[[_Step], Iterator[Violation]], ...]] = (
+# A Foot
+
+
+def _a_foot_is_concealed(step: _Step) -> Iterator[Violation]:
+    if step.own:
+        yield Violation(Reason.CONCEALED_AFTER_OPENING, "table")
+
+
+def _another_player_has_opened(step: _Step) -> Iterator[Violation]:
+    if not step.turn.table.openings:
+        yield Violation(Reason.FOOT_NEEDS_OPEN_PLAYER, "table")
+
+
+def _a_foot_lays_off(step: _Step) -> Iterator[Violation]:
+    if len(step.tiles) == sum(len(part) for _, part in step.added):
+        yield Violation(Reason.FOOT_NEEDS_LAY_OFF, "table")
+
+
+_Rule = Callable[[_Step], Iterator[Violation]]
+
+RULES: Final[tuple[_Rule, ...]] = (
     _melds_only_grow,
     _new_ones_are_melds,
     _tiles_come_from_the_rack,
@@ -290,7 +350,21 @@ RULES: Final[tuple[Callable[[_Step], Iterator[Violation]], ...]] = (
     _okeys_are_taken_after_the_opening,
     _melds_and_pairs_exclude_each_other,
     _the_taken_discard_is_laid,
+    _taken_wild_tiles_are_laid,
     _a_pair_opener_lays_few_tiles,
     _a_discard_is_left,
 )
 """The rules of a step, in the order of reporting."""
+
+FOOT_RULES: Final[tuple[_Rule, ...]] = (
+    _melds_only_grow,
+    _new_ones_are_melds,
+    _tiles_come_from_the_rack,
+    _a_foot_is_concealed,
+    _another_player_has_opened,
+    _a_foot_lays_off,
+    _okeys_are_taken_after_the_opening,
+    _the_taken_discard_is_laid,
+    _a_discard_is_left,
+)
+"""The rules of a Foot, in the order of reporting."""

@@ -1,4 +1,7 @@
-"""Melds and pairs with wild tiles: the okey, which is wild, and the false joker, which has the okey's face."""
+"""Melds and pairs with wild tiles: the okey, beside the false joker, which has the okey's face; or the joker.
+
+The parameter `okey` is the wild tile: the okey, or JOKER in a game with jokers.
+"""
 
 from enum import Enum, auto
 from typing import Final, TypeAlias
@@ -31,6 +34,11 @@ def face_of(t: Tile, okey: Tile) -> Tile | None:
     return okey if t == FALSE_JOKER else t
 
 
+def _other_joker(okey: Tile) -> Tile:
+    """Returns the joker that a game does not have."""
+    return FALSE_JOKER if okey == JOKER else JOKER
+
+
 def last_place(*, one_high: bool) -> int:
     """Returns the last place of a run: that of the 1 after the 13 if there may be one."""
     return MAX_VALUE + one_high
@@ -43,7 +51,7 @@ def meld_kind(tiles: tuple[Tile, ...], okey: Tile, *, one_high: bool) -> MeldKin
 
     Args:
         tiles: The tiles; those of a run in order.
-        okey: The okey.
+        okey: The wild tile.
         one_high: Whether a 1 may follow a 13.
     """
     if is_group(tiles, okey):
@@ -52,8 +60,8 @@ def meld_kind(tiles: tuple[Tile, ...], okey: Tile, *, one_high: bool) -> MeldKin
 
 
 def is_group(tiles: tuple[Tile, ...], okey: Tile) -> bool:
-    """Returns whether tiles are a group. Wild tiles alone are none, nor are jokers, which no such game has."""
-    if JOKER in tiles:
+    """Returns whether tiles are a group. Wild tiles alone are none, nor are jokers of other games."""
+    if _other_joker(okey) in tiles:
         return False
     fixed = fixed_faces(tiles, okey)
     colors, values = {color_of(face) for face in fixed}, {value_of(face) for face in fixed}
@@ -63,7 +71,7 @@ def is_group(tiles: tuple[Tile, ...], okey: Tile) -> bool:
 def run_start(tiles: tuple[Tile, ...], okey: Tile, *, one_high: bool) -> int | None:
     """Returns the place of the first tile of a run; None if tiles, in this order, are none. See `meld_kind`."""
     faces, fixed = [face_of(t, okey) for t in tiles], fixed_faces(tiles, okey)
-    if len(tiles) < MELD_MIN or not fixed or JOKER in tiles:
+    if len(tiles) < MELD_MIN or not fixed or _other_joker(okey) in tiles:
         return None
     color, value, last = color_of(fixed[0]), value_of(fixed[0]), last_place(one_high=one_high)
     for place in range(value, last + 1, MAX_VALUE):
@@ -95,7 +103,7 @@ def meld_points(tiles: tuple[Tile, ...], okey: Tile, *, one_high: bool) -> int:
 
 
 def value_on_rack(t: Tile, okey: Tile) -> int:
-    """Returns what a tile that is left on a rack counts. A wild one counts nothing: it costs a penalty instead."""
+    """Returns the value of a tile that is left on a rack, 0 of a wild one, which counts apart."""
     face = face_of(t, okey)
     return value_of(face) if face is not None else 0
 

@@ -7,16 +7,20 @@ from engine.actions import TimeOut
 from engine.discard.actions import (
     DiscardAction,
     DiscardTile,
+    FinishFoot,
     FinishHand,
     LayTiles,
+    PassTurn,
     ReturnDiscard,
     ShowIndicator,
     TakeDiscard,
     TakeFromPool,
+    TakeTrump,
 )
 from engine.discard.events import (
     DiscardReturned,
     DiscardTaken,
+    EmptyPoolPassed,
     HandFinished,
     HandsDealt,
     IndicatorShown,
@@ -24,42 +28,61 @@ from engine.discard.events import (
     RackFinished,
     TileDiscarded,
     TilesLaid,
+    TrumpTaken,
 )
 from engine.events import Event, TurnTimedOut
 from engine.game import Game
 from engine.moves import OF_ALL_GAMES, Move, MoveKind
+from engine.tiles import Tile
 
 BY_BOTS: Final = frozenset(
     {
         MoveKind.DRAW,
         MoveKind.TAKE_DISCARD,
+        MoveKind.TAKE_TRUMP,
+        MoveKind.PASS_TURN,
         MoveKind.DISCARD,
         MoveKind.SHOW_INDICATOR,
         MoveKind.LAY_TILES,
         MoveKind.RETURN_DISCARD,
         MoveKind.FINISH,
+        MoveKind.FOOT,
     }
 )
 """The moves that a bot may make for an absent player."""
 _WITH_A_TILE: Final = frozenset(
-    {MoveKind.DRAW, MoveKind.TAKE_DISCARD, MoveKind.DISCARD, MoveKind.RETURN_DISCARD, MoveKind.FINISH}
+    {
+        MoveKind.DRAW,
+        MoveKind.TAKE_DISCARD,
+        MoveKind.TAKE_TRUMP,
+        MoveKind.DISCARD,
+        MoveKind.FINISH,
+        MoveKind.FOOT,
+    }
 )
-_WITH_A_HAND: Final = frozenset({MoveKind.LAY_TILES, MoveKind.FINISH})
+_MAY_DRAW: Final = frozenset({MoveKind.RETURN_DISCARD, MoveKind.TIME_OUT})
+_WITH_A_HAND: Final = frozenset({MoveKind.LAY_TILES, MoveKind.FINISH, MoveKind.FOOT})
 
 
-def move_of(_game: Game, revision: int, time_ms: int, events: tuple[Event, ...]) -> Move | None:
+def move_of(_game: Game, revision: int, time_ms: int, events: tuple[Event, ...]) -> Move | None:  # noqa: C901 - one case an event
     """Returns the move that led to the events of a change; None for changes that are not part of a record."""
     match events[0]:
         case PoolTileTaken(seat, tile):
             return Move(revision, time_ms, MoveKind.DRAW, seat, (tile,))
         case DiscardTaken(seat, tile):
             return Move(revision, time_ms, MoveKind.TAKE_DISCARD, seat, (tile,))
+        case TrumpTaken(seat, tile):
+            return Move(revision, time_ms, MoveKind.TAKE_TRUMP, seat, (tile,))
+        case EmptyPoolPassed(seat):
+            return Move(revision, time_ms, MoveKind.PASS_TURN, seat)
         case TileDiscarded(seat, tile) | RackFinished(seat, tile):
             return Move(revision, time_ms, MoveKind.DISCARD, seat, (tile,))
         case IndicatorShown(seat):
             return Move(revision, time_ms, MoveKind.SHOW_INDICATOR, seat)
         case HandFinished(seat, tile, hand):
             return Move(revision, time_ms, MoveKind.FINISH, seat, (tile,), hand=hand)
+        case TilesLaid(seat, _, table) if (foot := _foot(events)) is not None:
+            return Move(revision, time_ms, MoveKind.FOOT, seat, (foot,), hand=table)
         case TilesLaid(seat, _, table):
             return Move(revision, time_ms, MoveKind.LAY_TILES, seat, hand=table)
         case DiscardReturned(seat):
@@ -71,6 +94,11 @@ def move_of(_game: Game, revision: int, time_ms: int, events: tuple[Event, ...])
             return None
 
 
+def _foot(events: tuple[Event, ...]) -> Tile | None:
+    """Returns the discard of a Foot among the events of a change; None if there is none."""
+    return next((event.tile for event in events if isinstance(event, RackFinished) and event.is_foot), None)
+
+
 def is_complete(move: Move) -> bool:
     """Returns whether a move has the parts that its kind needs, and no other, but its seat and its player."""
     kind = move.kind
@@ -78,7 +106,7 @@ def is_complete(move: Move) -> bool:
         kind in BY_BOTS | OF_ALL_GAMES
         and (isinstance(move.dealt, HandsDealt) if kind is MoveKind.DEAL else move.dealt is None)
         and (kind in _WITH_A_HAND) == bool(move.hand)
-        and (kind in _WITH_A_TILE) == (len(move.tiles) == 1 and kind is not MoveKind.TIME_OUT)
+        and (len(move.tiles) <= 1 if kind in _MAY_DRAW else (kind in _WITH_A_TILE) == (len(move.tiles) == 1))
         and (move.table, move.river_index) == (None, None)
     )
 
@@ -88,16 +116,22 @@ def actions(_game: Game, move: Move) -> Iterator[DiscardAction | TimeOut]:
     yield _action(move)
 
 
-def _action(move: Move) -> DiscardAction | TimeOut:
+def _action(move: Move) -> DiscardAction | TimeOut:  # noqa: C901 - one case a kind, each a line
     match move.kind:
         case MoveKind.DRAW:
             return TakeFromPool(move.seat)
         case MoveKind.TAKE_DISCARD:
             return TakeDiscard(move.seat)
+        case MoveKind.TAKE_TRUMP:
+            return TakeTrump(move.seat)
+        case MoveKind.PASS_TURN:
+            return PassTurn(move.seat)
         case MoveKind.DISCARD:
             return DiscardTile(move.seat, move.tiles[0])
         case MoveKind.FINISH:
             return FinishHand(move.seat, move.tiles[0], move.hand)
+        case MoveKind.FOOT:
+            return FinishFoot(move.seat, move.tiles[0], move.hand)
         case MoveKind.SHOW_INDICATOR:
             return ShowIndicator(move.seat)
         case MoveKind.LAY_TILES:

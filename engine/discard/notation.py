@@ -8,8 +8,9 @@ table     O4 / 1{R7} 2{} / 1*{R2 B5} 2{K1 F} / {R7 O8} / 1 / [R3 R4 R5] | [B6 K6
           the same with a table, and the points or the pairs (p) of the openings, the oldest first
 ```
 
-A player to move whose rack has a tile more than the others must discard, any other one must take a tile. `*` marks the
-racks of players who have opened.
+In a game with jokers `J` stands in place of the indicator, and after it the trump if one lies face up: `J R8`. A player
+to move whose rack has a tile more than the others must discard, any other one must take a tile. `*` marks the racks of
+players who have opened.
 """
 
 import re
@@ -26,14 +27,12 @@ from engine.notation import (
     check_nothing,
     format_rack,
     format_racks,
-    format_tile,
     format_tiles,
     is_empty,
     parse_pool,
     parse_racks,
     parse_seat,
     seat_tiles,
-    tile_in,
     tiles_in,
 )
 from engine.seats import Rack
@@ -48,17 +47,26 @@ _OPENING: Final = re.compile("([1-9]):([0-9]{1,3})(p?)")
 class Position:
     """The position of a round, like FEN in chess."""
 
-    indicator: Tile
+    indicator: Tile | None
     piles: tuple[Pile, ...]
     racks: tuple[Rack, ...]
     pool: tuple[Tile, ...]
     turn_seat: int
     table: Table | None = None
+    trump: Tile | None = None
 
 
 def position_of(round_: DiscardRound) -> Position:
     """Returns the position of a round."""
-    return Position(round_.indicator, round_.piles, round_.racks, round_.pool, round_.turn.seat, round_.table)
+    return Position(
+        round_.indicator,
+        round_.piles,
+        round_.racks,
+        round_.pool,
+        round_.turn.seat,
+        round_.table,
+        round_.trump_to_take,
+    )
 
 
 def format_hand(hand: Arrangement) -> str:
@@ -80,18 +88,34 @@ def _part(piece: Piece) -> tuple[Tile, ...]:
     return tiles_in(piece.part(*match.span(1)), Naming.TILES)
 
 
-def parse_indicator(piece: Piece) -> Tile:
-    """Parses an indicator. Raises NotationError."""
-    indicator = tile_in(piece, Naming.TILES)
-    if indicator in {JOKER, FALSE_JOKER}:
-        raise piece.error("is not an indicator: expected a tile with a value")
-    return indicator
+def format_face_up(indicator: Tile | None, trump: Tile | None) -> str:
+    """Returns an indicator, `J` if there is none, then the trump if there is one: `O4`, `J`, `J R8`."""
+    first = JOKER if indicator is None else indicator
+    return format_tiles((first,) if trump is None else (first, trump))
+
+
+def parse_face_up(piece: Piece) -> tuple[Tile | None, Tile | None]:
+    """Parses what `format_face_up` returns. Raises NotationError."""
+    match tiles_in(piece, Naming.TILES):
+        case (tile,) if tile == JOKER:
+            return None, None
+        case (tile, trump) if tile == JOKER and trump != FALSE_JOKER:
+            return None, trump
+        case (tile,) if tile != FALSE_JOKER:
+            return tile, None
+        case _:
+            raise piece.error("is not an indicator: expected a tile with a value, or J and the trump")
 
 
 def format_position(position: Position) -> str:
     """Returns `indicator / discards / racks / pool / seat`, and ` / table / openings` if there is a table."""
     piles = " ".join(f"{pile.seat}{format_rack(pile.tiles)}" for pile in position.piles)
-    parts = (format_tile(position.indicator), piles, format_racks(position.racks), format_rack(position.pool))
+    parts = (
+        format_face_up(position.indicator, position.trump),
+        piles,
+        format_racks(position.racks),
+        format_rack(position.pool),
+    )
     table = f" / {format_hand(position.table.melds)} / {_format_openings(position.table)}" if position.table else ""
     return f"{' / '.join(parts)} / {position.turn_seat}{table}"
 
@@ -104,11 +128,11 @@ def parse_position(text: str) -> Position:
     """Parses what `format_position` returns. Raises NotationError."""
     has_table = text.count("/") > _FORM.count("/")
     parts = Piece(text).parts("//////" if has_table else "////", f"{_FORM} / table / openings" if has_table else _FORM)
-    indicator = parse_indicator(next(parts))
+    indicator, trump = parse_face_up(next(parts))
     piles = tuple(Pile(seat, tiles) for seat, _, tiles in seat_tiles(next(parts), Naming.TILES))
     racks, pool, seat = parse_racks(next(parts)), parse_pool(next(parts)), next(parts)
     table = Table(next(parts).read(parse_hand), _openings(next(parts))) if has_table else None
-    position = Position(indicator, piles, racks, pool, parse_seat(seat), table)
+    position = Position(indicator, piles, racks, pool, parse_seat(seat), table, trump)
     if position.turn_seat not in {rack.seat for rack in racks}:
         raise seat.error("is the seat to move, but has no rack")
     return position

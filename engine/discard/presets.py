@@ -9,10 +9,14 @@ from engine.discard.ruleset import (
     OKEY,
     OPTIONS,
     PAIRS_PLAYERS,
+    PoolEmpty,
     Preset,
     Ruleset,
     ScoreSystem,
+    TakenDiscard,
     Teams,
+    WildRetrieval,
+    WildTiles,
     problems,
     with_options,
 )
@@ -30,6 +34,31 @@ OKEY_101: Final = replace(
     match_rounds=5,
 )
 
+AMERICAN: Final = replace(
+    OKEY,
+    preset=Preset.AMERICAN,
+    wild_tiles=WildTiles.JOKERS,
+    trump=True,
+    run_one_high=False,
+    melds_on_table=True,
+    opening_points=30,
+    opening_pairs=0,
+    show_indicator=False,
+    wild_retrieval=WildRetrieval.LAID_AT_ONCE,
+    pool_empty=PoolEmpty.DISCARD_TAKEN_OR_ENDS,
+    score_system=ScoreSystem.AMERICAN,
+    match_rounds=4,
+)
+INTERNATIONAL: Final = replace(
+    AMERICAN,
+    preset=Preset.INTERNATIONAL,
+    trump=False,
+    opening_points=50,
+    taken_discard=TakenDiscard.KEPT_BEFORE_OPENING,
+    concealed_wins=True,
+    score_system=ScoreSystem.INTERNATIONAL,
+)
+
 
 def _with_partners(ruleset: Ruleset, preset: Preset) -> Ruleset:
     return replace(ruleset, preset=preset, players_min=PAIRS_PLAYERS, players_max=PAIRS_PLAYERS, teams=Teams.PAIRS)
@@ -40,6 +69,8 @@ PRESETS: Final = {
     Preset.OKEY_PARTNERS: _with_partners(OKEY, Preset.OKEY_PARTNERS),
     Preset.OKEY_101: OKEY_101,
     Preset.OKEY_101_PARTNERS: _with_partners(OKEY_101, Preset.OKEY_101_PARTNERS),
+    Preset.AMERICAN: AMERICAN,
+    Preset.INTERNATIONAL: INTERNATIONAL,
 }
 
 
@@ -67,6 +98,17 @@ PRESET_TEXTS: Final = {
         "101 Okey with partners",
         "101 Okey in which opposite seats play together: who finishes saves the partner too.",
         "101 Okey with partners as one description has it",
+    ),
+    Preset.AMERICAN: PresetText(
+        "American Rummikub",
+        "Open with melds of 30 points, lay off on all melds, and discard a tile each turn. The winner gets what the "
+        "others pay.",
+        "American Rummikub as fragments of descriptions and a game that it came from have it; our own decisions beside",
+    ),
+    Preset.INTERNATIONAL: PresetText(
+        "International Rummikub",
+        "Open with melds of 50 points, or win concealed, with all tiles at once. The fewest points win.",
+        "International Rummikub as two descriptions have it, with two of its 40 named hands; our own decisions beside",
     ),
 }
 

@@ -7,20 +7,22 @@
 7 15.250 4 finish K9 [R1 R2 R3] | [B6 K6 O6]
 8 16.000 4 meld [R1 R2 R3] | [B6 K6 O6]                      the whole table
 9 16.500 4 putback K1                                        draw K1 from the pool instead
+10 17.000 4 foot K9 [R1 R2 R3 R4] | [B6 K6 O6]               the whole table
 ```
+
+In a game with jokers a deal begins with `J`, and with the trump if there is one: `deal J R8 / ...`.
 """
 
 from dataclasses import replace
 
 from engine.discard.events import HandsDealt
-from engine.discard.notation import format_hand, parse_hand, parse_indicator
+from engine.discard.notation import format_face_up, format_hand, parse_face_up, parse_hand
 from engine.discard.ruleset import Ruleset
 from engine.moves import Move, MoveKind
 from engine.notation import (
     Piece,
     format_rack,
     format_racks,
-    format_tile,
     format_tiles,
     parse_pool,
     parse_racks,
@@ -41,7 +43,7 @@ class MoveText:
         if isinstance(move.dealt, HandsDealt):
             return _format_deal(move.dealt)
         tiles = format_tiles(move.tiles)
-        hand = format_hand(move.hand) if move.kind in {MoveKind.FINISH, MoveKind.LAY_TILES} else ""
+        hand = format_hand(move.hand) if move.kind in {MoveKind.FINISH, MoveKind.FOOT, MoveKind.LAY_TILES} else ""
         return f"{tiles} {hand}".strip()
 
     @staticmethod
@@ -52,7 +54,7 @@ class MoveText:
                 return replace(move, dealt=_deal(rest, round_number))
             case MoveKind.LAY_TILES:
                 return replace(move, hand=rest.read(parse_hand))
-            case MoveKind.FINISH if words := rest.words():
+            case MoveKind.FINISH | MoveKind.FOOT if words := rest.words():
                 hand = rest.after(words[0]).read(parse_hand)
                 return replace(move, tiles=words[0].read(parse_tiles), hand=hand)
             case _:
@@ -61,11 +63,11 @@ class MoveText:
 
 def _format_deal(dealt: HandsDealt) -> str:
     order, racks = " ".join(map(str, dealt.order)), format_racks(dealt.racks)
-    return f"{format_tile(dealt.indicator)} / {order} / {racks} / {format_rack(dealt.pool)}"
+    return f"{format_face_up(dealt.indicator, dealt.trump)} / {order} / {racks} / {format_rack(dealt.pool)}"
 
 
 def _deal(rest: Piece, round_number: int) -> HandsDealt:
     parts = rest.parts("///", "indicator / order / racks / pool")
-    indicator = parse_indicator(next(parts))
+    indicator, trump = parse_face_up(next(parts))
     seats = tuple(map(parse_seat, next(parts).words()))
-    return HandsDealt(round_number, seats, indicator, parse_racks(next(parts)), parse_pool(next(parts)))
+    return HandsDealt(round_number, seats, indicator, parse_racks(next(parts)), parse_pool(next(parts)), trump)

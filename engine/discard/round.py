@@ -9,7 +9,7 @@ from engine.discard.laying import TurnAtTable
 from engine.discard.melds import okey_of
 from engine.discard.table import Table
 from engine.seats import Rack, Turn
-from engine.tiles import Tile, in_order
+from engine.tiles import JOKER, Tile, in_order
 
 _SEAT: Final = attrgetter("seat")
 
@@ -24,12 +24,21 @@ class ToDiscard:
     """The player must discard a tile.
 
     Attributes:
-        taken: The tile taken in the turn; None in the starter's first one, which takes none.
-        is_seen: Whether all have seen it: it was a discard.
+        taken: The tile taken in the turn; None in the first turn of a starter who takes none.
+        is_seen: Whether all have seen it: it was a discard or the trump.
+        is_kept: Whether the player may keep it all the same (taken_discard).
+        is_trump: Whether it was the trump.
     """
 
     taken: Tile | None = None
     is_seen: bool = False
+    is_kept: bool = False
+    is_trump: bool = False
+
+    @property
+    def owed(self) -> Tile | None:
+        """The tile that the player must lay beside a table; None if there is none."""
+        return self.taken if self.is_seen and not self.is_kept else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +72,7 @@ class DiscardRound:
     Attributes:
         number: From 1.
         order: The seats dealt in, in turn order, the starter first.
-        indicator: The tile turned face up.
+        indicator: The tile turned face up that gives the okey; None in a game with jokers.
         racks: The racks of the players dealt in, by seat.
         pool: The undealt tiles, in the order of drawing.
         piles: The discards of the players dealt in, by seat.
@@ -74,11 +83,14 @@ class DiscardRound:
         finish: The end of a round that a player has finished.
         table: The table; None in a game without one (melds_on_table).
         penalties: The penalties of the round so far.
+        trump: The tile laid face up at the deal; None in a game without one.
+        is_trump_taken: Whether a player has taken it.
+        is_passed: Whether a player has passed with an empty pool, which ends the round.
     """
 
     number: int
     order: tuple[int, ...]
-    indicator: Tile
+    indicator: Tile | None
     racks: tuple[Rack, ...]
     pool: tuple[Tile, ...]
     piles: tuple[Pile, ...]
@@ -89,11 +101,19 @@ class DiscardRound:
     finish: Finish | None = None
     table: Table | None = None
     penalties: tuple[PenaltyScored, ...] = ()
+    trump: Tile | None = None
+    is_trump_taken: bool = False
+    is_passed: bool = False
 
     @property
     def okey(self) -> Tile:
-        """The okey, whose two tiles are wild."""
-        return okey_of(self.indicator)
+        """The tile whose two copies are wild: the okey, or the joker in a game without an indicator."""
+        return JOKER if self.indicator is None else okey_of(self.indicator)
+
+    @property
+    def trump_to_take(self) -> Tile | None:
+        """The trump, if it lies face up."""
+        return None if self.is_trump_taken else self.trump
 
     def rack(self, seat: int) -> Rack:
         """Returns the rack of a seat that was dealt in."""
@@ -110,7 +130,8 @@ class DiscardRound:
         discards = (t for pile in self.piles for t in pile.tiles)
         finishing = (self.finish.tile,) if self.finish else ()
         on_table = (t for meld in self.table.melds for t in meld) if self.table else ()
-        return in_order((self.indicator, *on_racks, *discards, *self.pool, *finishing, *on_table))
+        face_up = (t for t in (self.indicator, self.trump_to_take) if t is not None)
+        return in_order((*face_up, *on_racks, *discards, *self.pool, *finishing, *on_table))
 
     @property
     def names_its_seats(self) -> bool:
@@ -126,8 +147,8 @@ class DiscardRound:
         seat = self.turn.seat
         start = TurnAtTable(seat, self.okey, table, self.rack(seat).tiles)
         match self.step:
-            case ToDiscard(taken, is_seen=True):
-                return replace(start, owed=taken)
+            case ToDiscard() as step:
+                return replace(start, owed=step.owed)
             case HasLaid(laid):
                 return replace(start, laid=laid)
             case _:

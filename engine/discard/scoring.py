@@ -1,21 +1,22 @@
 """Scores rounds and games (score_system).
 
-In Okey points are lost from those that each player has at the start, and the most win. In 101 Okey penalty points are
-collected, and the fewest win.
+In Okey points are lost from those that each player has at the start, and the most win. In American Rummikub the losers
+of a round pay its winner, and the most win. In 101 Okey and International Rummikub points are collected, and the fewest
+win.
 """
 
 from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-from engine.discard.events import HandFinished, RackFinished
+from engine.discard.events import Finish, HandFinished, RackFinished
 from engine.discard.hands import FinishedHand
 from engine.discard.melds import value_on_rack
 from engine.discard.round import DiscardRound
 from engine.discard.ruleset import Ruleset, ScoreSystem, Teams
 from engine.game import Game, RoundEnd
 from engine.seats import Player
-from engine.tiles import Tile
+from engine.tiles import JOKER, Tile, value_of
 
 MELDS_COST: Final = 2
 """The points that each loser loses to a hand of melds."""
@@ -30,17 +31,41 @@ OKEY_LEFT_POINTS: Final = 101
 FACTOR: Final = 2
 """Each of these multiplies the points of a round: an okey as the last discard, pairs, and opening in the last turn."""
 
+UNMELDED_POINTS: Final = 100
+"""What a player pays at least who never opened: in American Rummikub, and in International where nobody has won."""
+OPEN_POINTS: Final = 100
+"""The points of a finish in International Rummikub; doubled if no other player has opened, and for a Foot."""
+JOKER_POINTS: Final = 30
+_TEN: Final = 10
+_COURT_POINTS: Final = dict.fromkeys((1, 11, 12, 13), _TEN)
+
 
 def points_of(round_: DiscardRound, end: RoundEnd, ruleset: Ruleset) -> dict[int, int]:
     """Returns the points of a round by seat."""
-    if ruleset.score_system is ScoreSystem.OKEY:
-        return _points_lost(round_, ruleset)
-    return _points_collected(round_, end, ruleset)
+    match ruleset.score_system:
+        case ScoreSystem.OKEY:
+            return _points_lost(round_, ruleset)
+        case ScoreSystem.OKEY_101:
+            return _points_collected(round_, end, ruleset)
+        case ScoreSystem.AMERICAN | ScoreSystem.INTERNATIONAL if end is RoundEnd.RESIGNED:
+            return dict.fromkeys(sorted(round_.order), 0)
+        case ScoreSystem.AMERICAN:
+            return _points_paid(round_, ruleset)
+        case ScoreSystem.INTERNATIONAL:
+            return _points_of_modes(round_, ruleset)
 
 
-def rack_value(tiles: tuple[Tile, ...], round_: DiscardRound) -> int:
+def rack_value(tiles: tuple[Tile, ...], round_: DiscardRound, ruleset: Ruleset) -> int:
     """Returns the sum of the tiles on a rack at the end of a round; 0 where they do not count, as in Okey."""
-    return 0 if round_.table is None else sum(value_on_rack(t, round_.okey) for t in tiles)
+    match ruleset.score_system:
+        case ScoreSystem.OKEY:
+            return 0
+        case ScoreSystem.OKEY_101:
+            return sum(value_on_rack(t, round_.okey) for t in tiles)
+        case ScoreSystem.AMERICAN:
+            return sum(JOKER_POINTS if t == JOKER else value_of(t) for t in tiles)
+        case ScoreSystem.INTERNATIONAL:
+            return sum(JOKER_POINTS if t == JOKER else _COURT_POINTS.get(value_of(t), value_of(t)) for t in tiles)
 
 
 # Okey
@@ -79,7 +104,7 @@ def _points_collected(round_: DiscardRound, end: RoundEnd, ruleset: Ruleset) -> 
         if finish and seat == finish.seat:
             points[seat] += FINISH_POINTS * factor
         elif not (finish and are_one_side((seat, finish.seat), ruleset)):
-            points[seat] += _cost_of_rack(round_, seat, factor)
+            points[seat] += _cost_of_rack(round_, seat, factor, ruleset)
     return dict(points)
 
 
@@ -89,14 +114,71 @@ def factor_of(finish: RackFinished, okey: Tile) -> int:
     return int(FACTOR ** sum(reasons))
 
 
-def _cost_of_rack(round_: DiscardRound, seat: int, factor: int) -> int:
+def _cost_of_rack(round_: DiscardRound, seat: int, factor: int, ruleset: Ruleset) -> int:
     """Returns what a player who has not finished pays. An okey costs the same whatever the factor."""
     tiles = round_.rack(seat).tiles
     opening = round_.table.opening(seat) if round_.table else None
     cost = UNOPENED_POINTS
     if opening:
-        cost = rack_value(tiles, round_) * (FACTOR if opening.is_pairs else 1)
+        cost = rack_value(tiles, round_, ruleset) * (FACTOR if opening.is_pairs else 1)
     return cost * factor + tiles.count(round_.okey) * OKEY_LEFT_POINTS
+
+
+# American Rummikub
+
+
+def _points_paid(round_: DiscardRound, ruleset: Ruleset) -> dict[int, int]:
+    """Returns what the losers pay, which the winner of the round gets."""
+    winner = round_.finish.seat if round_.finish else None
+    points = {
+        seat: -_price_of_rack(round_, seat, ruleset) * _factor_of_joker(round_)
+        for seat in sorted(round_.order)
+        if seat != winner
+    }
+    if winner is not None:
+        points[winner] = -sum(points.values())
+    return {seat: points[seat] + _for_twin(round_, seat, ruleset) for seat in sorted(points)}
+
+
+def _price_of_rack(round_: DiscardRound, seat: int, ruleset: Ruleset) -> int:
+    """Returns the value of a rack; at least UNMELDED_POINTS if its player never opened."""
+    value = rack_value(round_.rack(seat).tiles, round_, ruleset)
+    return value if round_.rack(seat).has_melded else max(value, UNMELDED_POINTS)
+
+
+def _factor_of_joker(round_: DiscardRound) -> int:
+    return FACTOR if round_.finish and round_.finish.tile == round_.okey else 1
+
+
+def _for_twin(round_: DiscardRound, seat: int, ruleset: Ruleset) -> int:
+    """Returns what a player gains who holds the trump's twin (score_trump_twin)."""
+    return ruleset.score_trump_twin if round_.trump in round_.rack(seat).tiles else 0
+
+
+# International Rummikub
+
+
+def _points_of_modes(round_: DiscardRound, ruleset: Ruleset) -> dict[int, int]:
+    """Returns the points of a round: those of the winner are negative."""
+    winner = round_.finish.seat if round_.finish else None
+    worth = _worth_of_finish(round_.finish, round_, ruleset) if round_.finish else UNMELDED_POINTS
+    points = {}
+    for seat in sorted(round_.order):
+        cost = worth
+        if round_.rack(seat).has_melded:
+            value = rack_value(round_.rack(seat).tiles, round_, ruleset)
+            cost = -(-value // _TEN) * _TEN if ruleset.score_round_up else value
+        points[seat] = (-worth if seat == winner else cost) * _factor_of_joker(round_)
+    return {seat: points[seat] - _for_twin(round_, seat, ruleset) for seat in points}
+
+
+def _worth_of_finish(finish: Finish, round_: DiscardRound, ruleset: Ruleset) -> int:
+    """Returns what a finish scores, before it is doubled."""
+    if isinstance(finish, HandFinished):
+        jokers = sum(part.count(JOKER) for part in finish.hand)
+        return next(hand.scores[jokers] for hand in ruleset.hands if hand.name == finish.name)
+    others = any(rack.has_melded for rack in round_.racks if rack.seat != finish.seat)
+    return OPEN_POINTS if others and not finish.is_foot else OPEN_POINTS * FACTOR
 
 
 # Winners
@@ -123,10 +205,10 @@ def is_last_round(game: Game, ruleset: Ruleset) -> bool:
 def game_winners(players: tuple[Player, ...], ruleset: Ruleset) -> tuple[int, ...]:
     """Returns the players with the best total among those who have not resigned.
 
-    In Okey partners have the same points. In 101 Okey the sum of both totals counts.
+    In Okey partners have the same points. In 101 Okey the sum of both totals counts. The others have no partners.
     """
     able = [player for player in players if not player.resigned]
-    if ruleset.score_system is ScoreSystem.OKEY:
+    if ruleset.score_system in {ScoreSystem.OKEY, ScoreSystem.AMERICAN}:
         totals = {player.seat: player.total_points for player in able}
     else:
         totals = {player.seat: -_side_total(player, players, ruleset) for player in able}

@@ -20,7 +20,7 @@ from engine.discard.table import PAIR_SIZE, growths
 from engine.discard.views import DiscardView
 from engine.effort import Budget
 from engine.seats import BotLevel
-from engine.tiles import FALSE_JOKER, NATURALS, Tile, color_of, in_order, value_of, without
+from engine.tiles import FALSE_JOKER, JOKER, NATURALS, Tile, color_of, in_order, value_of, without
 from engine.views import GameView
 
 _COPIES: Final = 2
@@ -235,9 +235,8 @@ def _cost(turn: TurnAtTable, t: Tile, ruleset: Ruleset) -> int:
 
 def _unseen(turn: TurnAtTable, sight: DiscardView) -> Counter[Tile]:
     """Returns the tiles that may still come: neither on the rack nor face up."""
-    face_up = [sight.indicator, *(pile.newest for pile in sight.piles if pile.newest is not None)]
-    seen = Counter([*turn.rack, *face_up, *chain(*turn.table.melds)])
-    return Counter(dict.fromkeys((*NATURALS, FALSE_JOKER), _COPIES)) - seen
+    joker = JOKER if sight.indicator is None else FALSE_JOKER
+    return Counter(dict.fromkeys((*NATURALS, joker), _COPIES)) - Counter([*turn.rack, *sight.face_up])
 
 
 def _neighbors(t: Tile, turn: TurnAtTable, unseen: Counter[Tile]) -> int:

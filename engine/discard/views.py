@@ -1,6 +1,7 @@
 """Views of a round and of its events for one viewer: a seat, or none. They have no field for a hidden tile."""
 
 from dataclasses import dataclass
+from itertools import chain
 
 from engine.discard.events import DiscardEvent, Finish, HandsDealt, OpenDiscardEvent, PenaltyScored, PoolTileTaken
 from engine.discard.round import DiscardRound, Pile, Step, ToDiscard
@@ -22,8 +23,8 @@ class DiscardView:
     """A round, beyond what all rounds have.
 
     Attributes:
-        indicator: The tile turned face up.
-        okey: The okey, whose two tiles are wild.
+        indicator: The tile turned face up that gives the okey; None in a game with jokers.
+        okey: The tile whose two copies are wild: the okey, or the joker.
         piles: The discards, by seat.
         step: The type of what the player must do whose turn it is.
         taken: The tile that this player has taken; None if there is none or the viewer has not seen it.
@@ -32,11 +33,12 @@ class DiscardView:
         finish: The finish that ended the round.
         table: The table; None in a game without one (melds_on_table).
         penalties: The penalties of the round so far.
-        owed: The discard taken in the turn that the player must lay; None if there is none.
+        owed: The discard or the trump taken in the turn that the player must lay; None if there is none.
         laid: The number of tiles laid in the turn, beside those of an opening.
+        trump: The trump, if it lies face up.
     """
 
-    indicator: Tile
+    indicator: Tile | None
     okey: Tile
     piles: tuple[PileView, ...]
     step: type[Step]
@@ -48,6 +50,14 @@ class DiscardView:
     penalties: tuple[PenaltyScored, ...] = ()
     owed: Tile | None = None
     laid: int = 0
+    trump: Tile | None = None
+
+    @property
+    def face_up(self) -> tuple[Tile, ...]:
+        """The tiles that all can see now, on no rack: indicator, trump, newest discards and table."""
+        ones = (self.indicator, self.trump, *(pile.newest for pile in self.piles))
+        on_table = chain(*self.table.melds) if self.table else ()
+        return (*(t for t in ones if t is not None), *on_table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +66,10 @@ class HandsDealtView:
 
     number: int
     order: tuple[int, ...]
-    indicator: Tile
+    indicator: Tile | None
     rack: tuple[Tile, ...]
     pool_count: int
+    trump: Tile | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +99,7 @@ def see(round_: DiscardRound, _active: tuple[int, ...], seat: int | None, _draft
         round_.penalties,
         turn.owed if turn else None,
         turn.laid if turn else 0,
+        round_.trump_to_take,
     )
 
 
@@ -106,9 +118,9 @@ def _taken(round_: DiscardRound, seat: int | None) -> Tile | None:
 def see_event(event: DiscardEvent, seat: int | None) -> DiscardEventView:
     """Returns the view of an event."""
     match event:
-        case HandsDealt(number, order, indicator, racks, pool):
+        case HandsDealt(number, order, indicator, racks, pool, trump):
             viewer_rack = next((rack.tiles for rack in racks if rack.seat == seat), ())
-            return HandsDealtView(number, order, indicator, viewer_rack, len(pool))
+            return HandsDealtView(number, order, indicator, viewer_rack, len(pool), trump)
         case PoolTileTaken(taker, tile):
             return PoolTileTakenView(taker, tile if taker == seat else None)
         case _:

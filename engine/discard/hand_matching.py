@@ -1,0 +1,158 @@
+"""Exact search for a named hand in 14 tiles: whether they can lie in melds that meet its conditions (named_hands.py).
+
+The search takes the lowest tile that is left and tries every meld that it may be in, until no tile is left. A joker
+may take any place of a meld but that tile's.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain, combinations, product
+
+from engine.discard.melds import GROUP_MAX, MELD_MIN, Arrangement, fixed_faces, is_group, run_start, tile_at
+from engine.discard.named_hands import COLORS_MAX, ONE_HIGH, NamedHand
+from engine.tiles import JOKER, Color, Tile, color_of, in_order, value_of, without
+from engine.violations import Reason, Violation
+
+
+@dataclass(frozen=True, slots=True)
+class MatchedHand:
+    """A named hand that tiles make.
+
+    Attributes:
+        name: Its name.
+        tiles: Its melds.
+        points: What it scores.
+    """
+
+    name: str
+    tiles: Arrangement
+    points: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A meld: a run with its color, or a group, which has none."""
+
+    tiles: tuple[Tile, ...]
+    color: Color | None
+
+
+def judge_named_hand(
+    tiles: tuple[Tile, ...], laid: Arrangement, hands: Iterable[NamedHand]
+) -> MatchedHand | tuple[Violation, ...]:
+    """Returns the hand that scores the most of those that tiles make, or what is wrong.
+
+    Args:
+        tiles: The 14 tiles.
+        laid: The melds as the player lays them; empty: as the search finds them.
+        hands: The named hands.
+    """
+    foreign = in_order((Counter(chain.from_iterable(laid)) - Counter(tiles)).elements())
+    if foreign:
+        return (Violation(Reason.TILE_NOT_IN_RACK, "hand", foreign),)
+    left = without(tiles, chain.from_iterable(laid)) if laid else ()
+    found = None if left else best_named_hand(tiles, hands, laid)
+    return found or (Violation(Reason.HAND_NOT_MATCHED, "hand", left),)
+
+
+def best_named_hand(tiles: tuple[Tile, ...], hands: Iterable[NamedHand], laid: Arrangement = ()) -> MatchedHand | None:
+    """Returns the hand that scores the most of those that 14 tiles make; None if they make none. See above."""
+    found = ((hand, _as_laid(laid, hand) if laid else _Search(hand, tiles).melds()) for hand in hands)
+    matched = [MatchedHand(hand.name, melds, hand.scores[tiles.count(JOKER)]) for hand, melds in found if melds]
+    return max(matched, key=lambda one: one.points, default=None)
+
+
+def _as_laid(laid: Arrangement, hand: NamedHand) -> Arrangement:
+    """Returns melds as they are laid; nothing if they are not the hand."""
+    readings = product(*(tuple(_readings(part, hand)) for part in laid))
+    return laid if any(_meets(parts, hand) for parts in readings) else ()
+
+
+def _readings(tiles: tuple[Tile, ...], hand: NamedHand) -> Iterator[_Part]:
+    """Yields a meld as a group and as a run, if it is one and each place has a value that a hand may have."""
+    if is_group(tiles, JOKER) and _value(fixed_faces(tiles, JOKER)[0], hand) in hand.values:
+        yield _Part(tiles, None)
+    start = run_start(tiles, JOKER, one_high=hand.one_high)
+    if start and hand.values.issuperset(range(start, start + len(tiles))):
+        yield _Part(tiles, color_of(fixed_faces(tiles, JOKER)[0]))
+
+
+def _value(numbered: Tile, hand: NamedHand) -> int:
+    """Returns the value of a tile in a hand."""
+    value = value_of(numbered)
+    return ONE_HIGH if hand.one_high and value == 1 else value
+
+
+def _meets(parts: tuple[_Part, ...], hand: NamedHand) -> bool:
+    """Returns whether melds meet what a hand asks of their number and of their colors."""
+    runs, groups = [part.color for part in parts if part.color], [part.tiles for part in parts if not part.color]
+    colors = len({color_of(face) for part in parts for face in fixed_faces(part.tiles, JOKER)})
+    fewest = max((colors, *map(len, groups)))
+    most = min(COLORS_MAX, colors + sum(group.count(JOKER) for group in groups))
+    return (
+        hand.runs_min <= len(runs) <= hand.runs_max
+        and hand.groups_min <= len(groups) <= hand.groups_max
+        and fewest <= hand.colors_max
+        and most >= hand.colors_min
+        and not (hand.run_colors_differ and len(set(runs)) < len(runs))
+    )
+
+
+class _Search:
+    """The search of one hand in some tiles."""
+
+    def __init__(self, hand: NamedHand, tiles: tuple[Tile, ...]) -> None:
+        self.hand, self.values = hand, hand.values
+        self.numbered, self.jokers = without(tiles, (JOKER,) * tiles.count(JOKER)), tiles.count(JOKER)
+
+    def melds(self) -> Arrangement:
+        """Returns the melds of the hand; nothing if the tiles do not make it."""
+        is_in_range = all(_value(t, self.hand) in self.values for t in self.numbered)
+        has_colors = len({color_of(t) for t in self.numbered}) <= self.hand.colors_max
+        if not (is_in_range and has_colors):
+            return ()
+        return next(self._arrangements(self.numbered, self.jokers, ()), ())
+
+    def _arrangements(self, left: tuple[Tile, ...], jokers: int, parts: tuple[_Part, ...]) -> Iterator[Arrangement]:
+        """Yields the melds of the hand that begin with some melds and have all tiles that are left."""
+        if not left and not jokers and _meets(parts, self.hand):
+            yield tuple(part.tiles for part in parts)
+        for part in self._parts(left, jokers) if left else ():
+            used = part.tiles.count(JOKER)
+            yield from self._arrangements(without(left, part.tiles), jokers - used, (*parts, part))
+
+    def _parts(self, left: tuple[Tile, ...], jokers: int) -> Iterator[_Part]:
+        """Yields the melds that the lowest tile that is left may be in."""
+        held = frozenset(left)
+        if self.hand.runs_max:
+            yield from (_Part(run, color_of(left[0])) for run in self._runs(left[0], held, jokers))
+        if self.hand.groups_max:
+            yield from (_Part(group, None) for group in _groups(left[0], held, jokers))
+
+    def _runs(self, first: Tile, held: frozenset[Tile], jokers: int) -> Iterator[tuple[Tile, ...]]:
+        color, value = color_of(first), _value(first, self.hand)
+        for start in range(1, value + 1):
+            for end in range(max(value, start + MELD_MIN - 1), ONE_HIGH + 1):
+                places = range(start, end + 1)
+                if self.values.issuperset(places):
+                    others = [place for place in places if place != value]
+                    missing = [place for place in others if tile_at(color, place) not in held]
+                    for wild in _wild_places(others, missing, jokers):
+                        yield tuple(JOKER if place in wild else tile_at(color, place) for place in places)
+
+
+def _groups(first: Tile, held: frozenset[Tile], jokers: int) -> Iterator[tuple[Tile, ...]]:
+    others = [t for t in held if t != first and value_of(t) == value_of(first)]
+    for count in range(len(others) + 1):
+        for more in combinations(sorted(others), count):
+            for wild in range(max(0, MELD_MIN - 1 - count), min(jokers, GROUP_MAX - 1 - count) + 1):
+                yield (first, *more, *(JOKER,) * wild)
+
+
+def _wild_places(others: list[int], missing: list[int], jokers: int) -> Iterator[set[int]]:
+    """Yields the places of a run that jokers take: those without a tile, and any more."""
+    held = [place for place in others if place not in missing]
+    for more in range(jokers - len(missing) + 1):
+        for places in combinations(held, more):
+            yield {*missing, *places}
