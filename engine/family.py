@@ -33,7 +33,7 @@ from engine.melding.round import MeldingRound
 from engine.melding.ruleset import Ruleset as MeldingRuleset
 from engine.moves import Move, MoveKind
 from engine.notation import Piece
-from engine.options import Option, OptionProblem, PresetText
+from engine.options import Option, OptionProblem, PresetText, TextForm
 from engine.room_settings import RoomSettings
 from engine.seats import BotLevel
 from engine.unions import (
@@ -142,6 +142,10 @@ class Presets(Protocol):
     @property
     def GAME_OPTIONS(self) -> Mapping[str, Option]:  # noqa: N802 - a constant of the module
         """The options of the rules and the settings of the room, by name."""
+
+    @property
+    def OTHER_OPTIONS(self) -> Mapping[str, TextForm]:  # noqa: N802 - a constant of the module
+        """The parts of a ruleset that are no options with a row, by name."""
 
     def preset_named(self, name: str) -> Any:  # noqa: ANN401 - each family has an enum of its own
         """Returns the preset of a name; None if there is none."""

@@ -118,6 +118,19 @@ def options_of(kind: type[Any]) -> Mapping[str, Option]:
 
 
 @dataclass(frozen=True, slots=True)
+class TextForm:
+    """How the text of a record has a part of a ruleset that is no option with a row.
+
+    Attributes:
+        formatted: Returns a value as one word.
+        parsed: Returns the value of a word. Raises ValueError.
+    """
+
+    formatted: Callable[[Any], str]
+    parsed: Callable[[str], object]
+
+
+@dataclass(frozen=True, slots=True)
 class PresetText:
     """The texts of a preset: a title and one line for menus, and the source of its rules."""
 

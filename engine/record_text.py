@@ -122,8 +122,10 @@ def _lines(record: GameRecord) -> Iterator[str]:
 
 def _option_lines(ruleset: Ruleset, settings: RoomSettings) -> Iterator[str]:
     yield f"preset {ruleset.preset.name}"
-    for name, value in presets_of(ruleset).stated(ruleset, settings).items():
-        yield f"option {name} {text_of(value)}"
+    presets = presets_of(ruleset)
+    for name, value in presets.stated(ruleset, settings).items():
+        other = presets.OTHER_OPTIONS.get(name)
+        yield f"option {name} {other.formatted(value) if other else text_of(value)}"
 
 
 def _format_time(time_ms: int) -> str:
@@ -251,7 +253,7 @@ class _Reader:
     def _read_option(self, line: Piece, words: tuple[Piece, ...]) -> None:
         _check_count(line, words, 3, "option NAME VALUE")
         name, value = words[1:]
-        row = self._presets.GAME_OPTIONS.get(name.text)
+        row = self._presets.GAME_OPTIONS.get(name.text) or self._presets.OTHER_OPTIONS.get(name.text)
         if row is None:
             raise name.error("is not an option")
         if name.text in self._options:

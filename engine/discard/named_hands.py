@@ -4,6 +4,7 @@ Of the 40 hands of the game's table only two are known, and the points of none: 
 a ruleset may have its own list.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from engine.tiles import MAX_VALUE
 
 HANDS_MAX: Final = 64
 """Most named hands of a ruleset."""
-NAME_MAX: Final = 40
+_NAME: Final = re.compile("[A-Z0-9_]{1,40}")
 PARTS_MAX: Final = 4
 """Most melds of 14 tiles."""
 COLORS_MAX: Final = 4
@@ -30,7 +31,7 @@ class NamedHand:
     A joker has the color and the value of the tile that it stands for.
 
     Attributes:
-        name: The name.
+        name: The name, of capital letters, digits and underscores.
         scores: The points with no joker, with one and with two.
         runs_min: The fewest runs.
         runs_max: The most runs.
@@ -65,7 +66,7 @@ class NamedHand:
     def is_possible(self) -> bool:
         """Whether the numbers are in range and do not contradict each other."""
         return (
-            0 < len(self.name) <= NAME_MAX
+            _NAME.fullmatch(self.name) is not None
             and all(0 <= score <= HAND_SCORE_MAX for score in self.scores)
             and 0 <= self.runs_min <= self.runs_max <= PARTS_MAX
             and 0 <= self.groups_min <= self.groups_max <= PARTS_MAX

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from engine.discard.hand_text import format_hands, parse_hands
 from engine.discard.ruleset import (
     HAND_SIZE_MOST,
     OKEY,
@@ -20,7 +21,7 @@ from engine.discard.ruleset import (
     problems,
     with_options,
 )
-from engine.options import Option, OptionProblem, PresetText, option_problems
+from engine.options import Option, OptionProblem, PresetText, TextForm, option_problems
 from engine.room_settings import DEFAULT_SETTINGS, SETTINGS, RoomSettings
 
 OKEY_101: Final = replace(
@@ -78,6 +79,10 @@ GAME_OPTIONS: Final[Mapping[str, Option]] = {**OPTIONS, **SETTINGS}
 """The options of a game's rules and the settings of its room, by name."""
 
 
+OTHER_OPTIONS: Final = {"hands": TextForm(format_hands, parse_hands)}
+"""The parts of a ruleset that are no options with a row, by name."""
+
+
 PRESET_TEXTS: Final = {
     Preset.OKEY: PresetText(
         "Okey",
@@ -115,14 +120,14 @@ PRESET_TEXTS: Final = {
 
 def chosen(preset: Preset, options: Mapping[str, Any]) -> tuple[Ruleset, RoomSettings]:
     """Returns the ruleset and the settings of a preset with some options and settings replaced."""
-    rules = {name: value for name, value in options.items() if name in OPTIONS}
+    rules = {name: value for name, value in options.items() if name in OPTIONS or name in OTHER_OPTIONS}
     settings = {name: value for name, value in options.items() if name in SETTINGS}
     return with_options(PRESETS[preset], rules), replace(DEFAULT_SETTINGS, **settings)
 
 
 def stated(ruleset: Ruleset, settings: RoomSettings) -> Mapping[str, object]:
     """Returns the options and settings that `chosen` needs beside the preset, with their values."""
-    usual = ((OPTIONS, ruleset, PRESETS[ruleset.preset]), (SETTINGS, settings, DEFAULT_SETTINGS))
+    usual = (((*OPTIONS, *OTHER_OPTIONS), ruleset, PRESETS[ruleset.preset]), (SETTINGS, settings, DEFAULT_SETTINGS))
     return {
         name: getattr(given, name)
         for names, given, default in usual

@@ -43,7 +43,7 @@ from engine.melding.ruleset import (
     problems,
     with_options,
 )
-from engine.options import Option, OptionProblem, PresetText, option_problems
+from engine.options import Option, OptionProblem, PresetText, TextForm, option_problems
 from engine.room_settings import DEFAULT_SETTINGS, SETTINGS, RoomSettings
 
 
@@ -377,6 +377,10 @@ def chosen_options(ruleset: Ruleset) -> tuple[str, ...]:
     differing = {option: value for option, value in values.items() if value != getattr(preset, option)}
     followed = with_options(preset, differing)
     return tuple(option for option in values if option in differing or values[option] != getattr(followed, option))
+
+
+OTHER_OPTIONS: Final[Mapping[str, TextForm]] = {}
+"""The parts of a ruleset that are no options with a row."""
 
 
 def chosen(preset: Preset, options: Mapping[str, Any]) -> tuple[Ruleset, RoomSettings]:

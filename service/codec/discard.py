@@ -11,24 +11,28 @@ from typing import Any, Final
 
 from engine.discard.actions import (
     DiscardTile,
+    FinishFoot,
     FinishHand,
     LayTiles,
+    PassTurn,
     ReturnDiscard,
     ShowIndicator,
     TakeDiscard,
     TakeFromPool,
+    TakeTrump,
     TurnAction,
 )
 from engine.discard.events import HandFinished, HandsDealt, PenaltyScored, RackFinished, TilesLaid
-from engine.discard.finishing import HandToJudge, JudgedHand
-from engine.discard.laying import PenaltyCause, TurnAtTable, Verdict
+from engine.discard.finishing import HandToJudge, JudgedHand, judge_hand
+from engine.discard.laying import PenaltyCause, TurnAtTable, Verdict, judge_foot, judge_turn
 from engine.discard.melds import Arrangement, okey_of
+from engine.discard.named_finish import JudgedNamedHand, judge_named_finish
 from engine.discard.round import HasLaid, Step, ToDiscard, ToTake
 from engine.discard.ruleset import HAND_SIZE, HAND_SIZE_MOST, Ruleset
 from engine.discard.table import Opening, Table, is_legal
 from engine.discard.views import DiscardView, HandsDealtView, PoolTileTakenView
 from engine.moves import MoveKind
-from engine.tiles import NATURALS, Tile, in_order, without
+from engine.tiles import JOKER, NATURALS, Tile, in_order, without
 from rummikub.v1 import discard_pb2, game_pb2, record_pb2, turn_service_pb2, validation_service_pb2
 from service.codec.deals import encode_racks, pool_of, racks_of
 from service.codec.fields import invalid, seat_of, seats_of
@@ -62,8 +66,8 @@ def round_bytes(view: DiscardView) -> bytes:
 
 def _board(view: DiscardView) -> discard_pb2.DiscardBoard:
     return discard_pb2.DiscardBoard(
-        indicator=tile_number(view.indicator),
-        okey=tile_number(view.okey),
+        indicator=_tile_if_any(view.indicator),
+        okey=_tile_if_any(view.indicator and view.okey),
         piles=(
             discard_pb2.DiscardPile(seat=pile.seat, newest=_tile_if_any(pile.newest), tile_count=pile.count)
             for pile in view.piles
@@ -77,6 +81,7 @@ def _board(view: DiscardView) -> discard_pb2.DiscardBoard:
         rack_finish=_rack_finish(view.finish) if isinstance(view.finish, RackFinished) else None,
         owed_tile=_tile_if_any(view.owed),
         tiles_laid=view.laid,
+        trump=_tile_if_any(view.trump),
     )
 
 
@@ -94,7 +99,11 @@ def _penalty(penalty: PenaltyScored) -> discard_pb2.PenaltyScored:
 
 def _rack_finish(finish: RackFinished) -> discard_pb2.RackFinished:
     return discard_pb2.RackFinished(
-        seat=finish.seat, tile=tile_number(finish.tile), is_pairs=finish.is_pairs, is_at_once=finish.is_at_once
+        seat=finish.seat,
+        tile=tile_number(finish.tile),
+        is_pairs=finish.is_pairs,
+        is_at_once=finish.is_at_once,
+        is_foot=finish.is_foot,
     )
 
 
@@ -112,7 +121,11 @@ def add_round(message: game_pb2.Game, view: DiscardView) -> None:
 
 def _finish(finish: HandFinished) -> discard_pb2.HandFinished:
     return discard_pb2.HandFinished(
-        seat=finish.seat, tile=tile_number(finish.tile), hand=encode_hand(finish.hand), is_pairs=finish.is_pairs
+        seat=finish.seat,
+        tile=tile_number(finish.tile),
+        hand=encode_hand(finish.hand),
+        is_pairs=finish.is_pairs,
+        name=finish.name,
     )
 
 
@@ -120,10 +133,11 @@ def _hands_dealt(view: HandsDealtView) -> game_pb2.GameEvent:
     dealt = discard_pb2.HandsDealt(
         round=view.number,
         turn_order=view.order,
-        indicator=tile_number(view.indicator),
-        okey=tile_number(okey_of(view.indicator)),
+        indicator=_tile_if_any(view.indicator),
+        okey=_tile_if_any(view.indicator and okey_of(view.indicator)),
         rack=tile_numbers(view.rack),
         pool_count=view.pool_count,
+        trump=_tile_if_any(view.trump),
     )
     return game_pb2.GameEvent(hands_dealt=dealt)
 
@@ -174,9 +188,12 @@ def _discard(message: turn_service_pb2.DiscardTile) -> Callable[[int], DiscardTi
     return lambda seat: DiscardTile(seat, tile)
 
 
-def _finish_hand(message: turn_service_pb2.FinishHand) -> Callable[[int], FinishHand]:
+def _finish_hand(message: turn_service_pb2.FinishHand) -> Callable[[int], FinishHand | FinishFoot]:
     tile, hand = tile_of(message.tile, "finish.tile", TILES), hand_of(message.hand, "finish.hand")
-    return lambda seat: FinishHand(seat, tile, hand)
+    table = hand_of(message.table, "finish.table", TABLE_MAX)
+    if hand and table:
+        raise invalid("finish.table", "expected a hand or a table")
+    return (lambda seat: FinishFoot(seat, tile, table)) if table else (lambda seat: FinishHand(seat, tile, hand))
 
 
 def _lay_tiles(message: turn_service_pb2.LayTiles) -> Callable[[int], LayTiles]:
@@ -184,14 +201,28 @@ def _lay_tiles(message: turn_service_pb2.LayTiles) -> Callable[[int], LayTiles]:
     return lambda seat: LayTiles(seat, table)
 
 
-ACTIONS: Final[dict[str, Callable[[turn_service_pb2.PlayTurnRequest, bytes], Callable[[int], TurnAction]]]] = {
-    "take_from_pool": lambda _message, _data: TakeFromPool,
-    "take_discard": lambda _message, _data: TakeDiscard,
+_Decoder = Callable[[turn_service_pb2.PlayTurnRequest, bytes], Callable[[int], TurnAction]]
+_WithoutFields = TakeFromPool | TakeDiscard | TakeTrump | PassTurn | ShowIndicator | ReturnDiscard
+_WITHOUT_FIELDS: Final[dict[type[_WithoutFields], str]] = {
+    TakeFromPool: "take_from_pool",
+    TakeDiscard: "take_discard",
+    TakeTrump: "take_trump",
+    PassTurn: "pass_empty_pool",
+    ShowIndicator: "show_indicator",
+    ReturnDiscard: "return_discard",
+}
+"""The members of actions that have no fields."""
+
+
+def _without_fields(action: type[_WithoutFields]) -> _Decoder:
+    return lambda _message, _data: action
+
+
+ACTIONS: Final[dict[str, _Decoder]] = {
+    **{member: _without_fields(action) for action, member in _WITHOUT_FIELDS.items()},
     "discard": lambda message, _data: _discard(message.discard),
     "finish": lambda message, _data: _finish_hand(message.finish),
-    "show_indicator": lambda _message, _data: ShowIndicator,
     "lay": lambda message, _data: _lay_tiles(message.lay),
-    "return_discard": lambda _message, _data: ReturnDiscard,
 }
 """Decoders of a turn's action, by the member's name. Each takes the request and its bytes."""
 
@@ -199,20 +230,16 @@ ACTIONS: Final[dict[str, Callable[[turn_service_pb2.PlayTurnRequest, bytes], Cal
 def set_action(message: turn_service_pb2.PlayTurnRequest, action: TurnAction) -> None:
     """Sets the action of a request to play a turn."""
     match action:
-        case TakeFromPool():
-            message.take_from_pool.SetInParent()
-        case TakeDiscard():
-            message.take_discard.SetInParent()
         case DiscardTile(_, tile):
             message.discard.tile = tile_number(tile)
         case FinishHand(_, tile, hand):
             message.finish.CopyFrom(turn_service_pb2.FinishHand(tile=tile_number(tile), hand=encode_hand(hand)))
-        case ShowIndicator():
-            message.show_indicator.SetInParent()
+        case FinishFoot(_, tile, table):
+            message.finish.CopyFrom(turn_service_pb2.FinishHand(tile=tile_number(tile), table=encode_hand(table)))
         case LayTiles(_, table):
             message.lay.CopyFrom(turn_service_pb2.LayTiles(table=encode_hand(table)))
-        case ReturnDiscard():
-            message.return_discard.SetInParent()
+        case TakeFromPool() | TakeDiscard() | TakeTrump() | PassTurn() | ShowIndicator() | ReturnDiscard():
+            getattr(message, _WITHOUT_FIELDS[type(action)]).SetInParent()
 
 
 def hand_of(parts: Sequence[discard_pb2.HandPart], field: str, most: int = _PARTS_MAX) -> Arrangement:
@@ -238,9 +265,10 @@ def deal(message: record_pb2.RecordedDeal, field: str, number: int) -> HandsDeal
     return HandsDealt(
         number=number,
         order=seats_of(message.turn_order, f"{field}.turn_order"),
-        indicator=_indicator(message.indicator, f"{field}.indicator"),
+        indicator=_indicator(message.indicator, f"{field}.indicator") if message.indicator else None,
         racks=racks_of(message, field, TILES),
         pool=pool_of(message, field, TILES),
+        trump=tile_of(message.trump, f"{field}.trump", TILES) if message.trump else None,
     )
 
 
@@ -256,7 +284,8 @@ def encode_deal(dealt: HandsDealt) -> record_pb2.RecordedDeal:
         turn_order=dealt.order,
         racks=encode_racks(dealt.racks),
         pool=tile_numbers(dealt.pool),
-        indicator=tile_number(dealt.indicator),
+        indicator=_tile_if_any(dealt.indicator),
+        trump=_tile_if_any(dealt.trump),
     )
 
 
@@ -269,26 +298,56 @@ def table_of_move(message: record_pb2.RecordedMove, _kind: MoveKind, field: str)
 # Hands to judge
 
 
-def hand_to_judge(message: validation_service_pb2.ValidateHandRequest, rules: Ruleset) -> HandToJudge:
-    """Returns a hand to judge. Raises InvalidRequest."""
-    if rules.melds_on_table:
-        raise invalid("ruleset", "expected no melds_on_table: ValidateDiscardTurn judges the others")
-    indicator = _indicator(message.indicator, "indicator")
-    tiles = tiles_of(message.tiles, "tiles", HAND_SIZE + 1, "FIELD_INVALID", TILES)
-    discard = tile_of(message.discard, "discard", TILES) if message.discard else None
-    hand = hand_of(message.hand, "hand")
+@dataclass(frozen=True, slots=True)
+class _ShownHand:
+    """A hand of a request: its tiles, the discard among them if it is given, and the parts as the player lays them."""
+
+    tiles: tuple[Tile, ...]
+    discard: Tile | None
+    parts: Arrangement
+
+
+def judge_hand_of(message: validation_service_pb2.ValidateHandRequest, rules: Ruleset) -> bytes:
+    """Returns the encoded judgement of a hand. Raises InvalidRequest."""
+    if rules.melds_on_table and not rules.concealed_wins:
+        raise invalid("ruleset", "expected no melds_on_table, or concealed_wins: ValidateDiscardTurn judges the others")
+    indicator = _indicator_of(message.indicator, rules)
+    hand = _shown_hand(message, rules)
+    _check_possible((*hand.tiles, *((indicator,) if indicator else ())), rules, "tiles")
+    if indicator is None:
+        return _encode_judged_named_hand(judge_named_finish(hand.tiles, hand.discard, hand.parts, rules.hands))
+    given = HandToJudge(hand.tiles, indicator, hand.discard, hand.parts, one_high=rules.run_one_high)
+    return _encode_judged_hand(judge_hand(given))
+
+
+def _indicator_of(number: int, rules: Ruleset) -> Tile | None:
+    """Returns the indicator of a position; None under rules without one. Raises InvalidRequest."""
+    if rules.has_indicator:
+        return _indicator(number, "indicator")
+    if number:
+        raise invalid("indicator", "expected none: the jokers are wild")
+    return None
+
+
+def _tiles_under(rules: Ruleset) -> frozenset[Tile]:
+    return frozenset(rules.tiles(rules.players_max))
+
+
+def _shown_hand(message: validation_service_pb2.ValidateHandRequest, rules: Ruleset) -> _ShownHand:
+    known = _tiles_under(rules)
+    tiles = tiles_of(message.tiles, "tiles", HAND_SIZE + 1, "FIELD_INVALID", known)
+    discard = tile_of(message.discard, "discard", known) if message.discard else None
+    parts = hand_of(message.hand, "hand")
     if len(tiles) < HAND_SIZE:
         raise invalid("tiles", f"expected {HAND_SIZE} or {HAND_SIZE + 1} tiles")
-    if discard is None and hand and len(tiles) > HAND_SIZE:
+    if discard is None and parts and len(tiles) > HAND_SIZE:
         raise invalid("discard", f"expected the discard beside a hand of {len(tiles)} tiles")
     if discard is not None and (discard not in tiles or len(tiles) == HAND_SIZE):
         raise invalid("discard", f"expected one of {HAND_SIZE + 1} tiles", "POSITION_IMPOSSIBLE")
-    _check_possible((indicator, *tiles), rules, "tiles")
-    return HandToJudge(tiles, indicator, discard, hand, one_high=rules.run_one_high)
+    return _ShownHand(tiles, discard, parts)
 
 
-def encode_judged_hand(judged: JudgedHand) -> validation_service_pb2.ValidateHandResponse:
-    """Returns a ValidateHandResponse."""
+def _encode_judged_hand(judged: JudgedHand) -> bytes:
     return validation_service_pb2.ValidateHandResponse(
         violations=map(encode_violation, judged.violations),
         hand=encode_hand(judged.finish.tiles) if judged.finish else (),
@@ -297,7 +356,17 @@ def encode_judged_hand(judged: JudgedHand) -> validation_service_pb2.ValidateHan
         cost=judged.cost,
         missing=judged.lacks.missing,
         spare=tile_numbers(judged.lacks.spare),
-    )
+    ).SerializeToString()
+
+
+def _encode_judged_named_hand(judged: JudgedNamedHand) -> bytes:
+    return validation_service_pb2.ValidateHandResponse(
+        violations=map(encode_violation, judged.violations),
+        hand=encode_hand(judged.hand.tiles) if judged.hand else (),
+        discard=_tile_if_any(judged.discard),
+        cost=judged.points,
+        hand_name=judged.hand.name if judged.hand else "",
+    ).SerializeToString()
 
 
 def _check_possible(tiles: tuple[Tile, ...], rules: Ruleset, field: str) -> None:
@@ -310,39 +379,55 @@ def _check_possible(tiles: tuple[Tile, ...], rules: Ruleset, field: str) -> None
 
 
 @dataclass(frozen=True, slots=True)
-class TurnToJudge:
-    """A turn at a table outside of a game: the step and the discard, of which one may be missing."""
+class _TurnToJudge:
+    """A turn at a table outside of a game: the step and the discard. One may be missing, unless it is a Foot."""
 
     turn: TurnAtTable
     after: Arrangement | None
     discard: Tile | None
+    is_foot: bool
+
+    def verdict(self, rules: Ruleset) -> Verdict:
+        """Returns the judgement."""
+        if self.is_foot and self.after is not None and self.discard is not None:
+            return judge_foot(self.turn, self.after, self.discard, rules)
+        return judge_turn(self.turn, self.after, self.discard, rules)
 
 
-def turn_to_judge(message: validation_service_pb2.ValidateDiscardTurnRequest, rules: Ruleset) -> TurnToJudge:
-    """Returns a turn to judge. Raises InvalidRequest."""
+def judge_turn_of(message: validation_service_pb2.ValidateDiscardTurnRequest, rules: Ruleset) -> bytes:
+    """Returns the encoded judgement of a turn at a table. Raises InvalidRequest."""
+    to_judge = _turn_to_judge(message, rules)
+    return _encode_verdict(to_judge, to_judge.verdict(rules))
+
+
+def _turn_to_judge(message: validation_service_pb2.ValidateDiscardTurnRequest, rules: Ruleset) -> _TurnToJudge:
     if not rules.melds_on_table:
         raise invalid("ruleset", "expected melds_on_table: ValidateHand judges the others")
-    indicator = _indicator(message.indicator, "indicator")
-    rack = in_order(tiles_of(message.rack, "rack", HAND_SIZE_MOST + 1, "FIELD_INVALID", TILES))
+    indicator, known = _indicator_of(message.indicator, rules), _tiles_under(rules)
+    rack = in_order(tiles_of(message.rack, "rack", HAND_SIZE_MOST + 1, "FIELD_INVALID", known))
     if not rack:
         raise invalid("rack", "expected the player's tiles")
     table = Table(
         hand_of(message.table_before, "table_before", TABLE_MAX),
         tuple(_opening_of(one, f"openings[{place}]") for place, one in enumerate(message.openings)),
     )
-    seat, okey = seat_of(message.seat, "seat"), okey_of(indicator)
-    _check_possible((indicator, *rack, *chain.from_iterable(table.melds)), rules, "rack")
-    if not is_legal(table, okey, one_high=rules.run_one_high):
+    seat, wild = seat_of(message.seat, "seat"), okey_of(indicator) if indicator else JOKER
+    face_up = (indicator,) if indicator else ()
+    _check_possible((*face_up, *rack, *chain.from_iterable(table.melds)), rules, "rack")
+    if not is_legal(table, wild, one_high=rules.run_one_high):
         raise invalid("table_before", "expected melds and pairs", "POSITION_IMPOSSIBLE")
-    owed = tile_of(message.owed_tile, "owed_tile", TILES) if message.owed_tile else None
+    owed = tile_of(message.owed_tile, "owed_tile", known) if message.owed_tile else None
     if owed is not None and owed not in rack:
         raise invalid("owed_tile", "expected one of the rack", "POSITION_IMPOSSIBLE")
     if message.tiles_laid > POOL_MAX:
         raise invalid("tiles_laid", f"expected at most {POOL_MAX}")
-    discard = tile_of(message.discard, "discard", TILES) if message.discard else None
+    discard = tile_of(message.discard, "discard", known) if message.discard else None
     sent = hand_of(message.table_after, "table_after", TABLE_MAX)
     after = None if discard is not None and not sent else sent
-    return TurnToJudge(TurnAtTable(seat, okey, table, rack, owed, message.tiles_laid), after, discard)
+    if message.is_foot and not (rules.concealed_wins and sent and discard is not None):
+        raise invalid("is_foot", "expected a table and a discard under rules with concealed_wins")
+    turn = TurnAtTable(seat, wild, table, rack, owed, message.tiles_laid)
+    return _TurnToJudge(turn, after, discard, message.is_foot)
 
 
 def _opening_of(message: discard_pb2.DiscardOpening, field: str) -> Opening:
@@ -351,8 +436,7 @@ def _opening_of(message: discard_pb2.DiscardOpening, field: str) -> Opening:
     return Opening(seat_of(message.seat, f"{field}.seat"), message.is_pairs, message.amount)
 
 
-def encode_verdict(to_judge: TurnToJudge, verdict: Verdict) -> validation_service_pb2.ValidateDiscardTurnResponse:
-    """Returns a ValidateDiscardTurnResponse."""
+def _encode_verdict(to_judge: _TurnToJudge, verdict: Verdict) -> bytes:
     laid, is_legal_turn = verdict.laid, not verdict.violations
     rack = laid.turn.rack if laid else to_judge.turn.rack
     left = rack if to_judge.discard is None else without(rack, (to_judge.discard,))
@@ -364,4 +448,4 @@ def encode_verdict(to_judge: TurnToJudge, verdict: Verdict) -> validation_servic
         rack_left=tile_numbers(left) if is_legal_turn else (),
         penalty=_cause(verdict.penalty) if verdict.penalty else discard_pb2.PENALTY_CAUSE_UNSPECIFIED,
         is_finish=verdict.is_finish,
-    )
+    ).SerializeToString()

@@ -4,7 +4,7 @@ A family of games has a member of the contract's Ruleset, and a row in _FAMILIES
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache, reduce
@@ -24,6 +24,7 @@ from engine.unions import Ruleset as AnyRuleset
 from engine.violations import Reason
 from rummikub.v1 import room_settings_pb2, ruleset_pb2
 from service.codec.fields import invalid
+from service.codec.named_hands import encode_named_hands, named_hands
 from service.errors import FieldFault, InvalidRequest
 
 _STRANGERS: Final = room_settings_pb2.RoomSettings(
@@ -60,6 +61,8 @@ _FAMILIES: Final[dict[type[AnyRuleset], _Family]] = {
 }
 _MEMBERS: Final = {family.member: kind for kind, family in _FAMILIES.items()}
 _SECOND_NANOS: Final = 1_000_000_000
+_HANDS: Final = "hands"
+"""The part of a ruleset of a game of discards that is no option with a row."""
 _CHOICES: Final = {
     enum.name: enum for file in (ruleset_pb2, room_settings_pb2) for enum in file.DESCRIPTOR.enum_types_by_name.values()
 }
@@ -116,15 +119,21 @@ def _options(member: str, data: bytes, room: bytes, field: str) -> tuple[AnyRule
     family = _FAMILIES[_MEMBERS[member]]
     message, settings = family.message.FromString(data), room_settings_pb2.RoomSettings.FromString(room)
     _check_known(message, field)
+    hands = message.hands if isinstance(message, ruleset_pb2.DiscardRuleset) else ()
     for stage, options in message.ListFields():
-        if stage.message_type:
+        if stage.message_type and stage.name != _HANDS:
             _check_known(options, f"{field}.{stage.name}")
+    for place, hand in enumerate(hands):
+        _check_known(hand, f"{field}.{_HANDS}[{place}]")
     _check_known(settings, "settings")
     preset, rows = family.preset, family.presets.GAME_OPTIONS
     if message.preset != ruleset_pb2.PRESET_UNSPECIFIED:
         preset = _option_value(type(preset), f"{field}.preset", message.preset)
     sent = ((row, _value(row, message if row.stage else settings, _place(row, field))) for row in rows.values())
-    chosen = family.presets.chosen(preset, {row.name: value for row, value in sent if value is not None})
+    options = {row.name: value for row, value in sent if value is not None}
+    if hands:
+        options[_HANDS] = named_hands(hands, f"{field}.{_HANDS}")
+    chosen = family.presets.chosen(preset, options)
     _check_problems(family.presets.problems_of(*chosen), rows, field)
     return chosen
 
@@ -135,6 +144,10 @@ def _check_known(sent: Message, field: str) -> None:
     if len(unknown):
         numbers = ", ".join(str(unknown[place].field_number) for place in range(len(unknown)))
         raise invalid(field, f"this server has no option with field number {numbers}", "OPTION_UNKNOWN")
+
+
+def _place_of(option: str, rows: Mapping[str, Option], field: str) -> str:
+    return f"{field}.{_HANDS}" if option == _HANDS else _place(rows[option], field)
 
 
 def _place(row: Option, field: str) -> str:
@@ -185,7 +198,7 @@ def _prefix(enum: type[Enum]) -> str:
 def _check_problems(found: Iterable[OptionProblem], rows: Mapping[str, Option], field: str) -> None:
     """Raises InvalidRequest with a field violation for each option of each problem."""
     faults = [
-        FieldFault(_place(rows[option], field), _problem_text(problem, rows), problem.reason.name)
+        FieldFault(_place_of(option, rows, field), _problem_text(problem, rows), problem.reason.name)
         for problem in found
         for option in problem.options
     ]
@@ -222,7 +235,8 @@ def preset_filter(number: int) -> AnyPreset | None:
 @lru_cache(maxsize=256)
 def encode_ruleset(rules: AnyRuleset) -> ruleset_pb2.Ruleset:
     """Returns a ruleset with every option set."""
-    return _encoded_ruleset(rules, presets_of(rules).GAME_OPTIONS)
+    has_hands = isinstance(rules, DiscardRuleset) and rules.concealed_wins
+    return _encoded_ruleset(rules, (*presets_of(rules).GAME_OPTIONS, *((_HANDS,) if has_hands else ())))
 
 
 @lru_cache(maxsize=256)
@@ -240,11 +254,13 @@ def encode_difference(
     return _encoded_ruleset(rules, stated), _encoded_settings(settings, stated)
 
 
-def _encoded_ruleset(rules: AnyRuleset, names: Iterable[str]) -> ruleset_pb2.Ruleset:
+def _encoded_ruleset(rules: AnyRuleset, names: Collection[str]) -> ruleset_pb2.Ruleset:
     """Returns the preset of a ruleset and those of some options that are options of rules."""
     family, rows = _FAMILIES[type(rules)], presets_of(rules).GAME_OPTIONS
     message = family.message(preset=ruleset_pb2.Preset.Value(_prefix(Preset) + rules.preset.name))
-    _set_options(message, rules, (rows[name] for name in names if rows[name].stage))
+    _set_options(message, rules, (rows[name] for name in names if name in rows and rows[name].stage))
+    if isinstance(rules, DiscardRuleset) and isinstance(message, ruleset_pb2.DiscardRuleset) and _HANDS in names:
+        message.hands.extend(encode_named_hands(rules.hands))
     return ruleset_pb2.Ruleset(**{family.member: message})  # type: ignore[arg-type]
 
 

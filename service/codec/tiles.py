@@ -8,7 +8,7 @@ from engine.melding.grid.cells import Cell, Grid, Placement
 from engine.melding.melds import Meld, MeldKind, NotAMeld, ProposedMeld
 from engine.melding.rules import meld_violations
 from engine.melding.table import ProposedMelds, ProposedTable, Table
-from engine.tiles import COLORS, FALSE_JOKER, JOKERS, NATURALS, PLACES_OF, Tile, naturals
+from engine.tiles import COLORS, FALSE_JOKER, JOKER, JOKERS, NATURALS, PLACES_OF, Tile, naturals
 from engine.violation_texts import describe_violation
 from engine.violations import Violation
 from rummikub.v1 import error_reason_pb2, meld_pb2, tile_pb2, violation_pb2
@@ -27,7 +27,7 @@ RACK_TILES_MAX: Final = 128
 """Most tiles of a rack, or of the River, in a request."""
 MELDING_TILES: Final = frozenset({*naturals(len(COLORS)), *JOKERS})
 """The tiles of melding games."""
-DISCARD_TILES: Final = frozenset({*NATURALS, FALSE_JOKER})
+DISCARD_TILES: Final = frozenset({*NATURALS, FALSE_JOKER, JOKER})
 """The tiles of games of discards."""
 LAST_TILE: Final = max(MELDING_TILES)
 """The tile of melding games with the highest number in the contract."""

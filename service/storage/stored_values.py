@@ -16,6 +16,7 @@ from typing import Any, Final, cast, get_args
 
 import orjson
 
+from engine.discard.hand_text import format_hands, parse_hands
 from engine.identity_cache import identity_cache
 from engine.melding.grid.cells import Cell, Grid, Placement
 from engine.melding.melds import Meld, MeldKind
@@ -112,7 +113,17 @@ def write_options(chosen: Ruleset | RoomSettings) -> str:
         for name, value in values
         if value != getattr(defaults, name) or (names_its_preset and name == "preset")
     }
-    return json.dumps({name: value.name if isinstance(value, Enum) else value for name, value in differing.items()})
+    return json.dumps({name: _write_option(value) for name, value in differing.items()})
+
+
+def _write_option(value: object) -> object:
+    match value:
+        case Enum():
+            return value.name
+        case tuple():  # the only option of its kind: named hands
+            return format_hands(value)
+        case _:
+            return value
 
 
 @lru_cache(maxsize=1024)
@@ -140,6 +151,8 @@ def _read_option(default: object, stored: Any) -> object:  # noqa: ANN401 - any 
             return type(default)[stored]
         case bool():
             return read_flag(stored)
+        case tuple():
+            return parse_hands(stored)
         case _:
             return read_number(stored, -LARGEST)
 

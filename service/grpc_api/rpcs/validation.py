@@ -15,8 +15,6 @@ from typing import Final
 import grpc
 from google.protobuf.message import Message
 
-from engine.discard.finishing import judge_hand
-from engine.discard.laying import judge_turn
 from engine.discard.presets import PRESETS as DISCARD_PRESETS
 from engine.discard.ruleset import Preset as DiscardPreset
 from engine.family import named_rulesets
@@ -175,17 +173,14 @@ def _validate_placement(data: bytes) -> bytes:
 
 def _validate_hand(data: bytes) -> bytes:
     request = fields.decode(pb.ValidateHandRequest, data)
-    hand = discard.hand_to_judge(request, rulesets.discard_ruleset(request.ruleset))
-    return discard.encode_judged_hand(judge_hand(hand)).SerializeToString()
+    return discard.judge_hand_of(request, rulesets.discard_ruleset(request.ruleset))
 
 
 def _validate_discard_turn(data: bytes) -> bytes:
     request = fields.decode(pb.ValidateDiscardTurnRequest, data)
     is_chosen = request.HasField("ruleset")
     ruleset = rulesets.discard_ruleset(request.ruleset) if is_chosen else DISCARD_PRESETS[DiscardPreset.OKEY_101]
-    to_judge = discard.turn_to_judge(request, ruleset)
-    verdict = judge_turn(to_judge.turn, to_judge.after, to_judge.discard, ruleset)
-    return discard.encode_verdict(to_judge, verdict).SerializeToString()
+    return discard.judge_turn_of(request, ruleset)
 
 
 def _score_round(data: bytes) -> bytes:

@@ -2867,7 +2867,7 @@ class NamedHand(_message.Message):
     RUN_COLORS_DIFFER_FIELD_NUMBER: _builtins.int
     SCORES_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """The name: 1 to 40 characters, unique in the list."""
+    """The name: 1 to 40 capital letters, digits and underscores; unique in the list."""
     runs_min: _builtins.int
     """The fewest runs: 0 to 4. Default 0."""
     runs_max: _builtins.int
