@@ -3,7 +3,8 @@
 A bot gets a view, so it knows only what its seat may see. The same view gives the same action. Every level finishes as
 soon as it can, and discards a tile that its hand can do without. EASY takes tiles of the pool, unless a discard
 finishes its hand. MEDIUM takes any discard that brings its hand nearer to its end. HARD also discards so that as many
-unseen tiles as possible help it. How bots play beside a table is in table_bots.py.
+unseen tiles as possible help it. How bots play beside a table is in table_bots.py. There they open as soon as they can;
+MEDIUM and HARD win concealed if they can do so at once.
 """
 
 from collections import Counter
@@ -13,21 +14,34 @@ from typing import Final
 from engine.discard.actions import (
     BotAction,
     DiscardTile,
+    FinishFoot,
     FinishHand,
     LayTiles,
+    PassTurn,
     ReturnDiscard,
     ShowIndicator,
     TakeDiscard,
     TakeFromPool,
+    TakeTrump,
 )
 from engine.discard.finishing import best_finish
 from engine.discard.game import rules_of, seen_round
+from engine.discard.hand_matching import best_named_hand
 from engine.discard.hands import Standing, standing
 from engine.discard.laying import TurnAtTable
 from engine.discard.melds import face_of
 from engine.discard.round import HasLaid, ToTake
+from engine.discard.ruleset import Ruleset, TakenDiscard
 from engine.discard.table import Table
-from engine.discard.table_bots import discard_at_table, laying, may_end_soon, wants_discard
+from engine.discard.table_bots import (
+    can_lay,
+    discard_at_table,
+    foot,
+    laying,
+    may_end_soon,
+    wants_discard,
+    wants_to_keep,
+)
 from engine.discard.turns import discard_for
 from engine.discard.views import DiscardView
 from engine.effort import Budget
@@ -77,7 +91,7 @@ def action_without_play(view: GameView) -> BotAction:
     """
     seat, sight = _seen(view)
     if sight.step is ToTake:
-        return TakeFromPool(seat)
+        return TakeFromPool(seat) if view.pool_count else PassTurn(seat)
     if sight.owed is not None:
         return ReturnDiscard(seat)
     return DiscardTile(seat, discard_for(view.rack, sight.taken, sight.okey))
@@ -96,9 +110,10 @@ def _at_table(  # noqa: PLR0913, PLR0917 - the parts of a position
 ) -> BotAction:
     turn, ruleset = TurnAtTable(seat, sight.okey, table, view.rack, sight.owed, sight.laid), rules_of(view)
     if sight.step is ToTake:
-        newest = _newest_before(view, seat, sight)
-        takes = newest is not None and wants_discard(turn, newest, ruleset, level)
-        return TakeDiscard(seat) if takes else TakeFromPool(seat)
+        return _take_at_table(view, turn, sight, ruleset, level)
+    concealed = _win_concealed(turn, ruleset) if ruleset.concealed_wins and level is not BotLevel.EASY else None
+    if concealed:
+        return concealed
     is_first = sight.step is not HasLaid and sight.taken is None
     keeps_okeys = level is not BotLevel.EASY and not may_end_soon(view)
     after = None if is_first else laying(turn, ruleset, keeps_okeys=keeps_okeys)
@@ -107,6 +122,41 @@ def _at_table(  # noqa: PLR0913, PLR0917 - the parts of a position
     if turn.owed is not None:
         return ReturnDiscard(seat)
     return DiscardTile(seat, discard_at_table(turn, sight, ruleset, level, budget))
+
+
+def _take_at_table(
+    view: GameView, turn: TurnAtTable, sight: DiscardView, ruleset: Ruleset, level: BotLevel
+) -> BotAction:
+    """Returns the taking of a discard, of the trump or of a tile of the pool, or a pass if the pool is empty."""
+    newest = _newest_before(view, turn.seat, sight)
+    if newest is not None and _wants_newest(view, turn, newest, ruleset, level):
+        return TakeDiscard(turn.seat)
+    if sight.trump is not None and turn.table.opening(turn.seat) and can_lay(turn, sight.trump, ruleset):
+        return TakeTrump(turn.seat)
+    return TakeFromPool(turn.seat) if view.pool_count else PassTurn(turn.seat)
+
+
+def _wants_newest(view: GameView, turn: TurnAtTable, newest: Tile, ruleset: Ruleset, level: BotLevel) -> bool:
+    """Returns whether a bot takes a discard beside a table. With an empty pool it takes any that it can lay."""
+    if wants_discard(turn, newest, ruleset, level):
+        return True
+    if not view.pool_count:
+        return can_lay(turn, newest, ruleset)
+    may_keep = ruleset.taken_discard is TakenDiscard.KEPT_BEFORE_OPENING and not turn.table.opening(turn.seat)
+    return may_keep and level is not BotLevel.EASY and wants_to_keep(turn, newest, ruleset)
+
+
+def _win_concealed(turn: TurnAtTable, ruleset: Ruleset) -> FinishHand | FinishFoot | None:
+    """Returns a named hand or a Foot, if a player who has not opened holds one (concealed_wins)."""
+    if turn.table.opening(turn.seat):
+        return None
+    discards = (t for t in dict.fromkeys(turn.rack) if t != turn.owed)
+    hands = ((t, best_named_hand(without(turn.rack, (t,)), ruleset.hands)) for t in discards)
+    named = max(((hand.points, t, hand) for t, hand in hands if hand), key=itemgetter(0), default=None)
+    if named:
+        return FinishHand(turn.seat, named[1], named[2].tiles)
+    made = foot(turn, ruleset)
+    return made and FinishFoot(turn.seat, made[1], made[0])
 
 
 def _may_show(view: GameView, seat: int, sight: DiscardView) -> bool:

@@ -146,7 +146,7 @@ def _violations_of_discard(turn: TurnAtTable, discard: Tile) -> Iterator[Violati
 
 def penalty_of(turn: TurnAtTable, discard: Tile, ruleset: Ruleset) -> PenaltyCause | None:
     """Returns why a discard that is not the last tile costs points; None if it does not (score_discard_penalty)."""
-    if ruleset.score_discard_penalty == 0:
+    if ruleset.discard_penalty == 0:
         return None
     if discard == turn.okey:
         return PenaltyCause.OKEY_DISCARDED

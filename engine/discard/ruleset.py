@@ -197,6 +197,11 @@ class Ruleset:
         return self.score_start if self.score_system is ScoreSystem.OKEY else 0
 
     @property
+    def discard_penalty(self) -> int:
+        """The points of a player who discards a wild tile or one that fits on the table, where that costs points."""
+        return self.score_discard_penalty if self.score_system is ScoreSystem.OKEY_101 else 0
+
+    @property
     def has_indicator(self) -> bool:
         """Whether a tile is turned face up that gives the okey."""
         return self.wild_tiles is WildTiles.OKEY

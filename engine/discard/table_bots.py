@@ -3,7 +3,8 @@
 Every level opens as soon as it can, lays what it can, and discards nothing that costs a penalty if it can. EASY takes
 a discard only to open, and keeps tiles that are of use together. MEDIUM takes any discard that it can lay, and keeps an
 okey until the round may end, high tiles for the opening, and its pairs if they are nearer to one than its melds. HARD
-also looks at which tiles can still come, and at how many of them would open its hand.
+also looks at which tiles can still come, and at how many of them would open its hand. A wild tile is called an okey
+here, also where it is a joker.
 """
 
 from collections import Counter
@@ -13,10 +14,10 @@ from itertools import chain
 from typing import Final
 
 from engine.discard.best_melds import best_melds, best_pairs, missing_to_open
-from engine.discard.laying import TurnAtTable, judge_turn, may_lay_pairs, needed_to_open, penalty_of
-from engine.discard.melds import Arrangement, face_of, value_on_rack
-from engine.discard.ruleset import HAND_SIZE_MOST, Ruleset
-from engine.discard.table import PAIR_SIZE, growths
+from engine.discard.laying import TurnAtTable, judge_foot, judge_turn, may_lay_pairs, needed_to_open, penalty_of
+from engine.discard.melds import GROUP_MAX, Arrangement, face_of, is_group, value_on_rack
+from engine.discard.ruleset import HAND_SIZE_MOST, Ruleset, WildRetrieval
+from engine.discard.table import PAIR_SIZE, Opening, growths
 from engine.discard.views import DiscardView
 from engine.effort import Budget
 from engine.seats import BotLevel
@@ -37,16 +38,43 @@ _RACK_LOW: Final = 3
 
 def wants_discard(turn: TurnAtTable, newest: Tile, ruleset: Ruleset, level: BotLevel) -> bool:
     """Returns whether a bot takes a discard, which it must then lay. The turn is one before a tile is taken."""
-    if level is BotLevel.EASY and turn.table.opening(turn.seat):
-        return False
-    taken = replace(turn, rack=in_order((*turn.rack, newest)), owed=newest)
+    return not (level is BotLevel.EASY and turn.table.opening(turn.seat)) and can_lay(turn, newest, ruleset)
+
+
+def can_lay(turn: TurnAtTable, tile: Tile, ruleset: Ruleset) -> bool:
+    """Returns whether a player who takes a tile can lay it. The turn is one before a tile is taken."""
+    taken = replace(turn, rack=in_order((*turn.rack, tile)), owed=tile)
     return laying(taken, ruleset, keeps_okeys=False) is not None
+
+
+def wants_to_keep(turn: TurnAtTable, newest: Tile, ruleset: Ruleset) -> bool:
+    """Returns whether a discard brings a hand nearer to its opening (taken_discard)."""
+    before, after = (
+        best_melds(rack, turn.okey, one_high=ruleset.run_one_high).points
+        for rack in (turn.rack, in_order((*turn.rack, newest)))
+    )
+    return after > before
 
 
 def laying(turn: TurnAtTable, ruleset: Ruleset, *, keeps_okeys: bool) -> Arrangement | None:
     """Returns the table after what a bot lays in a step of its turn; None if it lays nothing."""
     after = _more(turn, ruleset, keeps_okeys=keeps_okeys) if turn.table.opening(turn.seat) else _opened(turn, ruleset)
     return after if after and not judge_turn(turn, after, None, ruleset).violations else None
+
+
+def foot(turn: TurnAtTable, ruleset: Ruleset) -> tuple[Arrangement, Tile] | None:
+    """Returns the table and the discard of a Foot, a wild tile if possible; None if there is none."""
+    if turn.table.opening(turn.seat) or not turn.table.openings:
+        return None
+    as_opened = replace(turn.table, openings=(*turn.table.openings, Opening(turn.seat, is_pairs=False, amount=0)))
+    planner = _Planner(replace(turn, table=as_opened, owed=None), ruleset, takes_wild=False)
+    if all(len(plan.rack) > _NEAR for plan in planner.plans(turn.rack, keeps_okeys=False)):
+        return None
+    for discard in sorted(set(turn.rack), key=lambda t: t != turn.okey):
+        for plan in planner.plans(without(turn.rack, (discard,)), keeps_okeys=False):
+            if not plan.rack and judge_foot(turn, plan.melds, discard, ruleset).is_finish:
+                return plan.melds, discard
+    return None
 
 
 def may_end_soon(view: GameView) -> bool:
@@ -94,8 +122,10 @@ class _Plan:
 class _Planner:
     """Plans what a player who has opened lays."""
 
-    def __init__(self, turn: TurnAtTable, ruleset: Ruleset) -> None:
+    def __init__(self, turn: TurnAtTable, ruleset: Ruleset, *, takes_wild: bool = True) -> None:
         self.turn, self.okey, self.one_high = turn, turn.okey, ruleset.run_one_high
+        self.takes_to_rack = takes_wild and ruleset.wild_retrieval is WildRetrieval.TO_RACK
+        self.lays_taken = takes_wild and not self.takes_to_rack
         opening = turn.table.opening(turn.seat)
         self.has_pairs = opening is not None and opening.is_pairs
         self.lays_pairs = may_lay_pairs(turn.table, turn.seat)
@@ -112,6 +142,8 @@ class _Planner:
         owed = self.turn.owed
         if owed is None:
             yield plan
+            if self.lays_taken:
+                yield from self._retrievals(plan)
             return
         if owed not in plan.rack:
             return
@@ -124,6 +156,32 @@ class _Planner:
                 yield self._with_parts(plan, melds)
         elif plan.rack.count(owed) == PAIR_SIZE <= plan.room:
             yield self._with_parts(plan, ((owed, owed),))
+
+    def _retrievals(self, plan: _Plan) -> Iterator[_Plan]:
+        """Yields plans with a wild tile of the table in a new meld (wild_retrieval)."""
+        for place, meld in enumerate(plan.melds):
+            for grown, tiles in self._without_wild(meld, plan.rack) if self.okey in meld else ():
+                left = in_order((*without(plan.rack, tiles), self.okey))
+                parts = best_melds(left, self.okey, one_high=self.one_high, with_tile=self.okey).melds
+                if parts:
+                    melds = (*plan.melds[:place], grown, *plan.melds[place + 1 :])
+                    yield self._with_parts(_Plan(melds, left, plan.room), parts)
+
+    def _without_wild(
+        self, meld: tuple[Tile, ...], rack: tuple[Tile, ...]
+    ) -> Iterator[tuple[tuple[Tile, ...], tuple[Tile, ...]]]:
+        """Yields what a meld becomes when a wild tile is taken from it, with the tiles that are laid for that."""
+        for t in dict.fromkeys(rack):
+            for grown in growths(meld, t, self.okey, one_high=self.one_high):
+                if len(grown) > len(meld):
+                    continue
+                if not is_group(grown, self.okey) or len(grown) == GROUP_MAX:
+                    yield grown, (t,)
+                yield from (
+                    ((*grown, other), (t, other))
+                    for other in dict.fromkeys(rack)
+                    if is_group((*grown, other), self.okey)
+                )
 
     def _with_parts(self, plan: _Plan, parts: Arrangement) -> _Plan:
         tiles = tuple(chain(*parts))
@@ -158,6 +216,8 @@ class _Planner:
             return
         for place, meld in enumerate(plan.melds):
             for grown in growths(meld, t, self.okey, one_high=self.one_high):
+                if len(grown) == len(meld) and not self.takes_to_rack:
+                    continue
                 okeys = (self.okey,) * (len(meld) + 1 - len(grown))
                 melds = (*plan.melds[:place], grown, *plan.melds[place + 1 :])
                 yield _Plan(melds, in_order((*without(plan.rack, (t,)), *okeys)), plan.room - 1)

@@ -199,7 +199,7 @@ def _discard(game: Game, round_: DiscardRound, table: Table, action: DiscardTile
         return Refused(verdict.violations)
     if verdict.is_finish:
         return TurnOver((_rack_finished(round_, table, seat, tile),))
-    cost = rules_of(game).score_discard_penalty
+    cost = rules_of(game).discard_penalty
     penalty = (PenaltyScored(seat, cost, verdict.penalty),) if verdict.penalty else ()
     left = _three_left(game, round_, len(round_.rack(seat).tiles) - 1)
     return TurnOver((TileDiscarded(seat, tile), *penalty, *left))
