@@ -111,7 +111,7 @@ def _at_table(  # noqa: PLR0913, PLR0917 - the parts of a position
     turn, ruleset = TurnAtTable(seat, sight.okey, table, view.rack, sight.owed, sight.laid), rules_of(view)
     if sight.step is ToTake:
         return _take_at_table(view, turn, sight, ruleset, level)
-    concealed = _win_concealed(turn, ruleset) if ruleset.concealed_wins and level is not BotLevel.EASY else None
+    concealed = win_concealed(turn, ruleset) if ruleset.concealed_wins and level is not BotLevel.EASY else None
     if concealed:
         return concealed
     is_first = sight.step is not HasLaid and sight.taken is None
@@ -146,7 +146,7 @@ def _wants_newest(view: GameView, turn: TurnAtTable, newest: Tile, ruleset: Rule
     return may_keep and level is not BotLevel.EASY and wants_to_keep(turn, newest, ruleset)
 
 
-def _win_concealed(turn: TurnAtTable, ruleset: Ruleset) -> FinishHand | FinishFoot | None:
+def win_concealed(turn: TurnAtTable, ruleset: Ruleset) -> FinishHand | FinishFoot | None:
     """Returns a named hand or a Foot, if a player who has not opened holds one (concealed_wins)."""
     if turn.table.opening(turn.seat):
         return None

@@ -1,4 +1,4 @@
-"""Games of Okey and 101 Okey for tests: from positions as text, and with random players."""
+"""Games of discards for tests: from positions as text, and with random players."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -11,18 +11,22 @@ from engine.discard.actions import (
     DiscardTile,
     FinishHand,
     LayTiles,
+    PassTurn,
     ReturnDiscard,
     ShowIndicator,
     TakeDiscard,
     TakeFromPool,
+    TakeTrump,
     TurnAction,
 )
+from engine.discard.bots import win_concealed
 from engine.discard.game import round_of, rules_of
 from engine.discard.hands import standing
 from engine.discard.laying import TurnAtTable, judge_turn
 from engine.discard.melds import Arrangement
+from engine.discard.named_hands import NamedHand
 from engine.discard.notation import parse_position
-from engine.discard.presets import OKEY_101
+from engine.discard.presets import AMERICAN, INTERNATIONAL, OKEY_101
 from engine.discard.round import DiscardRound, HasLaid, ToDiscard, ToTake
 from engine.discard.ruleset import HAND_SIZE, OKEY, OPTIONS, Ruleset, Teams, problems, with_options
 from engine.discard.table import Table, growths
@@ -67,10 +71,10 @@ def game_at(position: str, ruleset: Ruleset = OKEY, *, discarded: tuple[int, ...
     return Game(ruleset, DEFAULT_SETTINGS, 10, players, Playing(replace(made, **round_)))  # type: ignore[arg-type]
 
 
-def shuffle(seed: int) -> Shuffle:
+def shuffle(seed: int, ruleset: Ruleset = OKEY) -> Shuffle:
     """Returns a random shuffle."""
-    rng = random.Random(seed)
-    return Shuffle(tuple(rng.sample(TILES, len(TILES))), tuple(rng.sample(TILES, len(TILES))))
+    rng, tiles = random.Random(seed), NATURALS * 2 + ruleset.tiles(4)[-2:]
+    return Shuffle(tuple(rng.sample(tiles, len(tiles))), tuple(rng.sample(tiles, len(tiles))))
 
 
 def started(
@@ -83,7 +87,7 @@ def started(
     game = create(ruleset, settings).game
     for seat, level in enumerate(bots, 1):
         game = do(game, Join(NAMES[seat - 1], level, seat)).game
-    return do(game, StartGame(HOST, shuffle(seed))).game
+    return do(game, StartGame(HOST, shuffle(seed, ruleset))).game
 
 
 # Random games
@@ -132,6 +136,31 @@ def random_101_ruleset(rng: random.Random) -> Ruleset:
     return ruleset if not problems(ruleset) else replace(ruleset, pair_opener_tiles=0)
 
 
+_OF_JOKERS = (
+    "trump",
+    "opening_points",
+    "taken_discard",
+    "wild_retrieval",
+    "pool_empty",
+    "score_trump_twin",
+    "score_round_up",
+    "run_one_high",
+)
+EASY_HANDS = (NamedHand("TWO_COLORS", (90, 80, 70), colors_max=2), NamedHand("GROUPS", (99, 98, 97), groups_min=1))
+"""Hands that random games hold now and then, beside a Foot."""
+
+
+def random_joker_ruleset(rng: random.Random) -> Ruleset:
+    """Returns a ruleset of American or International Rummikub without problems, whose games take few rounds."""
+    preset = rng.choice((AMERICAN, INTERNATIONAL))
+    chosen = {name: rng.choice(OPTIONS[name].usual) for name in _OF_JOKERS if rng.random() < 0.3}
+    chosen |= {"match_rounds": rng.choice((1, 1, 2, 3)), "opening_points": rng.choice((30, 30, 50, 101))}
+    if preset is INTERNATIONAL:
+        chosen["hands"] = rng.choice((INTERNATIONAL.hands, EASY_HANDS))
+    ruleset = with_options(preset, chosen)
+    return ruleset if not problems(ruleset) else replace(preset, match_rounds=1)
+
+
 def random_changes(
     seed: int,
     choose: Callable[[random.Random], Ruleset] = random_ruleset,
@@ -171,14 +200,16 @@ def _lobby(rng: random.Random, ruleset: Ruleset) -> Iterator[Action]:
     bots = rng.random() < 0.3
     for seat in range(1, players + 1):
         yield Join(NAMES[seat - 1], rng.choice((None, BotLevel.EASY)) if bots and seat > 1 else None, seat)
-    yield StartGame(HOST, shuffle(rng.randrange(10**6)))
+    yield StartGame(HOST, shuffle(rng.randrange(10**6), ruleset))
 
 
 def random_action(game: Game, rng: random.Random) -> Action:
     """Returns an action in a running game: a finish if there is one, and mostly a discard that does little harm."""
     if isinstance(game.phase, RoundOver):
         seat = rng.choice(game.active_seats)
-        return Resign(seat) if rng.random() < 0.05 else StartNextRound(seat, shuffle(rng.randrange(10**6)))
+        return (
+            Resign(seat) if rng.random() < 0.05 else StartNextRound(seat, shuffle(rng.randrange(10**6), rules_of(game)))
+        )
     round_ = round_of(game)
     seat = round_.turn.seat
     if rng.random() < 0.001:
@@ -213,8 +244,15 @@ def _turn_at_table(game: Game, round_: DiscardRound, table: Table, rng: random.R
     if isinstance(round_.step, ToTake):
         before = next(one for one in reversed(from_seat(round_.order, seat)) if one in game.active_seats)
         newest = round_.pile(before).tiles[-1:]
+        if round_.trump_to_take and table.opening(seat) and rng.random() < 0.3:
+            return TakeTrump(seat)
         takes = newest and (rng.random() < 0.05 or wants_discard(turn, newest[0], rules, BotLevel.HARD))
+        if not round_.pool and not takes:
+            return PassTurn(seat)
         return TakeDiscard(seat) if takes else TakeFromPool(seat)
+    concealed = win_concealed(turn, rules) if rules.concealed_wins and turn.owed is None else None
+    if concealed:
+        return concealed
     if isinstance(round_.step, HasLaid) or round_.step.taken is not None:
         after = random_step(turn, rules, rng)
         if after:

@@ -21,21 +21,22 @@ from engine.discard.events import (
     PenaltyScored,
     PoolTileTaken,
     RackFinished,
+    ThreeTilesLeft,
     TileDiscarded,
 )
 from engine.discard.game import round_of, rules_of
 from engine.discard.round import DiscardRound, Pile, ToDiscard, ToTake
-from engine.discard.ruleset import Ruleset, Teams
+from engine.discard.ruleset import PoolEmpty, Ruleset, ScoreSystem, Teams
 from engine.events import Event, RoundEnded, TurnStarted, TurnTimedOut
 from engine.game import Aborted, Finished, Game, Lobby, Playing, RoundEnd, RoundResult
 from engine.record import record_of, replayed
 from engine.record_text import format_record, parse_record
 from engine.replay import replay
 from engine.sight import see, see_event
-from engine.tiles import Tile
+from engine.tiles import JOKER, Tile
 from engine.turns import apply
 from engine.violations import Refused
-from oracles import okey_101
+from oracles import american, okey_101
 from oracles.okey_hands import is_finished
 from support.invariants import RECORD_EVERY
 from support.okey_games import TILES, random_changes, random_ruleset
@@ -87,8 +88,10 @@ def check_round(game: Game) -> None:
     held = [t for rack in round_.racks for t in rack.tiles] + [t for pile in round_.piles for t in pile.tiles]
     finishing = [round_.finish.tile] if round_.finish else []
     on_table = [t for meld in round_.table.melds for t in meld] if round_.table else []
-    assert Counter([round_.indicator, *held, *round_.pool, *finishing, *on_table]) == Counter(TILES)
-    assert sorted(round_.tiles) == sorted(TILES)
+    face_up = [t for t in (round_.indicator, round_.trump_to_take) if t is not None]
+    tiles = TILES if round_.indicator else (*TILES[:-2], JOKER, JOKER)
+    assert Counter([*face_up, *held, *round_.pool, *finishing, *on_table]) == Counter(tiles)
+    assert sorted(round_.tiles) == sorted(tiles)
     assert round_.names_its_seats
     assert round_.to_act == (round_.turn.seat,)
     if isinstance(game.phase, Playing):
@@ -97,7 +100,8 @@ def check_round(game: Game) -> None:
             if not game.player(rack.seat).resigned and not rack.has_melded:
                 assert len(rack.tiles) == rules_of(game).hand_size + must_discard
             assert rack.tiles
-        assert round_.pool or not isinstance(round_.step, ToTake)
+        goes_on = rules_of(game).pool_empty is PoolEmpty.DISCARD_TAKEN_OR_ENDS
+        assert round_.pool or goes_on or not isinstance(round_.step, ToTake)
     check_table(game, round_)
     start = 0 if round_.table else rules_of(game).score_start
     for player in game.players:
@@ -128,20 +132,33 @@ def check_change(before: Game, game: Game, events: tuple[Event, ...]) -> None:
                 place = old.order.index(old.turn.seat)
                 following = old.order[place + 1 :] + old.order[:place]
                 assert turn.seat == next(seat for seat in following if seat in game.active_seats)
+            case HandFinished(seat, tile, hand) if old.table is not None:
+                laid = [t for part in hand for t in part]
+                assert sorted((*laid, tile)) == list(old.rack(seat).tiles)
+                assert all(okey_101.is_meld(part, old.okey, one_high=True) for part in hand)
+                assert not old.rack(seat).has_melded
             case HandFinished(seat, tile):
                 left = list(old.rack(seat).tiles)
                 left.remove(tile)
                 assert is_finished(tuple(left), old.okey, one_high=rules_of(game).run_one_high)
             case TileDiscarded(seat, tile) if old.table is not None:
-                costs = rules_of(game).score_discard_penalty and (
+                costs = rules_of(game).discard_penalty and (
                     tile == old.okey
                     or okey_101.fits(old.table.melds, tile, old.okey, one_high=rules_of(game).run_one_high)
                 )
                 cost = sum(one.points for one in events if isinstance(one, PenaltyScored) and one.seat == seat)
-                assert cost == (rules_of(game).score_discard_penalty if costs else 0)
+                assert cost == (rules_of(game).discard_penalty if costs else 0)
+                is_said = rules_of(game).concealed_wins and old.rack(seat).has_melded and len(old.rack(seat).tiles) == 4
+                assert is_said == any(isinstance(one, ThreeTilesLeft) for one in events)
+            case RackFinished(seat, tile, is_foot=True):
+                assert not old.rack(seat).has_melded
+                assert any(rack.has_melded for rack in old.racks)
+                assert len(round_of(game).rack(seat).tiles) == 0
             case RackFinished(seat, tile):
                 assert old.rack(seat).tiles == (tile,)
                 assert old.rack(seat).has_melded
+            case RoundEnded(result) if old.indicator is None:
+                check_paid(game, round_of(game), result)
             case RoundEnded(result) if old.table is not None:
                 check_collected(game, round_of(game), result)
             case RoundEnded(result):
@@ -208,6 +225,38 @@ def check_collected(game: Game, round_: DiscardRound, result: RoundResult) -> No
         of = {p.seat: totals[p.seat % 2 if rules.teams is Teams.PAIRS else p.seat] for p in game.players}
         able = [p.seat for p in game.players if not p.resigned]
         assert game.phase.winners == tuple(seat for seat in able if of[seat] == min(of[one] for one in able))
+
+
+def check_paid(game: Game, round_: DiscardRound, result: RoundResult) -> None:
+    """Checks the points of a round of American or International Rummikub, and who wins the game."""
+    rules, finish, racks = rules_of(game), round_.finish, round_.racks
+    named = isinstance(finish, HandFinished) and next(hand for hand in rules.hands if hand.name == finish.name)
+    ended = american.Ended(
+        {rack.seat: rack.tiles for rack in racks},
+        frozenset(rack.seat for rack in racks if rack.has_melded),
+        finish.seat if finish else None,
+        finish.tile if finish else None,
+        named.scores[sum(part.count(JOKER) for part in finish.hand)]
+        if named and isinstance(finish, HandFinished)
+        else 0,
+        isinstance(finish, RackFinished) and finish.is_foot,
+        round_.trump,
+        rules.score_trump_twin,
+        rules.score_round_up,
+    )
+    is_american = rules.score_system is ScoreSystem.AMERICAN
+    points = {seat.seat: seat.points for seat in result.seats}
+    if result.end is RoundEnd.RESIGNED:
+        assert not any(points.values())
+    else:
+        assert (result.end is RoundEnd.WENT_OUT) == (finish is not None)
+        assert points == (american.american(ended) if is_american else american.international(ended))
+    only_bots = all(player.bot or player.resigned for player in game.players)
+    is_over = result.end is RoundEnd.RESIGNED or only_bots or len(game.results) == rules.match_rounds
+    assert isinstance(game.phase, Finished) == is_over
+    if isinstance(game.phase, Finished):
+        worth = {p.seat: p.total_points * (1 if is_american else -1) for p in game.players if not p.resigned}
+        assert game.phase.winners == tuple(seat for seat in worth if worth[seat] == max(worth.values()))
 
 
 # Views

@@ -21,7 +21,7 @@ from engine.discard.presets import PRESETS
 from engine.discard.ruleset import Preset
 from engine.events import PlayerAbsent, PlayerReturned, RoundEnded, TurnTimedOut
 from engine.game import RoundEnd
-from support.okey_games import random_101_ruleset, random_changes, random_ruleset
+from support.okey_games import random_101_ruleset, random_changes, random_joker_ruleset, random_ruleset
 from support.okey_invariants import Choose, play_checked_game
 from support.soak import few_of
 
@@ -32,7 +32,7 @@ CHUNKS = 8
 
 @pytest.mark.slow
 @pytest.mark.unmeasured
-@pytest.mark.parametrize("choose", [random_ruleset, random_101_ruleset])
+@pytest.mark.parametrize("choose", [random_ruleset, random_101_ruleset, random_joker_ruleset])
 @pytest.mark.parametrize("chunk", few_of(range(CHUNKS), 2))
 def test_random_games_keep_every_invariant_to_their_end(chunk: int, choose: Choose) -> None:
     """`make soak` plays more games."""
