@@ -26,10 +26,10 @@ from engine.discard.actions import (
 )
 from engine.discard.finishing import best_finish
 from engine.discard.game import rules_of, seen_round
-from engine.discard.hand_matching import best_named_hand
 from engine.discard.hands import Standing, standing
 from engine.discard.laying import TurnAtTable
 from engine.discard.melds import face_of
+from engine.discard.named_finish import judge_named_finish
 from engine.discard.round import HasLaid, ToTake
 from engine.discard.ruleset import Ruleset, TakenDiscard
 from engine.discard.table import Table
@@ -150,11 +150,9 @@ def win_concealed(turn: TurnAtTable, ruleset: Ruleset) -> FinishHand | FinishFoo
     """Returns a named hand or a Foot, if a player who has not opened holds one (concealed_wins)."""
     if turn.table.opening(turn.seat):
         return None
-    discards = (t for t in dict.fromkeys(turn.rack) if t != turn.owed)
-    hands = ((t, best_named_hand(without(turn.rack, (t,)), ruleset.hands)) for t in discards)
-    named = max(((hand.points, t, hand) for t, hand in hands if hand), key=itemgetter(0), default=None)
-    if named:
-        return FinishHand(turn.seat, named[1], named[2].tiles)
+    named = judge_named_finish(turn.rack, None, (), ruleset.hands)
+    if named.hand and named.discard not in {None, turn.owed}:
+        return FinishHand(turn.seat, named.discard, named.hand.tiles)
     made = foot(turn, ruleset)
     return made and FinishFoot(turn.seat, made[1], made[0])
 

@@ -335,7 +335,7 @@ def _another_player_has_opened(step: _Step) -> Iterator[Violation]:
 
 
 def _a_foot_lays_off(step: _Step) -> Iterator[Violation]:
-    if len(step.tiles) == sum(len(part) for _, part in step.added):
+    if not any(Counter(new) - Counter(old) for old, new in step.pairs_of_old):
         yield Violation(Reason.FOOT_NEEDS_LAY_OFF, "table")
 
 
