@@ -23,9 +23,9 @@ __all__ = [
 ]
 
 
-def may_search(_ruleset: Ruleset) -> bool:
-    """Returns False: a hand is judged at once."""
-    return False
+def may_search(ruleset: Ruleset) -> bool:
+    """Returns whether a hand may be one of many named ones (concealed_wins). Any other is judged at once."""
+    return ruleset.concealed_wins
 
 
 def may_have_searched_all_racks(_game: Game, _events: tuple[Event, ...]) -> bool:

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, combinations, product
 
+from engine.discard.hands import finished_hand
 from engine.discard.melds import GROUP_MAX, MELD_MIN, Arrangement, fixed_faces, is_group, run_start, tile_at
-from engine.discard.named_hands import COLORS_MAX, ONE_HIGH, NamedHand
+from engine.discard.named_hands import COLORS_MAX, ONE_HIGH, PARTS_MAX, NamedHand
 from engine.tiles import JOKER, Color, Tile, color_of, in_order, value_of, without
 from engine.violations import Reason, Violation
 
@@ -58,9 +59,16 @@ def judge_named_hand(
 
 def best_named_hand(tiles: tuple[Tile, ...], hands: Iterable[NamedHand], laid: Arrangement = ()) -> MatchedHand | None:
     """Returns the hand that scores the most of those that 14 tiles make; None if they make none. See above."""
-    found = ((hand, _as_laid(laid, hand) if laid else _Search(hand, tiles).melds()) for hand in hands)
+    if not laid and finished_hand(tiles, JOKER, one_high=True) is None:
+        return None  # one quick search instead of one for each hand
+    found = ((hand, _as_laid(laid, hand) if laid else melds_of(tiles, hand)) for hand in hands)
     matched = [MatchedHand(hand.name, melds, hand.scores[tiles.count(JOKER)]) for hand, melds in found if melds]
     return max(matched, key=lambda one: one.points, default=None)
+
+
+def melds_of(tiles: tuple[Tile, ...], hand: NamedHand) -> Arrangement:
+    """Returns the melds of a hand that tiles make; nothing if they do not."""
+    return _Search(hand, tiles).melds()
 
 
 def _as_laid(laid: Arrangement, hand: NamedHand) -> Arrangement:
@@ -105,6 +113,7 @@ class _Search:
     def __init__(self, hand: NamedHand, tiles: tuple[Tile, ...]) -> None:
         self.hand, self.values = hand, hand.values
         self.numbered, self.jokers = without(tiles, (JOKER,) * tiles.count(JOKER)), tiles.count(JOKER)
+        self._tried: set[object] = set()
 
     def melds(self) -> Arrangement:
         """Returns the melds of the hand; nothing if the tiles do not make it."""
@@ -115,12 +124,36 @@ class _Search:
         return next(self._arrangements(self.numbered, self.jokers, ()), ())
 
     def _arrangements(self, left: tuple[Tile, ...], jokers: int, parts: tuple[_Part, ...]) -> Iterator[Arrangement]:
-        """Yields the melds of the hand that begin with some melds and have all tiles that are left."""
+        """Yields the melds of the hand that begin with some melds and have all tiles that are left.
+
+        Melds that leave the same tiles and meet the conditions equally well are tried once.
+        """
         if not left and not jokers and _meets(parts, self.hand):
             yield tuple(part.tiles for part in parts)
-        for part in self._parts(left, jokers) if left else ():
+        state = (left, jokers, self._standing(parts))
+        if not left or state in self._tried or not self._may_meet(parts):
+            return
+        self._tried.add(state)
+        for part in self._parts(left, jokers):
             used = part.tiles.count(JOKER)
             yield from self._arrangements(without(left, part.tiles), jokers - used, (*parts, part))
+
+    def _standing(self, parts: tuple[_Part, ...]) -> tuple[object, ...]:
+        """Returns what melds mean for the conditions, beside the tiles that they leave."""
+        runs, groups = [part.color for part in parts if part.color], [part.tiles for part in parts if not part.color]
+        has_colors = self.hand.colors_min > 1 or self.hand.colors_max < COLORS_MAX
+        return (
+            len(runs) if self.hand.runs_max < PARTS_MAX else min(len(runs), self.hand.runs_min),
+            len(groups) if self.hand.groups_max < PARTS_MAX else min(len(groups), self.hand.groups_min),
+            frozenset(runs) if self.hand.run_colors_differ else None,
+            (max(map(len, groups), default=0), sum(group.count(JOKER) for group in groups)) if has_colors else None,
+        )
+
+    def _may_meet(self, parts: tuple[_Part, ...]) -> bool:
+        """Returns whether more melds can make these the hand."""
+        runs = [part.color for part in parts if part.color]
+        is_few = len(runs) <= self.hand.runs_max and len(parts) - len(runs) <= self.hand.groups_max
+        return is_few and not (self.hand.run_colors_differ and len(set(runs)) < len(runs))
 
     def _parts(self, left: tuple[Tile, ...], jokers: int) -> Iterator[_Part]:
         """Yields the melds that the lowest tile that is left may be in."""
