@@ -162,7 +162,7 @@ class Ruleset:
         0, range(HAND_SIZE_MOST + 1), stage=TURN, usual=(0, 2), needs=(_ON_TABLE, Needs("opening_pairs", range(1, 11)))
     )
     taken_discard: TakenDiscard = option(TakenDiscard.LAID, stage=TURN, needs=(_ON_TABLE,))
-    wild_retrieval: WildRetrieval = option(WildRetrieval.TO_RACK, stage=TURN, needs=(_ON_TABLE, _NO_PAIRS))
+    wild_retrieval: WildRetrieval = option(WildRetrieval.TO_RACK, stage=TURN, needs=(_NO_PAIRS,))
     concealed_wins: bool = option(
         default=False,
         stage=TURN,

@@ -14,11 +14,12 @@ from engine.actions import (
 )
 from engine.deal import Shuffle
 from engine.discard import game as discard
-from engine.discard.actions import DiscardTile, FinishHand, LayTiles
-from engine.discard.events import HandsDealt
-from engine.discard.finishing import HandToJudge, judge_hand
-from engine.discard.laying import TurnAtTable, Verdict, judge_turn
+from engine.discard.actions import DiscardTile, FinishFoot, FinishHand, LayTiles, PassTurn
+from engine.discard.events import HandFinished, HandsDealt, RackFinished
+from engine.discard.finishing import HandToJudge, JudgedHand, judge_hand
+from engine.discard.laying import TurnAtTable, Verdict, judge_foot, judge_turn
 from engine.discard.melds import okey_of
+from engine.discard.named_finish import JudgedNamedHand, judge_named_finish
 from engine.discard.round import DiscardRound, HasLaid, Pile, ToDiscard, ToTake
 from engine.discard.ruleset import Ruleset as DiscardRuleset
 from engine.discard.table import Opening
@@ -56,7 +57,7 @@ from engine.notation import format_tile, parse_tile
 from engine.room_settings import DEFAULT_SETTINGS, SETTINGS, RoomSettings
 from engine.seats import Player, Rack, Turn, from_seat
 from engine.sight import is_open_to_spectators, see
-from engine.tiles import COLORS, FALSE_JOKER, JOKERS, Tile, in_order, naturals, without
+from engine.tiles import COLORS, FALSE_JOKER, JOKER, JOKERS, Tile, in_order, naturals, without
 from engine.timers import due_ms
 from engine.turns import Applied, apply, create
 from engine.unions import Round as AnyRound
@@ -157,7 +158,7 @@ def answer(question: Question, options: Options) -> "Faces | GameSeen | dict[str
             return play(question, ruleset, settings)
         case HandQuestion():
             assert isinstance(ruleset, DiscardRuleset)
-            return tuple(one.reason.name for one in judge_hand(hand_of(question, ruleset)).violations)
+            return tuple(one.reason.name for one in judged_hand(question, ruleset).violations)
         case DiscardTurnQuestion():
             assert isinstance(ruleset, DiscardRuleset)
             return tuple(one.reason.name for one in verdict_on(question, ruleset).violations)
@@ -211,29 +212,30 @@ def placement_of(question: PlacementQuestion, ruleset: Ruleset) -> GridPlay:
     )
 
 
-def hand_of(question: HandQuestion, ruleset: DiscardRuleset) -> HandToJudge:
-    """Returns a hand that the rules judge."""
-    return HandToJudge(
-        in_order(tiles_of(question.tiles)),
-        TILES[question.indicator],
-        TILES[question.discard] if question.discard else None,
-        tuple(map(tiles_of, question.hand)),
-        one_high=ruleset.run_one_high,
-    )
+def judged_hand(question: HandQuestion, ruleset: DiscardRuleset) -> JudgedHand | JudgedNamedHand:
+    """Returns the judgment of a hand; without an indicator, of a named one."""
+    tiles, hand = in_order(tiles_of(question.tiles)), tuple(map(tiles_of, question.hand))
+    discard = TILES[question.discard] if question.discard else None
+    if question.indicator is None:
+        return judge_named_finish(tiles, discard, hand, ruleset.hands)
+    return judge_hand(HandToJudge(tiles, TILES[question.indicator], discard, hand, one_high=ruleset.run_one_high))
 
 
 def verdict_on(question: DiscardTurnQuestion, ruleset: DiscardRuleset) -> Verdict:
     """Returns the judgment of a turn of a game of discards with a table."""
     turn = TurnAtTable(
         question.seat,
-        okey_of(TILES[question.indicator]),
+        okey_of(TILES[question.indicator]) if question.indicator else JOKER,
         discard_table_of(question.table_before, question.openings),
         in_order(tiles_of(question.rack)),
         TILES[question.owed_tile] if question.owed_tile else None,
         question.tiles_laid,
     )
     after = tuple(map(tiles_of, question.table_after)) or None
-    return judge_turn(turn, after, TILES[question.discard] if question.discard else None, ruleset)
+    discard = TILES[question.discard] if question.discard else None
+    if question.is_foot and after and discard:
+        return judge_foot(turn, after, discard, ruleset)
+    return judge_turn(turn, after, discard, ruleset)
 
 
 def discard_table_of(melds: Iterable[Faces], openings: Iterable[OpeningText]) -> DiscardTable:
@@ -338,6 +340,18 @@ def _finished_pairs(seen: GameSeen) -> bool | None:
     return seen.discards.finish.is_pairs if seen.discards.finish else None
 
 
+def _hand_name(seen: GameSeen) -> str:
+    return seen.discards.finish.name if isinstance(seen.discards.finish, HandFinished) else ""
+
+
+def _is_foot(seen: GameSeen) -> bool:
+    return isinstance(seen.discards.finish, RackFinished) and seen.discards.finish.is_foot
+
+
+def _trump(seen: GameSeen) -> str:
+    return format_tile(seen.discards.trump_to_take) if seen.discards.trump_to_take else ""
+
+
 def _laid(seen: GameSeen) -> str:
     table = seen.discards.table
     return text_of(tuple(MeldText(faces_of(part)) for part in table.melds)) if table else "."
@@ -389,6 +403,9 @@ _SEEN: dict[str, Callable[[GameSeen], object]] = {
     "discarded_seats": lambda seen: list(seen.discards.discarded),
     "shown_by_seat": lambda seen: seen.discards.shown_by,
     "finished_pairs": _finished_pairs,
+    "hand_name": _hand_name,
+    "is_foot": _is_foot,
+    "trump": _trump,
     "laid": _laid,
     "openings": _openings,
     "penalties": lambda seen: " ".join(f"{one.seat}:{one.points}" for one in seen.discards.penalties),
@@ -506,7 +523,7 @@ def round_of(question: LittleGame, ruleset: AnyRuleset, settings: RoomSettings, 
         return DiscardRound(
             number=1,
             order=from_seat(tuple(rack.seat for rack in racks)[::-1], 1),
-            indicator=TILES[position.indicator],
+            indicator=TILES[position.indicator] if position.indicator else None,
             racks=racks,
             pool=tiles_of(position.pool),
             piles=tuple(Pile(pile.seat, tiles_of(pile.rack)) for pile in position.discards),
@@ -514,6 +531,7 @@ def round_of(question: LittleGame, ruleset: AnyRuleset, settings: RoomSettings, 
             step=ToDiscard() if held > ruleset.hand_size else ToTake(),
             discarded=question.discarded,
             table=None if position.table is None else discard_table_of(position.table, position.openings),
+            trump=TILES[position.trump] if position.trump else None,
         )
     assert isinstance(ruleset, Ruleset)
     return Round(
@@ -562,6 +580,11 @@ def _of_discards(act: Act) -> Action | None:
             return DiscardTile(act.seat, parse_tile(act.tile))
         case "finish":
             return FinishHand(act.seat, parse_tile(act.tile), tuple(map(tiles_of, act.hand)))
+        case "foot":
+            assert not isinstance(act.table, GridText)
+            return FinishFoot(act.seat, parse_tile(act.tile), tuple(tiles_of(meld.tiles) for meld in act.table))
+        case "pass_empty_pool":
+            return PassTurn(act.seat)
         case "lay":
             assert not isinstance(act.table, GridText)
             return LayTiles(act.seat, tuple(tiles_of(meld.tiles) for meld in act.table))

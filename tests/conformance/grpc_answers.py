@@ -197,6 +197,7 @@ def discard_turn_request(question: DiscardTurnQuestion, options: Options) -> vs.
         tiles_laid=question.tiles_laid,
         table_after=hand_of(question.table_after),
         discard=tile_of(question.discard),
+        is_foot=question.is_foot,
     )
 
 
@@ -350,6 +351,9 @@ _SEEN: dict[str, Callable[[GameSeen], object]] = {
     "discarded_seats": lambda seen: list(seen.game.discard_board.discarded_seats),
     "shown_by_seat": lambda seen: seen.game.discard_board.shown_by_seat or None,
     "finished_pairs": _finished_pairs,
+    "hand_name": lambda seen: seen.game.discard_board.finish.name,
+    "is_foot": lambda seen: seen.game.discard_board.rack_finish.is_foot,
+    "trump": lambda seen: FACE_OF[seen.game.discard_board.trump] if seen.game.discard_board.trump else "",
     "laid": lambda seen: _laid(seen.game.discard_board),
     "openings": lambda seen: openings_text(map(opening_text, seen.game.discard_board.openings)),
     "penalties": lambda seen: " ".join(f"{one.seat}:{one.points}" for one in seen.game.discard_board.penalties),
@@ -388,6 +392,9 @@ TURN_ACTIONS = frozenset(
         "lay_on_river",
         "take_from_pool",
         "take_discard",
+        "take_trump",
+        "pass_empty_pool",
+        "foot",
         "discard",
         "finish",
         "lay",
@@ -449,6 +456,10 @@ class Table:
                 request.discard.tile = tile_of(act.tile)
             case "finish":
                 request.finish.CopyFrom(ts.FinishHand(tile=tile_of(act.tile), hand=hand_of(act.hand)))
+            case "foot":
+                assert not isinstance(act.table, GridText)
+                table = hand_of(meld.tiles for meld in act.table)
+                request.finish.CopyFrom(ts.FinishHand(tile=tile_of(act.tile), table=table))
             case "lay":
                 assert not isinstance(act.table, GridText)
                 request.lay.CopyFrom(ts.LayTiles(table=hand_of(meld.tiles for meld in act.table)))

@@ -7,6 +7,7 @@ The requests are those of cases.json and contrasts.json, the answers are this ch
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -47,7 +48,7 @@ from support.conformance_cases import (
     TurnQuestion,
     load,
 )
-from support.conformance_messages import is_at_table, is_discard, ruleset_of, table_of, tiles_of
+from support.conformance_messages import has_jokers, is_at_table, is_discard, ruleset_of, table_of, tiles_of
 
 PATH: Final = Path(__file__).with_name("wire.json")
 FORMAT: Final = "rummikub-wire/1"
@@ -85,7 +86,8 @@ def requests() -> Iterator[tuple[str, str, Message]]:
 
 def _request_of_creation(options: Options) -> tuple[str, Message]:
     if is_at_table(options):
-        return "ValidateDiscardTurn", discard_turn_request(A_DISCARD, options)
+        question = replace(A_DISCARD, indicator=None) if has_jokers(options) else A_DISCARD
+        return "ValidateDiscardTurn", discard_turn_request(question, options)
     if is_discard(options):
         return "ValidateHand", hand_request(A_HAND, options)
     return "ValidateMelds", vs.ValidateMeldsRequest(ruleset=ruleset_of(options))

@@ -1,6 +1,7 @@
 """The engine answers every conformance case and every contrast as stated."""
 
 from collections import Counter
+from dataclasses import replace
 
 from conformance.engine_answers import (
     GameSeen,
@@ -8,7 +9,7 @@ from conformance.engine_answers import (
     creation_problems,
     faces_of,
     game_options,
-    hand_of,
+    judged_hand,
     opening_text,
     placement_of,
     play,
@@ -21,7 +22,8 @@ from conformance.engine_answers import (
     verdict_on,
 )
 from engine.actions import TimeOut
-from engine.discard.finishing import judge_hand
+from engine.discard.finishing import JudgedHand
+from engine.discard.named_finish import JudgedNamedHand
 from engine.discard.ruleset import Ruleset as DiscardRuleset
 from engine.events import RoundEnded, TurnStarted, TurnTimedOut
 from engine.family import presets_of
@@ -133,17 +135,18 @@ def test_placement(case: PlacementCase) -> None:
 def test_hand(case: HandCase) -> None:
     ruleset, _ = game_options({"preset": "OKEY", **case.ruleset})
     assert isinstance(ruleset, DiscardRuleset)
-    judged_hand = judge_hand(hand_of(case, ruleset))
-    expected, seen = agree(case.expect.violations, tuple(map(breach, judged_hand.violations)))
+    verdict = judged_hand(case, ruleset)
+    expected, seen = agree(case.expect.violations, tuple(map(breach, verdict.violations)))
     assert seen == expected
     told = HandExpected(
-        violations=case.expect.violations,
-        is_pairs=judged_hand.finish is not None and judged_hand.finish.is_pairs,
-        cost=judged_hand.cost,
-        missing=judged_hand.lacks.missing,
-        discard=format_tile(judged_hand.discard) if judged_hand.discard else None,
+        violations=case.expect.violations, discard=format_tile(verdict.discard) if verdict.discard else None
     )
-    assert told == case.expect
+    match verdict:
+        case JudgedHand(_, finish, _, cost, lacks):
+            is_pairs = finish is not None and finish.is_pairs
+            assert replace(told, is_pairs=is_pairs, cost=cost, missing=lacks.missing) == case.expect
+        case JudgedNamedHand(_, hand, _, points):
+            assert replace(told, cost=points, hand_name=hand.name if hand else "") == case.expect
 
 
 @each_of("case", [case for case in SUITE.discard_turns if not case.expect.malformed], name)

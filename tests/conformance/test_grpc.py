@@ -187,6 +187,7 @@ async def test_hand(case: HandCase, service: Service) -> None:
         cost=judged.cost,
         missing=judged.missing,
         discard=FACE_OF[judged.discard] if judged.discard else None,
+        hand_name=judged.hand_name,
     )
     assert told == case.expect
     laid = [face for part in judged.hand for face in faces_of(part.tiles)]

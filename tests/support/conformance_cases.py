@@ -102,6 +102,7 @@ class HandExpected:
     cost: int = 0
     missing: int = 0
     discard: str | None = None
+    hand_name: str = ""
     malformed: str | None = None
 
 
@@ -214,8 +215,8 @@ class PlacementQuestion:
 class HandQuestion:
     """A hand of a game of discards to judge."""
 
-    indicator: str
     tiles: Faces
+    indicator: str | None = None
     discard: str | None = None
     hand: tuple[Faces, ...] = ()
 
@@ -224,8 +225,8 @@ class HandQuestion:
 class DiscardTurnQuestion:
     """A turn of a game of discards with a table to judge: what is laid, the discard, or both."""
 
-    indicator: str
     rack: Faces
+    indicator: str | None = None
     seat: int = 1
     table_before: tuple[Faces, ...] = ()
     openings: tuple[OpeningText, ...] = ()
@@ -233,6 +234,7 @@ class DiscardTurnQuestion:
     tiles_laid: int = 0
     table_after: tuple[Faces, ...] = ()
     discard: str | None = None
+    is_foot: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -339,16 +341,17 @@ class PositionText:
 class DiscardPositionText:
     """The state of a round of a game of discards; the newest discard of a seat is the last one.
 
-    Without a table, `table` is None.
+    Without a table, `table` is None. In a game with jokers, `indicator` is None.
     """
 
-    indicator: str
+    indicator: str | None
     discards: tuple[SeatRack, ...]
     racks: tuple[SeatRack, ...]
     pool: Faces
     turn_seat: int
     table: tuple[Faces, ...] | None = None
     openings: tuple[OpeningText, ...] = ()
+    trump: str | None = None
 
 
 @dataclass(frozen=True)
@@ -641,16 +644,22 @@ def parse_position(text: str) -> PositionText | DiscardPositionText:
     """Parses a position: `table / 1*{rack} 2{rack} / {pool} / seat`, or that of a game of discards. Raises ValueError.
 
     That has the indicator and the discards instead of the table: `O4 / 1{} 2{R7} / 1{rack} 2{rack} / {pool} / seat`. A
-    table and the openings may follow: `/ [R7 R8 R9] / 1:105 2:5p`.
+    table and the openings may follow: `/ [R7 R8 R9] / 1:105 2:5p`. In a game with jokers, `J` stands in place of the
+    indicator, and after it the trump if one lies face up: `J R8`.
     """
     parts = [part.strip() for part in text.split("/")]
     if len(parts) == len(("table", "racks", "pool", "seat")):
         table, racks, pool, seat = parts
         return PositionText(parse_melds(table), _seat_racks(racks), parse_faces(pool[1:-1]), int(seat))
     first, discards, racks, pool, seat, *laid = parts
-    [indicator] = parse_faces(first)
+    shown, *trump = parse_faces(first)
     position = DiscardPositionText(
-        indicator, _seat_racks(discards), _seat_racks(racks), parse_faces(pool[1:-1]), int(seat)
+        None if shown == "J" else shown,
+        _seat_racks(discards),
+        _seat_racks(racks),
+        parse_faces(pool[1:-1]),
+        int(seat),
+        trump=next(iter(trump), None),
     )
     if not laid:
         return position

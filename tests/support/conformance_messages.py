@@ -6,6 +6,7 @@ from typing import Any
 from engine.discard.presets import PRESETS
 from engine.discard.ruleset import OPTIONS as DISCARD_OPTIONS
 from engine.discard.ruleset import Preset as DiscardPreset
+from engine.discard.ruleset import WildTiles
 from engine.melding.ruleset import OPTIONS
 from engine.melding.ruleset import Ruleset as MeldingRuleset
 from engine.room_settings import SETTINGS, RoomSettings
@@ -61,6 +62,12 @@ def is_at_table(options: Options) -> bool:
     """Returns whether the preset of options is one of a game of discards with a table."""
     name = str(options.get("preset", ""))
     return name in DiscardPreset.__members__ and PRESETS[DiscardPreset[name]].melds_on_table
+
+
+def has_jokers(options: Options) -> bool:
+    """Returns whether options with a preset of a game of discards with a table have jokers in place of the okey."""
+    usual = PRESETS[DiscardPreset[str(options["preset"])]].wild_tiles
+    return options.get("wild_tiles", usual.name) == WildTiles.JOKERS.name
 
 
 def ruleset_of(options: Options) -> ruleset_pb2.MeldingRuleset:
