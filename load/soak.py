@@ -16,7 +16,14 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.progress import track
 
-from engine.discard.events import DiscardForced, HandFinished, IndicatorShown, TileDiscarded
+from engine.discard.events import (
+    DiscardForced,
+    EmptyPoolPassed,
+    HandFinished,
+    IndicatorShown,
+    TileDiscarded,
+    TrumpTaken,
+)
 from engine.discard.presets import PRESETS as DISCARD_PRESETS
 from engine.discard.ruleset import Preset as DiscardPreset
 from engine.events import (
@@ -159,6 +166,8 @@ AROUND: dict[type[Event], str] = {
     DiscardForced: "forced discards",
     IndicatorShown: "indicators",
     HandFinished: "hands",
+    TrumpTaken: "trumps",
+    EmptyPoolPassed: "pool passes",
 }
 """Events that are not plays, by name."""
 

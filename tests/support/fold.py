@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from rummikub.v1 import discard_pb2, game_pb2, ruleset_pb2
 from rummikub.v1.game_pb2 import Game, GameChange, Player
-from rummikub.v1.tile_pb2 import TILE_UNSPECIFIED, Tile
+from rummikub.v1.tile_pb2 import TILE_JOKER, TILE_UNSPECIFIED, Tile
 
 
 def fold(before: Game, change: GameChange) -> Game:
@@ -137,7 +137,7 @@ def _turn_started(game: Game, event: game_pb2.TurnStarted, change: GameChange) -
     if game.HasField("discard_board"):
         game.discard_board.tiles_laid = 0
         game.discard_board.owed_tile = TILE_UNSPECIFIED
-    if any(other.HasField("hands_dealt") for other in change.events):
+    if any(other.hands_dealt.indicator for other in change.events):
         _must_discard(game)
     last = list(game.last_chance_seats)
     if last:
@@ -322,7 +322,8 @@ def _hands_dealt(game: Game, event: discard_pb2.HandsDealt, _: GameChange) -> No
     game.pool_count = event.pool_count
     game.rack[:] = event.rack
     piles = [discard_pb2.DiscardPile(seat=seat) for seat in sorted(event.turn_order)]
-    game.discard_board.CopyFrom(discard_pb2.DiscardBoard(indicator=event.indicator, okey=event.okey, piles=piles))
+    board = discard_pb2.DiscardBoard(indicator=event.indicator, okey=event.okey, piles=piles, trump=event.trump)
+    game.discard_board.CopyFrom(board)
     for name in ("join_code", "next_round_time"):
         game.ClearField(name)
     for player in game.players:
@@ -331,7 +332,8 @@ def _hands_dealt(game: Game, event: discard_pb2.HandsDealt, _: GameChange) -> No
         player.has_melded = False
         player.tile_count = 0
         if player.seat in event.turn_order:
-            player.tile_count = game.ruleset.discard.deal.hand_size + (player.seat == game.starter_seat)
+            has_one_more = bool(event.indicator) and player.seat == game.starter_seat
+            player.tile_count = game.ruleset.discard.deal.hand_size + has_one_more
 
 
 def _pile(game: Game, seat: int) -> discard_pb2.DiscardPile:
@@ -355,8 +357,17 @@ def _discard_taken(game: Game, event: discard_pb2.DiscardTaken, _: GameChange) -
     pile.newest = event.uncovered
     _take(game, event.seat, 1, [event.tile])
     _must_discard(game, event.tile)
-    if game.ruleset.discard.melds.melds_on_table:
+    rules = game.ruleset.discard
+    keeps = rules.turn.taken_discard == ruleset_pb2.TAKEN_DISCARD_KEPT_BEFORE_OPENING and bool(game.pool_count)
+    if rules.melds.melds_on_table and not (keeps and not _player(game, event.seat).has_melded):
         game.discard_board.owed_tile = event.tile
+
+
+def _trump_taken(game: Game, event: discard_pb2.TrumpTaken, _: GameChange) -> None:
+    _take(game, event.seat, 1, [event.tile])
+    _must_discard(game, event.tile)
+    game.discard_board.owed_tile = event.tile
+    game.discard_board.trump = TILE_UNSPECIFIED
 
 
 def _leave_rack(game: Game, seat: int, tile: Tile.ValueType) -> None:
@@ -393,10 +404,10 @@ def _hand_finished(game: Game, event: discard_pb2.HandFinished, _: GameChange) -
 
 def _tiles_laid(game: Game, event: discard_pb2.TilesLaid, _: GameChange) -> None:
     player, board = _player(game, event.seat), game.discard_board
-    player.has_melded = True
+    player.has_melded = player.has_melded or event.HasField("opening")
     player.tile_count += event.okeys - len(event.tiles)
     if event.seat == game.seat:
-        rack = [*game.rack, *[board.okey] * event.okeys]
+        rack = [*game.rack, *[board.okey or TILE_JOKER] * event.okeys]
         for tile in event.tiles:
             rack.remove(tile)
         game.rack[:] = sorted(rack)
@@ -411,10 +422,13 @@ def _tiles_laid(game: Game, event: discard_pb2.TilesLaid, _: GameChange) -> None
 
 def _discard_returned(game: Game, event: discard_pb2.DiscardReturned, _: GameChange) -> None:
     _leave_rack(game, event.seat, event.tile)
+    game.discard_board.owed_tile = TILE_UNSPECIFIED
+    if not event.to_seat:
+        game.discard_board.trump = event.tile
+        return
     pile = _pile(game, event.to_seat)
     pile.tile_count += 1
     pile.newest = event.tile
-    game.discard_board.owed_tile = TILE_UNSPECIFIED
 
 
 def _penalty_scored(game: Game, event: discard_pb2.PenaltyScored, _: GameChange) -> None:
@@ -471,6 +485,9 @@ FOLDS: Final[Mapping[str, Callable[[Game, Any, GameChange], None]]] = {
     "discard_returned": _discard_returned,
     "penalty_scored": _penalty_scored,
     "rack_finished": _rack_finished,
+    "trump_taken": _trump_taken,
+    "three_tiles_left": _nothing,
+    "empty_pool_passed": _nothing,
 }
 """What each event of the contract changes."""
 
@@ -491,6 +508,8 @@ ACTIONS: Final = frozenset(
         "tiles_laid",
         "discard_returned",
         "rack_finished",
+        "trump_taken",
+        "empty_pool_passed",
     }
 )
 """Events that show that a player is there: timeouts_in_a_row begins anew."""

@@ -73,7 +73,9 @@ def random_turn(game: game_pb2.Game, rng: random.Random) -> ts.PlayTurnRequest:
 
 
 def _turn_of_discards(game: game_pb2.Game, rng: random.Random) -> ts.PlayTurnRequest:
-    """Returns a turn of the seat that sees a game of discards: it finishes as soon as it can."""
+    """Returns a turn of the seat that sees a game of discards: in Okey it finishes as soon as it can."""
+    if not game.discard_board.indicator:
+        return _turn_with_jokers(game, rng)
     if game.turn.step == game_pb2.TURN_STEP_OPEN:
         order = list(game.turn_order)
         before = order[order.index(game.seat) - 1]
@@ -86,6 +88,15 @@ def _turn_of_discards(game: game_pb2.Game, rng: random.Random) -> ts.PlayTurnReq
     if lacks.missing == 0:
         return ts.PlayTurnRequest(finish=ts.FinishHand(tile=tile))
     return ts.PlayTurnRequest(discard=ts.DiscardTile(tile=tile))
+
+
+def _turn_with_jokers(game: game_pb2.Game, rng: random.Random) -> ts.PlayTurnRequest:
+    """Returns a turn in a game with jokers: a tile of the pool, then any discard; no tile is laid."""
+    if game.turn.step == game_pb2.TURN_STEP_DISCARDING:
+        return ts.PlayTurnRequest(discard=ts.DiscardTile(tile=rng.choice(game.rack)))
+    if game.pool_count:
+        return ts.PlayTurnRequest(take_from_pool=ts.TakeFromPool())
+    return ts.PlayTurnRequest(pass_empty_pool=ts.PassEmptyPool())
 
 
 def _random_play(game: game_pb2.Game, rules: Ruleset, rng: random.Random) -> tuple[ProposedMeld, ...] | None:

@@ -18,6 +18,7 @@ from engine.discard.events import (
     RackFinished,
     TileDiscarded,
     TilesLaid,
+    TrumpTaken,
 )
 from engine.discard.melds import okey_of, value_on_rack
 from engine.events import Event, GameEnded, PlayerResigned, RoundEnded, TurnTimedOut
@@ -75,13 +76,16 @@ class _Deal:
         self._piles: dict[int, list[int]] = defaultdict(list)
         self._on_table: list[int] = []
         self._faces: list[Tile] = []
+        trump = event.trump if isinstance(event, HandsDealt) else None
+        self._trump = self._new(() if trump is None else (trump,))
         self._racks = {rack.seat: self._new(rack.tiles) for rack in event.racks}
         self._pool = self._new(event.pool)
         self._river: list[int] = []
         self._choice: list[int] = []
         self._chooser = 0
         self._table: Counter[Tile] = Counter()
-        self._seen = set(self._racks.get(viewer or 0, ()))
+        self._seen = {*self._racks.get(viewer or 0, ()), *self._trump}
+        self._trump_face = trump
         self._has_ended = False
         self._ended_racks: list[list[int]] = []
         self._is_open = False
@@ -138,11 +142,14 @@ class _Deal:
             case DiscardTaken(seat, _, from_seat):
                 self._racks[seat].append(self._piles[from_seat].pop())
             case DiscardReturned(seat, tile, to_seat):
-                self._piles[to_seat] += self._revealed([tile], self._racks[seat])
+                pile = self._trump if to_seat is None else self._piles[to_seat]
+                pile += self._revealed([tile], self._racks[seat])
+            case TrumpTaken(seat, tile):
+                self._racks[seat] += self._revealed([tile], self._trump)
             case TilesLaid(seat, tiles, _, okeys):
                 self._on_table += self._revealed(tiles, self._racks[seat])
-                okey = okey_of(self._indicator or JOKER)
-                self._racks[seat] += self._revealed([okey] * okeys, self._on_table)
+                wild = okey_of(self._indicator) if self._indicator else JOKER
+                self._racks[seat] += self._revealed([wild] * okeys, self._on_table)
             case RackFinished(seat, tile):
                 self._revealed([tile], self._racks[seat])
             case IndicatorShown(seat):
@@ -220,6 +227,8 @@ class _Deal:
     def _value(self, face: Tile) -> int:
         if self._indicator is not None:
             return value_on_rack(face, okey_of(self._indicator))
+        if face == self._trump_face:
+            return -1  # its twin may score for its owner
         return 0 if face in JOKERS else number_of(face)
 
     def _exchange(self, tiles: Sequence[int], rng: random.Random) -> None:

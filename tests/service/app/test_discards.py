@@ -189,6 +189,8 @@ DISCARD_TURNS = [
     turn("show_indicator"),
     turn("lay"),
     turn("return_discard"),
+    turn("take_trump"),
+    turn("pass_empty_pool"),
 ]
 
 

@@ -35,7 +35,7 @@ from service.codec.games import encode_change, encode_game
 from service.model.change import Entry
 from service.model.record import Listing, Record, Visibility
 from support.fold import FOLDS, fold
-from support.okey_games import random_101_ruleset
+from support.okey_games import random_101_ruleset, random_joker_ruleset
 from support.okey_games import random_changes as discard_changes
 from support.okey_games import random_ruleset as random_okey_ruleset
 from support.random_play import ANALYSIS, players_of, random_changes, random_room, random_shuffle, time_of
@@ -167,9 +167,10 @@ def games() -> Iterator[tuple[int, Rules]]:
 
 
 def folded_game_of_discards(seed: int) -> Counter[str]:
-    """Plays a random game of discards, as folded_game does: Okey, or 101 Okey."""
+    """Plays a random game of discards, as folded_game does."""
     views = Views(PLAYERS_MOST)
-    for change in discard_changes(seed, choose=random_101_ruleset if seed % 2 else random_okey_ruleset):
+    choose = (random_okey_ruleset, random_101_ruleset, random_joker_ruleset)[seed % 3]
+    for change in discard_changes(seed, choose=choose):
         views.follow(change.applied, change.now_ms)
     return views.met
 
@@ -183,7 +184,7 @@ def test_every_event_folds_into_the_view() -> None:
     met = Counter[str]()
     for seed, ruleset in games():
         met += folded_game(seed, ruleset)
-    for seed in range(12):
+    for seed in (*range(13), 26):
         met += folded_game_of_discards(seed)
     events = {field.name for field in game_pb2.GameEvent.DESCRIPTOR.fields}
     assert set(FOLDS) == events

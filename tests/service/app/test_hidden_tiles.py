@@ -48,7 +48,7 @@ from service.storage.stored_events import encode_change
 from support.delegating_store import DelegatingStore
 from support.harness import HISTORY, Client, FakeClock, as_tiles, bearer, running_server, server_settings
 from support.lookalikes import History, lookalike
-from support.okey_games import random_101_ruleset, random_ruleset
+from support.okey_games import random_101_ruleset, random_joker_ruleset, random_ruleset
 from support.okey_games import random_changes as discard_changes
 from support.random_play import Change, players_of, random_changes, random_room
 from support.rooms import Rules, room, room_of
@@ -70,7 +70,7 @@ RARE: dict[str, Rules] = {
     "play after a draw": replace(SABRA, turn_play_after_draw=TurnPlayAfterDraw.OTHER_TILES),
 }
 RULESETS = COMMON | RARE
-DISCARDS = {"OKEY": random_ruleset, "OKEY_101": random_101_ruleset}
+DISCARDS = {"OKEY": random_ruleset, "OKEY_101": random_101_ruleset, "jokers": random_joker_ruleset}
 FEW = [*few_of(COMMON, 3), *DISCARDS]
 NAMES = [*FEW, *RARE]
 NAMES_IN_ROUNDS = [*FEW, *(name for name in RARE if not name.startswith("racks shown"))]

@@ -167,7 +167,15 @@ async def test_a_game_of_three_rounds(game: GameAtHand, clock: FakeClock) -> Non
     assert (checked.is_complete, checked.HasField("fault"), checked.moves_played) == (True, False, 13)
 
 
-@pytest.mark.parametrize("preset", [ruleset_pb2.PRESET_OKEY, ruleset_pb2.PRESET_OKEY_PARTNERS])
+@pytest.mark.parametrize(
+    "preset",
+    [
+        ruleset_pb2.PRESET_OKEY,
+        ruleset_pb2.PRESET_OKEY_PARTNERS,
+        ruleset_pb2.PRESET_AMERICAN,
+        ruleset_pb2.PRESET_INTERNATIONAL,
+    ],
+)
 async def test_random_games_end_and_show_players_only_their_own_tiles(
     redis_url: str, preset: ruleset_pb2.Preset.ValueType
 ) -> None:

@@ -4,6 +4,7 @@ import contextlib
 import random
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Sequence
+from functools import partial
 from typing import cast
 
 import grpc
@@ -46,7 +47,7 @@ from support.harness import (
     status_details,
     without_presence,
 )
-from support.okey_games import random_101_ruleset, random_ruleset
+from support.okey_games import random_101_ruleset, random_joker_ruleset, random_ruleset
 from support.okey_games import random_changes as discard_changes
 from support.random_play import Change, players_of, random_changes, random_room
 from support.records import recorded
@@ -59,10 +60,13 @@ pytestmark = pytest.mark.slow
 TWO_ROUNDS = room(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2, turn_time_limit_seconds=0)
 SEED = 40
 """A random game of people who are present to its end, which has no rematch."""
+DISCARDS = {"Okey": random_ruleset, "101 Okey": random_101_ruleset, "jokers": random_joker_ruleset}
 COURSES: dict[str, Callable[[], Iterator[Change]]] = {
     "Sabra": lambda: random_changes(SEED, 3, TWO_ROUNDS),
-    "Okey": lambda: discard_changes(SEED, racks_shown=RacksShown.AFTER_GAME),
-    "101 Okey": lambda: discard_changes(SEED, random_101_ruleset, racks_shown=RacksShown.AFTER_GAME),
+    **{
+        name: partial(discard_changes, SEED, choose, racks_shown=RacksShown.AFTER_GAME)
+        for name, choose in DISCARDS.items()
+    },
 }
 """A whole game of each family."""
 
@@ -235,8 +239,8 @@ async def test_an_exported_game_is_the_game_in_both_forms(store: MemoryStore, cl
 
 def random_course(seed: int, family: str) -> list[Change]:
     """Returns the changes of a random game of a family."""
-    if family != "Sabra":
-        return list(discard_changes(seed, choose=random_ruleset if family == "Okey" else random_101_ruleset))
+    if family in DISCARDS:
+        return list(discard_changes(seed, choose=DISCARDS[family]))
     ruleset = random_room(random.Random(seed))
     return list(random_changes(seed, players_of(ruleset, seed), ruleset))
 

@@ -26,6 +26,7 @@ from google.protobuf.message import Message
 from google.rpc import error_details_pb2
 
 from conformance.grpc_answers import discard_turn_request, hand_request, placement_request
+from engine.discard.presets import AMERICAN
 from engine.discard.round import DiscardRound, HasLaid, Pile, ToDiscard
 from engine.discard.table import Opening
 from engine.discard.table import Table as DiscardTable
@@ -1946,6 +1947,13 @@ async def _(stage: Stage, _rpc: str) -> Ask:
     return Ask(acting("show_indicator", game), game.as_seat(1))
 
 
+@case("TRUMP_NOT_TAKEABLE", "PlayTurn")
+async def _(stage: Stage, _rpc: str) -> Ask:
+    at_trump = discards_at("J R8 / 1{} 2{} / 1{R2 K7} 2{R1} / {O9} / 1 / . / .", AMERICAN, turn=Turn(1, None))
+    game = await put(stage, at_trump)
+    return Ask(acting("take_trump", game), game.as_seat(1))
+
+
 @case("INDICATOR_TWIN_NOT_HELD", "PlayTurn")
 async def _(stage: Stage, _rpc: str) -> Ask:
     game = await a_hand(stage, "R2 K8")
@@ -2031,7 +2039,7 @@ def game_of_discards(judged: HandCase | DiscardTurnCase) -> Game:
     seat = 1
     match judged:
         case HandCase(tiles=tiles):
-            rack = tiles
+            rack, table = tiles, DiscardTable() if ruleset.melds_on_table else None
         case DiscardTurnCase():
             rack, seat = judged.rack, judged.seat
             openings = tuple(Opening(one.seat, one.is_pairs, one.amount) for one in judged.openings)
@@ -2047,7 +2055,7 @@ def game_of_discards(judged: HandCase | DiscardTurnCase) -> Game:
     round_ = DiscardRound(
         number=1,
         order=seats,
-        indicator=parse_tile(judged.indicator),
+        indicator=parse_tile(judged.indicator) if judged.indicator else None,
         racks=racks,
         pool=(Tile(7), Tile(8)),
         piles=tuple(Pile(one, (Tile(9),)) for one in seats),
@@ -2066,6 +2074,9 @@ async def with_hand(stage: Stage, judged: HandCase | DiscardTurnCase) -> Ask:
     if isinstance(judged, HandCase):
         turn = acting("finish", game, tile=tile_of(judged.discard), hand=hand_of(judged.hand))
         return Ask(turn, game.as_seat(1))
+    if judged.is_foot:
+        turn = acting("finish", game, tile=tile_of(judged.discard), table=hand_of(judged.table_after))
+        return Ask(turn, game.as_seat(judged.seat))
     if judged.table_after:
         return Ask(acting("lay", game, table=hand_of(judged.table_after)), game.as_seat(judged.seat))
     return Ask(acting("discard", game, tile=tile_of(judged.discard)), game.as_seat(judged.seat))

@@ -40,6 +40,7 @@ VALUES: dict[str, Callable[[GameAtHand], Any]] = {
     "tile": lambda _: tile_pb2.TILE_RED_1,
     "tiles": lambda _: USUAL["ValidateHand"]["tiles"],
     "rack": lambda _: USUAL["ValidateDiscardTurn"]["rack"],
+    "indicator": lambda _: USUAL["ValidateHand"]["indicator"],
 }
 """A valid value of each required field, and of a member of each oneof, by the field's name."""
 
@@ -60,6 +61,9 @@ def messages_of(rpcs: list[Descriptor]) -> set[Descriptor]:
     return found
 
 
+BY_DEFAULT = {f"rummikub.v1.{name}Request.indicator" for name in ("ValidateHand", "ValidateDiscardTurn")}
+"""Fields that are required by the default rules, but not by all: games with jokers have no indicator."""
+
 ONLY_IN_REQUESTS = messages_of([rpc.input_type for rpc in RPCS]) - messages_of([rpc.output_type for rpc in RPCS])
 """Messages that only clients send. Melds and rulesets are also sent by the server."""
 
@@ -69,7 +73,7 @@ def behaviors(field: FieldDescriptor) -> list[int]:
 
 
 def is_required(field: FieldDescriptor) -> bool:
-    return behaviors(field) == [field_behavior_pb2.REQUIRED]
+    return behaviors(field) == [field_behavior_pb2.REQUIRED] or field.full_name in BY_DEFAULT
 
 
 def choices(message: Descriptor) -> list[OneofDescriptor]:
