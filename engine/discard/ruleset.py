@@ -152,7 +152,7 @@ class Ruleset:
     trump: bool = option(default=False, stage=DEAL, needs=(_JOKERS,))
     run_one_high: bool = option(default=True, stage=MELDS)
     melds_on_table: bool = option(default=False, stage=MELDS, needs=(_OF_TABLES,))
-    opening_points: int = option(101, range(1, 202), stage=OPENING, usual=(30, 50, 101), needs=(_ON_TABLE,))
+    opening_points: int = option(101, range(1, 202), stage=OPENING, usual=(40, 101), needs=(_ON_TABLE,))
     opening_pairs: int = option(5, range(11), stage=OPENING, usual=(0, 3, 5), needs=(_ON_TABLE,))
     opening_rises: bool = option(default=False, stage=OPENING, needs=(_ON_TABLE,))
     show_indicator: bool = option(

@@ -128,6 +128,12 @@ SCENARIOS: Mapping[str, tuple[int, int, AnyRules]] = {
     "presets/OKEY_PARTNERS": (0, 4, replace(DISCARD_PRESETS[DiscardPreset.OKEY_PARTNERS], match_rounds=1)),
     "presets/OKEY_101": (3, 3, replace(DISCARD_PRESETS[DiscardPreset.OKEY_101], players_max=3, match_rounds=1)),
     "presets/OKEY_101_PARTNERS": (1, 4, replace(DISCARD_PRESETS[DiscardPreset.OKEY_101_PARTNERS], match_rounds=1)),
+    "presets/AMERICAN": (0, 3, replace(DISCARD_PRESETS[DiscardPreset.AMERICAN], players_max=3, match_rounds=1)),
+    "presets/INTERNATIONAL": (
+        0,
+        3,
+        replace(DISCARD_PRESETS[DiscardPreset.INTERNATIONAL], players_max=3, match_rounds=1),
+    ),
 }
 """Seed, players and ruleset of each game, by file name."""
 
@@ -151,6 +157,8 @@ PRESETS_SHOW: Mapping[Preset | DiscardPreset, tuple[str, ...]] = {
     DiscardPreset.OKEY: ("indicator shown", "discard taken", "discard forced", "finish-hand"),
     DiscardPreset.OKEY_101: ("tiles laid", "discard taken", "penalty scored"),
     DiscardPreset.OKEY_101_PARTNERS: ("tiles laid", "opening"),
+    DiscardPreset.AMERICAN: ("trump taken", "tiles laid", "empty pool passed"),
+    DiscardPreset.INTERNATIONAL: ("discard taken", "tiles laid", "three tiles left", "rack finished"),
     DiscardPreset.OKEY_PARTNERS: ("hand finished", r"won by \([13], [24]\)|won by \((1, 3|2, 4)\)"),
 }
 """Patterns that must occur in a preset's game."""
@@ -309,9 +317,9 @@ def format_event(event: Event) -> str:
         case RoundStarted(number, draws, order, _, pool):
             drawn = " ".join(f"{draw.seat}:{format_tile(draw.tile)}" for draw in draws)
             return f"round {number} dealt, {len(pool)} tiles in the pool; drawn for the start {drawn}: seat {order[0]}"
-        case HandsDealt(number, order, indicator, _, pool):
+        case HandsDealt(number, order, indicator, _, pool, trump):
             dealt = f"round {number} dealt, {len(pool)} tiles in the pool"
-            return f"{dealt}; indicator {format_tile(indicator)}; order {order}"
+            return f"{dealt}; indicator {discard_notation.format_face_up(indicator, trump)}; order {order}"
         case TurnStarted(turn):
             return f"seat {turn.seat} has the turn until {turn.deadline_ms}"
         case TilesPlayed(seat, tiles, points=points, pulled=pulled):

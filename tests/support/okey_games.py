@@ -66,6 +66,7 @@ def game_at(position: str, ruleset: Ruleset = OKEY, *, discarded: tuple[int, ...
         step=ToDiscard() if holds > HAND_SIZE and parsed.table is None else ToTake(),
         discarded=discarded,
         table=parsed.table,
+        trump=parsed.trump,
     )
     players = tuple(Player(seat, NAMES[seat - 1], ruleset.points_at_start) for seat in seats)
     return Game(ruleset, DEFAULT_SETTINGS, 10, players, Playing(replace(made, **round_)))  # type: ignore[arg-type]

@@ -132,15 +132,11 @@ def check_change(before: Game, game: Game, events: tuple[Event, ...]) -> None:
                 place = old.order.index(old.turn.seat)
                 following = old.order[place + 1 :] + old.order[:place]
                 assert turn.seat == next(seat for seat in following if seat in game.active_seats)
-            case HandFinished(seat, tile, hand) if old.table is not None:
-                laid = [t for part in hand for t in part]
-                assert sorted((*laid, tile)) == list(old.rack(seat).tiles)
-                assert all(okey_101.is_meld(part, old.okey, one_high=True) for part in hand)
-                assert not old.rack(seat).has_melded
             case HandFinished(seat, tile):
                 left = list(old.rack(seat).tiles)
                 left.remove(tile)
-                assert is_finished(tuple(left), old.okey, one_high=rules_of(game).run_one_high)
+                one_high = rules_of(game).run_one_high or rules_of(game).concealed_wins
+                assert is_finished(tuple(left), old.okey, one_high=one_high)
             case TileDiscarded(seat, tile) if old.table is not None:
                 costs = rules_of(game).discard_penalty and (
                     tile == old.okey
@@ -150,13 +146,11 @@ def check_change(before: Game, game: Game, events: tuple[Event, ...]) -> None:
                 assert cost == (rules_of(game).discard_penalty if costs else 0)
                 is_said = rules_of(game).concealed_wins and old.rack(seat).has_melded and len(old.rack(seat).tiles) == 4
                 assert is_said == any(isinstance(one, ThreeTilesLeft) for one in events)
-            case RackFinished(seat, tile, is_foot=True):
-                assert not old.rack(seat).has_melded
+            case RackFinished(seat, tile, is_foot=is_foot):
+                assert round_of(game).rack(seat).tiles == ()
+                assert is_foot or old.rack(seat).tiles == (tile,)
+                assert is_foot != old.rack(seat).has_melded
                 assert any(rack.has_melded for rack in old.racks)
-                assert len(round_of(game).rack(seat).tiles) == 0
-            case RackFinished(seat, tile):
-                assert old.rack(seat).tiles == (tile,)
-                assert old.rack(seat).has_melded
             case RoundEnded(result) if old.indicator is None:
                 check_paid(game, round_of(game), result)
             case RoundEnded(result) if old.table is not None:

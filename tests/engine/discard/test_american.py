@@ -65,9 +65,8 @@ def at(
     tiles = {1: others[0], 2: rack, 3: others[1]}
     racks = " ".join(f"{seat}{'*' * (str(seat) in opened)}{{{tiles[seat]}}}" for seat in tiles)
     openings = " ".join(f"{seat}:30" for seat in opened) or "."
-    trump = parse_tile(face_up[2:]) if face_up[2:] else None
     position = f"{face_up} / {piles} / {racks} / {pool} / 2 / {table} / {openings}"
-    return game_at(position, rules, discarded=(1, 2, 3), step=step, trump=trump, **more)  # type: ignore[arg-type]
+    return game_at(position, rules, discarded=(1, 2, 3), step=step, **more)  # type: ignore[arg-type]
 
 
 def lay(table: str) -> LayTiles:

@@ -9,17 +9,23 @@ from engine.deal import ImpossibleDealError, Shuffle
 from engine.discard.deal import deal
 from engine.discard.events import HandsDealt
 from engine.discard.game import round_of
-from engine.discard.ruleset import OKEY
+from engine.discard.presets import AMERICAN
+from engine.discard.ruleset import OKEY, Ruleset
 from engine.game import Game, RoundEnd, RoundOver, RoundResult
 from engine.seats import Player, Rack
-from engine.tiles import FALSE_JOKER, NATURALS, in_order
+from engine.tiles import FALSE_JOKER, NATURALS, Tile, in_order
 from engine.turns import create
 from support.okey_games import TILES, shuffle, started
 
 
-def lobby(players: int) -> Game:
-    game = create(OKEY).game
+def lobby(players: int, ruleset: Ruleset = OKEY) -> Game:
+    game = create(ruleset).game
     return replace(game, players=tuple(Player(seat, f"player {seat}", 20) for seat in range(1, players + 1)))
+
+
+def indicator_of(dealt: HandsDealt) -> Tile:
+    assert dealt.indicator is not None
+    return dealt.indicator
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])
@@ -30,7 +36,7 @@ def test_the_starter_is_dealt_15_tiles_the_others_14_and_the_rest_is_the_pool(pl
         assert [rack.seat for rack in dealt.racks] == list(range(1, players + 1))
         assert [len(rack.tiles) for rack in dealt.racks] == [14 + (rack.seat == dealt.order[0]) for rack in dealt.racks]
         assert len(dealt.pool) == {2: 76, 3: 62, 4: 48}[players]
-        tiles = (dealt.indicator, *(t for rack in dealt.racks for t in rack.tiles), *dealt.pool)
+        tiles = (indicator_of(dealt), *(t for rack in dealt.racks for t in rack.tiles), *dealt.pool)
         assert in_order(tiles) == in_order(TILES)
         assert dealt.indicator != FALSE_JOKER
 
@@ -48,7 +54,7 @@ def test_every_tile_and_seat_is_as_often_the_indicator_the_next_tile_and_the_sta
     indicators, firsts, lasts, starters = (Counter[int]() for _ in range(4))
     for _ in range(number):
         dealt = deal(lobby(4), Shuffle(tuple(rng.sample(TILES, 106)), tuple(rng.sample(TILES, 106))))
-        indicators[dealt.indicator] += 1
+        indicators[indicator_of(dealt)] += 1
         firsts[dealt.pool[0]] += 1
         lasts[dealt.pool[-1]] += 1
         starters[dealt.order[0]] += 1
@@ -83,7 +89,9 @@ def _with_first_rack(dealt: HandsDealt, rack: Rack) -> HandsDealt:
 
 def _with_false_indicator(dealt: HandsDealt) -> HandsDealt:
     place = dealt.pool.index(FALSE_JOKER)
-    return replace(dealt, indicator=FALSE_JOKER, pool=(*dealt.pool[:place], dealt.indicator, *dealt.pool[place + 1 :]))
+    return replace(
+        dealt, indicator=FALSE_JOKER, pool=(*dealt.pool[:place], indicator_of(dealt), *dealt.pool[place + 1 :])
+    )
 
 
 @pytest.mark.parametrize(
@@ -117,3 +125,26 @@ def test_another_starter_of_a_later_round_is_refused() -> None:
     turned = replace(last, order=(*last.order[1:], last.order[0]))
     with pytest.raises(ImpossibleDealError, match=f"seat {turned.order[1]} was to start"):
         deal(replace(over, phase=RoundOver(turned)), dealt)
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda dealt: replace(dealt, trump=None), "have a trump"),
+        (lambda dealt: replace(dealt, indicator=dealt.trump), "have an indicator"),
+        (lambda dealt: replace(dealt, trump=FALSE_JOKER), "not the tile set"),
+    ],
+)
+def test_a_deal_with_another_indicator_or_trump_than_the_rules_have_is_refused(
+    change: Callable[[HandsDealt], HandsDealt], problem: str
+) -> None:
+    game = lobby(3, AMERICAN)
+    dealt = deal(game, shuffle(5, AMERICAN))
+    assert deal(game, dealt) is dealt
+    with pytest.raises(ImpossibleDealError, match=problem):
+        deal(game, change(dealt))
+
+
+def test_any_tile_may_be_the_trump() -> None:
+    game = lobby(3, AMERICAN)
+    assert len({deal(game, shuffle(seed, AMERICAN)).trump for seed in range(300)}) > 45

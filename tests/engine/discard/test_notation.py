@@ -4,12 +4,13 @@ import pytest
 
 from engine.discard.game import round_of
 from engine.discard.notation import format_hand, format_position, parse_hand, parse_position, position_of
-from engine.discard.presets import OKEY_101
+from engine.discard.presets import AMERICAN, INTERNATIONAL, OKEY_101
 from engine.discard.round import Pile
 from engine.discard.ruleset import OKEY, Ruleset
 from engine.discard.table import Opening, Table
 from engine.notation import NotationError, parse_tiles
 from engine.seats import Rack
+from engine.tiles import JOKER, Tile
 from support.okey_games import game_at, started
 
 POSITION = "O4 / 1{R7 K1} 2{} / 1{R2 B5} 2{K1 F} / {R7 O8} / 1"
@@ -41,12 +42,22 @@ def test_a_position_can_have_a_table_and_openings(table: Table) -> None:
     assert text == f"{POSITION} / " + ("[R3 R4 R5] | [B6 B6] / 1:105 2:5p" if table.melds else ". / .")
 
 
-@pytest.mark.parametrize(("seed", "ruleset"), [(0, OKEY), (1, OKEY), (2, OKEY_101), (3, OKEY_101)])
+@pytest.mark.parametrize(
+    ("seed", "ruleset"), [(0, OKEY), (1, OKEY), (2, OKEY_101), (3, OKEY_101), (4, AMERICAN), (5, INTERNATIONAL)]
+)
 def test_positions_of_games_are_read_as_they_are_written(seed: int, ruleset: Ruleset) -> None:
     round_ = round_of(started(seed, ruleset))
     text = format_position(position_of(round_))
     assert parse_position(text) == position_of(round_)
     assert position_of(round_of(game_at(text))) == position_of(round_)
+
+
+@pytest.mark.parametrize(("first", "trump"), [("J", None), ("J R8", parse_tiles("R8")[0]), ("J J", JOKER)])
+def test_a_position_of_a_game_with_jokers_has_a_trump_or_none(first: str, trump: Tile | None) -> None:
+    text = POSITION.replace("O4", first)
+    position = parse_position(text)
+    assert (position.indicator, position.trump) == (None, trump)
+    assert format_position(position) == text
 
 
 @pytest.mark.parametrize("text", [".", "[R3 R4 R5] | [B6 K6 O6]", "[R3 R3] | [F K1]"])
@@ -76,7 +87,9 @@ def test_what_is_no_hand_is_refused_with_its_column(text: str, message: str, col
     ("text", "message", "column"),
     [
         ("F / 1{} / 1{R1} / . / 1", "is not an indicator", 1),
-        ("J / 1{} / 1{R1} / . / 1", "is not an indicator", 1),
+        ("J F / 1{} / 1{R1} / . / 1", "is not an indicator", 1),
+        ("O4 R1 / 1{} / 1{R1} / . / 1", "is not an indicator", 1),
+        ("J R1 R2 / 1{} / 1{R1} / . / 1", "is not an indicator", 1),
         ("O4 / 1{} 1{} / 1{R1} / . / 1", "has two racks", 10),
         ("O4 / 1{} / 1{R1} / .", "a part is missing", 20),
         ("O4 / 1{} / 1{R1} / . / 2", "has no rack", 24),

@@ -10,11 +10,14 @@ from engine.actions import StandIn
 from engine.discard.events import (
     DiscardEvent,
     DiscardReturned,
+    EmptyPoolPassed,
     HandFinished,
     IndicatorShown,
     PenaltyScored,
     RackFinished,
+    ThreeTilesLeft,
     TilesLaid,
+    TrumpTaken,
 )
 from engine.discard.laying import PenaltyCause
 from engine.discard.presets import PRESETS
@@ -61,8 +64,10 @@ ANY = {*RoundEnd} - {RoundEnd.KNOCKED} | {
     "a stand-in",
     *get_args(DiscardEvent),
 }
-ON_TABLE = {RoundEnd.VOID, TilesLaid, DiscardReturned, PenaltyScored, RackFinished, *PenaltyCause}
+PENALTIES = {RoundEnd.VOID, PenaltyScored, *PenaltyCause}
+ON_TABLE = {TilesLaid, DiscardReturned, RackFinished}
 AT_THE_END = {HandFinished, IndicatorShown}
+WITH_JOKERS = {TrumpTaken, EmptyPoolPassed, ThreeTilesLeft}
 
 
 @pytest.mark.slow
@@ -70,8 +75,9 @@ AT_THE_END = {HandFinished, IndicatorShown}
 @pytest.mark.parametrize(
     ("choose", "kinds", "seeds"),
     [
-        (random_ruleset, ANY - ON_TABLE, range(40)),
-        (random_101_ruleset, (ANY | ON_TABLE) - AT_THE_END, (1, 2, 3, 4, 17, 48)),
+        (random_ruleset, ANY - ON_TABLE - PENALTIES - WITH_JOKERS, range(40)),
+        (random_101_ruleset, (ANY | PENALTIES) - AT_THE_END - WITH_JOKERS, (1, 2, 3, 4, 17, 48)),
+        (random_joker_ruleset, ANY - AT_THE_END - PENALTIES, (1, 31, 41, 49)),
     ],
 )
 def test_random_games_have_every_kind_of_event(choose: Choose, kinds: set[object], seeds: Iterable[int]) -> None:

@@ -12,7 +12,7 @@ from engine.moves import OF_ALL_GAMES, Move, MoveKind
 from engine.notation import parse_tiles
 from engine.record import GameRecord, RecordError, record_of, replayed
 from engine.record_text import RecordTextError, format_record, parse_record
-from support.okey_games import random_101_ruleset, random_changes
+from support.okey_games import random_101_ruleset, random_changes, random_joker_ruleset
 from support.random_play import Change
 
 TILE = parse_tiles("R7")
@@ -32,14 +32,19 @@ def recorded_101(seed: int) -> GameRecord:
     return _recorded(random_changes(seed, choose=random_101_ruleset))
 
 
+@cache
+def recorded_with_jokers(seed: int) -> GameRecord:
+    return _recorded(random_changes(seed, choose=random_joker_ruleset))
+
+
 def test_records_have_moves_of_every_kind() -> None:
-    games = [*map(recorded, (1, 5, 6)), recorded_101(0)]
+    games = [*map(recorded, (1, 5, 6)), recorded_101(0), *map(recorded_with_jokers, (1, 31, 41, 49))]
     kinds = {move.kind for game in games for move in game.moves}
-    assert kinds | {MoveKind.ABORT} == BY_BOTS | OF_ALL_GAMES
+    assert kinds | {MoveKind.ABORT, MoveKind.FOOT} == BY_BOTS | OF_ALL_GAMES
     assert any(move.by_bot for game in games for move in game.moves)
 
 
-@pytest.mark.parametrize("game", [recorded, recorded_101])
+@pytest.mark.parametrize("game", [recorded, recorded_101, recorded_with_jokers])
 @pytest.mark.parametrize("seed", range(6))
 def test_a_record_is_read_from_its_text_and_played_again(seed: int, game: Callable[[int], GameRecord]) -> None:
     record = game(seed)
@@ -64,7 +69,8 @@ def with_word(verb: str, change: Callable[[str], str]) -> Iterator[str]:
         ("draw", lambda line: f"{line.rsplit(' ', 1)[0]} J", "the tiles are not the next ones"),
         ("draw", lambda line: line.rsplit(" ", 1)[0], "incomplete"),
         ("draw", lambda line: line.replace("draw", "lay"), "incomplete"),
-        ("draw", lambda line: line.replace("draw", "pass").rsplit(" ", 1)[0], "incomplete"),
+        ("draw", lambda line: line.replace("draw", "knock").rsplit(" ", 1)[0], "incomplete"),
+        ("draw", lambda line: line.replace("draw", "pass").rsplit(" ", 1)[0], "has no such action"),
         ("discard", lambda line: f"{line.rsplit(' ', 1)[0]} J", "neither on the table nor on the player's rack: J"),
         ("take", lambda line: f"{line.rsplit(' ', 1)[0]} J", "the tiles are not the next ones"),
         ("finish", lambda line: f"{line.partition('[')[0].strip()} .", "incomplete"),
@@ -73,7 +79,7 @@ def with_word(verb: str, change: Callable[[str], str]) -> Iterator[str]:
         ("meld", lambda line: f"{line} | [J J J]", "the tiles form neither a group nor a run: J J J"),
         ("meld", lambda line: f"{line.partition('[')[0].strip()} .", "incomplete"),
         ("putback", lambda line: f"{line.rsplit(' ', 1)[0]} J", "the tiles are not the next ones"),
-        ("putback", lambda line: line.rsplit(" ", 1)[0], "incomplete"),
+        ("putback", lambda line: line.rsplit(" ", 1)[0], "the tiles are not the next ones"),
     ],
 )
 def test_a_record_that_breaks_a_rule_is_refused(verb: str, change: Callable[[str], str], message: str) -> None:
@@ -113,7 +119,11 @@ MOVE = Move(5, 1000, MoveKind.DISCARD, 1, TILE)
         replace(MOVE, hand=(TILE,)),
         replace(MOVE, kind=MoveKind.LAY_TILES, hand=(TILE,)),
         replace(MOVE, kind=MoveKind.LAY_TILES, tiles=()),
-        replace(MOVE, kind=MoveKind.RETURN_DISCARD, tiles=()),
+        replace(MOVE, kind=MoveKind.RETURN_DISCARD, tiles=TILE * 2),
+        replace(MOVE, kind=MoveKind.FOOT),
+        replace(MOVE, kind=MoveKind.FOOT, tiles=(), hand=(TILE,)),
+        replace(MOVE, kind=MoveKind.TAKE_TRUMP, tiles=()),
+        replace(MOVE, kind=MoveKind.PASS_TURN),
         replace(MOVE, table=()),
         replace(MOVE, river_index=0),
         replace(MOVE, dealt=RoundStarted(1, (), (), (), ())),

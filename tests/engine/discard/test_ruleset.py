@@ -2,13 +2,28 @@ from dataclasses import replace
 
 import pytest
 
+from engine.discard.named_hands import NamedHand
 from engine.discard.presets import GAME_OPTIONS, PRESET_TEXTS, PRESETS, chosen, preset_named, problems_of, stated
-from engine.discard.ruleset import OKEY, OPTIONS, Preset, Ruleset, ScoreSystem, Teams, problems, with_options
+from engine.discard.ruleset import (
+    OKEY,
+    OPTIONS,
+    PoolEmpty,
+    Preset,
+    Ruleset,
+    ScoreSystem,
+    TakenDiscard,
+    Teams,
+    WildRetrieval,
+    WildTiles,
+    problems,
+    with_options,
+)
 from engine.family import DEFAULT_RULESET, presets_of, presets_with
 from engine.melding import presets as melding_presets
 from engine.melding.ruleset import Preset as MeldingPreset
 from engine.options import OptionProblem
 from engine.room_settings import DEFAULT_SETTINGS, SETTINGS, RoomSettings
+from engine.tiles import FALSE_JOKER, JOKER
 from engine.violations import Reason
 
 
@@ -75,12 +90,53 @@ def test_no_pairs_leave_no_limit_for_those_who_open_with_them() -> None:
     assert problems(rules) == (conflict,)
 
 
+@pytest.mark.parametrize(
+    ("preset", "options", "conflict"),
+    [
+        (Preset.OKEY, {"wild_tiles": WildTiles.JOKERS}, ("wild_tiles", "melds_on_table")),
+        (Preset.OKEY, {"taken_discard": TakenDiscard.KEPT_BEFORE_OPENING}, ("taken_discard", "melds_on_table")),
+        (Preset.OKEY, {"pool_empty": PoolEmpty.DISCARD_TAKEN_OR_ENDS}, ("pool_empty", "melds_on_table")),
+        (Preset.OKEY_101, {"trump": True}, ("trump", "wild_tiles")),
+        (Preset.OKEY_101, {"wild_retrieval": WildRetrieval.LAID_AT_ONCE}, ("wild_retrieval", "opening_pairs")),
+        (Preset.AMERICAN, {"concealed_wins": True}, ("concealed_wins", "score_system")),
+        (Preset.OKEY_101, {"score_trump_twin": 25}, ("score_trump_twin", "trump")),
+        (Preset.OKEY_101, {"score_round_up": True}, ("score_round_up", "score_system")),
+        (Preset.AMERICAN, {"wild_tiles": WildTiles.OKEY, "trump": False}, ("score_system", "wild_tiles")),
+        (Preset.AMERICAN, {"score_discard_penalty": 9}, ("score_discard_penalty", "score_system")),
+        (Preset.AMERICAN, {"match_rounds": 0}, ("score_system", "match_rounds")),
+        (Preset.AMERICAN, {"teams": Teams.PAIRS, "players_min": 4}, ("teams", "score_system")),
+        (Preset.INTERNATIONAL, {"hand_size": 15}, ("concealed_wins", "hand_size")),
+    ],
+)
+def test_options_of_games_with_jokers_in_conflict(
+    preset: Preset, options: dict[str, object], conflict: tuple[str, str]
+) -> None:
+    found = problems(with_options(PRESETS[preset], options))
+    assert [(problem.reason, problem.options) for problem in found] == [(Reason.OPTIONS_CONFLICT, conflict)]
+
+
+def test_games_with_jokers_lay_no_pairs() -> None:
+    found = problems(replace(PRESETS[Preset.AMERICAN], opening_pairs=3))
+    assert [problem.options for problem in found] == [
+        ("wild_retrieval", "opening_pairs"),
+        ("score_system", "opening_pairs"),
+    ]
+
+
+def test_own_hands_are_stated_beside_the_preset() -> None:
+    hands = (NamedHand("TWO_COLORS", (90, 80, 70), colors_max=2),)
+    ruleset, settings = chosen(Preset.INTERNATIONAL, {"hands": hands, "opening_points": 30})
+    assert stated(ruleset, settings) == {"hands": hands, "opening_points": 30}
+
+
 def test_every_option_has_a_place_in_the_contract() -> None:
     assert [row.path for row in OPTIONS.values()] == [
         ("deal", "players_min"),
         ("deal", "players_max"),
         ("deal", "teams"),
         ("deal", "hand_size"),
+        ("deal", "wild_tiles"),
+        ("deal", "trump"),
         ("melds", "run_one_high"),
         ("melds", "melds_on_table"),
         ("opening", "points"),
@@ -88,10 +144,16 @@ def test_every_option_has_a_place_in_the_contract() -> None:
         ("opening", "rises"),
         ("turn", "show_indicator"),
         ("turn", "pair_opener_tiles"),
+        ("turn", "taken_discard"),
+        ("turn", "wild_retrieval"),
+        ("turn", "concealed_wins"),
+        ("turn", "pool_empty"),
         ("scoring", "system"),
         ("scoring", "start"),
         ("scoring", "discard_penalty"),
         ("scoring", "return_penalty"),
+        ("scoring", "trump_twin"),
+        ("scoring", "round_up"),
         ("game_end", "match_rounds"),
     ]
     assert set(GAME_OPTIONS) == set(OPTIONS) | set(SETTINGS)
@@ -110,3 +172,8 @@ def test_the_tile_set_has_two_of_each_tile_and_two_false_jokers() -> None:
     assert Ruleset().points_at_start == 20
     assert Ruleset(score_start=7).points_at_start == 7
     assert PRESETS[Preset.OKEY_101].points_at_start == 0
+
+
+def test_games_with_jokers_have_two_of_them_and_no_false_ones() -> None:
+    tiles = PRESETS[Preset.AMERICAN].tiles(3)
+    assert (len(tiles), tiles.count(JOKER), tiles.count(FALSE_JOKER)) == (106, 2, 0)

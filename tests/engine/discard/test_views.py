@@ -6,7 +6,7 @@ from engine.discard.events import DiscardTaken, HandsDealt, PenaltyScored, PoolT
 from engine.discard.game import round_of, seen_round
 from engine.discard.laying import PenaltyCause
 from engine.discard.notation import parse_hand
-from engine.discard.presets import OKEY_101
+from engine.discard.presets import AMERICAN, OKEY_101
 from engine.discard.round import HasLaid, ToDiscard, ToTake
 from engine.discard.ruleset import OKEY
 from engine.discard.table import Opening, Table
@@ -73,6 +73,12 @@ def test_a_deal_shows_a_seat_its_own_rack() -> None:
         view = HandsDealtView(1, dealt.order, dealt.indicator, rack.tiles, 48)
         assert see_event(event, rack.seat) == view
     assert see_event(event, None) == HandsDealtView(1, dealt.order, dealt.indicator, (), 48)
+
+
+def test_a_deal_with_jokers_shows_the_trump_and_no_indicator() -> None:
+    dealt = round_of(started(1, AMERICAN))
+    event = HandsDealt(1, dealt.order, None, dealt.racks, dealt.pool, dealt.trump)
+    assert see_event(event, None) == HandsDealtView(1, dealt.order, None, (), 49, dealt.trump)
 
 
 def test_a_first_turn_is_over_with_its_discard() -> None:
