@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import generate as generator
+from engine.discard.named_hands import KNOWN_HANDS
 from engine.discard.presets import GAME_OPTIONS as OKEY_OPTIONS
 from engine.discard.ruleset import Preset as OkeyPreset
 from engine.melding.presets import GAME_OPTIONS, PRESET_TEXTS
@@ -289,7 +290,8 @@ def test_the_page_of_rules_names_reasons_and_values_that_exist() -> None:
     absent, decisions = others.split("\n## ", 1)
     reasons = set(ErrorReason.keys())
     values = {value.name for option in ENUMS for value in type(GAME_OPTIONS[option].default)} | {p.name for p in Preset}
-    values |= set(OkeyPreset.__members__)
+    chosen = (value for row in OKEY_OPTIONS.values() for value in row.values if isinstance(value, Enum))
+    values |= {*OkeyPreset.__members__, *(value.name for value in chosen), *(hand.name for hand in KNOWN_HANDS)}
     constant = re.compile(r"\b[A-Z]+(?:_[A-Z0-9]+)+\b")
     assert set(constant.findall(rules + decisions)) <= reasons | values
     assert set(re.findall(r"^\| ([A-Z_]+) \|", absent, re.MULTILINE)).isdisjoint(reasons)
