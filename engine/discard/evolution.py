@@ -60,7 +60,7 @@ def _evolved(round_: DiscardRound, event: TurnEvent | DiscardEvent, ruleset: Rul
         case HandsDealt() | PlayerResigned():
             return round_
         case TurnTimedOut(seat, tiles):
-            return _drawn(round_, seat, tiles[0]) if tiles else round_
+            return _drawn(round_, seat, tiles[0]) if tiles else replace(round_, is_passed=_needs_pool(round_))
         case TurnStarted(turn):
             takes_none = ruleset.has_indicator and not round_.discarded and turn.seat == round_.order[0]
             return replace(round_, turn=turn, step=ToDiscard() if takes_none else ToTake())
@@ -80,6 +80,12 @@ def _evolved(round_: DiscardRound, event: TurnEvent | DiscardEvent, ruleset: Rul
             return replace(round_, shown_by=seat)
         case _:
             return _with_table(round_, event)
+
+
+def _needs_pool(round_: DiscardRound) -> bool:
+    """Returns whether a turn cannot end without a tile of the pool, which is empty."""
+    step = round_.step
+    return not round_.pool and (isinstance(step, ToTake) or (isinstance(step, ToDiscard) and step.owed is not None))
 
 
 def _is_kept(round_: DiscardRound, seat: int, ruleset: Ruleset) -> bool:

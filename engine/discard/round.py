@@ -85,7 +85,7 @@ class DiscardRound:
         penalties: The penalties of the round so far.
         trump: The tile laid face up at the deal; None in a game without one.
         is_trump_taken: Whether a player has taken it.
-        is_passed: Whether a player has passed with an empty pool, which ends the round.
+        is_passed: Whether a player has passed with an empty pool, or ran out of time, which ends the round.
     """
 
     number: int

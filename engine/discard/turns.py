@@ -282,7 +282,7 @@ def time_out(game: Game, round_: DiscardRound, _draft: object) -> TurnOver:
     """Returns the end of a turn whose deadline has passed: the player takes from the pool if need be, and discards.
 
     A taken tile that must be laid is put back. The discard costs no penalty, and the last tile finishes. Where a tile
-    would be taken from an empty pool, the player passes (pool_empty).
+    would be taken from an empty pool, the round ends (pool_empty).
     """
     seat, tiles = round_.turn.seat, round_.rack(round_.turn.seat).tiles
     returned = _returned(game, round_)
@@ -290,7 +290,7 @@ def time_out(game: Game, round_: DiscardRound, _draft: object) -> TurnOver:
         back = (returned,) if returned else ()
         left, drawn = without(tiles, (one.tile for one in back)), round_.pool[:1]
         if not drawn:
-            return TurnOver((TurnTimedOut(seat, ()), *back, EmptyPoolPassed(seat)))
+            return TurnOver((TurnTimedOut(seat, ()), *back))
         forced = _forced(game, round_, in_order((*left, *drawn)), drawn[0])
         return TurnOver((TurnTimedOut(seat, drawn), *back, *forced))
     if isinstance(round_.step, HasLaid) and round_.table is not None and len(tiles) == 1:
