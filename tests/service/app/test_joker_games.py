@@ -2,7 +2,7 @@
 
 import re
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
@@ -10,7 +10,7 @@ import grpc
 import grpc.aio
 import pytest
 
-from conformance.grpc_answers import FACE_OF, FixedChance
+from conformance.grpc_answers import FACE_OF, FixedChance, faces_of
 from rummikub.v1 import game_pb2, record_service_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
@@ -129,8 +129,7 @@ def turn(member: str, **fields: str) -> ts.PlayTurnRequest:
     request = ts.PlayTurnRequest()
     action = getattr(request, member)
     action.SetInParent()
-    of_texts: dict[str, Callable[[str], Any]] = {"tile": tile_of}
-    parsed = {name: of_texts.get(name, lambda text: hand_of(parse_hand(text)))(value) for name, value in fields.items()}
+    parsed = {name: tile_of(text) if name == "tile" else hand_of(parse_hand(text)) for name, text in fields.items()}
     action.MergeFrom(type(action)(**parsed))
     return request
 
@@ -138,7 +137,7 @@ def turn(member: str, **fields: str) -> ts.PlayTurnRequest:
 async def reason(game: GameAtHand, action: ts.PlayTurnRequest) -> str:
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await game.take(action)
-    return error_info(refused.value).reason
+    return str(error_info(refused.value).reason)
 
 
 async def take_all(game: GameAtHand, *actions: ts.PlayTurnRequest) -> game_pb2.Game:
@@ -147,8 +146,8 @@ async def take_all(game: GameAtHand, *actions: ts.PlayTurnRequest) -> game_pb2.G
     return answers[-1].game
 
 
-def faces(tiles: Sequence[int]) -> str:
-    return " ".join(sorted(FACE_OF[tile] for tile in tiles))
+def faces(tiles: Iterable[int]) -> list[str]:
+    return sorted(faces_of(tiles))
 
 
 async def check_history(game: GameAtHand, events: list[str], moves: list[str]) -> None:
