@@ -138,8 +138,8 @@ DISCARDS: Final = """\
 ## Games of discards
 
 The options of `DiscardRuleset`, beside the [settings of a room](#settings-of-a-room). Their defaults are the preset
-OKEY. What they do is in [rules.md](rules.md#okey). The named hands of `concealed_wins` are no option but a list of the ruleset, `hands`
-([concepts/discards.md](concepts/discards.md#winning-concealed)).
+OKEY. What they do is in [rules.md](rules.md#okey). The named hands of `concealed_wins` are no option but a list of the
+ruleset, `hands` ([concepts/discards.md](concepts/discards.md#winning-concealed)).
 """
 
 

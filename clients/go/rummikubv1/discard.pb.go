@@ -565,7 +565,8 @@ func (x *PoolTileTaken) GetTile() Tile {
 	return Tile_TILE_UNSPECIFIED
 }
 
-// A player took the newest discard of the player before. The turn is in TURN_STEP_DISCARDING.
+// A player took the newest discard of the player before. The turn is in TURN_STEP_DISCARDING. With a table it is the
+// turn's owed_tile, unless the player may keep it (taken_discard).
 type DiscardTaken struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The seat that took it.

@@ -4889,7 +4889,7 @@ func (x *DiscardGameEndOptions) GetMatchRounds() uint32 {
 // value of the tile that it stands for.
 type NamedHand struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The name: 1 to 40 characters, unique in the list.
+	// The name: 1 to 40 capital letters, digits and underscores; unique in the list.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// The fewest runs: 0 to 4. Default 0.
 	RunsMin *uint32 `protobuf:"varint,2,opt,name=runs_min,json=runsMin,proto3,oneof" json:"runs_min,omitempty"`

@@ -1778,7 +1778,7 @@ pub struct DiscardGameEndOptions {
 /// value of the tile that it stands for.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct NamedHand {
-    /// The name: 1 to 40 characters, unique in the list.
+    /// The name: 1 to 40 capital letters, digits and underscores; unique in the list.
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
     /// The fewest runs: 0 to 4. Default 0.
@@ -4180,7 +4180,8 @@ pub struct PoolTileTaken {
     #[prost(enumeration = "Tile", tag = "2")]
     pub tile: i32,
 }
-/// A player took the newest discard of the player before. The turn is in TURN_STEP_DISCARDING.
+/// A player took the newest discard of the player before. The turn is in TURN_STEP_DISCARDING. With a table it is the
+/// turn's owed_tile, unless the player may keep it (taken_discard).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DiscardTaken {
     /// The seat that took it.

@@ -303,7 +303,9 @@ Global___PoolTileTaken: _TypeAlias = PoolTileTaken  # noqa: Y015
 
 @_typing.final
 class DiscardTaken(_message.Message):
-    """A player took the newest discard of the player before. The turn is in TURN_STEP_DISCARDING."""
+    """A player took the newest discard of the player before. The turn is in TURN_STEP_DISCARDING. With a table it is the
+    turn's owed_tile, unless the player may keep it (taken_discard).
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -306,7 +306,8 @@ export const PoolTileTakenSchema: GenMessage<PoolTileTaken> = /*@__PURE__*/
   messageDesc(file_rummikub_v1_discard, 5);
 
 /**
- * A player took the newest discard of the player before. The turn is in TURN_STEP_DISCARDING.
+ * A player took the newest discard of the player before. The turn is in TURN_STEP_DISCARDING. With a table it is the
+ * turn's owed_tile, unless the player may keep it (taken_discard).
  *
  * @generated from message rummikub.v1.DiscardTaken
  */

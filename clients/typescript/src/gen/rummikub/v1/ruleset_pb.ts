@@ -1048,7 +1048,7 @@ export const DiscardGameEndOptionsSchema: GenMessage<DiscardGameEndOptions> = /*
  */
 export type NamedHand = Message<"rummikub.v1.NamedHand"> & {
   /**
-   * The name: 1 to 40 characters, unique in the list.
+   * The name: 1 to 40 capital letters, digits and underscores; unique in the list.
    *
    * @generated from field: string name = 1;
    */
