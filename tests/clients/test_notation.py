@@ -77,3 +77,5 @@ def test_a_board_of_discards_is_the_text_of_its_indicator_okey_newest_discards_a
     board.table.add(tiles=rummikub.tiles("B1 B1"))
     assert rummikub.board_text(board) == "O4 / O5 / 1{F} 3{} / [R7 R8 R9] | [B1 B1]"
     assert rummikub.board_text(rummikub.Game().discard_board) == "."
+    assert rummikub.board_text(rummikub.DiscardBoard(trump=rummikub.tile("R8"), piles=piles)) == "R8 / 1{F} 3{}"
+    assert rummikub.board_text(rummikub.DiscardBoard(piles=piles)) == "1{F} 3{}"

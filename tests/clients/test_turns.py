@@ -29,6 +29,9 @@ PLACED = [rummikub.Placement(tile=rummikub.TILE_RED_7, x=-1)]
         (rummikub.finish(GAME, OKEY, HAND), {"finish": rummikub.FinishHand(tile=OKEY, hand=HAND)}),
         (rummikub.lay(GAME, HAND), {"lay": rummikub.LayTiles(table=HAND)}),
         (rummikub.return_discard(GAME), {"return_discard": rummikub.ReturnDiscard()}),
+        (rummikub.foot(GAME, OKEY, HAND), {"finish": rummikub.FinishHand(tile=OKEY, table=HAND)}),
+        (rummikub.take_trump(GAME), {"take_trump": rummikub.TakeTrump()}),
+        (rummikub.pass_empty_pool(GAME), {"pass_empty_pool": rummikub.PassEmptyPool()}),
         (rummikub.show_indicator(GAME), {"show_indicator": rummikub.ShowIndicator()}),
     ],
     ids=[
@@ -43,6 +46,9 @@ PLACED = [rummikub.Placement(tile=rummikub.TILE_RED_7, x=-1)]
         "finish with the hand laid",
         "lay tiles",
         "put a discard back",
+        "finish by a Foot",
+        "take the trump",
+        "pass with an empty pool",
         "show the indicator",
     ],
 )

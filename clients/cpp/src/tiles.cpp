@@ -109,12 +109,16 @@ std::string table_text(const v1::Table& table) {
 }
 
 std::string board_text(const v1::DiscardBoard& board) {
-  if (board.indicator() == v1::TILE_UNSPECIFIED) return ".";
-  auto text = tile_name(board.indicator()) + " / " + tile_name(board.okey()) + " /";
+  if (board.piles().empty()) return ".";
+  std::string text;
+  for (const auto tile : {board.indicator(), board.okey(), board.trump()}) {
+    if (tile != v1::TILE_UNSPECIFIED) text += tile_name(tile) + " / ";
+  }
   for (const auto& pile : board.piles()) {
     const auto newest = pile.newest() == v1::TILE_UNSPECIFIED ? "" : tile_name(pile.newest());
-    text += " " + std::to_string(pile.seat()) + "{" + newest + "}";
+    text += std::to_string(pile.seat()) + "{" + newest + "} ";
   }
+  text.pop_back();
   if (!board.table().empty()) text += " / " + melds_text(board.table());
   return text;
 }

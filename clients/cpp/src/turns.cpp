@@ -67,6 +67,14 @@ v1::PlayTurnRequest finish(const v1::Game& game, v1::Tile tile, const std::vecto
   return request;
 }
 
+v1::PlayTurnRequest foot(const v1::Game& game, v1::Tile tile, const std::vector<v1::HandPart>& table) {
+  auto request = turn(game);
+  auto& finished = *request.mutable_finish();
+  finished.set_tile(tile);
+  for (const auto& part : table) *finished.add_table() = part;
+  return request;
+}
+
 v1::PlayTurnRequest lay(const v1::Game& game, const std::vector<v1::HandPart>& table) {
   auto request = turn(game);
   auto& laid = *request.mutable_lay();
@@ -77,6 +85,18 @@ v1::PlayTurnRequest lay(const v1::Game& game, const std::vector<v1::HandPart>& t
 v1::PlayTurnRequest return_discard(const v1::Game& game) {
   auto request = turn(game);
   request.mutable_return_discard();
+  return request;
+}
+
+v1::PlayTurnRequest take_trump(const v1::Game& game) {
+  auto request = turn(game);
+  request.mutable_take_trump();
+  return request;
+}
+
+v1::PlayTurnRequest pass_empty_pool(const v1::Game& game) {
+  auto request = turn(game);
+  request.mutable_pass_empty_pool();
   return request;
 }
 

@@ -71,6 +71,10 @@ TEST(a_board_is_the_text_of_its_indicator_okey_newest_discards_and_table) {
   auto* pair = board.add_table();
   for (const auto tile : tiles("B1 B1")) pair->add_tiles(tile);
   CHECK_EQUAL(board_text(board), "O4 / O5 / 1{F} 3{} / [B1 B1]");
+  board.clear_indicator();
+  board.clear_okey();
+  board.set_trump(v1::TILE_RED_8);
+  CHECK_EQUAL(board_text(board), "R8 / 1{F} 3{} / [B1 B1]");
 }
 
 TEST(turns_have_the_etag) {
@@ -91,6 +95,10 @@ TEST(turns_have_the_etag) {
   CHECK_EQUAL(melds_text(finished.finish().hand()), "[R7 R7]");
   CHECK_EQUAL(melds_text(lay(game, {pair, pair}).lay().table()), "[R7 R7] | [R7 R7]");
   CHECK(return_discard(game).has_return_discard());
+  const auto footed = foot(game, v1::TILE_RED_1, {pair});
+  CHECK_EQUAL(footed.finish().tile(), v1::TILE_RED_1);
+  CHECK_EQUAL(melds_text(footed.finish().table()), "[R7 R7]");
+  CHECK(take_trump(game).has_take_trump() && pass_empty_pool(game).has_pass_empty_pool());
   CHECK_EQUAL(show_indicator(game).etag(), "etag");
   CHECK(show_indicator(game).has_show_indicator());
 }

@@ -120,9 +120,9 @@ func FormatTable(table *pb.Table) string {
 	return text.String() + "]"
 }
 
-// FormatBoard returns the board of a game of discards as text: the indicator, the okey, and the newest discard of each
-// player after the seat, `O4 / O5 / 1{R7} 2{}`; then a table with melds, `O4 / O5 / 1{R7} 2{} / [R7 R8 R9]`. It is `.`
-// for none.
+// FormatBoard returns the board of a game of discards as text: the tiles that lie face up (the indicator and the okey, or
+// the trump), and the newest discard of each player after the seat, `O4 / O5 / 1{R7} 2{}`; then a table with melds,
+// `O4 / O5 / 1{R7} 2{} / [R7 R8 R9]`. It is `.` for none.
 func FormatBoard(board *pb.DiscardBoard) string {
 	if board == nil {
 		return "."
@@ -135,7 +135,13 @@ func FormatBoard(board *pb.DiscardBoard) string {
 		}
 		piles[i] = fmt.Sprintf("%d{%s}", pile.Seat, newest)
 	}
-	parts := []string{TileName(board.Indicator), TileName(board.Okey), strings.Join(piles, " ")}
+	var parts []string
+	for _, tile := range []pb.Tile{board.Indicator, board.Okey, board.Trump} {
+		if tile != pb.Tile_TILE_UNSPECIFIED {
+			parts = append(parts, TileName(tile))
+		}
+	}
+	parts = append(parts, strings.Join(piles, " "))
 	if len(board.Table) > 0 {
 		parts = append(parts, FormatMelds(board.Table))
 	}

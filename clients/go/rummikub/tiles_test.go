@@ -85,6 +85,9 @@ func TestABoardIsTheTextOfItsIndicatorOkeyNewestDiscardsAndTable(t *testing.T) {
 	if text := FormatBoard(board); text != "O4 / O5 / 1{F} 3{} / [R7 R8 R9] | [B1 B1]" {
 		t.Error(text)
 	}
+	if text := FormatBoard(&pb.DiscardBoard{Trump: pb.Tile_TILE_RED_8, Piles: piles}); text != "R8 / 1{F} 3{}" {
+		t.Error(text)
+	}
 	if text := FormatBoard((&pb.Game{}).GetDiscardBoard()); text != "." {
 		t.Error(text)
 	}
@@ -111,7 +114,7 @@ func TestTurnsHaveTheEtag(t *testing.T) {
 	for _, request := range []*pb.PlayTurnRequest{
 		Play(game, nil), Place(game, nil), Draw(game), Pass(game), TakeFromPool(game), TakeDiscard(game),
 		Discard(game, pb.Tile_TILE_RED_1), Finish(game, pb.Tile_TILE_RED_1, nil), Lay(game, nil), ReturnDiscard(game),
-		ShowIndicator(game),
+		ShowIndicator(game), Foot(game, pb.Tile_TILE_RED_1, nil), TakeTrump(game), PassEmptyPool(game),
 	} {
 		if request.GameId != "1" || request.Etag != "x" || request.Action == nil {
 			t.Error(request)

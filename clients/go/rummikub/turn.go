@@ -59,6 +59,13 @@ func Finish(game *pb.Game, tile pb.Tile, hand []*pb.HandPart) *pb.PlayTurnReques
 	return request
 }
 
+// Foot returns the request to discard a tile and finish by a Foot. table is as for Lay, with all other tiles of the rack.
+func Foot(game *pb.Game, tile pb.Tile, table []*pb.HandPart) *pb.PlayTurnRequest {
+	request := turn(game)
+	request.Action = &pb.PlayTurnRequest_Finish{Finish: &pb.FinishHand{Tile: tile, Table: table}}
+	return request
+}
+
 // Lay returns the request to lay tiles in a game of discards with a table. table has all its melds and pairs afterwards:
 // those of the game's table at their places, grown or as they are, and then new ones.
 func Lay(game *pb.Game, table []*pb.HandPart) *pb.PlayTurnRequest {
@@ -67,10 +74,24 @@ func Lay(game *pb.Game, table []*pb.HandPart) *pb.PlayTurnRequest {
 	return request
 }
 
-// ReturnDiscard returns the request to put the discard taken in this turn back and take a tile of the pool.
+// ReturnDiscard returns the request to put the discard or the trump taken in this turn back and take a tile of the pool.
 func ReturnDiscard(game *pb.Game) *pb.PlayTurnRequest {
 	request := turn(game)
 	request.Action = &pb.PlayTurnRequest_ReturnDiscard{ReturnDiscard: &pb.ReturnDiscard{}}
+	return request
+}
+
+// TakeTrump returns the request to take the trump in place of a tile of the pool.
+func TakeTrump(game *pb.Game) *pb.PlayTurnRequest {
+	request := turn(game)
+	request.Action = &pb.PlayTurnRequest_TakeTrump{TakeTrump: &pb.TakeTrump{}}
+	return request
+}
+
+// PassEmptyPool returns the request to take no tile from an empty pool, which ends the round.
+func PassEmptyPool(game *pb.Game) *pb.PlayTurnRequest {
+	request := turn(game)
+	request.Action = &pb.PlayTurnRequest_PassEmptyPool{PassEmptyPool: &pb.PassEmptyPool{}}
 	return request
 }
 

@@ -123,8 +123,9 @@ pub fn table_text(table: Option<&Table>) -> String {
     rows.map(row_text).collect::<Vec<_>>().join(" | ")
 }
 
-/// Formats the board of a game of discards: the indicator, the okey, and the newest discard of each player after the seat,
-/// `O4 / O5 / 1{R7} 2{}`; then a table with melds, `O4 / O5 / 1{R7} 2{} / [R7 R8 R9]`. It is `.` without a board.
+/// Formats the board of a game of discards: the tiles that lie face up (the indicator and the okey, or the trump), and the
+/// newest discard of each player after the seat, `O4 / O5 / 1{R7} 2{}`; then a table with melds, `O4 / O5 / 1{R7} 2{} /
+/// [R7 R8 R9]`. It is `.` without a board.
 #[must_use]
 pub fn board_text(board: Option<&DiscardBoard>) -> String {
     let Some(board) = board else {
@@ -134,8 +135,10 @@ pub fn board_text(board: Option<&DiscardBoard>) -> String {
         let newest = (pile.newest != Tile::Unspecified as i32).then_some(pile.newest);
         format!("{}{{{}}}", pile.seat, tiles_text(newest.as_slice()))
     });
-    let [indicator, okey] = [board.indicator, board.okey].map(|tile| tiles_text(&[tile]));
-    let mut parts = vec![indicator, okey, piles.collect::<Vec<_>>().join(" ")];
+    let face_up =
+        [board.indicator, board.okey, board.trump].into_iter().filter(|tile| *tile != Tile::Unspecified as i32);
+    let mut parts = face_up.map(|tile| tiles_text(&[tile])).collect::<Vec<_>>();
+    parts.push(piles.collect::<Vec<_>>().join(" "));
     if !board.table.is_empty() {
         parts.push(in_brackets(board.table.iter().map(|part| part.tiles.as_slice())));
     }
@@ -242,6 +245,9 @@ mod tests {
         assert_eq!(board_text(Some(&board)), "O4 / O5 / 1{F} 3{}");
         board.table = ["R7 R8 R9", "B1 B1"].map(|part| HandPart { tiles: parse_tiles(part).unwrap() }).into();
         assert_eq!(board_text(Some(&board)), "O4 / O5 / 1{F} 3{} / [R7 R8 R9] | [B1 B1]");
+        let piles = board.piles;
+        let with_trump = DiscardBoard { trump: Tile::Red8.into(), piles, ..Default::default() };
+        assert_eq!(board_text(Some(&with_trump)), "R8 / 1{F} 3{}");
         assert_eq!(board_text(None), ".");
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::v1::play_turn_request::Action;
 use crate::v1::{
-    DiscardTile, DrawTile, FinishHand, Game, HandPart, LayTiles, Meld, Pass, Placement, PlayTiles, PlayTurnRequest,
-    ReturnDiscard, ShowIndicator, Table, TakeDiscard, TakeFromPool, Tile,
+    DiscardTile, DrawTile, FinishHand, Game, HandPart, LayTiles, Meld, Pass, PassEmptyPool, Placement, PlayTiles,
+    PlayTurnRequest, ReturnDiscard, ShowIndicator, Table, TakeDiscard, TakeFromPool, TakeTrump, Tile,
 };
 
 /// Returns the request to play tiles; `table` has all melds after the turn.
@@ -52,7 +52,13 @@ pub fn discard(game: &Game, tile: Tile) -> PlayTurnRequest {
 /// Returns the request to discard a tile and finish; `hand` has the melds or pairs, none: as the service finds them.
 #[must_use]
 pub fn finish(game: &Game, tile: Tile, hand: Vec<HandPart>) -> PlayTurnRequest {
-    turn(game, Action::Finish(FinishHand { tile: tile.into(), hand }))
+    turn(game, Action::Finish(FinishHand { tile: tile.into(), hand, table: vec![] }))
+}
+
+/// Returns the request to discard a tile and finish by a Foot; `table` is as for [`lay`], with all other tiles of the rack.
+#[must_use]
+pub fn foot(game: &Game, tile: Tile, table: Vec<HandPart>) -> PlayTurnRequest {
+    turn(game, Action::Finish(FinishHand { tile: tile.into(), hand: vec![], table }))
 }
 
 /// Returns the request to lay tiles in a game of discards with a table; `table` has all its melds and pairs afterwards.
@@ -62,10 +68,22 @@ pub fn lay(game: &Game, table: Vec<HandPart>) -> PlayTurnRequest {
     turn(game, Action::Lay(LayTiles { table }))
 }
 
-/// Returns the request to put the discard taken in this turn back and take a tile of the pool.
+/// Returns the request to put the discard or the trump taken in this turn back and take a tile of the pool.
 #[must_use]
 pub fn return_discard(game: &Game) -> PlayTurnRequest {
     turn(game, Action::ReturnDiscard(ReturnDiscard {}))
+}
+
+/// Returns the request to take the trump in place of a tile of the pool.
+#[must_use]
+pub fn take_trump(game: &Game) -> PlayTurnRequest {
+    turn(game, Action::TakeTrump(TakeTrump {}))
+}
+
+/// Returns the request to take no tile from an empty pool, which ends the round.
+#[must_use]
+pub fn pass_empty_pool(game: &Game) -> PlayTurnRequest {
+    turn(game, Action::PassEmptyPool(PassEmptyPool {}))
 }
 
 /// Returns the request to show the indicator's twin.
@@ -119,6 +137,9 @@ mod tests {
             lay(&game, hand.clone()),
             return_discard(&game),
             show_indicator(&game),
+            foot(&game, tile, hand.clone()),
+            take_trump(&game),
+            pass_empty_pool(&game),
         ];
         assert!(turns.iter().all(|turn| (turn.game_id.as_str(), turn.etag.as_str()) == ("g", "e7")));
         let actions = turns.map(|turn| turn.action.unwrap());
@@ -126,10 +147,13 @@ mod tests {
             Action::TakeFromPool(TakeFromPool {}),
             Action::TakeDiscard(TakeDiscard {}),
             Action::Discard(DiscardTile { tile: tile.into() }),
-            Action::Finish(FinishHand { tile: tile.into(), hand: hand.clone() }),
-            Action::Lay(LayTiles { table: hand }),
+            Action::Finish(FinishHand { tile: tile.into(), hand: hand.clone(), table: vec![] }),
+            Action::Lay(LayTiles { table: hand.clone() }),
             Action::ReturnDiscard(ReturnDiscard {}),
             Action::ShowIndicator(ShowIndicator {}),
+            Action::Finish(FinishHand { tile: tile.into(), hand: vec![], table: hand }),
+            Action::TakeTrump(TakeTrump {}),
+            Action::PassEmptyPool(PassEmptyPool {}),
         ];
         assert_eq!(actions, expected);
     }

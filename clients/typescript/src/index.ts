@@ -7,14 +7,17 @@ export {
   discard,
   draw,
   finish,
+  foot,
   lay,
   pass,
+  passEmptyPool,
   place,
   play,
   returnDiscard,
   showIndicator,
   takeDiscard,
   takeFromPool,
+  takeTrump,
 } from "./turns.js";
 export { type Update, Watch, type WatchOptions } from "./watch.js";
 export * from "./gen/rummikub/v1/analysis_service_pb.js";

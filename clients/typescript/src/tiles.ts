@@ -97,14 +97,15 @@ export function tableText(table: Pick<Table, "melds" | "placements"> | undefined
 }
 
 /**
- * Returns the board of a game of discards as text: the indicator, the okey, and the newest discard of each player after the
- * seat, `O4 / O5 / 1{R7} 2{}`; then a table with melds, `O4 / O5 / 1{R7} 2{} / [R7 R8 R9]`. It is `.` if there is none.
+ * Returns the board of a game of discards as text: the tiles that lie face up (the indicator and the okey, or the trump), and
+ * the newest discard of each player after the seat, `O4 / O5 / 1{R7} 2{}`; then a table with melds, `O4 / O5 / 1{R7} 2{} / [R7 R8 R9]`. It is `.` if there is none.
  */
-export function boardText(board: Pick<DiscardBoard, "indicator" | "okey" | "piles" | "table"> | undefined): string {
+export function boardText(board: Pick<DiscardBoard, "indicator" | "okey" | "trump" | "piles" | "table"> | undefined): string {
   if (!board) return ".";
   const piles = board.piles.map(({ seat, newest }) => `${seat}{${newest ? tileName(newest) : ""}}`);
-  const table = board.table.length ? ` / ${meldsText(board.table)}` : "";
-  return `${tileName(board.indicator)} / ${tileName(board.okey)} / ${piles.join(" ")}${table}`;
+  const faceUp = [board.indicator, board.okey, board.trump].filter((tile) => tile).map(tileName);
+  const table = board.table.length ? [meldsText(board.table)] : [];
+  return [...faceUp, piles.join(" "), ...table].join(" / ");
 }
 
 /** Returns the melds to send for a table that the service sent, with the declared faces of jokers that have only one. */

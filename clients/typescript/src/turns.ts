@@ -49,6 +49,13 @@ export function finish(game: Game, tile: Tile, hand: readonly Pick<HandPart, "ti
 }
 
 /**
+ * Returns the request to discard a tile and finish by a Foot; `table` is as for `lay`, with all other tiles of the rack.
+ */
+export function foot(game: Game, tile: Tile, table: readonly Pick<HandPart, "tiles">[]): PlayTurnRequest {
+  return turn(game, { case: "finish", value: { tile, table: table.map(({ tiles }) => ({ tiles })) } });
+}
+
+/**
  * Returns the request to lay tiles in a game of discards with a table; `table` has all its melds and pairs afterwards. Those
  * of the game's table stay at their places, grown or as they are, and new ones follow.
  */
@@ -56,9 +63,19 @@ export function lay(game: Game, table: readonly Pick<HandPart, "tiles">[]): Play
   return turn(game, { case: "lay", value: { table: table.map(({ tiles }) => ({ tiles })) } });
 }
 
-/** Returns the request to put the discard taken in this turn back and take a tile of the pool. */
+/** Returns the request to put the discard or the trump taken in this turn back and take a tile of the pool. */
 export function returnDiscard(game: Game): PlayTurnRequest {
   return turn(game, { case: "returnDiscard", value: {} });
+}
+
+/** Returns the request to take the trump in place of a tile of the pool. */
+export function takeTrump(game: Game): PlayTurnRequest {
+  return turn(game, { case: "takeTrump", value: {} });
+}
+
+/** Returns the request to take no tile from an empty pool, which ends the round. */
+export function passEmptyPool(game: Game): PlayTurnRequest {
+  return turn(game, { case: "passEmptyPool", value: {} });
 }
 
 /** Returns the request to show the indicator's twin. */

@@ -68,6 +68,7 @@ test("a board of discards is the text of its indicator, okey, newest discards an
   const table = melds("[R7 R8 R9] | [B1 B1]").map(({ tiles }) => ({ tiles }));
   const laid = create(DiscardBoardSchema, { indicator: Tile.ORANGE_4, okey: Tile.ORANGE_5, piles, table });
   assert.equal(boardText(laid), "O4 / O5 / 1{F} 3{} / [R7 R8 R9] | [B1 B1]");
+  assert.equal(boardText(create(DiscardBoardSchema, { trump: Tile.RED_8, piles })), "R8 / 1{F} 3{}");
   assert.equal(boardText(undefined), ".");
 });
 

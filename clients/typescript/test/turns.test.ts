@@ -5,16 +5,19 @@ import {
   discard,
   draw,
   finish,
+  foot,
   GameSchema,
   lay,
   melds,
   meldsText,
   pass,
+  passEmptyPool,
   play,
   returnDiscard,
   showIndicator,
   takeDiscard,
   takeFromPool,
+  takeTrump,
   Tile,
   tilesText,
 } from "rummikub-client";
@@ -43,12 +46,21 @@ test("a turn of a game of discards has it too", () => {
     laid,
     returnDiscard(game),
     showIndicator(game),
+    foot(game, Tile.ORANGE_5, melds("[R7 R8 R9]")),
+    takeTrump(game),
+    passEmptyPool(game),
   ];
   for (const { gameId, etag } of turns) assert.deepEqual([gameId, etag], ["g", "e7"]);
   assert.deepEqual(
     turns.map(({ action }) => action.case),
-    ["takeFromPool", "takeDiscard", "discard", "finish", "lay", "returnDiscard", "showIndicator"],
+    [
+      ...["takeFromPool", "takeDiscard", "discard", "finish", "lay", "returnDiscard", "showIndicator"],
+      ...["finish", "takeTrump", "passEmptyPool"],
+    ],
   );
+  const footed = turns[7]?.action;
+  assert(footed?.case === "finish");
+  assert.deepEqual([footed.value.tile, meldsText(footed.value.table)], [Tile.ORANGE_5, "[R7 R8 R9]"]);
   const { action } = pairs;
   assert(action.case === "finish");
   assert.deepEqual([action.value.tile, meldsText(action.value.hand)], [Tile.ORANGE_5, "[R7 R7]"]);

@@ -44,8 +44,9 @@ std::string melds_text(const Melds& melds) {
 // of the first: `0,0[R3 R4 R5] | 1,1[B4]`.
 std::string table_text(const v1::Table& table);
 
-// Returns the board of a game of discards as a text: the indicator, the okey, and the newest discard of each player after the
-// seat, `O4 / O5 / 1{R7} 2{}`; then a table with melds, `O4 / O5 / 1{R7} 2{} / [R7 R8 R9]`. It is `.` if there is none.
+// Returns the board of a game of discards as a text: the tiles that lie face up (the indicator and the okey, or the trump), and
+// the newest discard of each player after the seat, `O4 / O5 / 1{R7} 2{}`; then a table with melds,
+// `O4 / O5 / 1{R7} 2{} / [R7 R8 R9]`. It is `.` if there is none.
 std::string board_text(const v1::DiscardBoard& board);
 
 }  // namespace rummikub

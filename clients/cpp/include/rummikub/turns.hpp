@@ -34,12 +34,21 @@ v1::PlayTurnRequest discard(const v1::Game& game, v1::Tile tile);
 // Returns the request to discard a tile and finish; `hand` has the melds or pairs, none: as the service finds them.
 v1::PlayTurnRequest finish(const v1::Game& game, v1::Tile tile, const std::vector<v1::HandPart>& hand = {});
 
+// Returns the request to discard a tile and finish by a Foot; `table` is as for `lay`, with all other tiles of the rack.
+v1::PlayTurnRequest foot(const v1::Game& game, v1::Tile tile, const std::vector<v1::HandPart>& table);
+
 // Returns the request to lay tiles in a game of discards with a table; `table` has all its melds and pairs afterwards. Those of
 // the game's table stay at their places, grown or as they are, and new ones follow.
 v1::PlayTurnRequest lay(const v1::Game& game, const std::vector<v1::HandPart>& table);
 
-// Returns the request to put the discard taken in this turn back and take a tile of the pool.
+// Returns the request to put the discard or the trump taken in this turn back and take a tile of the pool.
 v1::PlayTurnRequest return_discard(const v1::Game& game);
+
+// Returns the request to take the trump in place of a tile of the pool.
+v1::PlayTurnRequest take_trump(const v1::Game& game);
+
+// Returns the request to take no tile from an empty pool, which ends the round.
+v1::PlayTurnRequest pass_empty_pool(const v1::Game& game);
 
 // Returns the request to show the indicator's twin.
 v1::PlayTurnRequest show_indicator(const v1::Game& game);

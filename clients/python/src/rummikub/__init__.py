@@ -21,8 +21,10 @@ from rummikub.turns import (
     discard as discard,
     draw as draw,
     finish as finish,
+    foot as foot,
     lay as lay,
     melds_of as melds_of,
+    pass_empty_pool as pass_empty_pool,
     pass_turn as pass_turn,
     place as place,
     play as play,
@@ -30,6 +32,7 @@ from rummikub.turns import (
     show_indicator as show_indicator,
     take_discard as take_discard,
     take_from_pool as take_from_pool,
+    take_trump as take_trump,
 )
 from rummikub.v1.analysis_service_pb2 import *
 from rummikub.v1.discard_pb2 import *

@@ -105,14 +105,15 @@ def table_text(table: Table) -> str:
 def board_text(board: DiscardBoard) -> str:
     """Returns the board of a game of discards as a text such as `O4 / O5 / 1{R7} 2{}`; `.` if there is none.
 
-    It has the indicator, the okey, and the newest discard of each player, after the seat. A table with melds follows:
-    `O4 / O5 / 1{R7} 2{} / [R7 R8 R9]`.
+    It has the tiles that lie face up (the indicator and the okey, or the trump), and the newest discard of each player,
+    after the seat. A table with melds follows: `O4 / O5 / 1{R7} 2{} / [R7 R8 R9]`.
     """
-    if not board.indicator:
+    if not board.piles:
         return "."
+    face_up = [tile_name(tile) for tile in (board.indicator, board.okey, board.trump) if tile]
     piles = " ".join(map(_pile_text, board.piles))
-    table = f" / {melds_text(board.table)}" if board.table else ""
-    return f"{tile_name(board.indicator)} / {tile_name(board.okey)} / {piles}{table}"
+    table = [melds_text(board.table)] if board.table else []
+    return " / ".join([*face_up, piles, *table])
 
 
 def _pile_text(pile: DiscardPile) -> str:

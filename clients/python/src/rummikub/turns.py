@@ -12,12 +12,14 @@ from rummikub.v1.turn_service_pb2 import (
     FinishHand,
     LayTiles,
     Pass,
+    PassEmptyPool,
     PlayTiles,
     PlayTurnRequest,
     ReturnDiscard,
     ShowIndicator,
     TakeDiscard,
     TakeFromPool,
+    TakeTrump,
 )
 
 
@@ -64,6 +66,11 @@ def finish(game: Game, tile: Tile.ValueType, hand: Iterable[HandPart] = ()) -> P
     return _turn(game, PlayTurnRequest(finish=FinishHand(tile=tile, hand=hand)))
 
 
+def foot(game: Game, tile: Tile.ValueType, table: Iterable[HandPart]) -> PlayTurnRequest:
+    """Returns the request to discard a tile and finish by a Foot; `table` is as for `lay`, with all other tiles."""
+    return _turn(game, PlayTurnRequest(finish=FinishHand(tile=tile, table=table)))
+
+
 def lay(game: Game, table: Iterable[HandPart]) -> PlayTurnRequest:
     """Returns the request to lay tiles in a game of discards with a table.
 
@@ -74,8 +81,18 @@ def lay(game: Game, table: Iterable[HandPart]) -> PlayTurnRequest:
 
 
 def return_discard(game: Game) -> PlayTurnRequest:
-    """Returns the request to put the discard taken in this turn back and take a tile of the pool."""
+    """Returns the request to put the discard or the trump taken in this turn back and take a tile of the pool."""
     return _turn(game, PlayTurnRequest(return_discard=ReturnDiscard()))
+
+
+def take_trump(game: Game) -> PlayTurnRequest:
+    """Returns the request to take the trump in place of a tile of the pool."""
+    return _turn(game, PlayTurnRequest(take_trump=TakeTrump()))
+
+
+def pass_empty_pool(game: Game) -> PlayTurnRequest:
+    """Returns the request to take no tile from an empty pool, which ends the round."""
+    return _turn(game, PlayTurnRequest(pass_empty_pool=PassEmptyPool()))
 
 
 def show_indicator(game: Game) -> PlayTurnRequest:

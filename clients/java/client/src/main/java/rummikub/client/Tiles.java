@@ -104,18 +104,22 @@ public final class Tiles {
   }
 
   /**
-   * Returns the board of a game of discards as text: the indicator, the okey, and the newest discard of each player after the
-   * seat, {@code O4 / O5 / 1{R7} 2{}}; then a table with melds, {@code O4 / O5 / 1{R7} 2{} / [R7 R8 R9]}. It is {@code .} if
-   * there is none.
+   * Returns the board of a game of discards as text: the tiles that lie face up (the indicator and the okey, or the trump),
+   * and the newest discard of each player after the seat, {@code O4 / O5 / 1{R7} 2{}}; then a table with melds, {@code O4 / O5
+   * / 1{R7} 2{} / [R7 R8 R9]}. It is {@code .} if there is none.
    */
   public static String boardText(DiscardBoard board) {
-    if (board.getIndicator() == Tile.TILE_UNSPECIFIED) {
+    if (board.getPilesCount() == 0) {
       return ".";
     }
+    Stream<String> faceUp =
+        Stream.of(board.getIndicator(), board.getOkey(), board.getTrump())
+            .filter(tile -> tile != Tile.TILE_UNSPECIFIED)
+            .map(Tiles::name);
     String piles = board.getPilesList().stream().map(Tiles::pileText).collect(Collectors.joining(" "));
     String table = inBrackets(board.getTableList().stream().map(HandPart::getTilesList));
-    String text = name(board.getIndicator()) + " / " + name(board.getOkey()) + " / " + piles;
-    return table.isEmpty() ? text : text + " / " + table;
+    Stream<String> shown = Stream.concat(faceUp, Stream.of(piles, table));
+    return shown.filter(part -> !part.isEmpty()).collect(Collectors.joining(" / "));
   }
 
   private static String inBrackets(Stream<List<Tile>> melds) {

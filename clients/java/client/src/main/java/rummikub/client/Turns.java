@@ -10,6 +10,7 @@ import rummikub.v1.JokerFaces;
 import rummikub.v1.LayTiles;
 import rummikub.v1.Meld;
 import rummikub.v1.Pass;
+import rummikub.v1.PassEmptyPool;
 import rummikub.v1.Placement;
 import rummikub.v1.PlayTiles;
 import rummikub.v1.PlayTurnRequest;
@@ -18,6 +19,7 @@ import rummikub.v1.ShowIndicator;
 import rummikub.v1.Table;
 import rummikub.v1.TakeDiscard;
 import rummikub.v1.TakeFromPool;
+import rummikub.v1.TakeTrump;
 import rummikub.v1.Tile;
 
 /** Makes requests for turns in a game as the caller has seen it. */
@@ -67,6 +69,11 @@ public final class Turns {
     return turn(game).setFinish(FinishHand.newBuilder().setTile(tile).addAllHand(hand)).build();
   }
 
+  /** Returns the request to discard a tile and finish by a Foot. The table is as for {@code lay}, with all other tiles. */
+  public static PlayTurnRequest foot(Game game, Tile tile, List<HandPart> table) {
+    return turn(game).setFinish(FinishHand.newBuilder().setTile(tile).addAllTable(table)).build();
+  }
+
   /**
    * Returns the request to lay tiles in a game of discards with a table, which has all its melds and pairs afterwards: those
    * of the game's table at their places, grown or as they are, and then new ones.
@@ -75,9 +82,19 @@ public final class Turns {
     return turn(game).setLay(LayTiles.newBuilder().addAllTable(table)).build();
   }
 
-  /** Returns the request to put the discard taken in this turn back and take a tile of the pool. */
+  /** Returns the request to put the discard or the trump taken in this turn back and take a tile of the pool. */
   public static PlayTurnRequest returnDiscard(Game game) {
     return turn(game).setReturnDiscard(ReturnDiscard.getDefaultInstance()).build();
+  }
+
+  /** Returns the request to take the trump in place of a tile of the pool. */
+  public static PlayTurnRequest takeTrump(Game game) {
+    return turn(game).setTakeTrump(TakeTrump.getDefaultInstance()).build();
+  }
+
+  /** Returns the request to take no tile from an empty pool, which ends the round. */
+  public static PlayTurnRequest passEmptyPool(Game game) {
+    return turn(game).setPassEmptyPool(PassEmptyPool.getDefaultInstance()).build();
   }
 
   /** Returns the request to show the indicator's twin. */

@@ -92,6 +92,8 @@ class TilesTest {
     board.addTable(HandPart.newBuilder().addAllTiles(Tiles.tiles("R7 R8 R9")));
     board.addTable(HandPart.newBuilder().addAllTiles(Tiles.tiles("B1 B1")));
     assertEquals("O4 / O5 / 1{F} 3{} / [R7 R8 R9] | [B1 B1]", Tiles.boardText(board.build()));
+    var withTrump = board.clearIndicator().clearOkey().setTrump(Tile.TILE_RED_8).clearTable();
+    assertEquals("R8 / 1{F} 3{}", Tiles.boardText(withTrump.build()));
     assertEquals(".", Tiles.boardText(Game.getDefaultInstance().getDiscardBoard()));
   }
 
@@ -124,7 +126,8 @@ class TilesTest {
             Turns.play(game, List.of()), Turns.place(game, List.of()), Turns.draw(game), Turns.pass(game),
             Turns.takeFromPool(game), Turns.takeDiscard(game), Turns.discard(game, Tile.TILE_RED_1),
             Turns.finish(game, Tile.TILE_RED_1, List.of()), Turns.lay(game, List.of()), Turns.returnDiscard(game),
-            Turns.showIndicator(game))) {
+            Turns.showIndicator(game), Turns.foot(game, Tile.TILE_RED_1, List.of()), Turns.takeTrump(game),
+            Turns.passEmptyPool(game))) {
       assertEquals(List.of("1", "x"), List.of(turn.getGameId(), turn.getEtag()));
       assertNotEquals(PlayTurnRequest.ActionCase.ACTION_NOT_SET, turn.getActionCase());
     }
