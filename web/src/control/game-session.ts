@@ -18,6 +18,7 @@ import { Acting } from "./acting.js";
 import { Arranging } from "./arranging.js";
 import { eventText } from "./events.js";
 import { Hints } from "./hints.js";
+import type { RackMemory } from "./rack-memory.js";
 import { type LogEntry, SessionStore } from "./session-state.js";
 
 /** The changes that the log begins with: one page of ListChanges. */
@@ -42,10 +43,10 @@ export class GameSession {
   /** Whether the host has removed the player from the lobby. The watch ends then, because the token is void. */
   #isKicked = false;
 
-  constructor(service: Rummikub, gameId: string) {
+  constructor(service: Rummikub, gameId: string, memory?: RackMemory) {
     this.#service = service;
     this.gameId = gameId;
-    this.arranging = new Arranging(service, gameId, this.state);
+    this.arranging = new Arranging(service, gameId, this.state, memory);
     this.acting = new Acting(service, gameId, this.arranging, this.clock);
     this.hints = new Hints(service, this.acting, this.state);
   }

@@ -4,6 +4,7 @@ import { arrange, type Arrangement, type Target } from "../model/arrangement.js"
 import type { Cell } from "../model/grid.js";
 import { begin, type History } from "../model/history.js";
 import type { Judgment } from "../model/marks.js";
+import type { RackOrder } from "../model/tiles.js";
 import { Store } from "./store.js";
 
 export interface Problem {
@@ -54,6 +55,8 @@ export interface SessionState {
   readonly cursor: Cell;
   /** The pieces that came to the rack or the table since the player's last turn. */
   readonly fresh: ReadonlySet<number>;
+  /** The order in which the rack is kept, until the player moves a tile on it. */
+  readonly sorting?: RackOrder | undefined;
   /** What happened in the game, oldest first. */
   readonly log: readonly LogEntry[];
   /** The tiles of the rack that a hint names. */

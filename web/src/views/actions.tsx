@@ -5,6 +5,7 @@ import type { GameSession } from "../control/game-session.js";
 import { useStore } from "../control/store.js";
 import { t } from "../i18n/index.js";
 import { type Arrangement, meldWith } from "../model/arrangement.js";
+import { splittingPiece } from "../model/fitting.js";
 import { isGrid } from "../model/grid.js";
 import { placed } from "../model/layout.js";
 import { choices } from "../model/turn.js";
@@ -12,7 +13,7 @@ import { HintMenu } from "./hint-menu.js";
 import { judgmentOf } from "./turn-message.js";
 
 export function Actions({ game, session }: { game: Game; session: GameSession }) {
-  const { history, isBusy, connection, selection, judgment, carried } = useStore(session.state);
+  const { history, isBusy, connection, selection, judgment, carried, sorting } = useStore(session.state);
   /** The arrangement with which the player would draw although it may be played. */
   const [asked, setAsked] = useState<Arrangement>();
   const may = choices(game);
@@ -20,9 +21,10 @@ export function Actions({ game, session }: { game: Game; session: GameSession })
   const laid = placed(history.present).length;
   const [single] = selection;
   const canSplit =
-    may.mayPlay &&
-    selection.length === 1 &&
-    (meldWith(history.present, single!)?.pieces.findIndex(({ id }) => id === single) ?? 0) > 0;
+    selection.length === 1 && (meldWith(history.present, single!)?.pieces.findIndex(({ id }) => id === single) ?? 0) > 0;
+  // A tile that a run has already makes two runs of it.
+  const offered = splittingPiece(history.present);
+  const splitAt = may.mayPlay ? (canSplit ? single : offered) : undefined;
   const isLegal = laid > 0 && judgmentOf({ judgment, carried, history })?.marks.isLegal === true;
   const draw = () => (isLegal ? setAsked(history.present) : session.acting.draw());
   if (asked === history.present && isLegal) {
@@ -82,17 +84,25 @@ export function Actions({ game, session }: { game: Game; session: GameSession })
           {t("reset")}
         </button>
         {!isGrid(history.present) && (
-          <button type="button" disabled={!canSplit} onClick={() => session.arranging.split(single!)}>
+          <button
+            type="button"
+            class={offered === undefined ? "" : "primary"}
+            disabled={splitAt === undefined}
+            onClick={() => session.arranging.split(splitAt!)}
+          >
             {t("split")}
           </button>
         )}
       </span>
       <span class="group">
-        <button type="button" onClick={() => session.arranging.sort("color")}>
-          {t("sortRuns")}
+        <button type="button" aria-label={t("sortRuns")} aria-pressed={sorting === "color"} onClick={() => session.arranging.sort("color")}>
+          {t("byColor")}
         </button>
-        <button type="button" onClick={() => session.arranging.sort("value")}>
-          {t("sortGroups")}
+        <button type="button" aria-label={t("sortGroups")} aria-pressed={sorting === "value"} onClick={() => session.arranging.sort("value")}>
+          {t("byNumber")}
+        </button>
+        <button type="button" onClick={() => session.arranging.showMelds()}>
+          {t("showMelds")}
         </button>
       </span>
       <HintMenu

@@ -1,7 +1,6 @@
 /** The melds on the table: the player's own arrangement, or the draft of the player who has the turn. */
 import { type Game, JokersDeclaration, MeldKind, type SavedDraft, Tile } from "rummikub-client";
-import type { RefObject } from "preact";
-import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import type { Arranging } from "../control/arranging.js";
 import { useStore } from "../control/store.js";
 import { t, tilesList, tileText, violationText } from "../i18n/index.js";
@@ -13,6 +12,7 @@ import { meldingOf, playerOf } from "../model/turn.js";
 import { okeyName } from "./board.js";
 import { ShownTable } from "./shown-table.js";
 import { MovableTile } from "./tile.js";
+import { useZoom, ZoomButtons } from "./zoom.js";
 
 /** The tile that Tab reaches, of the table and of the rack each: the one that had the focus last. */
 export interface TabStop {
@@ -29,6 +29,10 @@ export function useTabStop(): TabStop {
 export function tabStopOf(tabStop: TabStop, pieces: readonly { id: number }[]): number | undefined {
   return tabStop.ids.find((id) => pieces.some((piece) => piece.id === id)) ?? pieces[0]?.id;
 }
+
+/** With more tiles than this a table is dense, or full. */
+const DENSE = 16;
+const FULL = 44;
 
 interface TableProps {
   arranging: Arranging;
@@ -51,11 +55,14 @@ export function ArrangedTable({ arranging, tabStop, okey }: TableProps) {
     arrangement.melds.flatMap(({ pieces }) => pieces),
   );
   const isPlacing = mayPlay && selection.length > 0 && carried === undefined;
-  const felt = useHeightKept(carried !== undefined);
+  const felt = useRef<HTMLElement>(null);
+  const [zoom, enlarge] = useZoom(felt);
+  const count = arrangement.melds.reduce((sum, { pieces }) => sum + pieces.length, 0);
   return (
     <section
       ref={felt}
-      class={okey === undefined ? "felt" : "laid"}
+      class={`${okey === undefined ? "felt" : "laid"} ${densityOf(count)}`}
+      style={{ "--zoom": zoom }}
       aria-label={t(okey === undefined ? "table" : "meldsOnTable")}
       data-drop={mayPlay ? "new" : undefined}
     >
@@ -87,33 +94,27 @@ export function ArrangedTable({ arranging, tabStop, okey }: TableProps) {
             />
           );
         })}
-        {(carried?.target?.to === "new" || isPlacing) && (
-          <NewMeld
-            mark={carried?.preview && marks?.get(carried.preview.melds.at(-1)!.id)}
-            onPlace={() => arranging.move(selection, { to: "new" })}
-          />
-        )}
       </div>
+      {okey === undefined && <ZoomButtons onZoom={enlarge} />}
+      {(carried?.target?.to === "new" || isPlacing) && (
+        <NewMeld
+          mark={carried?.preview && marks?.get(carried.preview.melds.at(-1)!.id)}
+          onPlace={() => arranging.move(selection, { to: "new" })}
+        />
+      )}
     </section>
   );
+}
+
+/** Returns the class of a table with so many tiles: with more of them they are smaller on a small screen. */
+function densityOf(count: number): string {
+  return count > FULL ? "full" : count > DENSE ? "dense" : "";
 }
 
 /** Whether tiles are carried over a meld, or over a wild tile in it. */
 function isTargetIn({ id, pieces }: ArrangedMeld, target: Target | undefined): boolean {
   if (target?.to === "wild") return pieces.some((piece) => piece.id === target.piece);
   return target?.to === "meld" && target.meld === id;
-}
-
-/**
- * Returns a ref of an element that does not get lower while `isKept`. Marks come and go while a tile is carried; in a
- * page that is scrolled to its end, a lower table would move all places from under the pointer.
- */
-function useHeightKept(isKept: boolean): RefObject<HTMLElement | null> {
-  const element = useRef<HTMLElement>(null);
-  useLayoutEffect(() => {
-    if (element.current !== null) element.current.style.minHeight = isKept ? `${element.current.offsetHeight}px` : "";
-  });
-  return element;
 }
 
 interface MeldProps {
@@ -160,7 +161,7 @@ function MeldView(props: MeldProps) {
             ⠿
           </span>
         )}
-        {isPlacing && !isMovedHere && <Slot label={t("placeStart", { number })} onPlace={() => place(0)} />}
+        {isPlacing && !isMovedHere && <Slot label={t("placeStart", { number })} side="first" onPlace={() => place(0)} />}
         {meld.pieces.flatMap((piece, i) => {
           const isFaulty = mark?.pieces.has(piece.id) ?? false;
           const isNew = piece.origin !== "table";
@@ -195,6 +196,7 @@ function MeldView(props: MeldProps) {
         {isPlacing && !isMovedHere && (
           <Slot
             label={t("placeAfter", { number, tile: tileText(tiles.at(-1)!) })}
+            side="last"
             onPlace={() => place(tiles.length)}
           />
         )}
@@ -225,9 +227,10 @@ function useTextKept(text: string, isKept: boolean): { text: string; isOutdated:
   return { text: last.current, isOutdated: text === "" };
 }
 
-function Slot({ label, onPlace }: { label: string; onPlace: () => void }) {
+/** A place at an end of a meld, laid over it: what a player has in view must not move when a tile is chosen. */
+function Slot({ label, side, onPlace }: { label: string; side: "first" | "last"; onPlace: () => void }) {
   return (
-    <button type="button" class="slot" aria-label={label} onClick={onPlace}>
+    <button type="button" class={`slot ${side}`} aria-label={label} onClick={onPlace}>
       +
     </button>
   );

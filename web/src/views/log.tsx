@@ -1,5 +1,6 @@
 /** What happened in the game: the last lines at the table, and all of them in a drawer. */
 import type { Game } from "rummikub-client";
+import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { eventText, eventTiles } from "../control/events.js";
 import type { GameSession } from "../control/game-session.js";
@@ -38,7 +39,24 @@ export function Log({ game, session, onShowAgain }: { game: Game; session: GameS
   const { log, lastPlay } = useStore(session.state);
   const [isOpen, setOpen] = useState(false);
   const last = log.slice(-LINES);
-  const isOthers = lastPlay !== undefined && lastPlay.seat !== game.seat;
+  const again = lastPlay !== undefined && lastPlay.seat !== game.seat && (
+    <>
+      {!isCalm() && (
+        <button type="button" class="quiet" onClick={onShowAgain}>
+          {t("showAgain")}
+        </button>
+      )}
+      {(game.table?.placements.length ?? 0) === 0 && game.discardBoard === undefined && (
+        <button
+          type="button"
+          class="quiet"
+          onClick={() => session.hints.explainLastPlay(playerOf(game, lastPlay.seat)?.name ?? "")}
+        >
+          {t("explainPlay")}
+        </button>
+      )}
+    </>
+  );
   return (
     <div class="log">
       <ol class="log-lines">
@@ -46,33 +64,24 @@ export function Log({ game, session, onShowAgain }: { game: Game; session: GameS
           <Line key={entry.id} entry={entry} game={game} />
         ))}
       </ol>
-      {isOthers && (
-        <>
-          {!isCalm() && (
-            <button type="button" class="quiet" onClick={onShowAgain}>
-              {t("showAgain")}
-            </button>
-          )}
-          {(game.table?.placements.length ?? 0) === 0 && game.discardBoard === undefined && (
-            <button
-              type="button"
-              class="quiet"
-              onClick={() => session.hints.explainLastPlay(playerOf(game, lastPlay.seat)?.name ?? "")}
-            >
-              {t("explainPlay")}
-            </button>
-          )}
-        </>
-      )}
+      <span class="wide">{again}</span>
       <button type="button" class="quiet" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
         {t("log")}
       </button>
-      {isOpen && <LogDrawer log={log} game={game} onClose={() => setOpen(false)} />}
+      {isOpen && <LogDrawer log={log} game={game} again={again} onClose={() => setOpen(false)} />}
     </div>
   );
 }
 
-function LogDrawer({ log, game, onClose }: { log: readonly LogEntry[]; game: Game; onClose: () => void }) {
+interface DrawerProps {
+  log: readonly LogEntry[];
+  game: Game;
+  /** The buttons that show the last play again. */
+  again: ComponentChildren;
+  onClose: () => void;
+}
+
+function LogDrawer({ log, game, again, onClose }: DrawerProps) {
   const list = useRef<HTMLOListElement>(null);
   useEffect(() => list.current?.lastElementChild?.scrollIntoView({ block: "nearest" }), [log.length]);
   return (
@@ -83,6 +92,7 @@ function LogDrawer({ log, game, onClose }: { log: readonly LogEntry[]; game: Gam
           {t("close")}
         </button>
       </div>
+      <div class="actions">{again}</div>
       <ol ref={list} class="log-all" tabIndex={0}>
         {log.map((entry) => (
           <Line key={entry.id} entry={entry} game={game} />

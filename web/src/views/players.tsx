@@ -74,7 +74,7 @@ function PlayerCard({ player, game, clock }: PlayersProps & { player: Player }) 
           <span class="mini-tile" aria-hidden="true" /> {player.tileCount}
         </span>
         {board === undefined && (
-          <span class={player.hasMelded ? "badge good" : "badge"} title={player.hasMelded ? t("melded") : t("notMelded")}>
+          <span class={player.hasMelded ? "badge good" : "badge unmelded"} title={player.hasMelded ? t("melded") : t("notMelded")}>
             <span aria-hidden="true">{player.hasMelded ? "✓" : "–"}</span>
             <span class="hidden">{player.hasMelded ? t("melded") : t("notMelded")}</span>
           </span>

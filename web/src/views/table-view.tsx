@@ -48,51 +48,61 @@ export function TableView({ game, session }: { game: Game; session: GameSession 
       ref={root}
       onKeyDown={(event) => onTableKey(event, root.current!, session.arranging)}
     >
-      <div class="status-row">
-        <h1 class="turn-title">{title(game)}</h1>
-        {board === undefined && (
-          <span class="badge" data-pool role="img" aria-label={t("poolLabel", { count: game.poolCount })}>
-            {t("pool", { count: game.poolCount })}
-          </span>
+      <div class="scene">
+        <div class="status-row">
+          <h1 class="turn-title">{title(game)}</h1>
+          {board === undefined && (
+            <span class="badge" data-pool role="img" aria-label={t("poolLabel", { count: game.poolCount })}>
+              {t("pool", { count: game.poolCount })}
+            </span>
+          )}
+          <span class="badge">{t("round", { round: game.round })}</span>
+          <Menu game={game} acting={session.acting} />
+        </div>
+        <Players game={game} clock={session.clock} />
+        {isOver && <Result game={game} session={session} />}
+        {may.mayClaim && <ShownClaim game={game} acting={session.acting} />}
+        {state.shown !== undefined && (
+          <Stepper
+            title={state.shown.title}
+            before={state.shown.before}
+            after={state.shown.after}
+            steps={state.shown.steps}
+            onClose={() => session.hints.closeShown()}
+            {...(may.mayPlay && state.shown.play && { onApply: () => session.arranging.layHint() })}
+          />
         )}
-        <span class="badge">{t("round", { round: game.round })}</span>
-        <Menu game={game} acting={session.acting} />
+        {board !== undefined ? (
+          <DiscardTable game={game} session={session} board={board} tabStop={tabStop} />
+        ) : state.othersDraft !== undefined && !isOver ? (
+          <OthersTable game={game} draft={state.othersDraft} />
+        ) : (
+          <Arranged game={game} session={session} tabStop={tabStop} />
+        )}
+        {game.river.length > 0 && <River game={game} arranging={session.arranging} />}
+        {may.toLay.length > 0 && <RiverChoice tiles={may.toLay} acting={session.acting} />}
+        {may.mayReturn && (
+          <p class="banner">
+            {t("youAreAbsent")}{" "}
+            <button type="button" onClick={() => session.acting.returnToSeat()}>
+              {t("returnToSeat")}
+            </button>
+          </p>
+        )}
+        <AbortVotes game={game} session={session} />
+        {me === undefined && !isOver && (
+          <>
+            {log}
+            <p class="help center">{t("spectator")}</p>
+          </>
+        )}
       </div>
-      <Players game={game} clock={session.clock} />
-      {may.mayReturn && (
-        <p class="banner">
-          {t("youAreAbsent")}{" "}
-          <button type="button" onClick={() => session.acting.returnToSeat()}>
-            {t("returnToSeat")}
-          </button>
-        </p>
-      )}
-      <AbortVotes game={game} session={session} />
-      {isOver && <Result game={game} session={session} />}
-      {may.mayClaim && <ShownClaim game={game} acting={session.acting} />}
-      {state.shown !== undefined && (
-        <Stepper
-          title={state.shown.title}
-          before={state.shown.before}
-          after={state.shown.after}
-          steps={state.shown.steps}
-          onClose={() => session.hints.closeShown()}
-          {...(may.mayPlay && state.shown.play && { onApply: () => session.arranging.layHint() })}
-        />
-      )}
-      {board !== undefined ? (
-        <DiscardTable game={game} session={session} board={board} tabStop={tabStop} />
-      ) : state.othersDraft !== undefined && !isOver ? (
-        <OthersTable game={game} draft={state.othersDraft} />
-      ) : (
-        <Arranged game={game} session={session} tabStop={tabStop} />
-      )}
-      {game.river.length > 0 && <River game={game} arranging={session.arranging} />}
-      {may.toLay.length > 0 && <RiverChoice tiles={may.toLay} acting={session.acting} />}
       {me !== undefined && !isOver && (
         <div class="hand">
-          {log}
-          <TurnMessage game={game} session={session} prompt={promptText(game)} />
+          <div class="hand-head">
+            <TurnMessage game={game} session={session} prompt={promptText(game)} />
+            {log}
+          </div>
           {board === undefined ? (
             <>
               <Rack arranging={session.arranging} tabStop={tabStop} />
@@ -105,12 +115,6 @@ export function TableView({ game, session }: { game: Game; session: GameSession 
             </>
           )}
         </div>
-      )}
-      {me === undefined && !isOver && (
-        <>
-          {log}
-          <p class="help center">{t("spectator")}</p>
-        </>
       )}
     </div>
   );
