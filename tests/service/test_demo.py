@@ -41,6 +41,8 @@ async def printed_by(example: str, *arguments: str, typed: str = "", **environme
         ("SABRA", r" points\)\n      \[\w+( \w+)+\]"),
         ("CROSS", r" points\)\n(      (\.|\w+)(  *(\.|\w+))*\n)+ +[0-9]+  "),
         ("OKEY_101", r" opens with \w+( \w+)+ \([0-9]+ (points|pairs)\)\n      \[\w+( \w+)+\]"),
+        ("AMERICAN", r" trump \w+; \w+ starts, [0-9]+ tiles in the pool\n(.*\n)*.* opens with \w+"),
+        ("INTERNATIONAL", r" \w+ starts, [0-9]+ tiles in the pool\n(.*\n)*.* opens with \w+"),
         ("OKEY", r" indicator \w+, okey \w+; \w+ starts, [0-9]+ tiles in the pool\n(.*\n)*.* discards \w+\n"),
     ],
 )
@@ -67,7 +69,9 @@ async def test_the_demo_starts_its_own_server_if_the_running_one_uses_tls(tmp_pa
 
 
 @pytest.mark.timeout(2 * LONG_SECONDS)
-@pytest.mark.parametrize(("preset", "shown"), [("SABRA", "Bob sees Ann try"), ("OKEY", "The indicator is")])
+@pytest.mark.parametrize(
+    ("preset", "shown"), [("SABRA", "Bob sees Ann try"), ("OKEY", "The indicator is"), ("AMERICAN", "The trump is")]
+)
 async def test_the_walkthrough_does_all_that_a_front_end_does(preset: str, shown: str) -> None:
     async with server_process({"RUMMIKUB_REDIS_URL": "memory://"}) as process:
         printed = await printed_by("walkthrough", "--preset", preset, RUMMIKUB_LISTEN=process.target)

@@ -19,6 +19,8 @@ from rummikub import (
     BOT_LEVEL_HARD,
     BOT_LEVEL_MEDIUM,
     MATCH_END_SINGLE_ROUND,
+    PRESET_AMERICAN,
+    PRESET_INTERNATIONAL,
     PRESET_OKEY,
     PRESET_OKEY_101,
     PRESET_OKEY_101_PARTNERS,
@@ -59,7 +61,14 @@ BOTS = {"Easy": BOT_LEVEL_EASY, "Medium": BOT_LEVEL_MEDIUM, "Hard": BOT_LEVEL_HA
 """The levels of the bots by name: of three, and of as many as the rules need."""
 PAINTS = {"R": "31", "B": "34", "K": "1", "O": "33", "J": "35", "F": "35"}
 """The ANSI code of each color."""
-DISCARDS = (PRESET_OKEY, PRESET_OKEY_PARTNERS, PRESET_OKEY_101, PRESET_OKEY_101_PARTNERS)
+DISCARDS = (
+    PRESET_OKEY,
+    PRESET_OKEY_PARTNERS,
+    PRESET_OKEY_101,
+    PRESET_OKEY_101_PARTNERS,
+    PRESET_AMERICAN,
+    PRESET_INTERNATIONAL,
+)
 """The presets of games of discards."""
 
 
@@ -147,7 +156,9 @@ def discard_text(event: GameEvent, names: dict[int, str]) -> str:
         case "hands_dealt":
             dealt = event.hands_dealt
             starts = f"{names[dealt.turn_order[0]]} starts, {dealt.pool_count} tiles in the pool"
-            return f"indicator {tile_text(dealt.indicator)}, okey {tile_text(dealt.okey)}; {starts}"
+            shown = {"indicator": dealt.indicator, "okey": dealt.okey, "trump": dealt.trump}
+            face_up = ", ".join(f"{name} {tile_text(tile)}" for name, tile in shown.items() if tile)
+            return f"{face_up}; {starts}" if face_up else starts
         case "discard_taken":
             taken = event.discard_taken
             return f"{names[taken.seat]} takes {tile_text(taken.tile)} of {names[taken.from_seat]}"
@@ -158,7 +169,7 @@ def discard_text(event: GameEvent, names: dict[int, str]) -> str:
         case "hand_finished":
             finished = event.hand_finished
             discard = f"{names[finished.seat]} finishes with {tile_text(finished.tile)}"
-            return f"{discard}\n      {melds_text(finished.hand)}"
+            return f"{discard}{finished.name and f': {finished.name}'}\n      {melds_text(finished.hand)}"
         case _:
             return table_event_text(event, names)
 
@@ -174,7 +185,15 @@ def table_event_text(event: GameEvent, names: dict[int, str]) -> str:
         case "penalty_scored":
             return f"{names[event.penalty_scored.seat]} gets {event.penalty_scored.points} penalty points"
         case "rack_finished":
-            return f"{names[event.rack_finished.seat]} finishes with {tile_text(event.rack_finished.tile)}"
+            finished = event.rack_finished
+            way = " by a Foot" if finished.is_foot else ""
+            return f"{names[finished.seat]} finishes{way} with {tile_text(finished.tile)}"
+        case "trump_taken":
+            return f"{names[event.trump_taken.seat]} takes the trump {tile_text(event.trump_taken.tile)}"
+        case "three_tiles_left":
+            return f"{names[event.three_tiles_left.seat]} has three tiles left"
+        case "empty_pool_passed":
+            return f"{names[event.empty_pool_passed.seat]} takes no tile"
         case _:
             return ""
 

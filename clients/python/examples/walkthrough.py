@@ -161,13 +161,18 @@ def finish_turn(client: Rummikub, game_id: str) -> None:
 
 
 def show_board(game_id: str, ann: Rummikub) -> None:
-    """Ann looks at the indicator and the discards, and asks what her hand lacks."""
+    """Ann looks at what lies face up, and asks what she lacks to finish or to open."""
     game = read(ann, game_id)
     board = game.discard_board
     newest = " ".join(f"{pile.seat}:{tile_name(pile.newest)}" for pile in board.piles if pile.newest) or "none"
-    say(f"The indicator is {tile_name(board.indicator)}, the okey {tile_name(board.okey)}; discards: {newest}")
-    lacks = ann.analysis.SuggestTurn(SuggestTurnRequest(game_id=game_id)).hand
-    say(f"Ann has {hand_text(game.rack, lacks)}")
+    shown = {"indicator": board.indicator, "okey": board.okey, "trump": board.trump}
+    face_up = ", the ".join(f"{name} is {tile_name(tile)}" for name, tile in shown.items() if tile)
+    say(f"The {face_up}; discards: {newest}" if face_up else f"Discards: {newest}")
+    lacks = ann.analysis.SuggestTurn(SuggestTurnRequest(game_id=game_id))
+    if lacks.HasField("hand"):
+        say(f"Ann has {hand_text(game.rack, lacks.hand)}")
+    else:
+        say(f"Ann has {tiles_text(game.rack)}; {lacks.opening.points_missing} points are missing to open")
     finish_turn(ann, game_id)
 
 
