@@ -300,6 +300,7 @@ def test_the_solver_never_denies_a_play_with_special_jokers(text: str, rack: str
     [
         ("[R2 D R5]", "R3 R4 B8 B9", "R3 R4 B8 B9", "[R2 R3 R4 R5] | [B8 B9 D]"),
         ("[R9 D R12] | [K9 K10 K11]", "R11 B9 O9 O1", "R11 B9 O9", "[K9 K10 K11] | [R9 B9 O9] | [D R11 R12]"),
+        (".", "R3 R3 B3 B3 J D", "R3 R3 B3 B3 J D", "[R3 B3 J] | [R3 B3 D]"),
         (".", "R10 R12 R13 D J", "R10 R12 R13 J D", "[D R10 J R12 R13]"),
     ],
 )
@@ -341,10 +342,11 @@ def test_one_meld_at_the_threshold_is_not_proven_with_double_jokers() -> None:
 
 
 def test_a_turn_without_double_jokers_is_found_when_the_budget_is_spent() -> None:
-    asked = situation("[R2 D R5] | [K3 K4 K5] | [B3 B4 B5]", "O3 O9 K9 B9")
-    found = best_turn(asked, budget=Budget(nodes=150))
+    asked = situation("[K1 D K4] | [R6 B6 K6 O6] | [R7 B7 K7 O7]", "R8 O1")
+    found = best_turn(asked, budget=Budget(nodes=60))
     assert found.turn
-    assert not found.is_proven
+    assert (format_tiles(found.turn.tiles), found.turn.untouched, found.is_proven) == ("R8", (0,), False)
+    assert best_turn(asked).is_proven
 
 
 def test_a_double_joker_that_costs_nothing_on_the_rack_may_be_played_alone() -> None:

@@ -37,7 +37,14 @@ from engine.melding.solver.joker_search import Requirement
 from engine.melding.solver.levels import Level, levels_of
 from engine.melding.solver.problem import FACES, Problem, weight
 from engine.melding.solver.run_assembly import RawMelds, melds_in_order
-from engine.melding.solver.search import Meter, Transitions, cheapest_path, is_dominated, lower_bounds
+from engine.melding.solver.search import (
+    Meter,
+    Transitions,
+    cheapest_path,
+    is_dominated,
+    lower_bounds,
+    path_with_rack_tile,
+)
 from engine.tiles import DOUBLE_JOKER, JOKER, MAX_VALUE, PLACES_OF, Tile
 
 BOUND_NODES: Final = 300
@@ -121,7 +128,7 @@ def has_turn_with_doubles(problem: Problem, meter: Meter) -> bool:
         OutOfBudget: The meter's budget is spent.
     """
     relaxed = _relaxed(problem)
-    if cheapest_path(relaxed, meter) is None:
+    if path_with_rack_tile(relaxed, meter) is None:
         return False
     levels = [level._replace(weight=0) for level in levels_of(relaxed)]
     bounds = (0,) * (len(levels) + 1)

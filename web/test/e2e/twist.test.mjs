@@ -102,6 +102,7 @@ test("a round of Twist is played to its end against bots, with a meld of each sp
       assert.ok(turn < 150, "the round ends");
       const { melds } = await tilesOf(page);
       if (!isPictured && needed.every((name) => melds.flat().includes(name))) {
+        await page.evaluate(() => scrollTo(0, 0));
         await inspect(page, "twist");
         isPictured = true;
       }
