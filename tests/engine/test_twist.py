@@ -347,6 +347,9 @@ def test_a_turn_without_double_jokers_is_found_when_the_budget_is_spent() -> Non
     assert found.turn
     assert (format_tiles(found.turn.tiles), found.turn.untouched, found.is_proven) == ("R8", (0,), False)
     assert best_turn(asked).is_proven
+    few = best_turn(asked, budget=Budget(change_nodes=1))
+    assert few.turn
+    assert (few.turn.untouched, few.is_proven, few.is_least_change) == ((0,), True, False)
 
 
 def test_a_double_joker_that_costs_nothing_on_the_rack_may_be_played_alone() -> None:
