@@ -2,7 +2,8 @@
 
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
@@ -14,7 +15,8 @@ PROTO: Final = Path(__file__).parent.parent / "proto"
 FOLDER: Final = Path("rummikub", "v1")
 
 
-def described() -> dict[str, FileDescriptorProto]:
+@cache
+def described() -> Mapping[str, FileDescriptorProto]:
     """Returns the contract's files with their comments, by stem (`game_service`), in alphabetical order."""
     names = [str(path.relative_to(PROTO)) for path in sorted((PROTO / FOLDER).glob("*.proto"))]
     includes = [f"-I{folder}" for folder in (PROTO, files("grpc_tools") / "_proto")]

@@ -1,9 +1,10 @@
 """Fixtures for all tests."""
 
+import gc
 import os
 import re
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +22,7 @@ from support.harness import Client, FakeClock, redis_server, running_server
 from support.stores import STORES, running_store
 from tools.redis_cluster import RedisCluster, redis_cluster
 
+gc.disable()  # what is collected stays: to look for garbage in it would take a third of the time
 # A run in the background of a script ignores SIGINT, and so would the servers that tests interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -28,6 +30,15 @@ MEASURED: Final = Path(__file__).parent / "engine"
 """The folder of tests that must cover every branch of the engine, but for those with the marker `unmeasured`."""
 
 OPERATION: Final = Path(__file__).parents[1] / "docs" / "operation.md"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Looks for garbage from here on, but not among what was collected."""
+    collected = yield
+    gc.freeze()
+    gc.enable()
+    return collected
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
