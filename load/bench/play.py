@@ -165,7 +165,7 @@ class Shelf:
         return sent
 
     def _call(self, turn: ReplayTurn, record: Record, seen: Seen) -> Call:
-        request = turn.request(record.game_id, next(self._request_ids))
+        request = turn.request(record.game.ruleset, record.game_id, next(self._request_ids))
         return Call(request.SerializeToString(), bearer(_token(turn.seat)), seen)
 
     async def close(self) -> None:

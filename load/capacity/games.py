@@ -2,18 +2,25 @@
 
 import statistics
 from collections import defaultdict
+from dataclasses import replace
+from itertools import islice
 from typing import Any, Final
 
-from engine.melding import presets
+from engine.discard.ruleset import OKEY
+from engine.melding.presets import PRESETS
 from engine.melding.ruleset import Preset
+from engine.unions import Ruleset
 from load.bench.play import PLAY_TURN, Call, Server
 from load.calls import opened
 from load.capacity.measuring import Step, first_round, running_servers, shelf_on
 from service.storage.redis.keys import keys_of
 from tools.redis_servers import RedisServer
 
-PRESETS: Final = (Preset.SABRA, Preset.WIKI_EN, Preset.VATIKAN)
-"""Presets whose games are one round."""
+RULESETS: Final[dict[str, Ruleset]] = {
+    **{preset.name: PRESETS[preset] for preset in (Preset.SABRA, Preset.WIKI_EN, Preset.VATIKAN)},
+    "OKEY": replace(OKEY, match_rounds=1),
+}
+"""Games of one round. A turn of Okey is two: a tile is taken, and one discarded."""
 GAMES: Final = 40
 QUICK_GAMES: Final = 4
 TEMPLATES: Final = 4
@@ -25,20 +32,20 @@ PHASES: Final = {"start": 0.0, "half": 0.5, "end": 1.0}
 async def measure(step: Step, *, quick: bool) -> dict[str, Any]:
     """Returns the bytes of a game by preset and phase, and the number of its turns."""
     found: dict[str, Any] = {}
-    for preset in PRESETS[:1] if quick else PRESETS:
-        step(f"games of {preset.name}")
-        found[preset.name] = await _measure_preset(preset, QUICK_GAMES if quick else GAMES)
+    for name, ruleset in islice(RULESETS.items(), 1 if quick else None):
+        step(f"games of {name}")
+        found[name] = await _measure_ruleset(ruleset, QUICK_GAMES if quick else GAMES)
     return found
 
 
-async def _measure_preset(preset: Preset, games: int) -> dict[str, Any]:
+async def _measure_ruleset(ruleset: Ruleset, games: int) -> dict[str, Any]:
     async with (
         running_servers() as (redis, [server]),
         shelf_on(redis) as shelf,
         opened(server.main, 1) as [channel],
     ):
         empty = int(redis.execute("INFO", "memory")["used_memory"])
-        templates = [await first_round(shelf, presets.PRESETS[preset], seed) for seed in range(min(TEMPLATES, games))]
+        templates = [await first_round(shelf, ruleset, seed) for seed in range(min(TEMPLATES, games))]
         calls = await shelf.copies(templates, games)
         for template in templates:
             redis.execute("DEL", *keys_of(template.game_id))

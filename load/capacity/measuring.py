@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from engine.melding.ruleset import Ruleset
+from engine.unions import Ruleset
 from load.bench.measured_servers import MeasuredServer, ready, serving
 from load.bench.play import Shelf, Template
 from load.corpus.recorded_turns import rounds

@@ -1,4 +1,4 @@
-"""Turns to send: rounds played in advance by random players in the engine, to be replayed over gRPC.
+"""Turns to send: rounds played in advance by random players or bots in the engine, to be replayed over gRPC.
 
 A game's pool is stored with it, so the same actions have the same effects. So a round can be replayed turn by turn
 without reading the answers.
@@ -10,17 +10,22 @@ from dataclasses import dataclass
 from typing import Final
 
 from engine.actions import Join, StartGame, StartNextRound
+from engine.deal import Shuffle
+from engine.discard.ruleset import Ruleset as DiscardRuleset
+from engine.effort import Budget
 from engine.events import Event
+from engine.family import bots_of
 from engine.game import Finished, Game, Playing
-from engine.melding.actions import DrawTile, Pass, PlayTiles, TurnAction
+from engine.melding.actions import ClaimError, DrawTile, PlayTiles
 from engine.melding.game import round_of, rules_of
-from engine.melding.ruleset import Ruleset
 from engine.melding.table import melds_of
 from engine.room_settings import RoomSettings
-from engine.seats import HOST
+from engine.seats import HOST, BotLevel
+from engine.sight import see
 from engine.turns import Applied, apply, create
-from load.messages import melds_to_send
+from engine.unions import Ruleset, TurnAction
 from rummikub.v1 import turn_service_pb2
+from service.codec.families import codec_of
 from support.random_play import random_shuffle, random_table
 
 NAMES: Final = ("Ada", "Ben", "Cleo", "Dan")
@@ -38,16 +43,10 @@ class ReplayTurn:
         """Returns whether tiles are played."""
         return isinstance(self.action, PlayTiles)
 
-    def request(self, game_id: str, request_id: str) -> turn_service_pb2.PlayTurnRequest:
+    def request(self, ruleset: Ruleset, game_id: str, request_id: str) -> turn_service_pb2.PlayTurnRequest:
         """Returns the turn as a client sends it, without the etag."""
         request = turn_service_pb2.PlayTurnRequest(game_id=game_id, request_id=request_id)
-        match self.action:
-            case PlayTiles(_, table):
-                request.play.table.melds.extend(melds_to_send(melds_of(table)))
-            case DrawTile():
-                request.draw.SetInParent()
-            case _:
-                request.pass_turn.SetInParent()
+        codec_of(ruleset).set_action(request, self.action)
         return request
 
 
@@ -84,8 +83,7 @@ def rounds(seed: int, ruleset: Ruleset, now_ms: int, players: int = 4) -> Iterat
 
     for name in NAMES[:players]:
         change(Join(name))
-    shuffle = random_shuffle(ruleset, rng, players)
-    change(StartGame(HOST, shuffle))
+    change(StartGame(HOST, _shuffle(ruleset, rng, players)))
     while True:
         history, games, turns = tuple(before), [], []
         while isinstance(before[-1][0].phase, Playing):
@@ -95,15 +93,35 @@ def rounds(seed: int, ruleset: Ruleset, now_ms: int, players: int = 4) -> Iterat
         yield RecordedRound(history, tuple(games), tuple(turns))
         if isinstance(before[-1][0].phase, Finished):
             return
-        change(StartNextRound(1, random_shuffle(ruleset, rng, players)))
+        change(StartNextRound(1, _shuffle(ruleset, rng, players)))
+
+
+def _shuffle(ruleset: Ruleset, rng: random.Random, players: int) -> Shuffle:
+    if isinstance(ruleset, DiscardRuleset):
+        tiles = ruleset.tiles(players)
+        return Shuffle(tuple(rng.sample(tiles, len(tiles))), tuple(rng.sample(tiles, len(tiles))))
+    return random_shuffle(ruleset, rng, players)
 
 
 def _turn(game: Game, rng: random.Random) -> ReplayTurn:
-    """Returns a legal turn: a play if one is found."""
+    """Returns a legal turn: a play if one is found by chance; what a bot does in Okey, and where no draw is left."""
+    if isinstance(game.phase, Playing) and isinstance(game.ruleset, DiscardRuleset):
+        return _bot_turn(game, game.phase.round.turn.seat)
     round_ = round_of(game)
     seat = round_.turn.seat
     rack = round_.rack(seat)
     table = random_table(melds_of(round_.table), rack.tiles, rack.has_melded, rules_of(game), rng)
     if table is not None:
         return ReplayTurn(seat, PlayTiles(seat, tuple(table)))
-    return ReplayTurn(seat, DrawTile(seat) if round_.pool else Pass(seat))
+    if round_.pool:
+        return ReplayTurn(seat, DrawTile(seat))
+    # pool_empty_pass: a player who has a play that chance has not found may not pass.
+    return _bot_turn(game, seat)
+
+
+def _bot_turn(game: Game, seat: int) -> ReplayTurn:
+    view = see(game, seat)
+    action = bots_of(view).choose_action(view, BotLevel.EASY, Budget(nodes=50_000))
+    if isinstance(action, ClaimError):
+        raise TypeError("no error is claimed where illegal plays are refused")
+    return ReplayTurn(seat, action)

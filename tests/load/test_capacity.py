@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from load.capacity import __main__ as command
+from load.capacity.games import RULESETS
 from load.capacity.lists import compared_sizes, growth
 from load.capacity.machines import ASSUMPTION_TEXTS, GIB, Assumptions, fleet_of, fleets_of, unit_of
 from load.capacity.report import requirements_of, tables_of, told_of
+from load.corpus.recorded_turns import rounds
 from load.pages import DOCS, page_with, text_of
 
 pytestmark = pytest.mark.slow
@@ -70,6 +72,20 @@ def test_the_costs_of_a_game_follow_from_the_measured_ones() -> None:
     assert unit.games_by_memory == pytest.approx(0.5 * GIB / 4_096)
     assert (unit.live_bytes, unit.finished_bytes, unit.answers_bytes) == (4_096.0, 2_000.0, 3_000.0)
     assert unit.game_seconds == 600
+
+
+def test_games_of_okey_do_not_change_what_a_live_game_costs() -> None:
+    okey = {"turns": 1, "phases": {name: {"sum": 9.0, "by_key": {}} for name in ("start", "half", "end")}}
+    assert unit_of({**PARTS, "games": {**PARTS["games"], "OKEY": okey}}, ASSUMED) == unit_of(PARTS, ASSUMED)
+
+
+@pytest.mark.parametrize(("name", "seed"), [("WIKI_EN", 0), ("WIKI_EN", 3), ("OKEY", 1)])
+def test_a_round_is_recorded_to_its_end(name: str, seed: int) -> None:
+    recorded = next(rounds(seed, RULESETS[name], 0))
+    assert len(recorded.turns) > 40
+    requests = [turn.request(RULESETS[name], "game", "request").WhichOneof("action") for turn in recorded.turns]
+    assert len({*requests}) > 1
+    assert None not in requests
 
 
 def test_a_fleet_has_what_the_scarcest_part_demands() -> None:
