@@ -24,16 +24,19 @@ from engine.discard.events import (
     TilesLaid,
 )
 from engine.discard.game import round_of
+from engine.discard.moves import actions, is_complete, move_of
 from engine.discard.named_hands import NamedHand
 from engine.discard.notation import parse_hand
 from engine.discard.presets import INTERNATIONAL
+from engine.discard.record_text import MoveText
 from engine.discard.round import HasLaid, ToDiscard, ToTake
 from engine.discard.ruleset import Ruleset, TakenDiscard
 from engine.discard.scoring import game_winners
 from engine.discard.views import DiscardView
 from engine.events import Event, RoundEnded, TurnStarted, TurnTimedOut
 from engine.game import Game, RoundEnd
-from engine.notation import parse_tile, parse_tiles
+from engine.moves import Move, MoveKind
+from engine.notation import Piece, parse_tile, parse_tiles
 from engine.seats import Player
 from engine.sight import see
 from engine.violations import Reason
@@ -265,6 +268,17 @@ def test_with_an_empty_pool_a_foot_lays_the_taken_discard() -> None:
     taken = do(at("R7 K10 K11 B1", step=ToTake(), pool="."), TakeDiscard(2)).game
     assert reasons(taken, foot("[R4 R5 R6 R7]", "K9")) == [Reason.TAKEN_TILE_NOT_USED]
     assert kinds(do(taken, foot("[R4 R5 R6 R7] | [K9 K10 K11]", "B1")).events)[:2] == [TilesLaid, RackFinished]
+
+
+def test_the_record_of_a_foot_plays_it_again() -> None:
+    game, action = at(f"{FOOT_RACK} O2"), foot(FOOT, "O2")
+    move = move_of(game, 11, NOW, do(game, action).events)
+    assert move == Move(11, NOW, MoveKind.FOOT, 2, parse_tiles("O2"), hand=parse_hand(FOOT))
+    assert is_complete(move)
+    assert list(actions(game, move)) == [action]
+    text = MoveText(INTERNATIONAL)
+    assert text.format(move) == f"O2 {FOOT}"
+    assert text.parse(replace(move, tiles=(), hand=()), Piece(f"O2 {FOOT}"), 1) == move
 
 
 # Hands

@@ -8,6 +8,7 @@ from itertools import permutations
 import pytest
 
 from engine.discard.hand_matching import best_named_hand, judge_named_hand, melds_of
+from engine.discard.hand_text import format_hands, parse_hands
 from engine.discard.named_finish import judge_named_finish
 from engine.discard.named_hands import KNOWN_HANDS, NamedHand
 from engine.discard.notation import parse_hand
@@ -165,6 +166,17 @@ def test_of_15_tiles_the_discard_is_chosen_that_scores_the_most() -> None:
 
 
 # Lists of hands
+
+
+@pytest.mark.parametrize("hands", [KNOWN_HANDS, (ANY,), (replace(ANY, highest=9, all_odd=True), HIGH)])
+def test_hands_are_read_from_their_text_as_they_are_written(hands: tuple[NamedHand, ...]) -> None:
+    assert parse_hands(format_hands(hands)) == hands
+
+
+@pytest.mark.parametrize("text", ["", "any:1/2/3:", "ANY:1/2:", "ANY:1/2/3:lowest", "ANY:1/2/3:name=4", "ANY:1/2/3:;"])
+def test_what_is_no_text_of_hands_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a"):
+        parse_hands(text)
 
 
 @pytest.mark.parametrize(

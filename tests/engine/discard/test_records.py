@@ -38,7 +38,7 @@ def recorded_with_jokers(seed: int) -> GameRecord:
 
 
 def test_records_have_moves_of_every_kind() -> None:
-    games = [*map(recorded, (1, 5, 6)), recorded_101(0), *map(recorded_with_jokers, (1, 31, 41, 49))]
+    games = [*map(recorded, (1, 5, 6)), recorded_101(0), recorded_with_jokers(21)]
     kinds = {move.kind for game in games for move in game.moves}
     assert kinds | {MoveKind.ABORT, MoveKind.FOOT} == BY_BOTS | OF_ALL_GAMES
     assert any(move.by_bot for game in games for move in game.moves)
