@@ -2,6 +2,7 @@
 import {
   type BotLevel,
   type Game,
+  type HandPart,
   type JoinGameResponse,
   type PlayTiles,
   RecordForm,
@@ -10,7 +11,7 @@ import {
   type Tile,
 } from "rummikub-client";
 import { errorText, t } from "../i18n/index.js";
-import { tableOf } from "../model/layout.js";
+import { placed, tableOf } from "../model/layout.js";
 import { type ServerClock, timestampMs } from "../model/clock.js";
 import { playerOf } from "../model/turn.js";
 import type { Arranging } from "./arranging.js";
@@ -73,22 +74,38 @@ export class Acting {
     return this.#turn({ case: "takeDiscard", value: {} });
   }
 
+  takeTrump(): Promise<void> {
+    return this.#turn({ case: "takeTrump", value: {} });
+  }
+
+  /** Takes no tile of an empty pool, which ends the round. */
+  passEmptyPool(): Promise<void> {
+    return this.#turn({ case: "passEmptyPool", value: {} });
+  }
+
   discard(tile: Tile): Promise<void> {
     return this.#turn({ case: "discard", value: { tile } });
   }
 
-  /** Discards a tile and ends the round with the others, which the service finds to be a finished hand. */
+  /**
+   * Discards a tile and ends the round with the others: by a Foot if they lie on the table, else with a hand, which the
+   * service finds.
+   */
   finish(tile: Tile): Promise<void> {
-    return this.#turn({ case: "finish", value: { tile } });
+    const isFoot = placed(this.#arranging.arrangement).length > 0;
+    return this.#turn({ case: "finish", value: { tile, ...(isFoot && { table: this.#laidTable() }) } });
   }
 
-  /** Lays the tiles that the player has arranged on the table of 101 Okey. */
+  /** Lays the tiles that the player has arranged on the table of a game of discards. */
   layTiles(): Promise<void> {
-    const { melds = [] } = tableOf(this.#arranging.arrangement);
-    return this.#turn({ case: "lay", value: { table: melds.map(({ tiles }) => ({ tiles })) } });
+    return this.#turn({ case: "lay", value: { table: this.#laidTable() } });
   }
 
-  /** Puts the discard that was taken in the turn back. */
+  #laidTable(): Pick<HandPart, "tiles">[] {
+    return (tableOf(this.#arranging.arrangement).melds ?? []).map(({ tiles }) => ({ tiles: [...tiles] }));
+  }
+
+  /** Puts the tile that was taken in the turn and must be laid back. */
   returnDiscard(): Promise<void> {
     return this.#turn({ case: "returnDiscard", value: {} });
   }

@@ -8,7 +8,7 @@ import { isGrid } from "../model/grid.js";
 import { amend, begin, type History, redo, step, undo } from "../model/history.js";
 import { idsOf, isSameTable, layoutOf, layoutOfGame, pieceOf, placed, rackTiles, tableOf, withRack } from "../model/layout.js";
 import type { Judgment } from "../model/marks.js";
-import { isStand } from "../model/stand.js";
+import { isStand, type Stand } from "../model/stand.js";
 import type { RackOrder } from "../model/tiles.js";
 import { choices, meldingOf, turnToJudge } from "../model/turn.js";
 import { DraftSaver } from "./draft-saver.js";
@@ -17,7 +17,7 @@ import type { RackMemory } from "./rack-memory.js";
 import type { SessionState, SessionStore } from "./session-state.js";
 
 export class Arranging {
-  /** Called with a tile that the player puts on the own discards, or on the indicator to finish. */
+  /** Called with a tile that the player puts on the own discards, or on the place of the last one to finish. */
   onDiscard: (tile: Tile, isFinish: boolean) => void = () => {};
   readonly state: SessionStore;
   readonly #judge: Judge<Arrangement, Judgment>;
@@ -30,11 +30,7 @@ export class Arranging {
     this.#memory = memory;
     this.#judge = new Judge<Arrangement, Judgment>(
       async (arrangement, signal) => {
-        if (isStand(arrangement)) {
-          const laying = layingToJudge(state.game, tableOf(arrangement).melds ?? []);
-          const { violations, opening } = await service.validation.validateDiscardTurn(laying, { signal });
-          return { arrangement, answer: { opening }, marks: layoutOf(arrangement).marks(arrangement, violations) };
-        }
+        if (isStand(arrangement)) return judgeLaying(service, state.game, arrangement, signal);
         const turn = turnToJudge(state.game, tableOf(arrangement));
         const { riverIndex } = arrangement;
         const answer = await (isGrid(arrangement)
@@ -272,7 +268,10 @@ export class Arranging {
   #discard(ids: readonly number[], isFinish: boolean): void {
     const [piece, ...others] = ids.flatMap((id) => pieceOf(this.arrangement, id) ?? []);
     if (piece === undefined || others.length > 0) return this.state.set({ notice: t("oneTile") });
-    if (placed(this.arrangement).length > 0) return this.state.set({ notice: t("layFirst") });
+    if (placed(this.arrangement).length > 0) {
+      if (!isFinish) return this.state.set({ notice: t("layFirst") });
+      if (this.arrangement.rack.length > 1) return this.state.set({ notice: t("footNeedsAll") });
+    }
     this.state.set({ selection: [] });
     this.onDiscard(piece.tile, isFinish);
   }
@@ -337,6 +336,19 @@ export class Arranging {
     }
     if (sorted !== arrangement) this.#go(amend(history, sorted));
   }
+}
+
+/** Judges what lies on the table of a game of discards: as a Foot if it is one, else as a step. */
+async function judgeLaying(service: Rummikub, game: Game, stand: Stand, signal: AbortSignal): Promise<Judgment> {
+  const laying = layingToJudge(game, tableOf(stand).melds ?? []);
+  const [last, ...others] = stand.rack;
+  if (discardChoices(game).mayFinish && last !== undefined && others.length === 0) {
+    const foot = { ...laying, discard: last.tile, isFoot: true };
+    const { violations } = await service.validation.validateDiscardTurn(foot, { signal });
+    if (violations.length === 0) return { arrangement: stand, answer: { isFoot: true }, marks: layoutOf(stand).marks(stand, []) };
+  }
+  const { violations, opening } = await service.validation.validateDiscardTurn(laying, { signal });
+  return { arrangement: stand, answer: { opening }, marks: layoutOf(stand).marks(stand, violations) };
 }
 
 /** Returns the melds on the table of a game of discards, to be compared. */

@@ -1,6 +1,7 @@
 /** The events of a game as sentences, for the log and for a screen reader. */
 import { type Game, type GameEvent, Tile } from "rummikub-client";
 import { t, tilesList } from "../i18n/index.js";
+import { finishText, rackFinishText } from "./finish-text.js";
 
 /** Returns the tiles that the sentence for an event names. */
 export function eventTiles({ event }: GameEvent): readonly Tile[] {
@@ -40,8 +41,14 @@ export function eventText(whole: GameEvent, game: Game, list: (tiles: readonly T
       return t("evDiscarded", { name: name(event.value.seat), tile: tiles });
     case "indicatorShown":
       return t("evShowedIndicator", { name: name(event.value.seat) });
+    case "trumpTaken":
+      return t("evTookTrump", { name: name(event.value.seat), tile: tiles });
+    case "threeTilesLeft":
+      return t("evThreeLeft", { name: name(event.value.seat) });
+    case "emptyPoolPassed":
+      return t("evPassed", { name: name(event.value.seat) });
     case "handFinished":
-      return t(event.value.isPairs ? "finishedPairs" : "finishedMelds", { name: name(event.value.seat) });
+      return finishText(name(event.value.seat), event.value);
     case "tilesLaid":
       return t("evLaidTiles", { name: name(event.value.seat), tiles });
     case "discardReturned":
@@ -49,7 +56,7 @@ export function eventText(whole: GameEvent, game: Game, list: (tiles: readonly T
     case "penaltyScored":
       return t("evPenaltyScored", { name: name(event.value.seat), points: event.value.points });
     case "rackFinished":
-      return t("rackFinished", { name: name(event.value.seat), tile: tiles });
+      return rackFinishText(name(event.value.seat), event.value, undefined, list);
     case "turnPassed":
     case "turnEnded":
       return t("evPassed", { name: name(event.value.seat) });

@@ -102,9 +102,14 @@ function adviceText(action: PlayTurnRequest["action"] | undefined, table: readon
       return t("takeFromPool");
     case "takeDiscard":
       return t("takeDiscard");
+    case "takeTrump":
+      return t("takeTrump");
+    case "passEmptyPool":
+      return t("passEmptyPool");
     case "discard":
       return t("discardTile", { tile: tileText(action.value.tile) });
     case "finish":
+      if (action.value.table.length > 0) return t("declareFoot");
       return t("finishWith", { tile: tileText(action.value.tile) });
     case "lay": {
       const before = table.flatMap(({ tiles }) => tiles);

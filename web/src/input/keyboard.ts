@@ -2,11 +2,12 @@
  * Moves tiles by keys. Arrows move the focus; Space selects; Enter picks up the selected or the focused tiles,
  * Shift+Enter the whole meld. While tiles are carried, arrows choose the place, Enter drops, Escape puts back.
  */
+import { Tile } from "rummikub-client";
 import type { Arranging } from "../control/arranging.js";
 import { cellText, slotText, t, tilesList, tileText } from "../i18n/index.js";
 import { type Arrangement, meldWith, type Target } from "../model/arrangement.js";
 import { freeCell, isGrid, pieceAt } from "../model/grid.js";
-import { discardChoices } from "../model/discards.js";
+import { discardChoices, wildOf } from "../model/discards.js";
 import { pieceOf } from "../model/layout.js";
 import { isStand, slotOf } from "../model/stand.js";
 import { cellBeside, onCellKey } from "./cell-keys.js";
@@ -95,11 +96,20 @@ function carryOn(arranging: Arranging, direction: Direction): void {
   else if (isStand(arrangement))
     target = placeBeside(arrangement, carried.target, direction, {
       ...discardChoices(arranging.state.game),
-      okey: arranging.state.game.discardBoard?.okey,
+      okey: wildTile(arranging),
     });
   else target = nextPlace(placesFor(arranging, carried.ids), carried.target, by, isContainer);
   arranging.carry(carried.ids, target);
   arranging.state.say(placeText(arrangement, target));
+}
+
+function wildTile({ state }: Arranging): Tile | undefined {
+  const { discardBoard } = state.game;
+  return discardBoard && wildOf(discardBoard);
+}
+
+function isJokerAt(arrangement: Arrangement, piece: number): boolean {
+  return pieceOf(arrangement, piece)?.tile === Tile.JOKER;
 }
 
 function dropThere(arranging: Arranging, root: HTMLElement): void {
@@ -139,7 +149,7 @@ export function placeText(arrangement: Arrangement, target: Target | undefined):
     const tile = isGrid(arrangement) ? pieceAt(arrangement, target)?.tile : undefined;
     return `${tile === undefined ? "" : tileText(tile)} ${cellText(target)}`.trim();
   }
-  if (target.to === "wild") return t("placeWild", { number: numberOf(meldWith(arrangement, target.piece)?.id) });
+  if (target.to === "wild") return t(isJokerAt(arrangement, target.piece) ? "placeJoker" : "placeWild", { number: numberOf(meldWith(arrangement, target.piece)?.id) });
   const number = numberOf(target.meld);
   const before = arrangement.melds[number - 1]?.pieces[target.index - 1];
   return before === undefined ? t("placeStart", { number }) : t("placeAfter", { number, tile: tileText(before.tile) });

@@ -1,6 +1,6 @@
 /**
  * Keys on the rack of a game of discards: arrows go from slot to slot, and up to the player's discards. Above them is
- * the indicator, to finish, or in 101 Okey the table.
+ * the place to finish, where the rules have one, and the table, where melds lie on one.
  */
 import type { Tile } from "rummikub-client";
 import type { Target } from "../model/arrangement.js";
@@ -12,13 +12,16 @@ import { nextPlace, places } from "./places.js";
 /** Returns the place beside another one. */
 export function placeBeside(stand: Stand, from: Target | undefined, direction: Direction, may: Choices): Target {
   const { columns, slots } = stand;
-  if (from?.to === "finish") return direction === "down" ? { to: "discard" } : from;
+  if (from?.to === "finish") {
+    if (direction === "down") return { to: "discard" };
+    return direction === "up" && may.mayLay ? { to: "new" } : from;
+  }
   if (from?.to === "discard") {
     if (direction === "down") return { to: "rack", index: columns - 1 };
     if (direction !== "up") return from;
     return may.mayFinish ? { to: "finish" } : may.mayLay ? { to: "new" } : from;
   }
-  if (from !== undefined && from.to !== "rack") return onTable(stand, from, direction, may.okey);
+  if (from !== undefined && from.to !== "rack") return onTable(stand, from, direction, may);
   const index = from?.index ?? 0;
   if (direction === "up" && index < columns && may.mayDiscard) return { to: "discard" };
   const next = index + { left: -1, right: 1, up: -columns, down: columns }[direction];
@@ -27,9 +30,12 @@ export function placeBeside(stand: Stand, from: Target | undefined, direction: D
 
 type Choices = Pick<DiscardChoices, "mayDiscard" | "mayFinish" | "mayLay"> & { readonly okey?: Tile | undefined };
 
-/** Left and right go through the places of the table, up and down from meld to meld; below a new meld is the discard. */
-function onTable(stand: Stand, from: Target, direction: Direction, okey: Tile | undefined): Target {
-  if (from.to === "new" && direction === "down") return { to: "discard" };
+/**
+ * Left and right go through the places of the table, up and down from meld to meld; below a new meld is the place to
+ * finish, or the discard.
+ */
+function onTable(stand: Stand, from: Target, direction: Direction, { mayFinish, okey }: Choices): Target {
+  if (from.to === "new" && direction === "down") return { to: mayFinish ? "finish" : "discard" };
   const all = places(stand).flatMap((place): Target[] => {
     if (place.to === "rack") return [];
     const next = place.to === "meld" ? stand.melds.find(({ id }) => id === place.meld)?.pieces[place.index] : undefined;

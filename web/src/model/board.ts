@@ -3,8 +3,12 @@ import { type HandPart, type RecordedDeal, Tile } from "rummikub-client";
 import { okeyOf } from "./tiles.js";
 
 export interface OpenBoard {
+  /** The tile turned face up; unset in a game with jokers. */
   readonly indicator: Tile;
+  /** The wild tile: the okey, or the joker. */
   readonly okey: Tile;
+  /** The tile laid face up that a player may take; unset if there is none. */
+  readonly trump: Tile;
   readonly turnOrder: readonly number[];
   /** The seats that have not resigned, in turn order. */
   readonly playing: readonly number[];
@@ -12,40 +16,50 @@ export interface OpenBoard {
   readonly piles: ReadonlyMap<number, readonly Tile[]>;
   /** The seat that discarded last. */
   readonly lastSeat?: number | undefined;
+  /** Whether a tile was taken in the turn. */
+  readonly hasTaken?: boolean;
   /** The tile taken in the turn, until tiles are laid. */
   readonly taken?: Tile | undefined;
-  /** Whether the tile taken is a discard. */
-  readonly isDiscardTaken?: boolean;
-  /** The melds and pairs on the table of 101 Okey. */
+  /** Whether the tile taken is a discard, or the trump, which the player may have to lay. */
+  readonly source?: "discard" | "trump" | undefined;
+  /** The melds and pairs on the table. */
   readonly table: readonly HandPart[];
+  /** The discard of a Foot. */
+  readonly lastTile?: Tile;
   readonly finish?: { readonly tile: Tile; readonly hand: readonly HandPart[]; readonly isPairs: boolean };
 }
 
-/** Returns the board after a deal; undefined in a game of melding, whose deals have no indicator. */
-export function dealtBoard(deal: RecordedDeal | undefined): OpenBoard | undefined {
-  if (deal === undefined || deal.indicator === Tile.UNSPECIFIED) return undefined;
-  const { indicator, turnOrder } = deal;
-  return { indicator, okey: okeyOf(indicator), turnOrder, playing: turnOrder, piles: new Map(), table: [] };
+/** Returns the board after a deal of a game of discards. */
+export function dealtBoard({ indicator, trump, turnOrder }: RecordedDeal): OpenBoard {
+  const okey = indicator === Tile.UNSPECIFIED ? Tile.JOKER : okeyOf(indicator);
+  return { indicator, okey, trump, turnOrder, playing: turnOrder, piles: new Map(), table: [] };
 }
 
 /** Returns the board after a seat has taken the newest discard of the seat before. */
 export function takenFrom(board: OpenBoard, seat: number, tile: Tile): OpenBoard {
   const before = seatBefore(board, seat);
   const piles = new Map([...board.piles, [before, pileOf(board, before).slice(0, -1)]]);
-  return { ...board, piles, taken: tile, isDiscardTaken: true };
+  return { ...board, piles, taken: tile, source: "discard", hasTaken: true };
 }
 
-/** Returns the board after a seat has put the discard that it took back. */
+/** Returns the board after a seat has taken the trump. */
+export function trumpTaken(board: OpenBoard): OpenBoard {
+  return { ...board, trump: Tile.UNSPECIFIED, taken: board.trump, source: "trump", hasTaken: true };
+}
+
+/** Returns the board after a seat has put the discard or the trump that it took back. */
 export function returnedBy(board: OpenBoard, seat: number): OpenBoard {
-  const { taken } = board;
+  const { taken, source } = board;
+  const back = { ...board, taken: undefined, source: undefined };
+  if (taken === undefined) return back;
+  if (source === "trump") return { ...back, trump: taken };
   const before = seatBefore(board, seat);
-  const pile = taken === undefined ? pileOf(board, before) : [...pileOf(board, before), taken];
-  return { ...board, piles: new Map([...board.piles, [before, pile]]), taken: undefined, isDiscardTaken: false };
+  return { ...back, piles: new Map([...board.piles, [before, [...pileOf(board, before), taken]]]) };
 }
 
 /** Returns the board after tiles were laid on the table, on which `table` lies then. */
 export function laidOn(board: OpenBoard, table: readonly HandPart[]): OpenBoard {
-  return { ...board, table, taken: undefined, isDiscardTaken: false };
+  return { ...board, table, taken: undefined, source: undefined };
 }
 
 function seatBefore({ playing }: OpenBoard, seat: number): number {
@@ -55,7 +69,7 @@ function seatBefore({ playing }: OpenBoard, seat: number): number {
 /** Returns the board after a seat has discarded a tile. */
 export function discardedOn(board: OpenBoard, seat: number, tile: Tile): OpenBoard {
   const piles = new Map([...board.piles, [seat, [...pileOf(board, seat), tile]]]);
-  return { ...board, piles, taken: undefined, isDiscardTaken: false, lastSeat: seat };
+  return { ...board, piles, hasTaken: false, taken: undefined, source: undefined, lastSeat: seat };
 }
 
 /**

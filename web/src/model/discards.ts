@@ -1,15 +1,31 @@
 /** What a viewer sees of a game of discards, and what the viewer's seat may do now. The service decides. */
-import { type DiscardPile, type Game, GameState, type HandPart, Tile, TurnStep } from "rummikub-client";
+import {
+  type DiscardBoard,
+  type DiscardPile,
+  type Game,
+  GameState,
+  type HandPart,
+  type NamedHand,
+  PoolEmpty,
+  Tile,
+  TurnStep,
+} from "rummikub-client";
 import { discardOf } from "./turn.js";
 
 export interface DiscardChoices {
   /** Whether the caller's seat must take a tile. */
   readonly mayTake: boolean;
+  /** Whether the pool has a tile to take. */
+  readonly mayTakePool: boolean;
   /** The discard that the caller's seat may take. */
   readonly takeable: Tile | undefined;
+  /** The trump, if the caller's seat may take it. */
+  readonly trump: Tile | undefined;
+  /** Whether the caller's seat may take nothing, since the pool is empty. */
+  readonly mayPass: boolean;
   /** Whether the caller's seat must discard a tile. */
   readonly mayDiscard: boolean;
-  /** Whether a hand is shown to finish, which is not so where melds lie on a table. */
+  /** Whether a hand is shown to finish; where melds lie on a table, only by who may win concealed. */
   readonly mayFinish: boolean;
   /** Whether the caller's seat may lay tiles on the table: not in the starter's first turn, in which none is taken. */
   readonly mayLay: boolean;
@@ -21,7 +37,10 @@ export interface DiscardChoices {
 
 const NONE: DiscardChoices = {
   mayTake: false,
+  mayTakePool: false,
   takeable: undefined,
+  trump: undefined,
+  mayPass: false,
   mayDiscard: false,
   mayFinish: false,
   mayLay: false,
@@ -29,9 +48,35 @@ const NONE: DiscardChoices = {
   mayShow: false,
 };
 
-/** Whether melds lie on a table: in 101 Okey. */
+/** Whether melds lie on a table, where they only grow: not in Okey. */
 export function isWithTable(game: Game): boolean {
   return discardOf(game)?.melds?.meldsOnTable === true;
+}
+
+/** Whether a rack needs longer rows than a hand of 14: in 101 Okey. */
+export function isWideRack(game: Game): boolean {
+  return (discardOf(game)?.deal?.handSize ?? 14) > 14;
+}
+
+/** Returns the tile that is wild: the okey, or in a game without one the joker. */
+export function wildOf({ okey }: Pick<DiscardBoard, "okey">): Tile {
+  return okey === Tile.UNSPECIFIED ? Tile.JOKER : okey;
+}
+
+/** Returns the named hands with which a player may win; none in a game without concealed wins. */
+export function namedHandsOf(game: Game): readonly NamedHand[] {
+  return isConcealable(game) ? (discardOf(game)?.hands ?? []) : [];
+}
+
+/** Whether a player who has not opened may win with concealed tiles: in International Rummikub. */
+function isConcealable(game: Game): boolean {
+  return discardOf(game)?.turn?.concealedWins === true;
+}
+
+/** Whether the rules oblige a player to say that three tiles are left. */
+export function hasThreeLeft(game: Game, seat: number): boolean {
+  const hasOpened = game.discardBoard?.openings.some((one) => one.seat === seat) === true;
+  return isConcealable(game) && hasOpened && game.players.some((one) => one.seat === seat && one.tileCount === 3);
 }
 
 /** What a player who has not opened needs: points of melds, or a number of pairs; no pairs if they are never laid. */
@@ -80,17 +125,22 @@ export function discardChoices(game: Game): DiscardChoices {
   const mayDiscard = turn?.step === TurnStep.DISCARDING;
   const hasTable = isWithTable(game);
   const isFirstTurn = !board.discardedSeats.includes(seat);
+  const hasOpened = board.openings.some((one) => one.seat === seat);
   return {
     mayTake,
+    mayTakePool: mayTake && game.poolCount > 0,
+    trump: mayTake && hasOpened && board.trump !== Tile.UNSPECIFIED ? board.trump : undefined,
+    mayPass: mayTake && game.poolCount === 0 && discardOf(game)?.turn?.poolEmpty === PoolEmpty.DISCARD_TAKEN_OR_ENDS,
     takeable: mayTake ? newestOf(board.piles.find((pile) => pile.seat === before)) : undefined,
     mayDiscard,
-    mayFinish: mayDiscard && !hasTable,
+    mayFinish: mayDiscard && (!hasTable || (isConcealable(game) && !hasOpened)),
     // After a step the service names no tile taken any more, but then the player has opened.
-    mayLay: mayDiscard && hasTable && (turn.tilesDrawn.length > 0 || board.openings.some((one) => one.seat === seat)),
+    mayLay: mayDiscard && hasTable && (turn.tilesDrawn.length > 0 || hasOpened),
     owed: board.owedTile === Tile.UNSPECIFIED ? undefined : board.owedTile,
     mayShow:
       isFirstTurn &&
       board.shownBySeat === undefined &&
+      board.indicator !== Tile.UNSPECIFIED &&
       discardOf(game)?.turn?.showIndicator !== false &&
       game.rack.includes(board.indicator),
   };

@@ -12,7 +12,7 @@ import {
   tableOf as meldsOfTable,
   type Target,
 } from "./arrangement.js";
-import { isWithTable } from "./discards.js";
+import { isWideRack } from "./discards.js";
 import {
   arrangeGrid,
   arrangeGridAs,
@@ -77,10 +77,10 @@ const GRID: Layout<Grid> = {
   marks: (_, violations) => ({ melds: new Map(), table: violations, isLegal: violations.length === 0 }),
 };
 
-/** A game of discards has a table of melds only in 101 Okey. Its drafts are not saved. */
+/** A game of discards may have a table of melds. Its drafts are not saved. */
 const STAND: Layout<Stand> = {
   start: (game, before) => {
-    const columns = isWithTable(game) ? WIDE_COLUMNS : COLUMNS;
+    const columns = isWideRack(game) ? WIDE_COLUMNS : COLUMNS;
     return arrangeStand(game.rack, before, game.discardBoard?.table, columns);
   },
   as: (start) => start,

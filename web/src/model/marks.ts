@@ -55,5 +55,7 @@ export interface Judgment {
     readonly goesOut?: boolean;
     /** The player's opening in 101 Okey, if the step is one. */
     readonly opening?: DiscardOpening | undefined;
+    /** Whether it is a Foot of International Rummikub. */
+    readonly isFoot?: boolean;
   };
 }

@@ -9,9 +9,9 @@ import {
   type Tile,
   TurnDraw,
 } from "rummikub-client";
-import { dealtBoard, discardedOn, forcedDiscard, laidOn, type OpenBoard, returnedBy, takenFrom } from "./board.js";
+import { dealtBoard, discardedOn, forcedDiscard, laidOn, type OpenBoard, returnedBy, takenFrom, trumpTaken } from "./board.js";
 import { without } from "./tiles.js";
-import { meldingOf } from "./turn.js";
+import { discardOf, meldingOf } from "./turn.js";
 
 export interface Frame {
   /** The move's index in the record. */
@@ -52,11 +52,14 @@ const START: Position = {
 
 /** Returns a frame for each move of a record that was checked by ImportRecord or exported by the service. */
 export function framesOf(record: GameRecord): Frame[] {
-  const hasRiver = meldingOf(record)?.turn?.draw === TurnDraw.TWO_RIVER;
+  const rules = {
+    hasRiver: meldingOf(record)?.turn?.draw === TurnDraw.TWO_RIVER,
+    hasBoard: discardOf(record) !== undefined,
+  };
   let position = START;
   return record.moves.map((move, index) => {
     const before = position;
-    position = after(position, move, hasRiver);
+    position = after(position, move, rules);
     const next = record.moves[index + 1];
     const isPlayed = move.kind !== MoveKind.ABORT;
     const isLast = next === undefined || next.kind === MoveKind.DEAL || next.kind === MoveKind.ABORT;
@@ -66,7 +69,13 @@ export function framesOf(record: GameRecord): Frame[] {
   });
 }
 
-function after(before: Position, move: RecordedMove, hasRiver: boolean): Position {
+/** What the replay must know of the rules: whether there is a River, and whether it is a game of discards. */
+interface Rules {
+  readonly hasRiver: boolean;
+  readonly hasBoard: boolean;
+}
+
+function after(before: Position, move: RecordedMove, { hasRiver, hasBoard }: Rules): Position {
   const still: Position = { ...before, played: [], pulled: [] };
   switch (move.kind) {
     case MoveKind.DEAL:
@@ -76,7 +85,7 @@ function after(before: Position, move: RecordedMove, hasRiver: boolean): Positio
         round: before.round + (move.kind === MoveKind.DEAL ? 1 : 0),
         racks: new Map(move.deal?.racks.map(({ seat, tiles }) => [seat, tiles])),
         poolCount: move.deal?.pool.length ?? 0,
-        board: dealtBoard(move.deal),
+        board: hasBoard && move.deal ? dealtBoard(move.deal) : undefined,
       };
     case MoveKind.PLAY:
       return play(still, move);
@@ -85,6 +94,8 @@ function after(before: Position, move: RecordedMove, hasRiver: boolean): Positio
     case MoveKind.LAY_ON_RIVER:
       return { ...lay(still, move.seat, move.tiles), choice: [] };
     case MoveKind.TAKE_DISCARD:
+    case MoveKind.TAKE_TRUMP:
+    case MoveKind.FOOT:
     case MoveKind.DISCARD:
     case MoveKind.FINISH:
     case MoveKind.LAY_TILES:
@@ -92,11 +103,7 @@ function after(before: Position, move: RecordedMove, hasRiver: boolean): Positio
       return discardMove(still, move);
     case MoveKind.PENALTY:
     case MoveKind.TIME_OUT: {
-      if (still.board !== undefined) {
-        // In 101 Okey a discard that was taken but not laid goes back, and a tile of the pool in its place.
-        const isReturned = still.board.isDiscardTaken === true && move.tiles.length > 0;
-        return discardForced(isReturned ? putBack(still, still.board, move) : draw(still, move), move.seat);
-      }
+      if (still.board !== undefined) return timedOut(still, still.board, move);
       // A turn that ends while the choice is pending lays the tile that was drawn second.
       const chosen = { ...lay(still, move.seat, before.choice.slice(1)), choice: [] };
       return move.table !== undefined ? play(chosen, move) : draw(chosen, move);
@@ -124,18 +131,31 @@ function tilesOn(table: Table | undefined): Tile[] {
 function draw(before: Position, move: RecordedMove): Position {
   const rack = [...rackOf(before, move.seat), ...move.tiles];
   const poolCount = before.poolCount - move.tiles.length;
-  const board = before.board && { ...before.board, ...(move.tiles[0] !== undefined && { taken: move.tiles[0] }) };
+  const [taken] = move.tiles;
+  const board = before.board && { ...before.board, ...(taken !== undefined && { taken, hasTaken: true }) };
   return { ...withRack(before, move.seat, rack), poolCount, board };
 }
 
-/** Returns the position after a seat has put the discard that it took back, and taken a tile of the pool. */
+/** Returns the position after a seat has put what it took back, and taken a tile of the pool if it has one. */
 function putBack(before: Position, board: OpenBoard, move: RecordedMove): Position {
   const { seat = 0 } = move;
   const rack = without(rackOf(before, seat), board.taken === undefined ? [] : [board.taken]).left;
   return draw({ ...withRack(before, seat, rack), board: returnedBy(board, seat) }, move);
 }
 
-/** Returns the position after tiles were laid on the table of 101 Okey, from which okeys may come to the rack. */
+/**
+ * Returns the position after a turn whose time ran out. A discard or the trump that must be laid goes back, and a tile of
+ * the pool in its place; where it has none, no tile is discarded.
+ */
+function timedOut(before: Position, board: OpenBoard, move: RecordedMove): Position {
+  const isEmpty = before.poolCount === 0;
+  const isReturned = board.source !== undefined && (move.tiles.length > 0 || isEmpty);
+  const after = isReturned ? putBack(before, board, move) : draw(before, move);
+  const isPassed = isEmpty && (isReturned || board.hasTaken !== true);
+  return isPassed ? after : discardForced(after, move.seat);
+}
+
+/** Returns the position after tiles were laid on the table of discards, from which wild ones may come to the rack. */
 function layOnTable(before: Position, board: OpenBoard, seat: number, table: readonly HandPart[]): Position {
   const [old, now] = [board.table, table].map((parts) => parts.flatMap(({ tiles }) => tiles)) as [Tile[], Tile[]];
   const { left: played, missing: okeys } = without(now, old);
@@ -152,8 +172,14 @@ function discardMove(before: Position, move: RecordedMove): Position {
   if (kind === MoveKind.LAY_TILES) return layOnTable(before, board, seat, hand);
   if (kind === MoveKind.RETURN_DISCARD) return putBack(before, board, move);
   if (tile === undefined) return before;
+  if (kind === MoveKind.TAKE_TRUMP)
+    return { ...withRack(before, seat, [...rackOf(before, seat), tile]), board: trumpTaken(board) };
   if (kind === MoveKind.TAKE_DISCARD)
     return { ...withRack(before, seat, [...rackOf(before, seat), tile]), board: takenFrom(board, seat, tile) };
+  if (kind === MoveKind.FOOT) {
+    const laid = layOnTable(before, board, seat, hand);
+    return { ...laid, racks: new Map([...laid.racks, [seat, []]]), board: { ...laid.board!, lastTile: tile } };
+  }
   const after = withRack(before, seat, without(rackOf(before, seat), [tile]).left);
   if (kind === MoveKind.DISCARD) return { ...after, board: discardedOn(board, seat, tile) };
   const isPairs = hand.every((part) => part.tiles.length === 2);

@@ -37,7 +37,7 @@ const FULL = 44;
 interface TableProps {
   arranging: Arranging;
   tabStop: TabStop;
-  /** The okey of 101 Okey, where tiles of the table stay where they are. */
+  /** The wild tile of a game of discards, where tiles of the table stay where they are. */
   okey?: Tile;
 }
 
@@ -174,7 +174,7 @@ function MeldView(props: MeldProps) {
             <MovableTile
               key={piece.id}
               piece={piece}
-              name={forTile === undefined ? okeyName(piece.tile, okey) : t("takeWild", { number, tile: tileText(forTile) })}
+              name={forTile === undefined ? okeyName(piece.tile, okey) : t(okey === Tile.JOKER ? "takeJoker" : "takeWild", { number, tile: tileText(forTile) })}
               drop={isTakeable ? "wild" : undefined}
               mark={[
                 isFaulty && "faulty",
@@ -249,9 +249,14 @@ function NewMeld({ mark, onPlace }: { mark: MeldMark | undefined; onPlace: () =>
   );
 }
 
-/** Whether the rules may want to know what jokers stand for, or one numbered tile and jokers fit both kinds. */
+/**
+ * Whether the rules may want to know what jokers stand for, or one numbered tile and jokers fit both kinds. In a game of
+ * discards nothing is declared.
+ */
 function mayNeedDeclaration(tiles: readonly Tile[], arranging: Arranging): boolean {
-  const isByPlace = meldingOf(arranging.state.value.game)?.melds?.jokersDeclaration === JokersDeclaration.POSITIONAL;
+  const ruleset = meldingOf(arranging.state.value.game);
+  if (arranging.state.value.game?.discardBoard !== undefined) return false;
+  const isByPlace = ruleset?.melds?.jokersDeclaration === JokersDeclaration.POSITIONAL;
   return mayFitBothKinds(tiles) || (!isByPlace && tiles.includes(Tile.JOKER));
 }
 

@@ -7,12 +7,12 @@ import { StaticTile } from "./tile.js";
 
 /** Returns the name of a tile that is special under an okey; undefined for other tiles. */
 export function okeyName(tile: Tile, okey: Tile | undefined): string | undefined {
-  if (okey === undefined) return undefined;
+  if (okey === undefined || okey === Tile.JOKER) return undefined;
   if (tile === okey) return t("okeyTile", { tile: tileText(tile) });
   return tile === Tile.FALSE_JOKER ? t("falseJokerAs", { tile: tileText(okey) }) : undefined;
 }
 
-/** A tile of a game, in which there may be an okey. */
+/** A tile of a game, in which there may be a wild one: an okey, or a joker. */
 export function OkeyTile({ tile, okey, mark = "" }: { tile: Tile; okey: Tile | undefined; mark?: string }) {
   return <StaticTile tile={tile} name={okeyName(tile, okey)} mark={`${mark} ${tile === okey ? "wild" : ""}`} />;
 }
@@ -34,28 +34,34 @@ export interface Deed {
 }
 
 interface BoardProps {
+  /** The tile turned face up; unset in a game with jokers. */
   indicator: Tile;
+  /** The wild tile. */
   okey: Tile;
+  /** The tile laid face up that a player may take; unset if there is none. */
+  trump?: Tile;
   poolCount: number;
   piles: readonly ShownPile[];
   /** The discard that ended the round, which lies on the indicator. */
   lastTile?: Tile | undefined;
   onPool?: Deed | undefined;
+  /** What a click on the indicator does, or on the place of the last discard where there is none. */
   onIndicator?: Deed | undefined;
+  onTrump?: Deed | undefined;
   /** What a click on the discards of a seat does. */
   onPile?: (seat: number) => Deed | undefined;
   /** The seat whose place takes a discard that is dropped. */
   dropSeat?: number | undefined;
   /** The place over which a tile is carried. */
   target?: string | undefined;
-  /** Whether a tile that is dropped on the indicator finishes. */
+  /** Whether a tile that is dropped there finishes. */
   mayFinish?: boolean;
-  /** The melds on the table of 101 Okey. */
+  /** The melds on the table, if the game has one. */
   children?: ComponentChildren;
 }
 
 export function Board(props: BoardProps) {
-  const { indicator, okey, poolCount, piles, lastTile, onPool, onIndicator, onPile, dropSeat, target, mayFinish, children } = props;
+  const { okey, trump = Tile.UNSPECIFIED, poolCount, piles, onPool, onTrump, onPile, dropSeat, target, children } = props;
   return (
     <section class={`felt board ${children === undefined ? "" : "with-melds"}`} aria-label={t("table")}>
       {piles.map((pile) => (
@@ -74,28 +80,40 @@ export function Board(props: BoardProps) {
             <span aria-hidden="true">{poolCount}</span>
           </span>
         </Place>
-        <span
-          class={`indicator ${target === "finish" ? "is-target" : ""}`}
-          data-drop={mayFinish ? "finish" : undefined}
-        >
-          <Place {...(onIndicator && { deed: onIndicator })} place="indicator">
-            <StaticTile tile={indicator} name={t("indicator", { tile: tileText(indicator) })} />
-            {lastTile !== undefined && <OkeyTile tile={lastTile} okey={okey} mark="on-top" />}
-          </Place>
-        </span>
-        <p class="okey-name">
-          {t("okey")} <OkeyTile tile={okey} okey={okey} />
-        </p>
+        {trump !== Tile.UNSPECIFIED && (
+          <span class="captioned">
+            <span aria-hidden="true">{t("trump")}</span>
+            <Place {...(onTrump && { deed: onTrump })} place="trump">
+              <StaticTile tile={trump} name={t("trumpTile", { tile: tileText(trump) })} />
+            </Place>
+          </span>
+        )}
+        <Indicator {...props} />
+        {okey !== Tile.JOKER && (
+          <p class="okey-name">
+            {t("okey")} <OkeyTile tile={okey} okey={okey} />
+          </p>
+        )}
       </div>
       {children}
     </section>
   );
 }
 
-/** Returns who finished a hand, and how. */
-export function finishText(name: string, { tile, isPairs }: { tile: Tile; isPairs: boolean }, okey: Tile): string {
-  const text = t(isPairs ? "finishedPairs" : "finishedMelds", { name });
-  return tile === okey ? `${text} ${t("finishedOkey")}` : text;
+/** The indicator, with the discard that ended the round; in a game with jokers the place of such a discard, if any. */
+function Indicator({ indicator, okey, lastTile, onIndicator, target, mayFinish = false }: BoardProps) {
+  const hasIndicator = indicator !== Tile.UNSPECIFIED;
+  if (!hasIndicator && !mayFinish && lastTile === undefined) return null;
+  return (
+    <span class={`indicator captioned ${target === "finish" ? "is-target" : ""}`} data-drop={mayFinish ? "finish" : undefined}>
+      {!hasIndicator && <span aria-hidden="true">{t("finish")}</span>}
+      <Place {...(onIndicator && { deed: onIndicator })} place="indicator">
+        {hasIndicator && <StaticTile tile={indicator} name={t("indicator", { tile: tileText(indicator) })} />}
+        {!hasIndicator && lastTile === undefined && <span class="tile space" role="img" aria-label={t("lastPlace")} />}
+        {lastTile !== undefined && <OkeyTile tile={lastTile} okey={okey} mark={hasIndicator ? "on-top" : ""} />}
+      </Place>
+    </span>
+  );
 }
 
 /** The melds or pairs of a hand that ended a round. */

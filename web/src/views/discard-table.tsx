@@ -3,13 +3,23 @@ import { type DiscardBoard, type Game, HintTier, type Tile } from "rummikub-clie
 import type { GameSession } from "../control/game-session.js";
 import { useStore } from "../control/store.js";
 import { slotText, t, tileText } from "../i18n/index.js";
-import { cornersOf, discardChoices, isWithTable, newestOf, openingOf, seatBefore } from "../model/discards.js";
+import {
+  cornersOf,
+  discardChoices,
+  isWithTable,
+  namedHandsOf,
+  newestOf,
+  openingOf,
+  seatBefore,
+  wildOf,
+} from "../model/discards.js";
 import { placed } from "../model/layout.js";
 import { COLUMNS, isStand } from "../model/stand.js";
 import { playerOf } from "../model/turn.js";
 import { ArrangedTable, selectedTile, type TabStop, tabStopOf } from "./arranged-table.js";
 import { Board, type Deed, okeyName, type ShownPile } from "./board.js";
 import { HintMenu } from "./hint-menu.js";
+import { NamedHands } from "./named-hands.js";
 import { MovableTile } from "./tile.js";
 
 interface DiscardProps {
@@ -22,6 +32,7 @@ export function DiscardTable({ game, session, board, tabStop }: DiscardProps & {
   const { isBusy, connection, carried, selection } = useStore(session.state);
   const { arranging, acting } = session;
   const may = discardChoices(game);
+  const wild = wildOf(board);
   const isReady = !isBusy && connection === "open";
   const chosen = selectedTile(arranging);
   const deed = (isOpen: boolean, label: string, act: () => unknown): Deed | undefined =>
@@ -36,22 +47,24 @@ export function DiscardTable({ game, session, board, tabStop }: DiscardProps & {
   return (
     <Board
       indicator={board.indicator}
-      okey={board.okey}
+      okey={wild}
+      trump={board.trump}
       poolCount={game.poolCount}
       piles={pilesOf(game, board)}
       lastTile={board.finish?.tile ?? board.rackFinish?.tile}
-      onPool={deed(may.mayTake, `${t("takeFromPool")}: ${t("poolLabel", { count: game.poolCount })}`, () => acting.takeFromPool())}
+      onPool={deed(may.mayTakePool, `${t("takeFromPool")}: ${t("poolLabel", { count: game.poolCount })}`, () => acting.takeFromPool())}
       onIndicator={
         chosen === undefined
           ? deed(may.mayShow, `${t("indicator", { tile: tileText(board.indicator) })}. ${t("showIndicator")}`, () => acting.showIndicator())
           : deed(may.mayFinish, t("finishWith", { tile: tileText(chosen) }), () => arranging.move(selection, { to: "finish" }))
       }
+      onTrump={deed(may.trump !== undefined, t("takeTrumpTile", { tile: tileText(board.trump) }), () => acting.takeTrump())}
       onPile={onPile}
       dropSeat={may.mayDiscard ? game.seat : undefined}
       target={carried?.target?.to}
       mayFinish={may.mayFinish}
     >
-      {isWithTable(game) ? <ArrangedTable arranging={arranging} tabStop={tabStop} okey={board.okey} /> : undefined}
+      {isWithTable(game) ? <ArrangedTable arranging={arranging} tabStop={tabStop} okey={wild} /> : undefined}
     </Board>
   );
 }
@@ -77,13 +90,17 @@ function pilesOf(game: Game, board: DiscardBoard): ShownPile[] {
 
 /** What the player has to do, where no notice says more. */
 export function promptText(game: Game): string {
-  const { mayTake, takeable, mayDiscard, mayFinish, mayLay, owed } = discardChoices(game);
-  if (mayTake) return takeable === undefined ? t("mustTakePool") : t("mustTake");
+  const { mayTake, mayPass, takeable, trump, mayDiscard, mayFinish, mayLay, owed } = discardChoices(game);
+  if (mayTake) {
+    const text = mayPass ? t("mustTakeOrPass") : takeable === undefined ? t("mustTakePool") : t("mustTake");
+    return trump === undefined ? text : `${text} ${t("orTrump")}`;
+  }
   if (owed !== undefined && mayLay) return t("mustLay", { tile: tileText(owed) });
   const opening = openingOf(game);
   if (mayLay && opening !== undefined) {
     const { points, pairs } = opening;
-    return pairs === undefined ? t("mayLayOrOpenMelds", { points }) : t("mayLayOrOpen", { points, pairs });
+    const text = pairs === undefined ? t("mayLayOrOpenMelds", { points }) : t("mayLayOrOpen", { points, pairs });
+    return mayFinish ? `${text} ${t("orConcealed")}` : text;
   }
   if (mayLay) return t("mayLay");
   if (mayDiscard && !mayFinish) return t("mustDiscardOnly");
@@ -99,6 +116,7 @@ export function StandView({ game, session, board, tabStop }: DiscardProps & { ta
   const stop = tabStopOf(tabStop, stand.rack);
   const spare = marker(hinted);
   const left = marker(problem?.violations.flatMap(({ tiles }) => tiles) ?? []);
+  const wild = wildOf(board);
   const { owed } = discardChoices(game);
   const isLaid = placed(stand).some(({ tile }) => tile === owed);
   const owedId = isLaid ? undefined : stand.rack.find(({ tile }) => tile === owed)?.id;
@@ -113,9 +131,9 @@ export function StandView({ game, session, board, tabStop }: DiscardProps & { ta
             <MovableTile
               key={piece.id}
               piece={piece}
-              name={piece.id === owedId ? t("mustLayTile", { tile: tileText(piece.tile) }) : okeyName(piece.tile, board.okey)}
+              name={piece.id === owedId ? t("mustLayTile", { tile: tileText(piece.tile) }) : okeyName(piece.tile, wild)}
               mark={[
-                piece.tile === board.okey && "wild",
+                piece.tile === wild && "wild",
                 spare(piece.tile) && "hinted",
                 left(piece.tile) && "faulty",
                 piece.id === owedId && "in-hand",
@@ -201,12 +219,32 @@ function LayActions({ session, isReady, isOwing }: { session: GameSession; isRea
   );
 }
 
+/** How a player finishes with all tiles at once: with a hand, or in International Rummikub also by a Foot. */
+function FinishActions({ game, session: { arranging, state }, isReady }: { game: Game; session: GameSession; isReady: boolean }) {
+  const { selection, history } = useStore(state);
+  const isLaid = placed(history.present).length > 0;
+  const finish = (ids: readonly number[]) => arranging.move(ids, { to: "finish" });
+  return (
+    <>
+      <button type="button" disabled={!isReady || isLaid || selection.length !== 1} onClick={() => finish(selection)}>
+        {t(isWithTable(game) ? "showHand" : "finish")}
+      </button>
+      {isWithTable(game) && (
+        <button type="button" disabled={!isReady || !isLaid} onClick={() => finish(history.present.rack.slice(-1).map(({ id }) => id))}>
+          {t("declareFoot")}
+        </button>
+      )}
+    </>
+  );
+}
+
 export function DiscardActions({ game, session }: Omit<DiscardProps, "board">) {
   const { isBusy, connection, selection, advice } = useStore(session.state);
   const { acting, arranging } = session;
   const may = discardChoices(game);
   const isReady = !isBusy && connection === "open";
   const isChosen = selection.length === 1;
+  const hands = openingOf(game) === undefined ? [] : namedHandsOf(game);
   return (
     <div class="actions turn-actions">
       {may.mayDiscard ? (
@@ -219,20 +257,26 @@ export function DiscardActions({ game, session }: Omit<DiscardProps, "board">) {
           >
             {t("discardSelected")}
           </button>
-          {may.mayFinish && (
-            <button type="button" disabled={!isReady || !isChosen} onClick={() => arranging.move(selection, { to: "finish" })}>
-              {t("finish")}
-            </button>
-          )}
+          {may.mayFinish && <FinishActions game={game} session={session} isReady={isReady} />}
         </>
       ) : (
         <>
-          <button type="button" class="primary" disabled={!isReady || !may.mayTake} onClick={() => acting.takeFromPool()}>
+          <button type="button" class="primary" disabled={!isReady || !may.mayTakePool} onClick={() => acting.takeFromPool()}>
             {t("takeFromPool")}
           </button>
           <button type="button" disabled={!isReady || may.takeable === undefined} onClick={() => acting.takeDiscard()}>
             {t("takeDiscard")}
           </button>
+          {may.trump !== undefined && (
+            <button type="button" disabled={!isReady} onClick={() => acting.takeTrump()}>
+              {t("takeTrump")}
+            </button>
+          )}
+          {may.mayPass && (
+            <button type="button" disabled={!isReady} onClick={() => acting.passEmptyPool()}>
+              {t("passEmptyPool")}
+            </button>
+          )}
         </>
       )}
       {may.mayLay && <LayActions session={session} isReady={isReady} isOwing={may.owed !== undefined} />}
@@ -249,6 +293,7 @@ export function DiscardActions({ game, session }: Omit<DiscardProps, "board">) {
           {t("sortGroups")}
         </button>
       </span>
+      {hands.length > 0 && <NamedHands hands={hands} />}
       <HintMenu
         session={session}
         isReady={isReady}

@@ -52,7 +52,8 @@ const OPTIONS: Readonly<Record<Family, readonly Option[]>> = {
 
 function optionsOf(ruleset: DescMessage): Option[] {
   return [
-    ...ruleset.fields.flatMap((stage) => stage.message?.fields.map((field) => ({ field, stage })) ?? []),
+    // A list, such as that of the named hands, has no input.
+    ...ruleset.fields.flatMap((stage) => (stage.fieldKind === "message" ? stage.message.fields.map((field) => ({ field, stage })) : [])),
     ...RoomSettingsSchema.fields.map((field) => ({ field })),
   ];
 }

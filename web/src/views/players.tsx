@@ -3,6 +3,7 @@ import { BotLevel, type DiscardOpening, type Game, type Player, Teams } from "ru
 import { t } from "../i18n/index.js";
 import { clockText, type ServerClock } from "../model/clock.js";
 import { Countdown } from "./clock.js";
+import { hasThreeLeft } from "../model/discards.js";
 import { rulesetOf } from "../model/turn.js";
 
 export function PlayerName({ player, isMe }: { player: Player; isMe: boolean }) {
@@ -86,6 +87,7 @@ function PlayerCard({ player, game, clock }: PlayersProps & { player: Player }) 
           </span>
         )}
         {opening !== undefined && <Opened opening={opening} />}
+        {hasThreeLeft(game, player.seat) && <span class="badge warn">{t("threeLeft")}</span>}
         {penalty > 0 && <span class="badge warn">{t("penalty", { points: penalty })}</span>}
         {(game.rounds.length > 0 || board !== undefined) && <span class="badge">{t("points", { points: player.totalPoints })}</span>}
         {rulesetOf(game)?.deal?.teams === Teams.PAIRS && (

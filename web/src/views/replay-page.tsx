@@ -10,6 +10,7 @@ import {
 } from "rummikub-client";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { service } from "../api/connection.js";
+import { finishText } from "../control/finish-text.js";
 import { seats } from "../control/lobby.js";
 import { errorText, type Key, t, tilesList } from "../i18n/index.js";
 import { type OpenBoard, pileOf } from "../model/board.js";
@@ -17,7 +18,7 @@ import { cornersOf } from "../model/discards.js";
 import { type Frame, framesOf } from "../model/replay.js";
 import { stepsOf } from "../model/steps.js";
 import { compareTiles } from "../model/tiles.js";
-import { Board, FinishedHand, finishText, OkeyMelds, OkeyTile } from "./board.js";
+import { Board, FinishedHand, OkeyMelds, OkeyTile } from "./board.js";
 import { Stepper } from "./stepper.js";
 import { ShownTable } from "./shown-table.js";
 import { StaticTile } from "./tile.js";
@@ -44,6 +45,8 @@ const MOVE_TEXTS: { readonly [kind in MoveKind]?: Key } = {
   [MoveKind.FINISH]: "mvFinish",
   [MoveKind.SHOW_INDICATOR]: "mvShowIndicator",
   [MoveKind.LAY_TILES]: "mvLayTiles",
+  [MoveKind.TAKE_TRUMP]: "mvTakeTrump",
+  [MoveKind.FOOT]: "mvFoot",
   [MoveKind.RETURN_DISCARD]: "mvReturnDiscard",
 };
 const AUTOPLAY_MS = 1_200;
@@ -281,7 +284,7 @@ function ReplayBoard({
   name: (seat: number) => string;
   mover: string;
 }) {
-  const { indicator, okey, finish, turnOrder, lastSeat, table } = board;
+  const { indicator, okey, trump, finish, turnOrder, lastSeat, table } = board;
   const piles = cornersOf(turnOrder, Math.min(...turnOrder));
   return (
     <>
@@ -289,7 +292,8 @@ function ReplayBoard({
         indicator={indicator}
         okey={okey}
         poolCount={poolCount}
-        lastTile={finish?.tile}
+        trump={trump}
+        lastTile={finish?.tile ?? board.lastTile}
         piles={piles.map(({ seat, corner }) => {
           const pile = pileOf(board, seat);
           return { seat, corner, name: name(seat), newest: pile.at(-1), count: pile.length, isFresh: seat === lastSeat };
@@ -333,7 +337,7 @@ function Reviewed({ frame, review }: { frame: Frame; review: MoveReview | undefi
 function Explained({ frame, record, name }: { frame: Frame; record: GameRecord; name: string }) {
   const [steps, setSteps] = useState<readonly SuggestedStep[]>();
   useEffect(() => setSteps(undefined), [frame]);
-  // On a grid and in 101 Okey the table says it all.
+  // On a grid and in a game of discards the table says it all.
   if (frame.played.length === 0 || frame.board !== undefined || (frame.table?.placements.length ?? 0) > 0) return null;
   const ask = async () => {
     const ruleset = meldingOf(record);
@@ -367,5 +371,6 @@ function Explained({ frame, record, name }: { frame: Frame; record: GameRecord; 
 function moveText({ move, played }: Frame, name: string): string {
   const key = MOVE_TEXTS[move.kind];
   if (key === undefined) return "";
-  return t(key, { name, tiles: tilesList(played.length > 0 ? played : move.tiles) });
+  const isFoot = move.kind === MoveKind.FOOT;
+  return t(key, { name, tiles: tilesList(played.length > 0 && !isFoot ? played : move.tiles) });
 }

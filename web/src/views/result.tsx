@@ -1,13 +1,15 @@
 /** The end of a round or a game: scores, racks, and how to go on. */
-import { type Game, GameState, type RackFinished, RoundEnd, type RoundResult, type SeatResult, type Tile } from "rummikub-client";
+import { type Game, GameState, RoundEnd, type RoundResult, ScoreSystem, type SeatResult, Tile } from "rummikub-client";
+import { finishText, rackFinishText } from "../control/finish-text.js";
 import type { GameSession } from "../control/game-session.js";
 import { seats } from "../control/lobby.js";
 import { go } from "../control/router.js";
 import { useStore } from "../control/store.js";
-import { t, tileText } from "../i18n/index.js";
+import { t } from "../i18n/index.js";
 import { clockText } from "../model/clock.js";
-import { playerOf } from "../model/turn.js";
-import { FinishedHand, finishText, OkeyTile } from "./board.js";
+import { wildOf } from "../model/discards.js";
+import { discardOf, playerOf } from "../model/turn.js";
+import { FinishedHand, OkeyTile } from "./board.js";
 import { useSecondsUntil } from "./clock.js";
 
 export function Result({ game, session }: { game: Game; session: GameSession }) {
@@ -93,16 +95,12 @@ function winnerText(game: Game): string {
 
 /** How a round ended: for a finished hand, also its melds. */
 function RoundEndView({ game, result }: { game: Game; result: RoundResult }) {
-  const { finish, rackFinish, okey } = game.discardBoard ?? {};
-  if (rackFinish !== undefined) return <p>{rackFinishText(names(game, [rackFinish.seat]), rackFinish, okey)}</p>;
-  if (finish === undefined || okey === undefined) return <p>{endText(game, result)}</p>;
-  return <FinishedHand hand={finish.hand} okey={okey} text={finishText(names(game, [finish.seat]), finish, okey)} />;
-}
-
-/** Returns who finished a rack in 101 Okey, and why the points of the round are doubled. */
-function rackFinishText(name: string, { tile, isPairs, isAtOnce }: RackFinished, okey: Tile | undefined): string {
-  const doubled = [tile === okey && t("doubledOkey"), isPairs && t("doubledPairs"), isAtOnce && t("doubledAtOnce")];
-  return [t("rackFinished", { name, tile: tileText(tile) }), ...doubled].filter(Boolean).join(" ");
+  const board = game.discardBoard;
+  const wild = board && wildOf(board);
+  const { finish, rackFinish } = board ?? {};
+  if (rackFinish !== undefined) return <p>{rackFinishText(names(game, [rackFinish.seat]), rackFinish, wild)}</p>;
+  if (finish === undefined || wild === undefined) return <p>{endText(game, result)}</p>;
+  return <FinishedHand hand={finish.hand} okey={wild} text={finishText(names(game, [finish.seat]), finish, wild)} />;
 }
 
 function endText(game: Game, { roundEnd, winnerSeats }: RoundResult): string {
@@ -113,15 +111,23 @@ function endText(game: Game, { roundEnd, winnerSeats }: RoundResult): string {
   return roundEnd === RoundEnd.BLOCKED ? t("blocked") : t("allResigned");
 }
 
-/** Whether points depend on what is left on the racks: not in a game of discards. */
+/** Whether the losers of a game of discards collect points, of which the fewest win. */
+function fewestWin(game: Game): boolean {
+  const system = discardOf(game)?.scoring?.system;
+  return system === ScoreSystem.OKEY_101 || system === ScoreSystem.INTERNATIONAL;
+}
+
+/** Whether the values of the racks are shown beside the points: not in Okey and 101 Okey. */
 function hasRackValues(game: Game): boolean {
-  return game.discardBoard === undefined;
+  const { discardBoard: board } = game;
+  return board === undefined || wildOf(board) === Tile.JOKER;
 }
 
 function Scores({ game, result }: { game: Game; result: RoundResult }) {
   return (
     <>
       <RoundEndView game={game} result={result} />
+      {fewestWin(game) && <p class="help">{t("fewestWin")}</p>}
       <div class="scroll" tabIndex={0} role="region" aria-label={t("roundPoints")}>
         <table class="scores">
           <thead>
@@ -145,20 +151,22 @@ function Scores({ game, result }: { game: Game; result: RoundResult }) {
 
 function Score({ game, seat, isWinner }: { game: Game; seat: SeatResult; isWinner: boolean }) {
   const player = playerOf(game, seat.seat);
+  // The rack of who finished a hand is the hand.
+  const hasHand = game.discardBoard?.finish?.seat === seat.seat;
   return (
     <>
       <tr class={isWinner ? "is-winner" : ""}>
         <th scope="row">{player?.name}</th>
         <td>{seat.points > 0 ? `+${seat.points}` : seat.points}</td>
         <td>{player?.totalPoints}</td>
-        {hasRackValues(game) && <td>{seat.rackValue}</td>}
+        {hasRackValues(game) && <td>{hasHand ? 0 : seat.rackValue}</td>}
       </tr>
-      {seat.rack.length > 0 && game.discardBoard?.finish?.seat !== seat.seat && (
+      {seat.rack.length > 0 && !hasHand && (
         <tr>
           <td colSpan={4}>
             <div class="small-tiles" role="group" aria-label={t("rackLeft")}>
               {seat.rack.map((tile, i) => (
-                <OkeyTile key={i} tile={tile} okey={game.discardBoard?.okey} />
+                <OkeyTile key={i} tile={tile} okey={game.discardBoard && wildOf(game.discardBoard)} />
               ))}
             </div>
           </td>

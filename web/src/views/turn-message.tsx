@@ -59,7 +59,8 @@ function InitialMeld({ game, state }: { game: Game; state: Omit<SessionState, "p
   );
 }
 
-function legalText({ points, goesOut, opening }: Judgment["answer"]): string {
+function legalText({ points, goesOut, opening, isFoot }: Judgment["answer"]): string {
+  if (isFoot === true) return t("legalFoot");
   if (opening !== undefined) return t(opening.isPairs ? "opensPairs" : "opensMelds", { amount: opening.amount });
   if (points === undefined) return t("legalLay");
   return goesOut ? t("legalOut") : t("legalTurn", { points });

@@ -1,9 +1,18 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { type Game, GameSchema, GameState, tile, tiles, TurnStep } from "rummikub-client";
+import { type Game, GameSchema, GameState, PoolEmpty, Tile, tile, tiles, TurnStep } from "rummikub-client";
 import { EMPTY } from "../../src/model/arrangement.js";
-import { cornersOf, discardChoices, layingToJudge, openingOf, seatBefore } from "../../src/model/discards.js";
+import {
+  cornersOf,
+  discardChoices,
+  hasThreeLeft,
+  layingToJudge,
+  namedHandsOf,
+  openingOf,
+  seatBefore,
+  wildOf,
+} from "../../src/model/discards.js";
 import { layoutOfGame } from "../../src/model/layout.js";
 import { isStand } from "../../src/model/stand.js";
 import { okeyOf } from "../../src/model/tiles.js";
@@ -31,10 +40,10 @@ function game(changes: Exclude<MessageInitShape<typeof GameSchema>, Game> = {}):
 }
 
 test("the player first takes a tile of the pool or the discard of the player before, then discards", () => {
-  const none = { mayFinish: false, mayLay: false, owed: undefined };
-  assert.deepEqual(discardChoices(game()), { ...none, mayTake: true, takeable: tile("K3"), mayDiscard: false, mayShow: true });
+  const none = { ...discardChoices(create(GameSchema, {})), mayShow: true };
+  assert.deepEqual(discardChoices(game()), { ...none, mayTake: true, mayTakePool: true, takeable: tile("K3") });
   const discarding = discardChoices(game({ turn: { seat: 1, step: TurnStep.DISCARDING } }));
-  assert.deepEqual(discarding, { ...none, mayTake: false, takeable: undefined, mayDiscard: true, mayFinish: true, mayShow: true });
+  assert.deepEqual(discarding, { ...none, mayDiscard: true, mayFinish: true });
 });
 
 test("who does not have the turn, and who watches, does nothing", () => {
@@ -129,4 +138,55 @@ test("a step is judged with the rack, the table before, and the discard that mus
   assert.equal(laying.owedTile, tile("K3"));
   assert.deepEqual([laying.seat, laying.rack, laying.tableBefore[0]?.tiles], [1, tiles("R1 K3"), tiles("B5 K5 R5")]);
   assert.deepEqual(laying.tableAfter, [{ tiles: tiles("B5 K5 R5 O5") }]);
+});
+
+/** Returns a game with jokers in which seat 1 has the turn, and R8 is the trump. */
+function gameWithJokers(changes: Parameters<typeof game>[0] = {}, turn = {}, openings = [{ seat: 1, amount: 30 }]): Game {
+  const options = { melds: { meldsOnTable: true }, opening: { points: 50 }, turn, hands: [{ name: "HIGH_RUNS" }] };
+  return game({
+    ruleset: { game: { case: "discard", value: options } },
+    players: [{ seat: 1, tileCount: 3 }, { seat: 2 }],
+    turnOrder: [1, 2],
+    discardBoard: { trump: tile("R8"), openings },
+    ...changes,
+  });
+}
+
+test("with jokers, the joker is wild and no indicator can be shown", () => {
+  assert.equal(wildOf(gameWithJokers().discardBoard!), Tile.JOKER);
+  assert.equal(wildOf(game().discardBoard!), tile("O5"));
+  assert.equal(discardChoices(gameWithJokers({ rack: [Tile.UNSPECIFIED] })).mayShow, false);
+});
+
+test("the trump is taken in place of a draw by who has opened, while it lies there", () => {
+  assert.equal(discardChoices(gameWithJokers()).trump, tile("R8"));
+  assert.equal(discardChoices(gameWithJokers({}, {}, [])).trump, undefined);
+  assert.equal(discardChoices(gameWithJokers({ turn: { seat: 1, step: TurnStep.DISCARDING } })).trump, undefined);
+  assert.equal(discardChoices(gameWithJokers({ discardBoard: { openings: [{ seat: 1 }] } })).trump, undefined);
+});
+
+test("with an empty pool a player passes, where the rules let the round go on", () => {
+  const choicesAt = (poolCount: number, turn = { poolEmpty: PoolEmpty.DISCARD_TAKEN_OR_ENDS }) => {
+    const { mayTakePool, mayPass } = discardChoices(gameWithJokers({ poolCount }, turn));
+    return [mayTakePool, mayPass];
+  };
+  assert.deepEqual(choicesAt(1), [true, false]);
+  assert.deepEqual(choicesAt(0), [false, true]);
+  assert.deepEqual(choicesAt(0, { poolEmpty: PoolEmpty.ROUND_ENDS }), [false, false]);
+});
+
+test("who has not opened may win concealed where the rules have it, by a Foot or a named hand", () => {
+  const turn = { seat: 1, step: TurnStep.DISCARDING, tilesDrawn: tiles("K3") };
+  const mayFinish = (concealedWins: boolean, openings: { seat: number; amount: number }[]) =>
+    discardChoices(gameWithJokers({ turn }, { concealedWins }, openings)).mayFinish;
+  assert.deepEqual([mayFinish(true, []), mayFinish(true, [{ seat: 1, amount: 50 }]), mayFinish(false, [])], [true, false, false]);
+  assert.deepEqual(namedHandsOf(gameWithJokers({}, { concealedWins: true })).map(({ name }) => name), ["HIGH_RUNS"]);
+  assert.deepEqual(namedHandsOf(gameWithJokers()), []);
+});
+
+test("three tiles left are announced of a player who has opened, in a game with concealed wins", () => {
+  assert.equal(hasThreeLeft(gameWithJokers({}, { concealedWins: true }), 1), true);
+  assert.equal(hasThreeLeft(gameWithJokers({}, { concealedWins: true }, []), 1), false);
+  assert.equal(hasThreeLeft(gameWithJokers({}, { concealedWins: true }), 2), false);
+  assert.equal(hasThreeLeft(gameWithJokers(), 1), false);
 });

@@ -7,6 +7,7 @@ import {
   meldsText,
   MoveKind,
   type RecordedMoveSchema,
+  Tile,
   tile,
   tiles,
   tilesText,
@@ -107,6 +108,8 @@ test("the score stands at the move that ended the round, not at an abort after i
   );
 });
 
+const DISCARDS = { game: { case: "discard" as const, value: {} } };
+
 /** Returns each frame of a round of Okey as text: racks, number of tiles in the pool, piles by seat in turn order. */
 function replayOkey(...moves: Move[]): string[] {
   const deal: Move = {
@@ -122,8 +125,7 @@ function replayOkey(...moves: Move[]): string[] {
       pool: tiles("R9 B9 O5"),
     },
   };
-  const ruleset = { game: { case: "discard" as const, value: {} } };
-  const record = create(GameRecordSchema, { ruleset, moves: [deal, ...moves] });
+  const record = create(GameRecordSchema, { ruleset: DISCARDS, moves: [deal, ...moves] });
   const piles = ({ board }: Frame) => board!.turnOrder.map((seat) => `${seat}{${tilesText(pileOf(board!, seat))}}`);
   const text = (frame: Frame) =>
     [...[...frame.racks.values()].map(tilesText), frame.poolCount, piles(frame).join(" ")].join(" / ");
@@ -173,6 +175,7 @@ test("in Okey, a time-out discards the tile taken, but no okey", () => {
 test("in Okey, the hand that ended the round is shown, and its discard lies on the indicator", () => {
   const hand = [{ tiles: tiles("K1 O5") }];
   const record = create(GameRecordSchema, {
+    ruleset: DISCARDS,
     moves: [
       { kind: MoveKind.DEAL, deal: { turnOrder: [1], indicator: tile("O4"), racks: [{ seat: 1, tiles: tiles("K1 K2 O5") }] } },
       { kind: MoveKind.FINISH, seat: 1, tiles: tiles("K2"), hand },
@@ -183,6 +186,16 @@ test("in Okey, the hand that ended the round is shown, and its discard lies on t
   assert.deepEqual([tilesText([board!.finish!.tile]), board!.finish!.isPairs], ["K2", true]);
 });
 
+/** Returns a frame of a game with a table as text: racks, piles of the seats 2 and 1, melds, pool, tiles laid. */
+const tableText = ({ racks, board, poolCount, played }: Frame) =>
+  [
+    [...racks.values()].map(tilesText).join(" | "),
+    `{${[2, 1].map((seat) => tilesText(pileOf(board!, seat))).join(" | ")}}`,
+    board!.table.map((meld) => tilesText(meld.tiles)).join(" + "),
+    poolCount,
+    tilesText(played),
+  ].join("; ");
+
 test("in 101 Okey, tiles are laid on the table, from which an okey comes to the rack; a discard is put back", () => {
   const table = (...melds: string[]) => melds.map((meld) => ({ tiles: tiles(meld) }));
   const racks = [
@@ -190,6 +203,7 @@ test("in 101 Okey, tiles are laid on the table, from which an okey comes to the 
     { seat: 2, tiles: tiles("R1 R2 O5 R9") },
   ];
   const record = create(GameRecordSchema, {
+    ruleset: DISCARDS,
     moves: [
       { kind: MoveKind.DEAL, deal: { turnOrder: [2, 1], indicator: tile("O4"), racks, pool: tiles("R3 B9 B8") } },
       { kind: MoveKind.DISCARD, seat: 2, tiles: tiles("R9") },
@@ -204,15 +218,7 @@ test("in 101 Okey, tiles are laid on the table, from which an okey comes to the 
       { kind: MoveKind.TIME_OUT, seat: 1, tiles: tiles("B8") },
     ],
   });
-  const text = ({ racks, board, poolCount, played }: Frame) =>
-    [
-      [...racks.values()].map(tilesText).join(" | "),
-      `{${[2, 1].map((seat) => tilesText(pileOf(board!, seat))).join(" | ")}}`,
-      board!.table.map((meld) => tilesText(meld.tiles)).join(" + "),
-      poolCount,
-      tilesText(played),
-    ].join("; ");
-  assert.deepEqual(framesOf(record).slice(2).map(text), [
+  assert.deepEqual(framesOf(record).slice(2).map(tableText), [
     "K7 K8 B3 R9 | R1 R2 O5; { | }; ; 3; ",
     "K7 K8 B3 B9 | R1 R2 O5; {R9 | }; ; 2; ",
     "K7 K8 B3 | R1 R2 O5; {R9 | B9}; ; 2; ",
@@ -223,4 +229,61 @@ test("in 101 Okey, tiles are laid on the table, from which an okey comes to the 
     "K7 K8 B3 O5 | ; {R9 | B9}; R1 R2 R3; 1; ",
     "K7 K8 B3 | ; {R9 O5 | B9 B8}; R1 R2 R3; 0; ",
   ]);
+});
+
+/** Returns the frames after the deal of a round with jokers, in which B8 is the trump. */
+function replayWithJokers(pool: string, ...moves: Move[]): Frame[] {
+  const racks = [
+    { seat: 1, tiles: tiles("K7 K8") },
+    { seat: 2, tiles: tiles("R1 R2 J R9") },
+  ];
+  const deal = { turnOrder: [2, 1], racks, trump: tile("B8"), pool: tiles(pool) };
+  return framesOf(create(GameRecordSchema, { ruleset: DISCARDS, moves: [{ kind: MoveKind.DEAL, deal }, ...moves] })).slice(1);
+}
+
+const parts = (...melds: string[]) => melds.map((meld) => ({ tiles: tiles(meld) }));
+
+test("with jokers there is no indicator; the trump is taken, put back, and taken by another player", () => {
+  const frames = replayWithJokers(
+    "R3 B9",
+    { kind: MoveKind.TAKE_TRUMP, seat: 2, tiles: tiles("B8") },
+    { kind: MoveKind.RETURN_DISCARD, seat: 2, tiles: tiles("R3") },
+    { kind: MoveKind.LAY_TILES, seat: 2, hand: parts("R1 R2 J") },
+    { kind: MoveKind.TIME_OUT, seat: 2 },
+    { kind: MoveKind.TAKE_TRUMP, seat: 1, tiles: tiles("B8") },
+    { kind: MoveKind.TIME_OUT, seat: 1, tiles: tiles("B9") },
+  );
+  assert.equal(frames[0]!.board!.indicator, Tile.UNSPECIFIED);
+  assert.equal(frames[0]!.board!.okey, Tile.JOKER);
+  const trumps = frames.map(({ board }) => board!.trump);
+  assert.deepEqual(trumps.map((trump) => trump === tile("B8")), [false, true, true, true, false, true]);
+  assert.deepEqual(frames.map(tableText), [
+    "K7 K8 | R1 R2 J R9 B8; { | }; ; 2; ",
+    "K7 K8 | R1 R2 J R9 R3; { | }; ; 1; ",
+    "K7 K8 | R9 R3; { | }; R1 R2 J; 1; R1 R2 J",
+    "K7 K8 | R3; {R9 | }; R1 R2 J; 1; ",
+    "K7 K8 B8 | R3; {R9 | }; R1 R2 J; 1; ",
+    "K7 K8 | R3; {R9 | B9}; R1 R2 J; 0; ",
+  ]);
+});
+
+test("when the pool is empty, a pass and a time-out discard nothing, and a taken discard goes back", () => {
+  const passed = replayWithJokers("", { kind: MoveKind.PASS_TURN, seat: 2 });
+  assert.deepEqual(passed.map(tableText), ["K7 K8 | R1 R2 J R9; { | }; ; 0; "]);
+  const late = replayWithJokers("", { kind: MoveKind.TIME_OUT, seat: 2 });
+  assert.deepEqual(late.map(tableText), ["K7 K8 | R1 R2 J R9; { | }; ; 0; "]);
+  const back = replayWithJokers(
+    "R3",
+    { kind: MoveKind.DRAW, seat: 2, tiles: tiles("R3") },
+    { kind: MoveKind.DISCARD, seat: 2, tiles: tiles("R9") },
+    { kind: MoveKind.TAKE_DISCARD, seat: 1, tiles: tiles("R9") },
+    { kind: MoveKind.TIME_OUT, seat: 1 },
+  );
+  assert.equal(tableText(back.at(-1)!), "K7 K8 | R1 R2 J R3; {R9 | }; ; 0; ");
+});
+
+test("a Foot leaves the rack empty, with its discard and the table in sight", () => {
+  const [foot] = replayWithJokers("R3", { kind: MoveKind.FOOT, seat: 2, tiles: tiles("R9"), hand: parts("R1 R2 J") });
+  assert.equal(tableText(foot!), "K7 K8 | ; { | }; R1 R2 J; 1; R1 R2 J");
+  assert.equal(foot!.board!.lastTile, tile("R9"));
 });

@@ -13,7 +13,9 @@ import {
   HintTier,
   type Meld,
   meldsText,
+  NamedHandSchema,
   type PlayTiles,
+  RackFinishedSchema,
   RefusalSchema,
   Rummikub,
   TableLayout,
@@ -28,6 +30,7 @@ import {
   type WatchGameResponseSchema,
 } from "rummikub-client";
 import { eventText } from "../../src/control/events.js";
+import { handConditions, handName, rackFinishText } from "../../src/control/finish-text.js";
 import { GameSession } from "../../src/control/game-session.js";
 import { violationSummary } from "../../src/control/arranging.js";
 import { tableOf } from "../../src/model/arrangement.js";
@@ -463,6 +466,108 @@ test("in 101 Okey, a hint says what an opening lacks, and which tiles to lay", a
   answer = { opening: { pointsMissing: 0 }, turn: { action: { case: "lay", value: { table: lay } } } };
   assert.equal(await hint(HintTier.TURN), "You can open with melds. Suggestion: Lay blue 6, red 1, red 2.");
   session.stop();
+});
+
+/** Returns a game of International Rummikub in which seat 1 has not opened, and B4 B5 B6 lie on the table. */
+function concealedGame(changes: Parameters<typeof game>[0] = {}): Game {
+  return game({
+    ruleset: { game: { case: "discard", value: { melds: { meldsOnTable: true }, turn: { concealedWins: true } } } },
+    rack: tiles("R1 R2 R3 B7 K9"),
+    discardBoard: { table: [{ tiles: tiles("B4 B5 B6") }], openings: [{ seat: 2, amount: 55 }] },
+    turn: { seat: 1, step: TurnStep.DISCARDING, revision: 5, tilesDrawn: tiles("K9") },
+    ...changes,
+  });
+}
+
+test("a Foot is all tiles on the table but the discard: it is judged as one, and sent with the whole table", async () => {
+  const sent: unknown[] = [];
+  const judged: boolean[] = [];
+  const { session, push } = world(
+    {
+      playTurn: ({ action }) => {
+        const { tile: last, table: laid = [] } = action.value as { tile: Tile; table?: { tiles: Tile[] }[] };
+        sent.push([action.case, tileName(last), laid.map((part) => tilesText(part.tiles))]);
+        return { game: { revision: 6 } };
+      },
+    },
+    { validateDiscardTurn: ({ isFoot, discard }) => (judged.push(isFoot && discard === tile("K9")), {}) },
+  );
+  await push({ case: "snapshot", value: concealedGame() });
+  const ids = rackIds(session, 5);
+  session.arranging.move(ids.slice(0, 3), { to: "new" });
+  await until(() => session.state.value.judgment !== undefined);
+  session.arranging.move([ids[3]!], { to: "finish" });
+  assert.equal(session.state.value.notice, "For a Foot, lay all your tiles but the one to discard.");
+  session.arranging.move([ids[3]!], { to: "meld", meld: session.arranging.arrangement.melds[0]!.id, index: 3 });
+  await until(() => session.state.value.judgment?.answer.isFoot === true);
+  assert.deepEqual(judged, [false, true]);
+  session.arranging.move([ids[4]!], { to: "finish" });
+  await until(() => sent.length > 0);
+  assert.deepEqual(sent, [["finish", "K9", ["B4 B5 B6 B7", "R1 R2 R3"]]]);
+  session.stop();
+});
+
+test("tiles that are no Foot are judged as an opening", async () => {
+  const violation = { reason: ErrorReason.FOOT_NEEDS_LAY_OFF, subject: "table" };
+  const { session, push } = world(
+    {},
+    { validateDiscardTurn: ({ isFoot }) => (isFoot ? { violations: [violation] } : { opening: { seat: 1, amount: 50 } }) },
+  );
+  await push({ case: "snapshot", value: concealedGame() });
+  session.arranging.move(rackIds(session, 4), { to: "new" });
+  await until(() => session.state.value.judgment?.answer.opening?.amount === 50);
+  assert.equal(session.state.value.judgment?.marks.isLegal, true);
+  session.stop();
+});
+
+test("a refused hand is explained, and what is special in the new games is told", async () => {
+  const reason = ErrorReason.HAND_NOT_MATCHED;
+  const refused = { desc: RefusalSchema, value: { reason, violations: [{ reason, subject: "hand" }] } };
+  const { session, push } = world({
+    playTurn: () => {
+      throw new ConnectError("no", Code.FailedPrecondition, undefined, [refused]);
+    },
+  });
+  await push({ case: "snapshot", value: concealedGame() });
+  session.arranging.move(rackIds(session, 1), { to: "finish" });
+  await until(() => session.state.value.problem !== undefined);
+  assert.equal(session.state.value.problem?.text, "These tiles are none of the hands that win.");
+  const told = (event: NonNullable<MessageInitShape<typeof GameEventSchema>["event"]>) =>
+    eventText(create(GameEventSchema, { event }), concealedGame());
+  assert.equal(told({ case: "trumpTaken", value: { seat: 2, tile: tile("R8") } }), "Ben takes red 8, the trump.");
+  assert.equal(told({ case: "threeTilesLeft", value: { seat: 2 } }), "Ben has three tiles left.");
+  assert.equal(told({ case: "emptyPoolPassed", value: { seat: 2 } }), "Ben passes.");
+  const hand = { seat: 2, tile: tile("R8"), name: "HIGH_RUNS" };
+  assert.equal(told({ case: "handFinished", value: hand }), "Ben finishes with a hand: High runs.");
+  const foot = { seat: 2, tile: tile("R8"), isFoot: true };
+  assert.equal(told({ case: "rackFinished", value: foot }), "Ben finishes with a Foot and discards red 8.");
+  session.stop();
+});
+
+test("the result says why points are doubled, and a named hand what it needs", () => {
+  const finish = create(RackFinishedSchema, { seat: 1, tile: tile("J"), isAtOnce: true });
+  assert.equal(
+    rackFinishText("Ann", finish, tile("J")),
+    "Ann finishes and discards joker. The discard is a joker: the points are doubled.",
+  );
+  assert.match(rackFinishText("Ann", { ...finish, tile: tile("R1") }, tile("O5")), /opened and finished in one turn/);
+  const hand = { runsMin: 3, runsMax: 3, groupsMax: 0, lowest: 10, oneHigh: true, runColorsDiffer: true, scores: [300, 250, 200] };
+  assert.deepEqual(handConditions(create(NamedHandSchema, hand)), [
+    "runs: 3",
+    "groups: 0",
+    "each run of another color",
+    "no tile below 10",
+    "1 counts high",
+    "points: 300, with a joker 250, with two 200",
+  ]);
+  const low = { runsMin: 2, colorsMin: 2, colorsMax: 2, highest: 9, allEven: true };
+  assert.deepEqual(handConditions(create(NamedHandSchema, low)).slice(0, 4), [
+    "runs: 2 to 4",
+    "colors: 2",
+    "no tile above 9",
+    "even numbers only",
+  ]);
+  assert.equal(handName("SEVEN_GROUPS"), "seven groups");
 });
 
 test("the player takes the reserved seat of the rematch, which the first one creates", async () => {

@@ -159,3 +159,14 @@ test("above the discards, arrows lead to the places of the table, and onto an ok
   const onWild = placeBeside(stand, { to: "meld", meld: meld!.id, index: 1 }, "right", may);
   assert.deepEqual(onWild, { to: "wild", piece: meld!.pieces[1]!.id });
 });
+
+test("where a player may win concealed, the place to finish lies between the discards and the table", () => {
+  const stand = atTable("R1", "B5 J B7");
+  const may = { mayDiscard: true, mayFinish: true, mayLay: true, okey: tile("J") };
+  assert.deepEqual(placeBeside(stand, { to: "discard" }, "up", may), { to: "finish" });
+  assert.deepEqual(placeBeside(stand, { to: "finish" }, "up", may), { to: "new" });
+  assert.deepEqual(placeBeside(stand, { to: "new" }, "down", may), { to: "finish" });
+  const [meld] = stand.melds;
+  const onJoker = placeBeside(stand, { to: "meld", meld: meld!.id, index: 1 }, "right", may);
+  assert.deepEqual(onJoker, { to: "wild", piece: meld!.pieces[1]!.id });
+});
