@@ -4,16 +4,25 @@ The search takes the lowest tile that is left and tries every meld that it may b
 may take any place of a meld but that tile's.
 """
 
+import contextlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, combinations, product
+from typing import Final
 
 from engine.discard.hands import finished_hand
 from engine.discard.melds import GROUP_MAX, MELD_MIN, Arrangement, fixed_faces, is_group, run_start, tile_at
 from engine.discard.named_hands import COLORS_MAX, ONE_HIGH, PARTS_MAX, NamedHand
+from engine.effort import Effort, TooComplexError
 from engine.tiles import JOKER, Color, Tile, color_of, in_order, value_of, without
 from engine.violations import Reason, Violation
+
+STEPS: Final = 3_000
+"""The most melds that a search of all hands, beside all discards, tries: about a tenth of a second.
+
+The known hands take less than a third of it; a long list of hands may take minutes.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +66,27 @@ def judge_named_hand(
     return found or (Violation(Reason.HAND_NOT_MATCHED, "hand", left),)
 
 
-def best_named_hand(tiles: tuple[Tile, ...], hands: Iterable[NamedHand], laid: Arrangement = ()) -> MatchedHand | None:
-    """Returns the hand that scores the most of those that 14 tiles make; None if they make none. See above."""
+def best_named_hand(
+    tiles: tuple[Tile, ...], hands: Iterable[NamedHand], laid: Arrangement = (), effort: Effort | None = None
+) -> MatchedHand | None:
+    """Returns the hand that scores the most of those that 14 tiles make; None if they make none. See above.
+
+    Hands that the search does not reach in its steps count as not made. Only long lists of hands take so many.
+    """
     if not laid and finished_hand(tiles, JOKER, one_high=True) is None:
         return None  # one quick search instead of one for each hand
-    found = ((hand, _as_laid(laid, hand) if laid else melds_of(tiles, hand)) for hand in hands)
-    matched = [MatchedHand(hand.name, melds, hand.scores[tiles.count(JOKER)]) for hand, melds in found if melds]
-    return max(matched, key=lambda one: one.points, default=None)
+    jokers, effort = tiles.count(JOKER), effort or Effort(STEPS)
+    with contextlib.suppress(TooComplexError):
+        for hand in sorted(hands, key=lambda one: -one.scores[jokers]):
+            melds = _as_laid(laid, hand) if laid else melds_of(tiles, hand, effort)
+            if melds:
+                return MatchedHand(hand.name, melds, hand.scores[jokers])
+    return None
 
 
-def melds_of(tiles: tuple[Tile, ...], hand: NamedHand) -> Arrangement:
-    """Returns the melds of a hand that tiles make; nothing if they do not."""
-    return _Search(hand, tiles).melds()
+def melds_of(tiles: tuple[Tile, ...], hand: NamedHand, effort: Effort) -> Arrangement:
+    """Returns the melds of a hand that tiles make; nothing if they do not. Raises TooComplexError."""
+    return _Search(hand, tiles, effort).melds()
 
 
 def _as_laid(laid: Arrangement, hand: NamedHand) -> Arrangement:
@@ -110,8 +128,8 @@ def _meets(parts: tuple[_Part, ...], hand: NamedHand) -> bool:
 class _Search:
     """The search of one hand in some tiles."""
 
-    def __init__(self, hand: NamedHand, tiles: tuple[Tile, ...]) -> None:
-        self.hand, self.values = hand, hand.values
+    def __init__(self, hand: NamedHand, tiles: tuple[Tile, ...], effort: Effort) -> None:
+        self.hand, self.values, self._effort = hand, hand.values, effort
         self.numbered, self.jokers = without(tiles, (JOKER,) * tiles.count(JOKER)), tiles.count(JOKER)
         self._tried: set[object] = set()
 
@@ -131,10 +149,11 @@ class _Search:
         if not left and not jokers and _meets(parts, self.hand):
             yield tuple(part.tiles for part in parts)
         state = (left, jokers, self._standing(parts))
-        if not left or state in self._tried or not self._may_meet(parts):
+        if not left or state in self._tried or not self._may_meet(parts, len(left) + jokers):
             return
         self._tried.add(state)
         for part in self._parts(left, jokers):
+            self._effort.take()
             used = part.tiles.count(JOKER)
             yield from self._arrangements(without(left, part.tiles), jokers - used, (*parts, part))
 
@@ -149,11 +168,13 @@ class _Search:
             (max(map(len, groups), default=0), sum(group.count(JOKER) for group in groups)) if has_colors else None,
         )
 
-    def _may_meet(self, parts: tuple[_Part, ...]) -> bool:
-        """Returns whether more melds can make these the hand."""
-        runs = [part.color for part in parts if part.color]
-        is_few = len(runs) <= self.hand.runs_max and len(parts) - len(runs) <= self.hand.groups_max
-        return is_few and not (self.hand.run_colors_differ and len(set(runs)) < len(runs))
+    def _may_meet(self, parts: tuple[_Part, ...], left: int) -> bool:
+        """Returns whether more melds of the tiles that are left, so many, can make these the hand."""
+        hand, runs = self.hand, [part.color for part in parts if part.color]
+        groups = len(parts) - len(runs)
+        lacks = max(0, hand.runs_min - len(runs)) + max(0, hand.groups_min - groups)
+        is_few = len(runs) <= hand.runs_max and groups <= hand.groups_max and left >= MELD_MIN * max(1, lacks)
+        return is_few and not (hand.run_colors_differ and len(set(runs)) < len(runs))
 
     def _parts(self, left: tuple[Tile, ...], jokers: int) -> Iterator[_Part]:
         """Yields the melds that the lowest tile that is left may be in."""
@@ -165,14 +186,23 @@ class _Search:
 
     def _runs(self, first: Tile, held: frozenset[Tile], jokers: int) -> Iterator[tuple[Tile, ...]]:
         color, value = color_of(first), _value(first, self.hand)
-        for start in range(1, value + 1):
-            for end in range(max(value, start + MELD_MIN - 1), ONE_HIGH + 1):
-                places = range(start, end + 1)
-                if self.values.issuperset(places):
-                    others = [place for place in places if place != value]
-                    missing = [place for place in others if tile_at(color, place) not in held]
-                    for wild in _wild_places(others, missing, jokers):
-                        yield tuple(JOKER if place in wild else tile_at(color, place) for place in places)
+        below = tuple(self._reached(color, range(value - 1, 0, -1), held, jokers))
+        above = tuple(self._reached(color, range(value + 1, ONE_HIGH + 1), held, jokers))
+        for low, high in product(range(len(below) + 1), range(len(above) + 1)):
+            others = (*below[:low][::-1], *above[:high])
+            missing = [place for place in others if tile_at(color, place) not in held]
+            if len(others) + 1 >= MELD_MIN and len(missing) <= jokers:
+                for wild in _wild_places(others, missing, jokers):
+                    places = range(value - low, value + high + 1)
+                    yield tuple(JOKER if place in wild else tile_at(color, place) for place in places)
+
+    def _reached(self, color: Color, places: range, held: frozenset[Tile], jokers: int) -> Iterator[int]:
+        """Yields places of a run, from one on, that tiles and jokers reach."""
+        for place in places:
+            jokers -= tile_at(color, place) not in held
+            if jokers < 0 or place not in self.values:
+                return
+            yield place
 
 
 def _groups(first: Tile, held: frozenset[Tile], jokers: int) -> Iterator[tuple[Tile, ...]]:
@@ -183,7 +213,7 @@ def _groups(first: Tile, held: frozenset[Tile], jokers: int) -> Iterator[tuple[T
                 yield (first, *more, *(JOKER,) * wild)
 
 
-def _wild_places(others: list[int], missing: list[int], jokers: int) -> Iterator[set[int]]:
+def _wild_places(others: tuple[int, ...], missing: list[int], jokers: int) -> Iterator[set[int]]:
     """Yields the places of a run that jokers take: those without a tile, and any more."""
     held = [place for place in others if place not in missing]
     for more in range(jokers - len(missing) + 1):

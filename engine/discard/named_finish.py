@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from engine.discard.hand_matching import MatchedHand, best_named_hand, judge_named_hand
+from engine.discard.hand_matching import STEPS, MatchedHand, best_named_hand, judge_named_hand
 from engine.discard.melds import Arrangement
 from engine.discard.named_hands import NamedHand
 from engine.discard.ruleset import HAND_SIZE
+from engine.effort import Effort
 from engine.tiles import JOKER, Tile, without
 from engine.violations import Reason, Violation
 
@@ -53,8 +54,9 @@ def judge_named_finish(
 
 def _finishes(tiles: tuple[Tile, ...], hands: tuple[NamedHand, ...]) -> Iterator[JudgedNamedHand]:
     """Yields the best hand beside each discard."""
+    effort = Effort(STEPS)
     for discard in dict.fromkeys(tiles):
-        hand = best_named_hand(without(tiles, (discard,)), hands)
+        hand = best_named_hand(without(tiles, (discard,)), hands, effort=effort)
         if hand:
             yield _judged(discard, hand)
 

@@ -7,13 +7,14 @@ from itertools import permutations
 
 import pytest
 
-from engine.discard.hand_matching import best_named_hand, judge_named_hand, melds_of
+from engine.discard.hand_matching import MatchedHand, best_named_hand, judge_named_hand, melds_of
 from engine.discard.hand_text import format_hands, parse_hands
 from engine.discard.named_finish import judge_named_finish
 from engine.discard.named_hands import KNOWN_HANDS, NamedHand
 from engine.discard.notation import parse_hand
 from engine.discard.presets import AMERICAN, INTERNATIONAL
 from engine.discard.ruleset import problems
+from engine.effort import Effort
 from engine.notation import parse_tile, parse_tiles
 from engine.options import OptionProblem
 from engine.tiles import JOKER, NATURALS, Tile, in_order
@@ -147,7 +148,7 @@ def test_the_search_agrees_with_every_way_to_lay_few_tiles(seed: int) -> None:
             and (not hand.run_colors_differ or len(set(runs)) == len(runs))
         )
 
-    assert bool(melds_of(tiles, hand)) == any(map(meets, ways))
+    assert bool(melds_of(tiles, hand, Effort(10**6))) == any(map(meets, ways))
 
 
 # Of 15 tiles
@@ -217,3 +218,13 @@ def test_hands_mean_nothing_without_concealed_wins() -> None:
     assert problems(replace(AMERICAN, hands=(ANY,))) == (
         OptionProblem(Reason.OPTIONS_CONFLICT, ("hands", "concealed_wins"), "1"),
     )
+
+
+def test_a_long_list_of_hands_is_searched_for_a_while_and_a_hand_as_laid_is_judged() -> None:
+    hands = tuple(NamedHand(f"H{number}", (number,) * 3, runs_min=4, run_colors_differ=True) for number in range(64))
+    tiles = in_order(parse_tiles("R1 R2 R3 R4 R5 R6 B1 B2 B3 B4 B5 B6 K6 J J"))
+    assert judge_named_finish(tiles, None, (), hands).hand is None
+    parts = parse_hand("[R1 R2 R3] | [B1 B2 B3] | [K1 K2 K3] | [O1 O2 O3 O4 O5]")
+    tiles = in_order((*(t for part in parts for t in part), *parse_tiles("J")))
+    laid = judge_named_finish(tiles, parse_tiles("J")[0], parts, hands)
+    assert laid.hand == MatchedHand("H63", parts, 63)
