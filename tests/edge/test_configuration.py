@@ -83,7 +83,8 @@ def test_the_image_has_every_file_of_the_configuration() -> None:
 
 
 def test_the_edge_serves_the_files_of_the_page() -> None:
-    assert re.findall(r"/srv/page/([\w.]+)", PLAIN.read_text()) == ["index.html", "app.js", "de.js", "app.css"]
+    served = re.findall(r"/srv/page/([\w.-]+)", PLAIN.read_text())
+    assert served == ["index.html", "app.js", "chunk.js", "de.js", "replay-page.js", "app.css"]
     assert {file.name for file in (DEPLOY / "page").iterdir()} == set(PAGE_FILES)
     if web.DIST.is_dir():
         assert {file.name for file in web.DIST.iterdir()} == set(PAGE_FILES)

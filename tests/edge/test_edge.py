@@ -216,7 +216,7 @@ async def test_a_large_body_is_refused(web: Web) -> None:
 
 
 async def test_the_page_is_served_with_its_headers(web: Web) -> None:
-    scripts = ("/app.js", "/de.js")
+    scripts = ("/app.js", "/chunk.js", "/de.js", "/replay-page.js")
     for path, kind in (
         ("/", "text/html"),
         ("/app.css", "text/css"),

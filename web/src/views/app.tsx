@@ -6,7 +6,6 @@ import { type Language, language, LANGUAGES, speak, t } from "../i18n/index.js";
 import { Drawer } from "./drawer.js";
 import { GamePage } from "./game-page.js";
 import { Home } from "./home.js";
-import { ReplayPage } from "./replay-page.js";
 
 export function App() {
   const { code } = useStore(language);
@@ -65,7 +64,7 @@ function Page({ route }: { route: Route }) {
     case "game":
       return <GamePage key={route.gameId} gameId={route.gameId} joinCode={route.joinCode} />;
     case "replay":
-      return <ReplayPage key={route.gameId ?? ""} {...(route.gameId !== undefined && { gameId: route.gameId })} />;
+      return <Replay key={route.gameId ?? ""} {...(route.gameId !== undefined && { gameId: route.gameId })} />;
     case "unknown":
       return (
         <main class="page" tabIndex={-1}>
@@ -74,4 +73,12 @@ function Page({ route }: { route: Route }) {
         </main>
       );
   }
+}
+
+/** The replay, a file of its own that few games need. */
+function Replay({ gameId }: { gameId?: string }) {
+  const [file, setFile] = useState<typeof import("./replay-page.js")>();
+  useEffect(() => void import("./replay-page.js").then(setFile), []);
+  if (file === undefined) return <main class="page" tabIndex={-1} />;
+  return <file.ReplayPage {...(gameId !== undefined && { gameId })} />;
 }
