@@ -106,8 +106,7 @@ PRESET_TEXTS: Final = {
     ),
     Preset.AMERICAN: PresetText(
         "American Rummikub",
-        "Open with melds of 30 points, lay off on all melds, and discard a tile each turn. The winner gets what the "
-        "others pay.",
+        "Open with melds of 30 points, and lay off on all melds. The winner gets what the others pay.",
         "American Rummikub as fragments of descriptions and a game that it came from have it; our own decisions beside",
     ),
     Preset.INTERNATIONAL: PresetText(
