@@ -321,12 +321,10 @@ export function OthersTable({ game, draft }: { game: Game; draft: SavedDraft }) 
   const name = playerOf(game, draft.seat)?.name ?? "";
   const onTable = (game.table?.melds ?? []).flatMap(({ tiles }) => tiles);
   const melds = draft.table?.melds ?? [];
-  const fresh = without(
-    melds.flatMap(({ tiles }) => tiles),
-    onTable,
-  ).left;
+  const tiles = melds.flatMap((meld) => meld.tiles);
+  const fresh = without(tiles, onTable).left;
   return (
-    <section class="felt others-draft" aria-label={t("table")} data-draft={draft.number}>
+    <section class={`felt others-draft ${densityOf(tiles.length)}`} aria-label={t("table")} data-draft={draft.number}>
       <p class="draft-label">{t(draft.isLegal ? "othersDraftLegal" : "othersDraft", { name })}</p>
       <ShownTable table={draft.table} before={game.table} fresh={fresh} />
     </section>

@@ -152,7 +152,7 @@ export function StaticTable({
   fresh?: readonly Tile[];
 }) {
   return (
-    <div class="melds" role="list" aria-label={t("table")}>
+    <div class="melds" role="list" aria-label={t("table")} tabIndex={0}>
       {melds.map(({ tiles, isChanged = false }, i) => (
         <StaticMeld key={i} tiles={tiles} isChanged={isChanged} fresh={fresh} />
       ))}
