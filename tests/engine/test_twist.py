@@ -360,6 +360,12 @@ def test_a_double_joker_that_costs_nothing_on_the_rack_may_be_played_alone() -> 
     assert (format_tiles(found.turn.tiles), found.is_proven) == ("D", True)
 
 
+def test_more_than_six_jokers_are_not_searched() -> None:
+    assert arrange(parse_tiles("R2 R3 B4 J J J D D D"), TWIST).exists is Existence.YES
+    assert arrange(parse_tiles("R2 R3 B4 J J J J D D D"), TWIST).exists is Existence.UNKNOWN
+    assert arrange(parse_tiles("R2 R3 B4 J J J J J J J"), TWIST).exists is Existence.YES
+
+
 def twisted(rng: random.Random) -> Ruleset:
     """Returns rules of Twist, mostly the preset."""
     options: dict[str, Any] = {}

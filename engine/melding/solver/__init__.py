@@ -24,7 +24,7 @@ from engine.melding.solver.problem import problem_from
 from engine.melding.solver.search import Meter, OutOfBudget
 from engine.melding.solver.solution import solve
 from engine.melding.solver.special_jokers import (
-    NOT_SEARCHED,
+    can_all_be_searched,
     find_turn_with_special_jokers,
     has_special_jokers,
     is_searched_exactly,
@@ -82,8 +82,8 @@ def has_turn(situation: AnySituation, budget: Budget = AMPLE) -> Existence:
 
 
 def arrange(tiles: tuple[Tile, ...], ruleset: Ruleset, budget: Budget = AMPLE) -> Arrangement:
-    """Returns whether and how all tiles can be arranged into melds of a ruleset. Mirrors and color changes: UNKNOWN."""
-    if not NOT_SEARCHED.isdisjoint(tiles):
+    """Returns whether and how all tiles can be arranged into melds. With a mirror or a color change: UNKNOWN."""
+    if not can_all_be_searched(tiles):
         return Arrangement(Existence.UNKNOWN)
     try:
         found = solve(problem_from(tiles, (), ruleset, Objective.MOST_TILES), Meter(budget))

@@ -216,44 +216,65 @@ class GroupShape(NamedTuple):
     jokers: int
     doubles: int
 
+    @property
+    def size(self) -> int:
+        """Returns the number of tiles, jokers included."""
+        return self.tiles + self.jokers + self.doubles
+
+    @property
+    def places(self) -> int:
+        """Returns the number of places that they cover."""
+        return self.size + self.doubles
+
 
 @lru_cache(maxsize=1 << 14)
 def groups_for(grouped: tuple[int, ...], jokers: int, doubles: int) -> tuple[GroupShape, ...] | None:
-    """Returns groups that use all tiles and jokers; None if there are none.
+    """Returns groups that use all tiles and jokers, the largest first; None if there are none.
 
     Args:
         grouped: The number of tiles of each color, also of those without tiles.
         jokers: The number of regular jokers.
         doubles: The number of double jokers.
     """
-    total = sum(grouped)
-    for number in range(max(grouped), total + 1):
-        for groups in _groups(number, total, jokers, doubles, len(grouped)):
-            if can_deal(grouped, [group.tiles for group in groups]):
-                return groups
+    left = GroupShape(sum(grouped), jokers, doubles)
+    for number in range(max(grouped), left.size // LEAST + 1):
+        room = tuple([sum(min(count, groups) for count in grouped) for groups in range(number + 1)])
+        largest = GroupShape(len(grouped), len(grouped), len(grouped))
+        found = next(_groups(number, left, largest, room, len(grouped)), None)
+        if found is not None:
+            return found
     return None
 
 
-def _groups(number: int, total: int, jokers: int, doubles: int, colors: int) -> Iterator[tuple[GroupShape, ...]]:
-    """Yields the sizes of a number of groups, the largest first."""
+def _groups(
+    number: int, left: GroupShape, largest: GroupShape, room: Sequence[int], colors: int
+) -> Iterator[tuple[GroupShape, ...]]:
+    """Yields a number of groups that use all that is left, the most equal ones first.
+
+    Each color has at most one tile in a group. So the largest groups together have room for so many tiles only, and if
+    all have, the tiles can be dealt to them (Gale and Ryser).
+
+    Args:
+        number: The number of groups.
+        left: The tiles and jokers.
+        largest: The largest group.
+        room: The room in the largest groups together, by their number.
+        colors: The number of colors.
+    """
     if not number:
-        if not (total or jokers or doubles):
-            yield ()
+        yield ()
         return
-    for size in range(min(colors, total - number + 1), 0, -1):
-        for wild in range(min(jokers, colors - size) + 1):
-            for double in range(min(doubles, (colors - size - wild) // PLACES_OF[DOUBLE_JOKER]) + 1):
-                if size + wild + double >= LEAST:
-                    for rest in _groups(number - 1, total - size, jokers - wild, doubles - double, colors):
-                        yield (GroupShape(size, wild, double), *rest)
-
-
-def can_deal(grouped: Sequence[int], sizes: Sequence[int]) -> bool:
-    """Returns whether tiles can be dealt to groups of these sizes, in each at most one of a color (Gale, Ryser)."""
-    return all(
-        sum(sorted(sizes, reverse=True)[:first]) <= sum(min(count, first) for count in grouped)
-        for first in range(1, len(sizes) + 1)
-    )
+    place = len(room) - number
+    most = min(largest.tiles, left.tiles - number + 1, room[place] - (room[-1] - left.tiles))
+    for size in range(-(-left.tiles // number), most + 1):
+        for wild in range(min(left.jokers, colors - size) + 1):
+            for double in range(min(left.doubles, (colors - size - wild) // PLACES_OF[DOUBLE_JOKER]) + 1):
+                group = GroupShape(size, wild, double)
+                rest = GroupShape(left.tiles - size, left.jokers - wild, left.doubles - double)
+                fits = rest.size >= LEAST * (number - 1) and rest.places <= colors * (number - 1)
+                if group.size >= LEAST and group <= largest and fits:
+                    for others in _groups(number - 1, rest, group, room, colors):
+                        yield (group, *others)
 
 
 def deal(faces: Sequence[Tile], grouped: Sequence[int], sizes: Sequence[int]) -> list[list[Tile]]:

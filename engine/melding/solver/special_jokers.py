@@ -6,7 +6,9 @@ joker may be better. So the answers claim nothing else: a turn is not proven to 
 one may exist.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 from engine.melding.analysis import Situation
 from engine.melding.ruleset import InitialMeldCount
@@ -15,10 +17,13 @@ from engine.melding.solver.problem import weight
 from engine.melding.solver.search import Meter, OutOfBudget
 from engine.melding.solver.turn_search import find_best, turn_exists
 from engine.melding.table import tiles_on
-from engine.tiles import COLOR_CHANGE, MIRROR, SPECIAL_JOKERS
+from engine.tiles import COLOR_CHANGE, DOUBLE_JOKER, JOKERS, MIRROR, SPECIAL_JOKERS, Tile
 
-NOT_SEARCHED = frozenset({MIRROR, COLOR_CHANGE})
+NOT_SEARCHED: Final = frozenset({MIRROR, COLOR_CHANGE})
 """The special jokers that no search can lay."""
+
+MOST_JOKERS: Final = 6
+"""The most jokers with double jokers among them. With more, one step of the search could take seconds."""
 
 
 def has_special_jokers(situation: Situation) -> bool:
@@ -32,8 +37,15 @@ def is_searched_exactly(situation: Situation) -> bool:
     Where one initial meld must reach the threshold, melds are enumerated, and that knows no double jokers.
     """
     count = situation.ruleset.initial_meld_count
-    return NOT_SEARCHED.isdisjoint((*situation.rack, *tiles_on(situation.table))) and (
+    return can_all_be_searched((*situation.rack, *tiles_on(situation.table))) and (
         situation.has_melded or count is not InitialMeldCount.ONE_MELD_REACHES_THRESHOLD
+    )
+
+
+def can_all_be_searched(tiles: Sequence[Tile]) -> bool:
+    """Returns whether the search can lay all special jokers of some tiles."""
+    return NOT_SEARCHED.isdisjoint(tiles) and (
+        DOUBLE_JOKER not in tiles or sum(t in JOKERS for t in tiles) <= MOST_JOKERS
     )
 
 
