@@ -59,6 +59,8 @@ VARIANTS = (
     replace(SABRA, pool_empty_mode=PoolEmptyMode.ONE_LAST_CHANCE, jokers_declaration=JokersDeclaration.ALWAYS_EXPLICIT),
 )
 """Rules under which rare events happen."""
+OF_OWN_FORM = (Preset.SABRA, Preset.CROSS, Preset.TWIST, Preset.SHANGHAI)
+"""The presets whose tables, jokers or results have a form of their own."""
 
 
 class Views:
@@ -175,7 +177,9 @@ def folded_game_of_discards(seed: int) -> Counter[str]:
     return views.met
 
 
-@pytest.mark.parametrize("preset", Preset)
+@pytest.mark.parametrize(
+    "preset", [*OF_OWN_FORM, *(pytest.param(one, marks=pytest.mark.soak) for one in Preset if one not in OF_OWN_FORM)]
+)
 def test_every_change_of_a_preset_folds_into_the_view(preset: Preset) -> None:
     folded_game(1, PRESETS[preset])
 
