@@ -63,8 +63,14 @@ T = TypeVar("T")
 
 EASY, MEDIUM, HARD = game_pb2.BOT_LEVEL_EASY, game_pb2.BOT_LEVEL_MEDIUM, game_pb2.BOT_LEVEL_HARD
 UNTIMED = options(turn_time_limit_seconds=0)
+SHORT = options(turn_time_limit_seconds=0, deal_hand_size=7, initial_meld_threshold=0)
+"""Rounds that are soon over."""
 TWO_ROUNDS = options(
-    turn_time_limit_seconds=0, match_end=ruleset_pb2.MATCH_END_FIXED_ROUNDS, match_rounds=2, deal_hand_size=5
+    turn_time_limit_seconds=0,
+    match_end=ruleset_pb2.MATCH_END_FIXED_ROUNDS,
+    match_rounds=2,
+    deal_hand_size=5,
+    initial_meld_threshold=0,
 )
 CLAIMS = options(
     turn_time_limit_seconds=0,
@@ -259,14 +265,14 @@ async def test_a_game_with_bots_ends(store: Store) -> None:
 
 async def test_two_servers_play_each_turn_of_a_bot_once(store: Store) -> None:
     async with running_server(store) as (_, client), running_server(store, seed=2) as (_, second):
-        game = await new_game(client, EASY, MEDIUM)
+        game = await new_game(client, EASY, MEDIUM, ruleset=SHORT)
         assert (await play_round(game, client, second)).state == game_pb2.GAME_STATE_FINISHED
     check_turns(await stored_events(store, game.game_id))
 
 
 async def test_bots_play_on_when_the_person_resigns(store: Store) -> None:
     async with running_server(store) as (_, client):
-        game = await new_game(client, EASY, MEDIUM)
+        game = await new_game(client, EASY, MEDIUM, ruleset=SHORT)
         await resign(game)
         seen = await until(game, is_over)
         assert seen.state == game_pb2.GAME_STATE_FINISHED
