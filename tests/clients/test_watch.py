@@ -14,7 +14,7 @@ from support.harness import ServerProcess, memory_store, running_server, server_
 pytestmark = pytest.mark.slow
 
 CLIENTS = pytest.mark.parametrize("client", [rummikub.Rummikub, rummikub.aio.Rummikub], ids=["threads", "asyncio"])
-SECONDS = 20
+SECONDS = 60
 
 Watch = rummikub.Watch | rummikub.aio.Watch
 Client = type[rummikub.Rummikub] | type[rummikub.aio.Rummikub]
