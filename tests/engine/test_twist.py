@@ -360,6 +360,11 @@ def test_a_double_joker_that_costs_nothing_on_the_rack_may_be_played_alone() -> 
     assert (format_tiles(found.turn.tiles), found.is_proven) == ("D", True)
 
 
+def test_the_best_turns_with_double_jokers_are_all_counted() -> None:
+    count = count_best_turns(situation("[R1 B1 K1 O1]", "R2 K4 O2 D"), Objective.HIGHEST_VALUE)
+    assert count == Count(2, is_exact=True)  # R2 O2 D, or K4 D: 34 both
+
+
 def test_more_than_six_jokers_are_not_searched() -> None:
     assert arrange(parse_tiles("R2 R3 B4 J J J D D D"), TWIST).exists is Existence.YES
     assert arrange(parse_tiles("R2 R3 B4 J J J J D D D"), TWIST).exists is Existence.UNKNOWN

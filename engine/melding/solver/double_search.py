@@ -50,8 +50,8 @@ from engine.tiles import DOUBLE_JOKER, JOKER, MAX_VALUE, PLACES_OF, Tile
 BOUND_NODES: Final = 300
 """The nodes of the search for the lower bounds."""
 
-LACKING_BITS: Final = 9
-"""The bits of the points that a state lacks. The highest threshold is 200, and points are capped by it."""
+LACKING_BITS, COST_BITS = 9, 16
+"""The bits of the points that a state lacks, and of its cost. Above each is a bit that guards it in comparisons."""
 
 
 class _State(NamedTuple):
@@ -183,7 +183,7 @@ class _DoubleSearch:
                 if ended:
                     heappush(queue, ended)
                 continue
-            if not self._is_new(node.state, seen[-node.above]):
+            if not self._is_new(node, seen[-node.above]):
                 continue
             self.meter.count()
             for after in self._successors(node):
@@ -196,14 +196,18 @@ class _DoubleSearch:
         """Returns the number of colors."""
         return self.problem.ruleset.geometry_colors
 
-    def _is_new(self, state: _State, seen: dict[object, list[int]]) -> bool:
-        """Returns whether no known state of the same place dominates a state, and records it."""
-        special, number = zip(*map(_comparison, state.runs), strict=True)
-        shift = WIDTH * self.colors
-        packed = sum(of_color << WIDTH * color for color, of_color in enumerate(number)) + (state.lacking << shift)
+    def _is_new(self, node: _Node, seen: dict[object, list[int]]) -> bool:
+        """Returns whether no known state of the same place, at no higher cost, dominates a state, and records it.
+
+        The bounds only order the nodes: one may come after another one of its place that costs more.
+        """
+        state, shift = node.state, WIDTH * self.colors
+        special, numbers = zip(*map(_comparison, state.runs), strict=True)
+        rest = (node.cost << LACKING_BITS + 1) + state.lacking
+        packed = sum(of_color << WIDTH * color for color, of_color in enumerate(numbers)) + (rest << shift)
         known = seen.setdefault((special, *state[1:4], *state[5:]), [])
-        guards = (GUARD_BITS & ((1 << shift) - 1)) | 1 << shift + LACKING_BITS
-        if is_dominated(packed, known, guards):
+        guards = 1 << shift + LACKING_BITS | 1 << shift + LACKING_BITS + 1 + COST_BITS
+        if is_dominated(packed, known, guards | GUARD_BITS & (1 << shift) - 1):
             return False
         known.append(packed)
         return True
