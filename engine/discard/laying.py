@@ -178,6 +178,8 @@ class _Step:
         before, now = Counter(chain.from_iterable(old)), Counter(chain.from_iterable(after))
         self.tiles = in_order((now - before).elements())
         self.okeys = max(0, before[turn.okey] - now[turn.okey])
+        to_rack = sum(taken or 0 for taken in self.taken) if ruleset.wild_retrieval is WildRetrieval.TO_RACK else 0
+        self.okeys_laid = now[turn.okey] - before[turn.okey] + to_rack
         self.own = turn.table.opening(turn.seat)
 
     def is_added_pair(self, part: tuple[Tile, ...]) -> bool:
@@ -289,10 +291,14 @@ def _melds_and_pairs_exclude_each_other(step: _Step) -> Iterator[Violation]:
 
 
 def _the_taken_discard_is_laid(step: _Step) -> Iterator[Violation]:
-    """In the step after it was taken, so that no player is left with it; by an opening, in a new meld or pair."""
-    is_anywhere = step.own or step.is_foot
-    owed, laid = step.turn.owed, step.tiles if is_anywhere else tuple(chain(*(part for _, part in step.added)))
-    if owed is not None and owed not in laid:
+    """In the step after it was taken, so that no player is left with it; by an opening, in a new meld or pair.
+
+    A taken okey may be laid while another comes from the table to the rack: the table then has no more of them.
+    """
+    owed, is_anywhere = step.turn.owed, step.own or step.is_foot
+    laid = step.tiles if is_anywhere else tuple(chain(*(part for _, part in step.added)))
+    is_exchanged = is_anywhere and owed == step.turn.okey and step.okeys_laid > 0
+    if owed is not None and owed not in laid and not is_exchanged:
         yield Violation(Reason.TAKEN_TILE_NOT_USED, "table", (owed,))
 
 

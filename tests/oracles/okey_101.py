@@ -157,13 +157,30 @@ def reasons(before: Before, after: tuple[Tiles, ...], rules: Rules) -> set[str]:
         found.add("NO_RACK_TILE_PLAYED")
     if not Counter(before.rack) - laid + Counter({okey: back[okey]}):
         found.add("FINISH_NEEDS_DISCARD")
-    return found | reasons_of_way(before, (melds, pairs), laid, rules, replaced=replaced)
+    return found | reasons_of_way(before, (melds, pairs), laid, rules, replaced=replaced, left=back[okey])
 
 
 def reasons_of_way(
-    before: Before, parts: tuple[list[Tiles], list[Tiles]], laid: Counter[int], rules: Rules, *, replaced: int
+    before: Before,
+    parts: tuple[list[Tiles], list[Tiles]],
+    laid: Counter[int],
+    rules: Rules,
+    *,
+    replaced: int,
+    left: int,
 ) -> set[str]:
-    """Returns the reasons that depend on how the player opened, or opens."""
+    """Returns the reasons that depend on how the player opened, or opens.
+
+    An okey is laid too where another has left its place, though the table has no more of them.
+
+    Args:
+        before: The turn before the step.
+        parts: The new melds and the new pairs.
+        laid: What the table has more of.
+        rules: The options.
+        replaced: The okeys of the table in whose places other tiles lie.
+        left: The okeys that the table has fewer.
+    """
     found: set[str] = set()
     melds, pairs = parts
     mine = next((one for one in before.openings if one[0] == before.seat), None)
@@ -180,7 +197,8 @@ def reasons_of_way(
             found.add("OPENED_WITH_PAIRS")
         if pairs and not any(one[1] for one in before.openings):
             found.add("PAIRS_NOT_OPENED")
-    if before.owed is not None and not (laid if mine else in_new)[before.owed]:
+    exchanged = Counter({before.okey: replaced + laid[before.okey] - left})
+    if before.owed is not None and not (laid + exchanged if mine else in_new)[before.owed]:
         found.add("TAKEN_TILE_NOT_USED")
     if with_pairs and rules.pair_tiles and before.laid + more > rules.pair_tiles:
         found.add("TOO_MANY_TILES_LAID")

@@ -102,6 +102,14 @@ LEGAL = [
     Row("the taken tile in the opening", ".", "R1 R1 B2 B2 K3 K3 O4 O4 B5 B5 K1", FIVE, [], (), "B5"),
     Row("the taken tile is laid off", TABLE, "B12 O1", "[B9 R5 B11 B12] | [K4 K5 K6]", [], owed="B12"),
     Row(
+        "the taken okey is laid, and another comes to the rack",
+        TABLE,
+        "B10 R5 O1 O2 O9",
+        "[B9 B10 B11] | [K4 K5 K6] | [O1 O2 R5]",
+        [],
+        owed="R5",
+    ),
+    Row(
         "two tiles of a pair-opener",
         "[K4 K5 K6]",
         "K7 K8 O1",
@@ -199,6 +207,14 @@ ILLEGAL = [
         no(Reason.TAKEN_TILE_NOT_USED, "table", "K7"),
         (),
         "K7",
+    ),
+    Row(
+        "the taken okey is kept, and another comes to the rack",
+        TABLE,
+        "B10 R5 O1",
+        "[B9 B10 B11] | [K4 K5 K6]",
+        no(Reason.TAKEN_TILE_NOT_USED, "table", "R5"),
+        owed="R5",
     ),
     Row(
         "the third tile of a pair-opener",
