@@ -30,6 +30,8 @@ from rummikub import (
     GAME_STATE_FINISHED,
     JOKERS_DECLARATION_ALWAYS_EXPLICIT,
     MATCH_END_FIXED_ROUNDS,
+    PRESET_AMERICAN,
+    PRESET_INTERNATIONAL,
     PRESET_OKEY,
     PRESET_OKEY_101,
     PRESET_OKEY_101_PARTNERS,
@@ -79,6 +81,8 @@ DISCARDS = {
     "PRESET_OKEY_PARTNERS": PRESET_OKEY_PARTNERS,
     "PRESET_OKEY_101": PRESET_OKEY_101,
     "PRESET_OKEY_101_PARTNERS": PRESET_OKEY_101_PARTNERS,
+    "PRESET_AMERICAN": PRESET_AMERICAN,
+    "PRESET_INTERNATIONAL": PRESET_INTERNATIONAL,
 }
 """The presets of games of discards, which the first games of the READMEs do not play."""
 PRESETS = {name: number for name, number in Preset.items() if number and name not in DISCARDS}
