@@ -23,7 +23,8 @@ const FLAGS = [
   "--disable-sync",
 ];
 export const AXE = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const UPDATES_PICTURES = process.env.UPDATE_PICTURES === "1";
+/** Whether the pictures of docs/pictures are taken. */
+export const UPDATES_PICTURES = process.env.UPDATE_PICTURES === "1";
 
 /** Returns a port that is free now. */
 async function freePort() {

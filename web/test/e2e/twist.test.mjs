@@ -16,9 +16,10 @@ import {
   rackTile,
   startGame,
   tilesOf,
+  UPDATES_PICTURES,
 } from "./support.mjs";
 
-/** Any meld opens, and there are many jokers and equal tiles, so that one round mostly has melds with each kind. */
+/** Any meld opens, and there are many jokers and equal tiles, so that a round mostly has melds with several kinds. */
 const QUICK = {
   "deal.hand_size": 13,
   "initial_meld.threshold": 0,
@@ -88,23 +89,25 @@ async function takeTurn(page, turn, laid) {
   await act(page, () => button(page, "Play").click());
 }
 
-test("a round of Twist is played to its end against bots, with a meld of each special joker", async () => {
+test("a round of Twist is played to its end against bots, with melds of special jokers", async () => {
   const page = await world.open();
   const laid = new Set();
-  const needed = ["D", "M", "C"];
-  let isPictured = false;
-  for (let games = 0; !isPictured || needed.some((name) => !laid.has(name)); games++) {
-    assert.ok(games < 6, "the player lays each special joker, and the table has all, in six games");
+  // The picture has a meld of each, for which several rounds may be played.
+  const isEnough = (names) => (UPDATES_PICTURES ? [..."DMC"].every((name) => names.has(name)) : names.size > 0);
+  const specials = new Set();
+  for (let games = 0; !isEnough(specials) || !isEnough(laid); games++) {
+    assert.ok(games < 6, "the player and the table have melds of special jokers in six games");
     await page.getByLabel(/^Rules/).selectOption({ label: "Twist" });
-    await createGame(page, { level: "hard", options: QUICK });
+    await createGame(page, { level: UPDATES_PICTURES ? "hard" : "medium", options: QUICK });
     await startGame(page);
     for (let turn = 0; await myTurn(page); turn++) {
       assert.ok(turn < 150, "the round ends");
       const { melds } = await tilesOf(page);
-      if (!isPictured && needed.every((name) => melds.flat().includes(name))) {
+      const lying = new Set(melds.flat().filter((name) => "DMC".includes(name)));
+      if (!isEnough(specials) && isEnough(lying)) {
         await page.evaluate(() => scrollTo(0, 0));
         await inspect(page, "twist");
-        isPictured = true;
+        for (const name of lying) specials.add(name);
       }
       await takeTurn(page, turn, laid);
     }
