@@ -240,7 +240,7 @@ def groups_for(grouped: tuple[int, ...], jokers: int, doubles: int) -> tuple[Gro
     for number in range(max(grouped), left.size // LEAST + 1):
         room = tuple([sum(min(count, groups) for count in grouped) for groups in range(number + 1)])
         largest = GroupShape(len(grouped), len(grouped), len(grouped))
-        found = next(_groups(number, left, largest, room, len(grouped)), None)
+        found = _groups(number, left, largest, room, len(grouped))
         if found is not None:
             return found
     return None
@@ -248,8 +248,8 @@ def groups_for(grouped: tuple[int, ...], jokers: int, doubles: int) -> tuple[Gro
 
 def _groups(
     number: int, left: GroupShape, largest: GroupShape, room: Sequence[int], colors: int
-) -> Iterator[tuple[GroupShape, ...]]:
-    """Yields a number of groups that use all that is left, the most equal ones first.
+) -> tuple[GroupShape, ...] | None:
+    """Returns a number of groups that use all that is left, the most equal ones; None if there are none.
 
     Each color has at most one tile in a group. So the largest groups together have room for so many tiles only, and if
     all have, the tiles can be dealt to them (Gale and Ryser).
@@ -262,8 +262,7 @@ def _groups(
         colors: The number of colors.
     """
     if not number:
-        yield ()
-        return
+        return ()
     place = len(room) - number
     most = min(largest.tiles, left.tiles - number + 1, room[place] - (room[-1] - left.tiles))
     for size in range(-(-left.tiles // number), most + 1):
@@ -273,8 +272,10 @@ def _groups(
                 rest = GroupShape(left.tiles - size, left.jokers - wild, left.doubles - double)
                 fits = rest.size >= LEAST * (number - 1) and rest.places <= colors * (number - 1)
                 if group.size >= LEAST and group <= largest and fits:
-                    for others in _groups(number - 1, rest, group, room, colors):
-                        yield (group, *others)
+                    others = _groups(number - 1, rest, group, room, colors)
+                    if others is not None:
+                        return (group, *others)
+    return None
 
 
 def deal(faces: Sequence[Tile], grouped: Sequence[int], sizes: Sequence[int]) -> list[list[Tile]]:
