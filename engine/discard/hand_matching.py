@@ -1,7 +1,7 @@
 """Exact search for a named hand in 14 tiles: whether they can lie in melds that meet its conditions (named_hands.py).
 
 The search takes the lowest tile that is left and tries every meld that it may be in, until no tile is left. A joker
-may take any place of a meld but that tile's.
+may take any place of a meld except the place of this tile.
 """
 
 import contextlib

@@ -13,7 +13,7 @@ from engine.tiles import JOKER, Tile, without
 from engine.violations import Reason, Violation
 
 _FACTOR: Final = 2
-"""What a discard that is a joker multiplies the points by."""
+"""The factor of the points if the discard is a joker."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ ONE_HIGH: Final = MAX_VALUE + 1
 
 @dataclass(frozen=True, slots=True)
 class NamedHand:
-    """What the melds of a hand of 14 tiles must look like, and what it scores.
+    """The conditions for the melds of a hand of 14 tiles, and its points.
 
     A joker has the color and the value of the tile that it stands for.
 

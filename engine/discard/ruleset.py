@@ -47,7 +47,7 @@ class WildTiles(Enum):
 
 
 class TakenDiscard(Enum):
-    """What a player does with a discard that was taken."""
+    """Whether a taken discard must be laid."""
 
     LAID = auto()
     KEPT_BEFORE_OPENING = auto()
@@ -61,7 +61,7 @@ class WildRetrieval(Enum):
 
 
 class PoolEmpty(Enum):
-    """What happens when the pool is empty."""
+    """Whether a round goes on with an empty pool."""
 
     ROUND_ENDS = auto()
     DISCARD_TAKEN_OR_ENDS = auto()

@@ -32,7 +32,7 @@ FACTOR: Final = 2
 """Each of these multiplies the points of a round: an okey as the last discard, pairs, and opening in the last turn."""
 
 UNMELDED_POINTS: Final = 100
-"""What a player pays at least who never opened: in American Rummikub, and in International where nobody has won."""
+"""The least that a player pays who never opened: in American Rummikub, and in International if no player has won."""
 OPEN_POINTS: Final = 100
 """The points of a finish in International Rummikub; doubled if no other player has opened, and for a Foot."""
 JOKER_POINTS: Final = 30

@@ -1822,8 +1822,8 @@ class _ScoreSystemEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ScoreSyst
     sources are silent.
     """
     SCORE_SYSTEM_INTERNATIONAL: _ScoreSystem.ValueType  # 4
-    """The winner scores -100, -200 if nobody else has opened or by a Foot, or less by a named hand. A loser collects the
-    rack (2 to 10 their values; 1, 11, 12 and 13 ten each; a joker 30), or what the winner scores if the loser never
+    """The winner scores -100; -200 by a Foot, or if no other player has opened; minus the points of a named hand. A loser
+    collects the rack (2 to 10 their values; 1, 11, 12 and 13 ten each; a joker 30), or what the winner scores if the loser never
     opened. All is doubled if the last discard is a joker. The fewest points win after match_rounds. Requires what
     AMERICAN does. Evidence: International Rummikub.
     """
@@ -1848,8 +1848,8 @@ JOKERS, opening_pairs 0 and match_rounds (OPTIONS_CONFLICT). Evidence: American 
 sources are silent.
 """
 SCORE_SYSTEM_INTERNATIONAL: ScoreSystem.ValueType  # 4
-"""The winner scores -100, -200 if nobody else has opened or by a Foot, or less by a named hand. A loser collects the
-rack (2 to 10 their values; 1, 11, 12 and 13 ten each; a joker 30), or what the winner scores if the loser never
+"""The winner scores -100; -200 by a Foot, or if no other player has opened; minus the points of a named hand. A loser
+collects the rack (2 to 10 their values; 1, 11, 12 and 13 ten each; a joker 30), or what the winner scores if the loser never
 opened. All is doubled if the last discard is a joker. The fewest points win after match_rounds. Requires what
 AMERICAN does. Evidence: International Rummikub.
 """
