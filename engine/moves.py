@@ -28,6 +28,7 @@ class MoveKind(Enum):
     LAY_TILES = auto()
     RETURN_DISCARD = auto()
     FINISH = auto()
+    FALSE_FINISH = auto()
     TAKE_TRUMP = auto()
     FOOT = auto()
     KNOCK = auto()

@@ -78,6 +78,7 @@ class PenaltyCause(Enum):
     OKEY_DISCARDED = auto()
     DISCARD_FITS_TABLE = auto()
     DISCARD_RETURNED = auto()
+    FALSE_FINISH = auto()
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,16 +24,20 @@ from engine.discard.events import (
     HandFinished,
     HandsDealt,
     IndicatorShown,
+    PenaltyScored,
     PoolTileTaken,
     RackFinished,
     TileDiscarded,
     TilesLaid,
     TrumpTaken,
 )
+from engine.discard.game import round_of, rules_of
+from engine.discard.hands import finished_hand
+from engine.discard.ruleset import HAND_SIZE
 from engine.events import Event, TurnTimedOut
 from engine.game import Game
 from engine.moves import OF_ALL_GAMES, Move, MoveKind
-from engine.tiles import Tile
+from engine.tiles import FALSE_JOKER, Tile, without
 
 BY_BOTS: Final = frozenset(
     {
@@ -79,6 +83,8 @@ def move_of(_game: Game, revision: int, time_ms: int, events: tuple[Event, ...])
             return Move(revision, time_ms, MoveKind.DISCARD, seat, (tile,))
         case IndicatorShown(seat):
             return Move(revision, time_ms, MoveKind.SHOW_INDICATOR, seat)
+        case PenaltyScored(seat):
+            return Move(revision, time_ms, MoveKind.FALSE_FINISH, seat)
         case HandFinished(seat, tile, hand):
             return Move(revision, time_ms, MoveKind.FINISH, seat, (tile,), hand=hand)
         case TilesLaid(seat, _, table) if (foot := _foot(events)) is not None:
@@ -103,7 +109,7 @@ def is_complete(move: Move) -> bool:
     """Returns whether a move has the parts that its kind needs, and no other, but its seat and its player."""
     kind = move.kind
     return (
-        kind in BY_BOTS | OF_ALL_GAMES
+        kind in BY_BOTS | OF_ALL_GAMES | {MoveKind.FALSE_FINISH}
         and (isinstance(move.dealt, HandsDealt) if kind is MoveKind.DEAL else move.dealt is None)
         and (kind in _WITH_A_HAND) == bool(move.hand)
         and (len(move.tiles) <= 1 if kind in _MAY_DRAW else (kind in _WITH_A_TILE) == (len(move.tiles) == 1))
@@ -111,9 +117,21 @@ def is_complete(move: Move) -> bool:
     )
 
 
-def actions(_game: Game, move: Move) -> Iterator[DiscardAction | TimeOut]:
+def actions(game: Game, move: Move) -> Iterator[DiscardAction | TimeOut]:
     """Yields the action that was the move."""
-    yield _action(move)
+    yield _false_finish(game, move.seat) if move.kind is MoveKind.FALSE_FINISH else _action(move)
+
+
+def _false_finish(game: Game, seat: int) -> FinishHand:
+    """Returns a finish with a discard that leaves no finished hand, if there is one (score_false_finish).
+
+    A record does not say with which tile a player declared a finish falsely: all of them are alike.
+    """
+    round_, one_high = round_of(game), rules_of(game).run_one_high
+    tiles = round_.rack(seat).tiles if round_.table is None and seat == round_.turn.seat else ()
+    hands = ((t, without(tiles, (t,))) for t in tiles if len(tiles) > HAND_SIZE)
+    wrong = (t for t, hand in hands if finished_hand(hand, round_.okey, one_high=one_high) is None)
+    return FinishHand(seat, next(wrong, FALSE_JOKER))
 
 
 def _action(move: Move) -> DiscardAction | TimeOut:  # noqa: C901 - one case a kind, each a line

@@ -124,6 +124,8 @@ class Ruleset:
         score_start: The points of each player at the start; the game ends when someone has none left.
         score_discard_penalty: The points of a player who discards a tile that fits on the table, or an okey.
         score_return_penalty: The points of a player who puts a taken discard back.
+        score_false_finish: The points that a player loses who finishes with a hand that is not finished; 0 if that is
+            refused.
         score_trump_twin: The points that the owner of the trump's twin gains at the end of a round.
         score_round_up: Whether the racks of those who have not won are rounded up to tens.
         match_rounds: Most rounds of a game, void ones not counted; 0 for no limit.
@@ -184,6 +186,9 @@ class Ruleset:
     )
     score_discard_penalty: int = option(101, range(203), stage=SCORING, usual=(0, 101), needs=(_COLLECTED,))
     score_return_penalty: int = option(0, range(203), stage=SCORING, usual=(0, 101), needs=(_COLLECTED,))
+    score_false_finish: int = option(
+        0, range(21), stage=SCORING, usual=(0, 2), needs=(Needs("score_system", (ScoreSystem.OKEY,)),)
+    )
     score_trump_twin: int = option(0, range(101), stage=SCORING, usual=(0, 25), needs=(Needs("trump", (True,)),))
     score_round_up: bool = option(
         default=False, stage=SCORING, needs=(Needs("score_system", (ScoreSystem.INTERNATIONAL,)),)

@@ -72,12 +72,13 @@ def rack_value(tiles: tuple[Tile, ...], round_: DiscardRound, ruleset: Ruleset) 
 
 
 def _points_lost(round_: DiscardRound, ruleset: Ruleset) -> dict[int, int]:
-    """Returns what a finish costs the others, and a shown indicator."""
+    """Returns what a finish costs the others, and a shown indicator; and what false finishes cost their players."""
     costs = [] if round_.shown_by is None else [(round_.shown_by, INDICATOR_COST)]
     if isinstance(round_.finish, HandFinished):
         costs.append((round_.finish.seat, cost_of(round_.finish.tile, round_.finish, round_.okey)))
     return {
         seat: -sum(cost for winner, cost in costs if not are_one_side((seat, winner), ruleset))
+        - sum(one.points for one in round_.penalties if are_one_side((seat, one.seat), ruleset))
         for seat in sorted(round_.order)
     }
 

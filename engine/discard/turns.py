@@ -34,7 +34,7 @@ from engine.discard.events import (
 from engine.discard.finishing import judge_finish
 from engine.discard.game import rules_of
 from engine.discard.hand_matching import MatchedHand, judge_named_hand
-from engine.discard.hands import FinishedHand
+from engine.discard.hands import FinishedHand, finished_hand
 from engine.discard.laying import PenaltyCause, judge_foot, judge_turn
 from engine.discard.round import DiscardRound, HasLaid, ToDiscard, ToTake
 from engine.discard.ruleset import PoolEmpty, Ruleset
@@ -243,11 +243,15 @@ def _returned(game: Game, round_: DiscardRound) -> DiscardReturned | None:
 
 
 def _finish(round_: DiscardRound, action: FinishHand, ruleset: Ruleset) -> Decision:
-    """Decides on `FinishHand`."""
+    """Decides on `FinishHand`. A player pays for tiles that are no finished hand (score_false_finish)."""
     tiles = without(round_.rack(action.seat).tiles, (action.tile,))
     finish = judge_finish(tiles, action.hand, round_.okey, one_high=ruleset.run_one_high)
     if isinstance(finish, FinishedHand):
         return TurnOver((HandFinished(action.seat, action.tile, finish.tiles, finish.is_pairs),))
+    cost = ruleset.score_false_finish
+    is_declared = all(violation.reason is Reason.FINISH_INVALID for violation in finish)  # of tiles that are held
+    if cost and is_declared and finished_hand(tiles, round_.okey, one_high=ruleset.run_one_high) is None:
+        return (PenaltyScored(action.seat, cost, PenaltyCause.FALSE_FINISH),)
     return Refused(finish)
 
 

@@ -101,6 +101,7 @@ _OF_OKEY = (
     "run_one_high",
     "show_indicator",
     "score_start",
+    "score_false_finish",
     "match_rounds",
 )
 
@@ -234,7 +235,7 @@ def _turn(game: Game, round_: DiscardRound, seat: int, rng: random.Random) -> Tu
         before = next(one for one in reversed(from_seat(round_.order, seat)) if one in game.active_seats)
         return TakeDiscard(seat) if round_.pile(before).tiles and rng.random() < 0.2 else TakeFromPool(seat)
     stands = standing(tiles, round_.okey, one_high=rules.run_one_high)
-    if stands.missing == 0:
+    if stands.missing == 0 or (rules.score_false_finish and rng.random() < 0.02):
         return FinishHand(seat, stands.spare[0])
     return DiscardTile(seat, rng.choice(tiles if rng.random() < 0.02 else stands.spare))
 

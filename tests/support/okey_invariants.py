@@ -25,6 +25,7 @@ from engine.discard.events import (
     TileDiscarded,
 )
 from engine.discard.game import round_of, rules_of
+from engine.discard.laying import PenaltyCause
 from engine.discard.round import DiscardRound, Pile, ToDiscard, ToTake
 from engine.discard.ruleset import PoolEmpty, Ruleset, ScoreSystem, Teams
 from engine.events import Event, RoundEnded, TurnStarted, TurnTimedOut
@@ -170,8 +171,13 @@ def check_result(game: Game, round_: DiscardRound, result: RoundResult) -> None:
         )
     if round_.shown_by:
         cost[side[round_.shown_by]] += 1
+    paid = Counter[int]()
+    for penalty in round_.penalties:
+        assert penalty.cause is PenaltyCause.FALSE_FINISH
+        paid[side[penalty.seat]] += rules_of(game).score_false_finish
     for seat in result.seats:
-        assert seat.points == -sum(points for winner, points in cost.items() if winner != side[seat.seat])
+        lost = sum(points for winner, points in cost.items() if winner != side[seat.seat])
+        assert seat.points == -lost - paid[side[seat.seat]]
     assert (result.end is RoundEnd.WENT_OUT) == (round_.finish is not None)
     is_over = result.end is RoundEnd.RESIGNED or any(player.total_points <= 0 for player in game.players)
     is_over |= len(game.results) == rules_of(game).match_rounds

@@ -33,6 +33,8 @@ const (
 	PenaltyCause_PENALTY_CAUSE_DISCARD_FITS_TABLE PenaltyCause = 2
 	// Put a taken discard back.
 	PenaltyCause_PENALTY_CAUSE_DISCARD_RETURNED PenaltyCause = 3
+	// Finished with tiles that are no finished hand (score_false_finish).
+	PenaltyCause_PENALTY_CAUSE_FALSE_FINISH PenaltyCause = 4
 )
 
 // Enum value maps for PenaltyCause.
@@ -42,12 +44,14 @@ var (
 		1: "PENALTY_CAUSE_OKEY_DISCARDED",
 		2: "PENALTY_CAUSE_DISCARD_FITS_TABLE",
 		3: "PENALTY_CAUSE_DISCARD_RETURNED",
+		4: "PENALTY_CAUSE_FALSE_FINISH",
 	}
 	PenaltyCause_value = map[string]int32{
 		"PENALTY_CAUSE_UNSPECIFIED":        0,
 		"PENALTY_CAUSE_OKEY_DISCARDED":     1,
 		"PENALTY_CAUSE_DISCARD_FITS_TABLE": 2,
 		"PENALTY_CAUSE_DISCARD_RETURNED":   3,
+		"PENALTY_CAUSE_FALSE_FINISH":       4,
 	}
 )
 
@@ -1428,12 +1432,13 @@ const file_rummikub_v1_discard_proto_rawDesc = "" +
 	"\bis_pairs\x18\x03 \x01(\bR\aisPairs\x12\x1c\n" +
 	"\n" +
 	"is_at_once\x18\x04 \x01(\bR\bisAtOnce\x12\x17\n" +
-	"\ais_foot\x18\x05 \x01(\bR\x06isFoot*\x99\x01\n" +
+	"\ais_foot\x18\x05 \x01(\bR\x06isFoot*\xb9\x01\n" +
 	"\fPenaltyCause\x12\x1d\n" +
 	"\x19PENALTY_CAUSE_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cPENALTY_CAUSE_OKEY_DISCARDED\x10\x01\x12$\n" +
 	" PENALTY_CAUSE_DISCARD_FITS_TABLE\x10\x02\x12\"\n" +
-	"\x1ePENALTY_CAUSE_DISCARD_RETURNED\x10\x03B\x84\x01\n" +
+	"\x1ePENALTY_CAUSE_DISCARD_RETURNED\x10\x03\x12\x1e\n" +
+	"\x1aPENALTY_CAUSE_FALSE_FINISH\x10\x04B\x84\x01\n" +
 	"\vrummikub.v1B\fDiscardProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\vRummikub.V1\xba\x02\bRummikub\xca\x02\vRummikub\\V1\xea\x02\fRummikub::V1b\x06proto3"
 
 var (

@@ -74,6 +74,8 @@ const (
 	MoveKind_MOVE_KIND_TAKE_TRUMP MoveKind = 22
 	// Finished by a Foot.
 	MoveKind_MOVE_KIND_FOOT MoveKind = 23
+	// Finished with tiles that are no finished hand, which cost points (score_false_finish).
+	MoveKind_MOVE_KIND_FALSE_FINISH MoveKind = 24
 )
 
 // Enum value maps for MoveKind.
@@ -103,6 +105,7 @@ var (
 		21: "MOVE_KIND_RETURN_DISCARD",
 		22: "MOVE_KIND_TAKE_TRUMP",
 		23: "MOVE_KIND_FOOT",
+		24: "MOVE_KIND_FALSE_FINISH",
 	}
 	MoveKind_value = map[string]int32{
 		"MOVE_KIND_UNSPECIFIED":    0,
@@ -129,6 +132,7 @@ var (
 		"MOVE_KIND_RETURN_DISCARD": 21,
 		"MOVE_KIND_TAKE_TRUMP":     22,
 		"MOVE_KIND_FOOT":           23,
+		"MOVE_KIND_FALSE_FINISH":   24,
 	}
 )
 
@@ -760,7 +764,7 @@ const file_rummikub_v1_record_proto_rawDesc = "" +
 	"\x05moves\x18\x04 \x03(\v2\x19.rummikub.v1.RecordedMoveR\x05moves\x122\n" +
 	"\x06rounds\x18\x05 \x03(\v2\x1a.rummikub.v1.RecordedScoreR\x06rounds\x12!\n" +
 	"\fwinner_seats\x18\x06 \x03(\rR\vwinnerSeats\x125\n" +
-	"\bsettings\x18\a \x01(\v2\x19.rummikub.v1.RoomSettingsR\bsettings*\xc4\x04\n" +
+	"\bsettings\x18\a \x01(\v2\x19.rummikub.v1.RoomSettingsR\bsettings*\xe0\x04\n" +
 	"\bMoveKind\x12\x19\n" +
 	"\x15MOVE_KIND_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eMOVE_KIND_DEAL\x10\x01\x12\x14\n" +
@@ -786,7 +790,8 @@ const file_rummikub_v1_record_proto_rawDesc = "" +
 	"\x13MOVE_KIND_LAY_TILES\x10\x14\x12\x1c\n" +
 	"\x18MOVE_KIND_RETURN_DISCARD\x10\x15\x12\x18\n" +
 	"\x14MOVE_KIND_TAKE_TRUMP\x10\x16\x12\x12\n" +
-	"\x0eMOVE_KIND_FOOT\x10\x17B\x83\x01\n" +
+	"\x0eMOVE_KIND_FOOT\x10\x17\x12\x1a\n" +
+	"\x16MOVE_KIND_FALSE_FINISH\x10\x18B\x83\x01\n" +
 	"\vrummikub.v1B\vRecordProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\vRummikub.V1\xba\x02\bRummikub\xca\x02\vRummikub\\V1\xea\x02\fRummikub::V1b\x06proto3"
 
 var (

@@ -4760,7 +4760,12 @@ type DiscardScoringOptions struct {
 	TrumpTwin *uint32 `protobuf:"varint,5,opt,name=trump_twin,json=trumpTwin,proto3,oneof" json:"trump_twin,omitempty"`
 	// Whether the racks of losers are rounded up to tens (score_round_up). Default false. true requires score_system
 	// INTERNATIONAL (OPTIONS_CONFLICT). Evidence: International Rummikub.
-	RoundUp       *bool `protobuf:"varint,6,opt,name=round_up,json=roundUp,proto3,oneof" json:"round_up,omitempty"`
+	RoundUp *bool `protobuf:"varint,6,opt,name=round_up,json=roundUp,proto3,oneof" json:"round_up,omitempty"`
+	// The points that a player loses who finishes with tiles that are no finished hand (score_false_finish): 0 to 20.
+	// Default 0: that is refused (FINISH_INVALID) and costs nothing. Otherwise the finish is taken, PenaltyScored says so,
+	// and the turn goes on. Other values require score_system OKEY (OPTIONS_CONFLICT). Evidence: a custom of cafes, without
+	// a number.
+	FalseFinish   *uint32 `protobuf:"varint,7,opt,name=false_finish,json=falseFinish,proto3,oneof" json:"false_finish,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4835,6 +4840,13 @@ func (x *DiscardScoringOptions) GetRoundUp() bool {
 		return *x.RoundUp
 	}
 	return false
+}
+
+func (x *DiscardScoringOptions) GetFalseFinish() uint32 {
+	if x != nil && x.FalseFinish != nil {
+		return *x.FalseFinish
+	}
+	return 0
 }
 
 // The end of a game of discards.
@@ -5422,7 +5434,7 @@ const file_rummikub_v1_ruleset_proto_rawDesc = "" +
 	"pool_empty\x18\x06 \x01(\x0e2\x16.rummikub.v1.PoolEmptyR\tpoolEmptyB\x11\n" +
 	"\x0f_show_indicatorB\x14\n" +
 	"\x12_pair_opener_tilesB\x11\n" +
-	"\x0f_concealed_wins\"\xcf\x02\n" +
+	"\x0f_concealed_wins\"\x88\x03\n" +
 	"\x15DiscardScoringOptions\x12\x19\n" +
 	"\x05start\x18\x01 \x01(\rH\x00R\x05start\x88\x01\x01\x120\n" +
 	"\x06system\x18\x02 \x01(\x0e2\x18.rummikub.v1.ScoreSystemR\x06system\x12,\n" +
@@ -5430,12 +5442,14 @@ const file_rummikub_v1_ruleset_proto_rawDesc = "" +
 	"\x0ereturn_penalty\x18\x04 \x01(\rH\x02R\rreturnPenalty\x88\x01\x01\x12\"\n" +
 	"\n" +
 	"trump_twin\x18\x05 \x01(\rH\x03R\ttrumpTwin\x88\x01\x01\x12\x1e\n" +
-	"\bround_up\x18\x06 \x01(\bH\x04R\aroundUp\x88\x01\x01B\b\n" +
+	"\bround_up\x18\x06 \x01(\bH\x04R\aroundUp\x88\x01\x01\x12&\n" +
+	"\ffalse_finish\x18\a \x01(\rH\x05R\vfalseFinish\x88\x01\x01B\b\n" +
 	"\x06_startB\x12\n" +
 	"\x10_discard_penaltyB\x11\n" +
 	"\x0f_return_penaltyB\r\n" +
 	"\v_trump_twinB\v\n" +
-	"\t_round_up\"P\n" +
+	"\t_round_upB\x0f\n" +
+	"\r_false_finish\"P\n" +
 	"\x15DiscardGameEndOptions\x12&\n" +
 	"\fmatch_rounds\x18\x01 \x01(\rH\x00R\vmatchRounds\x88\x01\x01B\x0f\n" +
 	"\r_match_rounds\"\xab\x04\n" +

@@ -9,10 +9,12 @@ from engine.discard.events import (
     DiscardTaken,
     HandFinished,
     IndicatorShown,
+    PenaltyScored,
     PoolTileTaken,
     TileDiscarded,
 )
 from engine.discard.game import round_of
+from engine.discard.laying import PenaltyCause
 from engine.discard.notation import parse_hand
 from engine.discard.presets import PRESETS
 from engine.discard.round import Pile, ToDiscard, ToTake
@@ -221,6 +223,24 @@ def test_partners_share_the_points_of_a_finish() -> None:
     _, points, after = ended(game_at(four(f"{FINISHED} O9"), PARTNERS), FinishHand(2, parse_tile("O9")))
     assert points == {1: -2, 2: 0, 3: -2, 4: 0}
     assert after.results[0].winners == (2, 4)
+
+
+def test_a_player_pays_for_a_finish_that_is_none_and_goes_on() -> None:
+    rules = replace(OKEY, score_false_finish=3)
+    false, wrong = FinishHand(2, parse_tile("R1")), FinishHand(2, parse_tile("O9"), parse_hand(INVALID))
+    foreign = FinishHand(2, parse_tile("R1"), parse_hand("[K1 K2 K3]"))
+    game = game_at(TURN_15, rules)
+    assert only_reason(game, wrong) is Reason.FINISH_INVALID
+    assert refusal(game, foreign).violations[0].reason is Reason.TILE_NOT_IN_RACK
+    assert only_reason(game_at(TURN_15), false) is Reason.FINISH_INVALID
+    done = do(game, false)
+    assert done.events == (PenaltyScored(2, 3, PenaltyCause.FALSE_FINISH),)
+    assert round_of(done.game).step == round_of(game).step
+    assert round_of(done.game).turn == round_of(game).turn
+    twice = do(done.game, false).game
+    assert ended(twice, FinishHand(2, parse_tile("O9")))[1] == {1: -2, 2: -6, 3: -2, 4: -2}
+    partners = do(game_at(TURN_15, replace(PARTNERS, score_false_finish=3)), false).game
+    assert ended(partners, FinishHand(2, parse_tile("O9")))[1] == {1: -2, 2: -3, 3: -2, 4: -3}
 
 
 def test_a_hand_is_finished_as_the_player_lays_it() -> None:

@@ -156,6 +156,19 @@ async def test_a_false_declaration_is_refused_with_what_is_left_over(client: Cli
     assert (await game.see()).revision == before.revision
 
 
+async def test_a_false_finish_that_costs_points_shows_no_tile_of_the_hand(client: Client, store: MemoryStore) -> None:
+    rules = replace(OKEY, score_false_finish=4)
+    game = await put_game(
+        client, store, game_at(position(f"{NEARLY} O8"), rules, discarded=(2,), turn=Turn(PLAYER, None, 9))
+    )
+    answer = await game.take(turn("finish", tile=tile("O8")))
+    assert answer.game.turn.step == game_pb2.TURN_STEP_DISCARDING
+    expected = discard_pb2.PenaltyScored(seat=PLAYER, points=4, cause=discard_pb2.PENALTY_CAUSE_FALSE_FINISH)
+    for seat in (0, 1, PLAYER):
+        assert [event.penalty_scored for event in await events_of(game, seat)] == [expected]
+        assert list((await game.see(seat)).discard_board.penalties) == [expected]
+
+
 async def test_the_twin_of_the_indicator_is_shown_once_in_the_first_turn(client: Client, store: MemoryStore) -> None:
     game = await put_game(client, store, game_of(position(f"K7 {OTHERS}")))
     answer = await game.take(turn("show_indicator"))

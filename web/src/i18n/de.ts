@@ -281,6 +281,7 @@ export const texts: Readonly<Record<Key, string>> = {
   mvTakeDiscard: "{name} nimmt den abgelegten Stein {tiles}",
   mvDiscard: "{name} legt {tiles} ab",
   mvFinish: "{name} beendet die Runde und legt {tiles} ab",
+  mvFalseFinish: "{name} will mit einer Hand enden, die nicht fertig ist",
   mvShowIndicator: "{name} zeigt den Anzeigestein",
   meldsOnTable: "Kombinationen auf dem Tisch",
   noMelds: "Noch keine Kombinationen.",

@@ -277,6 +277,7 @@ export const en = {
   mvTakeDiscard: "{name} takes the discard {tiles}",
   mvDiscard: "{name} discards {tiles}",
   mvFinish: "{name} finishes and discards {tiles}",
+  mvFalseFinish: "{name} finishes with a hand that is not finished",
   mvShowIndicator: "{name} shows the indicator",
   meldsOnTable: "Melds on the table",
   noMelds: "No melds yet.",

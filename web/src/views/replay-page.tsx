@@ -43,6 +43,7 @@ const MOVE_TEXTS: { readonly [kind in MoveKind]?: Key } = {
   [MoveKind.TAKE_DISCARD]: "mvTakeDiscard",
   [MoveKind.DISCARD]: "mvDiscard",
   [MoveKind.FINISH]: "mvFinish",
+  [MoveKind.FALSE_FINISH]: "mvFalseFinish",
   [MoveKind.SHOW_INDICATOR]: "mvShowIndicator",
   [MoveKind.LAY_TILES]: "mvLayTiles",
   [MoveKind.TAKE_TRUMP]: "mvTakeTrump",

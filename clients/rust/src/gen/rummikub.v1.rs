@@ -1764,6 +1764,12 @@ pub struct DiscardScoringOptions {
     /// INTERNATIONAL (OPTIONS_CONFLICT). Evidence: International Rummikub.
     #[prost(bool, optional, tag = "6")]
     pub round_up: ::core::option::Option<bool>,
+    /// The points that a player loses who finishes with tiles that are no finished hand (score_false_finish): 0 to 20.
+    /// Default 0: that is refused (FINISH_INVALID) and costs nothing. Otherwise the finish is taken, PenaltyScored says so,
+    /// and the turn goes on. Other values require score_system OKEY (OPTIONS_CONFLICT). Evidence: a custom of cafes, without
+    /// a number.
+    #[prost(uint32, optional, tag = "7")]
+    pub false_finish: ::core::option::Option<u32>,
 }
 /// The end of a game of discards.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -4353,6 +4359,8 @@ pub enum PenaltyCause {
     DiscardFitsTable = 2,
     /// Put a taken discard back.
     DiscardReturned = 3,
+    /// Finished with tiles that are no finished hand (score_false_finish).
+    FalseFinish = 4,
 }
 impl PenaltyCause {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -4365,6 +4373,7 @@ impl PenaltyCause {
             Self::OkeyDiscarded => "PENALTY_CAUSE_OKEY_DISCARDED",
             Self::DiscardFitsTable => "PENALTY_CAUSE_DISCARD_FITS_TABLE",
             Self::DiscardReturned => "PENALTY_CAUSE_DISCARD_RETURNED",
+            Self::FalseFinish => "PENALTY_CAUSE_FALSE_FINISH",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -4374,6 +4383,7 @@ impl PenaltyCause {
             "PENALTY_CAUSE_OKEY_DISCARDED" => Some(Self::OkeyDiscarded),
             "PENALTY_CAUSE_DISCARD_FITS_TABLE" => Some(Self::DiscardFitsTable),
             "PENALTY_CAUSE_DISCARD_RETURNED" => Some(Self::DiscardReturned),
+            "PENALTY_CAUSE_FALSE_FINISH" => Some(Self::FalseFinish),
             _ => None,
         }
     }
@@ -8633,6 +8643,8 @@ pub enum MoveKind {
     TakeTrump = 22,
     /// Finished by a Foot.
     Foot = 23,
+    /// Finished with tiles that are no finished hand, which cost points (score_false_finish).
+    FalseFinish = 24,
 }
 impl MoveKind {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -8665,6 +8677,7 @@ impl MoveKind {
             Self::ReturnDiscard => "MOVE_KIND_RETURN_DISCARD",
             Self::TakeTrump => "MOVE_KIND_TAKE_TRUMP",
             Self::Foot => "MOVE_KIND_FOOT",
+            Self::FalseFinish => "MOVE_KIND_FALSE_FINISH",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -8694,6 +8707,7 @@ impl MoveKind {
             "MOVE_KIND_RETURN_DISCARD" => Some(Self::ReturnDiscard),
             "MOVE_KIND_TAKE_TRUMP" => Some(Self::TakeTrump),
             "MOVE_KIND_FOOT" => Some(Self::Foot),
+            "MOVE_KIND_FALSE_FINISH" => Some(Self::FalseFinish),
             _ => None,
         }
     }

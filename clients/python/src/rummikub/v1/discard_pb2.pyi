@@ -34,6 +34,8 @@ class _PenaltyCauseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PenaltyC
     """Discarded a tile that fits on the table, but to finish."""
     PENALTY_CAUSE_DISCARD_RETURNED: _PenaltyCause.ValueType  # 3
     """Put a taken discard back."""
+    PENALTY_CAUSE_FALSE_FINISH: _PenaltyCause.ValueType  # 4
+    """Finished with tiles that are no finished hand (score_false_finish)."""
 
 class PenaltyCause(_PenaltyCause, metaclass=_PenaltyCauseEnumTypeWrapper):
     """What a player scores penalty points for."""
@@ -46,6 +48,8 @@ PENALTY_CAUSE_DISCARD_FITS_TABLE: PenaltyCause.ValueType  # 2
 """Discarded a tile that fits on the table, but to finish."""
 PENALTY_CAUSE_DISCARD_RETURNED: PenaltyCause.ValueType  # 3
 """Put a taken discard back."""
+PENALTY_CAUSE_FALSE_FINISH: PenaltyCause.ValueType  # 4
+"""Finished with tiles that are no finished hand (score_false_finish)."""
 Global___PenaltyCause: _TypeAlias = PenaltyCause  # noqa: Y015
 
 @_typing.final

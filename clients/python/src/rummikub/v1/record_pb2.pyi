@@ -81,6 +81,8 @@ class _MoveKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MoveKind.Val
     """Took the trump."""
     MOVE_KIND_FOOT: _MoveKind.ValueType  # 23
     """Finished by a Foot."""
+    MOVE_KIND_FALSE_FINISH: _MoveKind.ValueType  # 24
+    """Finished with tiles that are no finished hand, which cost points (score_false_finish)."""
 
 class MoveKind(_MoveKind, metaclass=_MoveKindEnumTypeWrapper):
     """What a player did in a change of a game."""
@@ -133,6 +135,8 @@ MOVE_KIND_TAKE_TRUMP: MoveKind.ValueType  # 22
 """Took the trump."""
 MOVE_KIND_FOOT: MoveKind.ValueType  # 23
 """Finished by a Foot."""
+MOVE_KIND_FALSE_FINISH: MoveKind.ValueType  # 24
+"""Finished with tiles that are no finished hand, which cost points (score_false_finish)."""
 Global___MoveKind: _TypeAlias = MoveKind  # noqa: Y015
 
 @_typing.final

@@ -2757,6 +2757,7 @@ class DiscardScoringOptions(_message.Message):
     RETURN_PENALTY_FIELD_NUMBER: _builtins.int
     TRUMP_TWIN_FIELD_NUMBER: _builtins.int
     ROUND_UP_FIELD_NUMBER: _builtins.int
+    FALSE_FINISH_FIELD_NUMBER: _builtins.int
     start: _builtins.int
     """The points of each player at the start (score_start): 5 to 21. Default 20. The game ends when someone has none left.
     Other values than 20 require score_system OKEY (OPTIONS_CONFLICT). Evidence: 20 in most descriptions of Okey, 5 to 21
@@ -2780,6 +2781,12 @@ class DiscardScoringOptions(_message.Message):
     """Whether the racks of losers are rounded up to tens (score_round_up). Default false. true requires score_system
     INTERNATIONAL (OPTIONS_CONFLICT). Evidence: International Rummikub.
     """
+    false_finish: _builtins.int
+    """The points that a player loses who finishes with tiles that are no finished hand (score_false_finish): 0 to 20.
+    Default 0: that is refused (FINISH_INVALID) and costs nothing. Otherwise the finish is taken, PenaltyScored says so,
+    and the turn goes on. Other values require score_system OKEY (OPTIONS_CONFLICT). Evidence: a custom of cafes, without
+    a number.
+    """
     def __init__(
         self,
         *,
@@ -2789,13 +2796,16 @@ class DiscardScoringOptions(_message.Message):
         return_penalty: _builtins.int | None = ...,
         trump_twin: _builtins.int | None = ...,
         round_up: _builtins.bool | None = ...,
+        false_finish: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_discard_penalty", b"_discard_penalty", "_return_penalty", b"_return_penalty", "_round_up", b"_round_up", "_start", b"_start", "_trump_twin", b"_trump_twin", "discard_penalty", b"discard_penalty", "return_penalty", b"return_penalty", "round_up", b"round_up", "start", b"start", "trump_twin", b"trump_twin"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_discard_penalty", b"_discard_penalty", "_false_finish", b"_false_finish", "_return_penalty", b"_return_penalty", "_round_up", b"_round_up", "_start", b"_start", "_trump_twin", b"_trump_twin", "discard_penalty", b"discard_penalty", "false_finish", b"false_finish", "return_penalty", b"return_penalty", "round_up", b"round_up", "start", b"start", "trump_twin", b"trump_twin"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_discard_penalty", b"_discard_penalty", "_return_penalty", b"_return_penalty", "_round_up", b"_round_up", "_start", b"_start", "_trump_twin", b"_trump_twin", "discard_penalty", b"discard_penalty", "return_penalty", b"return_penalty", "round_up", b"round_up", "start", b"start", "system", b"system", "trump_twin", b"trump_twin"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_discard_penalty", b"_discard_penalty", "_false_finish", b"_false_finish", "_return_penalty", b"_return_penalty", "_round_up", b"_round_up", "_start", b"_start", "_trump_twin", b"_trump_twin", "discard_penalty", b"discard_penalty", "false_finish", b"false_finish", "return_penalty", b"return_penalty", "round_up", b"round_up", "start", b"start", "system", b"system", "trump_twin", b"trump_twin"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__discard_penalty: _TypeAlias = _typing.Literal["discard_penalty"]  # noqa: Y015
     _WhichOneofArgType__discard_penalty: _TypeAlias = _typing.Literal["_discard_penalty", b"_discard_penalty"]  # noqa: Y015
+    _WhichOneofReturnType__false_finish: _TypeAlias = _typing.Literal["false_finish"]  # noqa: Y015
+    _WhichOneofArgType__false_finish: _TypeAlias = _typing.Literal["_false_finish", b"_false_finish"]  # noqa: Y015
     _WhichOneofReturnType__return_penalty: _TypeAlias = _typing.Literal["return_penalty"]  # noqa: Y015
     _WhichOneofArgType__return_penalty: _TypeAlias = _typing.Literal["_return_penalty", b"_return_penalty"]  # noqa: Y015
     _WhichOneofReturnType__round_up: _TypeAlias = _typing.Literal["round_up"]  # noqa: Y015
@@ -2806,6 +2816,8 @@ class DiscardScoringOptions(_message.Message):
     _WhichOneofArgType__trump_twin: _TypeAlias = _typing.Literal["_trump_twin", b"_trump_twin"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__discard_penalty) -> _WhichOneofReturnType__discard_penalty | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__false_finish) -> _WhichOneofReturnType__false_finish | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__return_penalty) -> _WhichOneofReturnType__return_penalty | None: ...
     @_typing.overload
