@@ -6,7 +6,8 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, Final
 
-from engine.discard.ruleset import OKEY
+from engine.discard.presets import PRESETS as DISCARD_PRESETS
+from engine.discard.ruleset import Preset as DiscardPreset
 from engine.melding.presets import PRESETS
 from engine.melding.ruleset import Preset
 from engine.unions import Ruleset
@@ -16,11 +17,15 @@ from load.capacity.measuring import Step, first_round, running_servers, shelf_on
 from service.storage.redis.keys import keys_of
 from tools.redis_servers import RedisServer
 
+TYPICAL: Final = (Preset.SABRA, Preset.WIKI_EN, Preset.VATIKAN)
+"""The games by which machines are computed. Others have turns of several calls, or are played by bots."""
+_OTHERS: Final = (Preset.TWIST, Preset.CROSS, Preset.CAROUSEL)
+_DISCARDS: Final = (DiscardPreset.OKEY, DiscardPreset.OKEY_101, DiscardPreset.AMERICAN, DiscardPreset.INTERNATIONAL)
 RULESETS: Final[dict[str, Ruleset]] = {
-    **{preset.name: PRESETS[preset] for preset in (Preset.SABRA, Preset.WIKI_EN, Preset.VATIKAN)},
-    "OKEY": replace(OKEY, match_rounds=1),
+    **{preset.name: PRESETS[preset] for preset in (*TYPICAL, *_OTHERS)},
+    **{preset.name: replace(DISCARD_PRESETS[preset], match_rounds=1) for preset in _DISCARDS},
 }
-"""Games of one round. A turn of Okey is two: a tile is taken, and one discarded."""
+"""Games of one round. In games of discards each step of a turn is a call: a tile is taken, some are laid, one goes."""
 GAMES: Final = 40
 QUICK_GAMES: Final = 4
 TEMPLATES: Final = 4
@@ -52,19 +57,19 @@ async def _measure_ruleset(ruleset: Ruleset, games: int) -> dict[str, Any]:
         return {
             "games": games,
             "turns": statistics.mean(len(template.turns) for template in templates),
-            "phases": await _play(redis, Server(server.processes[0], channel), calls, empty),
+            **await _play(redis, Server(server.processes[0], channel), calls, empty),
         }
 
 
 async def _play(redis: RedisServer, server: Server, calls: list[list[Call]], empty: int) -> dict[str, Any]:
-    """Plays all games; returns the bytes of a game at each phase."""
+    """Plays all games; returns the bytes of a game at each phase, and the server's CPU for a call."""
     phases: dict[str, Any] = {}
-    played = 0.0
+    played, before = 0.0, server.cpu_seconds
     for phase, share in PHASES.items():
         await server.send(PLAY_TURN, [game[round(played * len(game)) : round(share * len(game))] for game in calls])
         played = share
         phases[phase] = _bytes(redis, len(calls), empty)
-    return phases
+    return {"phases": phases, "turn_us": (server.cpu_seconds - before) / sum(map(len, calls)) * 1e6}
 
 
 def _bytes(redis: RedisServer, games: int, empty: int) -> dict[str, Any]:

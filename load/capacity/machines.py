@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
-from engine.melding.ruleset import Preset
+from load.capacity.games import TYPICAL
 
 Parts = Mapping[str, Any]
 """The measured parts, by name."""
@@ -131,8 +131,7 @@ def unit_of(parts: Parts, assumed: Assumptions) -> Unit:
         watched["redis_heartbeat_us"],
         assumed,
     )
-    # A turn of Okey is two, so its games are no measure of the others.
-    games = [game for name, game in parts["games"].items() if name in Preset.__members__]
+    games = [game for name, game in parts["games"].items() if name in {preset.name for preset in TYPICAL}]
     live = statistics.mean(game["phases"]["half"]["sum"] for game in games)
     answers = statistics.mean(game["phases"]["end"]["by_key"].get("requests", 0.0) for game in games)
     return Unit(

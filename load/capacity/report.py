@@ -110,15 +110,16 @@ def _machines(parts: Parts, assumed: Assumptions) -> Tables:
 
 
 def _games(found: Parts) -> Tables:
-    head = ["", "turns", "at the start", "half-way", "finished", "of it answers", "an hour later"]
+    head = ["", "turns", "at the start", "half-way", "finished", "of it answers", "an hour later", "us of CPU a call"]
     rows = []
     for preset, game in found.items():
         phases = game["phases"]
         answers = phases["end"]["by_key"].get("requests", 0.0)
         sums = [phases[name]["sum"] for name in ("start", "half", "end")]
         sizes = [*sums, answers, sums[-1] - answers]
-        rows.append([preset, f"{game['turns']:.0f}", *(f"{size:,.0f}" for size in sizes)])
-    return {"Bytes of Redis of a game of four, by MEMORY USAGE of its keys": [head, *rows]}
+        figures = (*sizes, game["turn_us"])
+        rows.append([preset, f"{game['turns']:.0f}", *(f"{figure:,.0f}" for figure in figures)])
+    return {"Bytes of Redis of a game of four by MEMORY USAGE of its keys, and a server's CPU": [head, *rows]}
 
 
 def _commits(found: Parts) -> Tables:

@@ -18,6 +18,7 @@ from engine.family import bots_of
 from engine.game import Finished, Game, Playing
 from engine.melding.actions import ClaimError, DrawTile, PlayTiles
 from engine.melding.game import round_of, rules_of
+from engine.melding.ruleset import Preset
 from engine.melding.table import melds_of
 from engine.room_settings import RoomSettings
 from engine.seats import HOST, BotLevel
@@ -104,8 +105,8 @@ def _shuffle(ruleset: Ruleset, rng: random.Random, players: int) -> Shuffle:
 
 
 def _turn(game: Game, rng: random.Random) -> ReplayTurn:
-    """Returns a legal turn: a play if one is found by chance; what a bot does in Okey, and where no draw is left."""
-    if isinstance(game.phase, Playing) and isinstance(game.ruleset, DiscardRuleset):
+    """Returns a legal turn: a play if one is found by chance; what a bot does in other games, and without a draw."""
+    if isinstance(game.phase, Playing) and _is_for_bots(game.ruleset):
         return _bot_turn(game, game.phase.round.turn.seat)
     round_ = round_of(game)
     seat = round_.turn.seat
@@ -117,6 +118,11 @@ def _turn(game: Game, rng: random.Random) -> ReplayTurn:
         return ReplayTurn(seat, DrawTile(seat))
     # pool_empty_pass: a player who has a play that chance has not found may not pass.
     return _bot_turn(game, seat)
+
+
+def _is_for_bots(ruleset: Ruleset) -> bool:
+    """Returns whether a game has no table of melds, or has draws and jokers of its own."""
+    return isinstance(ruleset, DiscardRuleset) or ruleset.preset in {Preset.CAROUSEL, Preset.CROSS, Preset.TWIST}
 
 
 def _bot_turn(game: Game, seat: int) -> ReplayTurn:

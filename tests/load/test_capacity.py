@@ -33,6 +33,7 @@ PARTS: dict[str, Any] = {
     "games": {
         "SABRA": {
             "turns": 60,
+            "turn_us": 900.0,
             "phases": {
                 "start": {"sum": 1_000.0, "by_key": {"requests": 500.0}},
                 "half": {"sum": 4_096.0, "by_key": {"requests": 2_000.0}},
@@ -75,11 +76,15 @@ def test_the_costs_of_a_game_follow_from_the_measured_ones() -> None:
 
 
 def test_games_of_okey_do_not_change_what_a_live_game_costs() -> None:
-    okey = {"turns": 1, "phases": {name: {"sum": 9.0, "by_key": {}} for name in ("start", "half", "end")}}
+    okey = {
+        "turns": 1,
+        "turn_us": 9.0,
+        "phases": {name: {"sum": 9.0, "by_key": {}} for name in ("start", "half", "end")},
+    }
     assert unit_of({**PARTS, "games": {**PARTS["games"], "OKEY": okey}}, ASSUMED) == unit_of(PARTS, ASSUMED)
 
 
-@pytest.mark.parametrize(("name", "seed"), [("WIKI_EN", 0), ("WIKI_EN", 3), ("OKEY", 1)])
+@pytest.mark.parametrize(("name", "seed"), [("WIKI_EN", 0), ("WIKI_EN", 3), ("OKEY", 1), ("CROSS", 0)])
 def test_a_round_is_recorded_to_its_end(name: str, seed: int) -> None:
     recorded = next(rounds(seed, RULESETS[name], 0))
     assert len(recorded.turns) > 40
