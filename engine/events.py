@@ -15,11 +15,15 @@ from engine.unions import FamilyEvent, Ruleset
 
 @dataclass(frozen=True, slots=True)
 class GameCreated:
-    """The game was created with these rules, settings of its room, and seats that are reserved."""
+    """The game was created with these rules, settings of its room, and seats that are reserved.
+
+    `position_seats` are the seats of the position that it begins with; none if its first round is dealt.
+    """
 
     ruleset: Ruleset
     settings: RoomSettings = DEFAULT_SETTINGS
     reserved: tuple[ReservedSeat, ...] = ()
+    position_seats: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

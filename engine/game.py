@@ -131,6 +131,7 @@ class Game:
         phase: The phase, with the round in progress or the last one.
         results: The results of the finished rounds.
         reserved: The reserved seats of the lobby, ascending. The game cannot start before they are taken or given up.
+        position_seats: The seats of the position that the game begins with, ascending; none if it begins with a deal.
     """
 
     ruleset: Ruleset
@@ -140,6 +141,17 @@ class Game:
     phase: Phase = Lobby()
     results: tuple[RoundResult, ...] = ()
     reserved: tuple[ReservedSeat, ...] = ()
+    position_seats: tuple[int, ...] = ()
+
+    @property
+    def seats(self) -> tuple[int, ...]:
+        """All seats that players may take, ascending."""
+        return self.position_seats or tuple(range(1, self.ruleset.players_max + 1))
+
+    @property
+    def players_needed(self) -> int:
+        """The fewest players with whom the game starts."""
+        return len(self.position_seats) or self.ruleset.players_min
 
     @property
     def round(self) -> Round | None:

@@ -190,7 +190,14 @@ def _start(record: GameRecord) -> Game:
         raise RecordError("two players have one name")
     events: list[Event] = [PlayerJoined(player.seat, player.name, player.bot) for player in players]
     events += [PlayerReadied(player.seat, is_ready=True) for player in players]
-    return reduce(evolve, events, evolve(Game(rules), GameCreated(rules, record.settings)))
+    created = GameCreated(rules, record.settings, position_seats=tuple(seats) if _has_position(record) else ())
+    return reduce(evolve, events, evolve(Game(rules), created))
+
+
+def _has_position(record: GameRecord) -> bool:
+    """Returns whether a recorded game began with a position."""
+    dealt = record.moves[0].dealt if record.moves else None
+    return dealt is not None and dealt.is_position
 
 
 def _played(before: Game, move: Move, index: int, analysis: Analysis) -> Game:

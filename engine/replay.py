@@ -40,7 +40,16 @@ def advance(game: Game | None, events: Iterable[Event]) -> Game:
         game = evolve(game, event) if game else _created(event)
     if game is None:
         raise ValueError("a change must have at least one event")
-    return Game(game.ruleset, game.settings, game.revision + 1, game.players, game.phase, game.results, game.reserved)
+    return Game(
+        game.ruleset,
+        game.settings,
+        game.revision + 1,
+        game.players,
+        game.phase,
+        game.results,
+        game.reserved,
+        game.position_seats,
+    )
 
 
 def replay(changes: Iterable[Iterable[Event]]) -> Game:
@@ -56,7 +65,7 @@ def replay(changes: Iterable[Iterable[Event]]) -> Game:
 def _created(event: Event) -> Game:
     if not isinstance(event, GameCreated):
         raise ValueError("a history must start with the game's creation")  # noqa: TRY004 - an impossible history
-    return Game(event.ruleset, event.settings, reserved=event.reserved)
+    return Game(event.ruleset, event.settings, reserved=event.reserved, position_seats=event.position_seats)
 
 
 def evolve(game: Game, event: Event) -> Game:  # noqa: C901 - one case an event, each a line
@@ -93,7 +102,16 @@ def evolve(game: Game, event: Event) -> Game:  # noqa: C901 - one case an event,
 def _with_player(game: Game, player: Player) -> Game:
     """Returns the game with one player replaced."""
     players = tuple([player if old.seat == player.seat else old for old in game.players])
-    return Game(game.ruleset, game.settings, game.revision, players, game.phase, game.results, game.reserved)
+    return Game(
+        game.ruleset,
+        game.settings,
+        game.revision,
+        players,
+        game.phase,
+        game.results,
+        game.reserved,
+        game.position_seats,
+    )
 
 
 def _with_timeouts(game: Game, event: RoundEvent) -> Game:
@@ -111,8 +129,8 @@ def _with_timeouts(game: Game, event: RoundEvent) -> Game:
 
 def _in_lobby(game: Game, event: LobbyEvent) -> Game:
     match event:
-        case GameCreated(ruleset, settings, reserved):
-            return replace(game, ruleset=ruleset, settings=settings, reserved=reserved)
+        case GameCreated(ruleset, settings, reserved, seats):
+            return replace(game, ruleset=ruleset, settings=settings, reserved=reserved, position_seats=seats)
         case PlayerJoined():
             return _joined(game, event)
         case PlayerLeft(seat, new_host) | PlayerKicked(seat, new_host):
@@ -175,4 +193,5 @@ def _in_round(game: Game, event: RoundEvent) -> Game:
         game.players,
         Playing(family_of(game).evolve(game, event)),
         game.results,
+        position_seats=game.position_seats,
     )

@@ -57,6 +57,7 @@ def see(game: Game, seat: int | None, draft: Draft | None = None) -> GameView:
         abandoned=isinstance(game.phase, Finished) and game.phase.abandoned,
         rematch_game_id="" if seat is None else game.rematch_game_id,
         reserved=game.reserved,
+        position_seats=game.position_seats,
     )
 
 

@@ -59,6 +59,7 @@ class GameView:
         abandoned: Whether the game ended because all people were absent.
         rematch_game_id: The id of the rematch; empty if there is none, and for spectators.
         reserved: The reserved seats of the lobby.
+        position_seats: The seats of the position that the game begins with; none if it begins with a deal.
     """
 
     revision: int
@@ -79,6 +80,7 @@ class GameView:
     abandoned: bool
     rematch_game_id: str = ""
     reserved: tuple[ReservedSeat, ...] = ()
+    position_seats: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,11 @@ class HandsDealt:
     pool: tuple[Tile, ...]
     trump: Tile | None = None
 
+    @property
+    def is_position(self) -> bool:
+        """Whether the round begins with a position: no game of discards does."""
+        return False
+
 
 @dataclass(frozen=True, slots=True)
 class PoolTileTaken:

@@ -10,6 +10,7 @@ from engine.deal import ImpossibleDealError, Shuffle, by_chance
 from engine.game import Game, Playing, RoundResult
 from engine.melding.events import RoundStarted, StartDraw
 from engine.melding.game import round_of, rules_of
+from engine.melding.position import Position, position_problems
 from engine.melding.round import MeldingRound
 from engine.melding.ruleset import (
     DealOrder,
@@ -45,7 +46,10 @@ def deal_round(game: Game, shuffle: Shuffle | RoundStarted) -> RoundStarted:
     ruleset = rules_of(game)
     tiles = ruleset.tiles(len(game.active_seats))
     if isinstance(shuffle, RoundStarted):
-        _check_deal(game, shuffle, tiles)
+        if game.position_seats and not game.results:
+            _check_start(game, shuffle)
+        else:
+            _check_deal(game, shuffle, tiles)
         return shuffle
     if in_order(shuffle.start_draw) != tiles or in_order(shuffle.deal) != tiles:
         raise ValueError("a shuffle must contain exactly the tiles of the tile set")
@@ -59,6 +63,31 @@ def deal_round(game: Game, shuffle: Shuffle | RoundStarted) -> RoundStarted:
     return RoundStarted(len(game.results) + 1, draws, order, racks, pool)
 
 
+def start_of(position: Position, ruleset: Ruleset, shuffled: tuple[Tile, ...]) -> RoundStarted:
+    """Returns the start of a round with a position that has no problems.
+
+    Args:
+        position: The position.
+        ruleset: The rules.
+        shuffled: The tile set in random order, for a pool that is not given.
+    """
+    pool = position.pool
+    if pool is None:
+        laid = Counter((*tiles_on(position.table), *chain.from_iterable(rack.tiles for rack in position.racks)))
+        pool = tuple(_others(shuffled, laid))
+    order = turn_order(position.seats, position.turn_seat, ruleset.turn_direction)
+    return RoundStarted(1, (), order, position.racks, pool, position.table)
+
+
+def _others(shuffled: tuple[Tile, ...], laid: Counter[Tile]) -> Iterator[Tile]:
+    """Yields the tiles that are left, in their order, when some are taken out."""
+    for t in shuffled:
+        if laid[t]:
+            laid[t] -= 1
+        else:
+            yield t
+
+
 def may_demand_redeal(round_: MeldingRound, seat: int, ruleset: Ruleset) -> bool:
     """Returns whether a player who was dealt three pairs may demand a new deal (deal_three_pairs_reshuffle)."""
     tiles = round_.rack(seat).tiles
@@ -66,6 +95,19 @@ def may_demand_redeal(round_: MeldingRound, seat: int, ruleset: Ruleset) -> bool
     pairs = sum(count // 2 for count in Counter(tiles).values())
     on_request = ruleset.deal_three_pairs_reshuffle is DealThreePairsReshuffle.ON_REQUEST
     return on_request and nothing_done and pairs >= PAIRS_FOR_REDEAL
+
+
+def _check_start(game: Game, start: RoundStarted) -> None:
+    """Raises ImpossibleDealError if no position of the game's seats can begin like this."""
+    ruleset, seats = rules_of(game), game.active_seats
+    table = start.table
+    if table is None or tuple(rack.seat for rack in start.racks) != seats or not start.order:
+        raise ImpossibleDealError(f"expected a position of the seats {seats}")
+    position = Position(table, start.racks, start.pool, start.order[0])
+    for problem in position_problems(position, ruleset):
+        raise ImpossibleDealError(f"{problem.part}: {problem.text}")
+    if start != start_of(position, ruleset, ()):
+        raise ImpossibleDealError("a position has no start draw, and the turn order of the rules")
 
 
 def _check_deal(game: Game, dealt: RoundStarted, tiles: tuple[Tile, ...]) -> None:
@@ -77,6 +119,7 @@ def _check_deal(game: Game, dealt: RoundStarted, tiles: tuple[Tile, ...]) -> Non
     drawn = Counter(draw.tile for draw in dealt.draws)
     for holds, problem in (
         (dealt.number == len(game.results) + 1, f"round {dealt.number} does not follow round {len(game.results)}"),
+        (dealt.table is None, "only the first round of a game begins with a position"),
         (tuple(rack.seat for rack in dealt.racks) == seats, f"expected racks of the seats {seats}"),
         (in_order((*held, *dealt.pool)) == tiles, "racks and pool are not the tile set"),
         (all(len(rack.tiles) == ruleset.deal_hand_size for rack in dealt.racks), "a rack has another size"),

@@ -18,9 +18,15 @@ class StartDraw:
 
 @dataclass(frozen=True, slots=True)
 class RoundStarted:
-    """A round was dealt.
+    """A round was dealt, or began with a position.
 
-    `order` is the turn order, `racks` are by seat, `pool` is in the order of drawing.
+    Attributes:
+        number: From 1.
+        draws: The start draw, in order.
+        order: The turn order.
+        racks: The racks by seat.
+        pool: The pool, in the order of drawing.
+        table: The table of a position; None of a deal, after which it is empty.
     """
 
     number: int
@@ -28,6 +34,12 @@ class RoundStarted:
     order: tuple[int, ...]
     racks: tuple[Rack, ...]
     pool: tuple[Tile, ...]
+    table: Table | None = None
+
+    @property
+    def is_position(self) -> bool:
+        """Whether the round begins with a position."""
+        return self.table is not None
 
 
 @dataclass(frozen=True, slots=True)

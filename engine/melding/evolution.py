@@ -72,11 +72,12 @@ def _evolved(game: Game, round_: MeldingRound, event: TurnEvent | MeldingEvent) 
 
 
 def _round_started(ruleset: Ruleset, event: RoundStarted) -> MeldingRound:
-    """Returns a round as it was dealt. Without an initial meld, all players count as those who have made it."""
+    """Returns a round as it begins. Without an initial meld, all players count as those who have made it."""
     racks = event.racks
     if not ruleset.initial_meld_needed:
         racks = tuple(replace(rack, has_melded=True) for rack in racks)
-    table, turn = empty_table(ruleset), Turn(event.order[0], None)
+    table = empty_table(ruleset) if event.table is None else event.table
+    turn = Turn(event.order[0], None)
     return MeldingRound(event.number, event.order, table, racks, event.pool, turn)
 
 

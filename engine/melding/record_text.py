@@ -2,12 +2,15 @@
 
 import re
 from dataclasses import replace
+from typing import Final
 
 from engine.melding.events import RoundStarted, StartDraw
 from engine.melding.grid.cells import Grid
 from engine.melding.melds import Meld, ProposedMeld, as_proposed, read_meld
 from engine.melding.notation import format_meld, format_table, parse_table
+from engine.melding.position import legal_table
 from engine.melding.ruleset import Ruleset
+from engine.melding.table import Table, as_proposed_table
 from engine.moves import Move, MoveKind
 from engine.notation import (
     EMPTY,
@@ -23,6 +26,9 @@ from engine.notation import (
     parse_tiles,
 )
 
+_DEAL_SEPARATORS: Final = 3
+"""Between draws, order, racks and pool. A position has one more, before its table."""
+
 
 class MoveText:
     """Formats and parses what follows the verbs of moves."""
@@ -32,11 +38,10 @@ class MoveText:
         self._melds: dict[ProposedMeld, ProposedMeld] = {}
         """The melds of texts as a record has them: most are on the table after many moves."""
 
-    @staticmethod
-    def format(move: Move) -> str:
+    def format(self, move: Move) -> str:
         """Returns what follows the verb of a move."""
         if isinstance(move.dealt, RoundStarted):
-            return _format_deal(move.dealt)
+            return _format_deal(move.dealt, self._ruleset)
         if move.table is None:
             return format_tiles(move.tiles)
         if move.kind is MoveKind.SHOW and not isinstance(move.table, Grid):
@@ -49,7 +54,7 @@ class MoveText:
         words = rest.words()
         match move.kind:
             case MoveKind.DEAL | MoveKind.REDEAL:
-                return replace(move, dealt=_deal(rest, round_number))
+                return replace(move, dealt=self._deal(rest, round_number))
             case MoveKind.PLAY if words and words[0].text == "pull":
                 if len(words) < 2 or not re.fullmatch("[0-9]{1,3}", words[1].text):
                     raise rest.error("pulls nothing: expected pull and a place on the River, from 0")
@@ -62,6 +67,24 @@ class MoveText:
                 return self._with_table(move, rest.after(words[0]))
             case _:
                 return replace(move, tiles=rest.read(parse_tiles))
+
+    def _deal(self, rest: Piece, round_number: int) -> RoundStarted:
+        """Returns a deal; a position has its table after the pool."""
+        separators = rest.text.count("/")
+        has_table = separators > _DEAL_SEPARATORS
+        parts = rest.parts("/" * max(separators, _DEAL_SEPARATORS), "draws / order / racks / pool, with / table")
+        draws = next(parts)
+        drawn = () if draws.text == EMPTY else tuple(map(_draw, draws.words()))
+        seats = tuple(map(parse_seat, next(parts).words()))
+        racks, pool = parse_racks(next(parts)), parse_pool(next(parts))
+        table = self._legal_table(next(parts)) if has_table else None
+        return RoundStarted(round_number, drawn, seats, racks, pool, table)
+
+    def _legal_table(self, text: Piece) -> Table:
+        table = legal_table(text.read(parse_table), self._ruleset)
+        if table is None:
+            raise text.error("is no legal table")
+        return table
 
     def _with_table(self, move: Move, text: Piece) -> Move:
         table = text.read(parse_table)
@@ -81,17 +104,12 @@ def _format_shown(meld: ProposedMeld) -> str:
     return f"{meld.kind.name.lower()}{text}" if meld.kind and text.startswith("[") else text
 
 
-def _format_deal(dealt: RoundStarted) -> str:
+def _format_deal(dealt: RoundStarted, ruleset: Ruleset) -> str:
     draws = " ".join(f"{draw.seat}:{format_tile(draw.tile)}" for draw in dealt.draws) or EMPTY
-    return f"{draws} / {' '.join(map(str, dealt.order))} / {format_racks(dealt.racks)} / {format_rack(dealt.pool)}"
-
-
-def _deal(rest: Piece, round_number: int) -> RoundStarted:
-    parts = rest.parts("///", "draws / order / racks / pool")
-    draws = next(parts)
-    drawn = () if draws.text == EMPTY else tuple(map(_draw, draws.words()))
-    seats = tuple(map(parse_seat, next(parts).words()))
-    return RoundStarted(round_number, drawn, seats, parse_racks(next(parts)), parse_pool(next(parts)))
+    deal = f"{draws} / {' '.join(map(str, dealt.order))} / {format_racks(dealt.racks)} / {format_rack(dealt.pool)}"
+    if dealt.table is None:
+        return deal
+    return f"{deal} / {format_table(as_proposed_table(dealt.table, ruleset))}"
 
 
 def _draw(word: Piece) -> StartDraw:

@@ -47,13 +47,25 @@ class MeldingView:
 
 @dataclass(frozen=True, slots=True)
 class RoundStartedView:
-    """A deal. The rack is the viewer's own; of the pool only the number of tiles is visible."""
+    """A deal or a position. The rack is the viewer's own; of the pool only the number of tiles is visible.
+
+    Attributes:
+        number: The number of the round.
+        draws: The start draw, in order.
+        order: The turn order.
+        rack: The viewer's rack.
+        pool_count: The number of tiles in the pool.
+        table: The table of a position; None of a deal.
+        held: The seats of a position, each with its number of tiles and whether it has melded; none of a deal.
+    """
 
     number: int
     draws: tuple[StartDraw, ...]
     order: tuple[int, ...]
     rack: tuple[Tile, ...]
     pool_count: int
+    table: Table | None = None
+    held: tuple[tuple[int, int, bool], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +134,11 @@ def _tiles_drawn(step: Step) -> tuple[Tile, ...]:
 def see_event(event: MeldingEvent, seat: int | None) -> MeldingEventView:
     """Returns the view of an event."""
     match event:
-        case RoundStarted(number, draws, order, racks, pool):
+        case RoundStarted(number, draws, order, racks, pool, table):
             viewer_rack = next((rack.tiles for rack in racks if rack.seat == seat), ())
-            return RoundStartedView(number, draws, order, viewer_rack, len(pool))
+            is_dealt = table is None
+            held = () if is_dealt else tuple((rack.seat, len(rack.tiles), rack.has_melded) for rack in racks)
+            return RoundStartedView(number, draws, order, viewer_rack, len(pool), table, held)
         case TileDrawn(drawer, tile):
             return TilesDrawnView(drawer, 1, (tile,) if drawer == seat else ())
         case TilesDrawn(drawer, tiles) | TilesOffered(drawer, tiles):

@@ -70,9 +70,14 @@ def may_search(game: Game) -> bool:
     return family_of(game).may_search(game.ruleset)
 
 
-def create(ruleset: Ruleset, settings: RoomSettings = DEFAULT_SETTINGS) -> Applied:
-    """Returns a new game in the lobby. Neither argument may have problems (ruleset.problems, option_problems)."""
-    return _created(GameCreated(ruleset, settings))
+def create(
+    ruleset: Ruleset, settings: RoomSettings = DEFAULT_SETTINGS, position_seats: tuple[int, ...] = ()
+) -> Applied:
+    """Returns a new game in the lobby. Neither rules nor settings may have problems (ruleset.problems).
+
+    A game that shall begin with a position names its seats; the deal of its first round is then the position's start.
+    """
+    return _created(GameCreated(ruleset, settings, position_seats=position_seats))
 
 
 def create_rematch(game: Game) -> Applied:

@@ -66,9 +66,9 @@ def _join(game: Game, action: Join, context: Context) -> Decision:
         taken.pop(action.seat, None)
     if action.name in taken.values():
         return refused(Reason.PLAYER_ALREADY_JOINED)
-    free = [seat for seat in range(1, game.ruleset.players_max + 1) if seat not in taken]
+    free = [seat for seat in game.seats if seat not in taken]
     if not free:
-        return refused(Reason.GAME_FULL, players_max=game.ruleset.players_max)
+        return refused(Reason.GAME_FULL, players_max=len(game.seats))
     if action.seat and action.seat not in free:
         return refused(Reason.SEAT_TAKEN, seat=action.seat)
     joined = PlayerJoined(action.seat or free[0], action.name, action.bot, action.is_host)
@@ -88,10 +88,10 @@ def _starts_by_itself(game: Game, *, had_reserved: bool) -> bool:
     """
     if game.reserved:
         return False
-    is_full = len(game.players) == game.ruleset.players_max
+    is_full = len(game.players) == len(game.seats)
     if game.settings.start_by is StartBy.FULL_OR_READY and is_full:
         return True
-    return had_reserved and len(game.players) >= game.ruleset.players_min
+    return had_reserved and len(game.players) >= game.players_needed
 
 
 def _kick(game: Game, action: KickPlayer) -> Decision:
@@ -119,8 +119,8 @@ def _set_ready(game: Game, action: SetReady) -> Decision:
 def _start_game(game: Game, action: StartGame, context: Context) -> Decision:
     if game.settings.start_by is StartBy.HOST and not is_host(game, action.seat):
         return refused(Reason.NOT_THE_HOST)
-    if len(game.players) < game.ruleset.players_min:
-        return refused(Reason.TOO_FEW_PLAYERS, players=len(game.players), players_min=game.ruleset.players_min)
+    if len(game.players) < game.players_needed:
+        return refused(Reason.TOO_FEW_PLAYERS, players=len(game.players), players_min=game.players_needed)
     ready = sum(player.is_ready for player in game.players)
     needs_all = game.settings.start_by in {StartBy.ALL_READY, StartBy.FULL_OR_READY}
     if game.reserved or (needs_all and ready < len(game.players)):

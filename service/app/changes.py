@@ -447,6 +447,7 @@ def _with_lobby(after: Record, before: Record, decision: Decision) -> Record:
         operator_data=_operator_after(before.operator_data, decision),
         kicked=_kicked_after(before, decision),
         invited=tuple(token for token in invited.values() if token.seat in reserved),
+        position=before.position if isinstance(after.game.phase, Lobby) else None,
     )
 
 

@@ -6,6 +6,9 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from engine.game import Game
+from engine.melding.deal import start_of
+from engine.melding.events import RoundStarted
+from engine.melding.ruleset import Ruleset as MeldingRuleset
 from engine.seats import HOST
 from engine.turns import create_rematch
 from service.app.changes import ATTEMPTS, ChangeLoop, Overtaken, replay, reserve_code
@@ -60,9 +63,17 @@ class GameCreation:
         await self._store.check_room()
         listing = Listing(plan.visibility, await reserve_code(self._store, game_id), plan.labels, plan.key)
         operator_data = OperatorData(plan.operator_labels)
-        new = Record(game_id, game, NO_ETAG, (), now_ms, now_ms, listing, operator_data=operator_data)
+        start = self._start(plan, len(game.position_seats))
+        new = Record(game_id, game, NO_ETAG, (), now_ms, now_ms, listing, operator_data=operator_data, position=start)
         await self._store.lists.index(new)
         return Basis(new, now_ms, self._chance)
+
+    def _start(self, plan: GamePlan, players: int) -> RoundStarted | None:
+        """Returns the start of a plan's position, with the pool shuffled if it is not given."""
+        position, ruleset = plan.position, plan.ruleset
+        if position is None or not isinstance(ruleset, MeldingRuleset):
+            return None
+        return start_of(position, ruleset, self._chance.shuffle(ruleset.tiles(players)))
 
     async def join_or_create(self, command: JoinOrCreateGame, game_id: str, answer: Answer) -> bytes:
         """Seats a player in a game, or creates the game with the player in it, and returns the answer.

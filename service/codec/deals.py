@@ -17,6 +17,7 @@ def racks_of(message: record_pb2.RecordedDeal, field: str, known: frozenset[Tile
         Rack(
             seat_of(rack.seat, f"{field}.racks[{place}].seat"),
             in_order(tiles_of(rack.tiles, f"{field}.racks[{place}].tiles", POOL_MAX, "FIELD_INVALID", known)),
+            rack.has_melded,
         )
         for place, rack in enumerate(message.racks)
     )
@@ -29,4 +30,7 @@ def pool_of(message: record_pb2.RecordedDeal, field: str, known: frozenset[Tile]
 
 def encode_racks(racks: Iterable[Rack]) -> list[record_pb2.RecordedRack]:
     """Returns racks."""
-    return [record_pb2.RecordedRack(seat=rack.seat, tiles=tile_numbers(rack.tiles)) for rack in racks]
+    return [
+        record_pb2.RecordedRack(seat=rack.seat, tiles=tile_numbers(rack.tiles), has_melded=rack.has_melded)
+        for rack in racks
+    ]

@@ -258,7 +258,7 @@ def hand_of(parts: Sequence[discard_pb2.HandPart], field: str, most: int = _PART
 # Records
 
 
-def deal(message: record_pb2.RecordedDeal, field: str, number: int) -> HandsDealt:
+def deal(message: record_pb2.RecordedDeal, field: str, number: int, _rules: Ruleset) -> HandsDealt:
     """Returns the deal of a round. Raises InvalidRequest."""
     if message.draws:
         raise invalid(f"{field}.draws", "games of discards have no start draw that is shown")

@@ -33,7 +33,7 @@ class FamilyCodec(Protocol):
     def set_action(self, message: turn_service_pb2.PlayTurnRequest, action: TurnAction) -> None:
         """Sets the action of a request to play a turn."""
 
-    def deal(self, message: record_pb2.RecordedDeal, field: str, number: int) -> RoundStart:
+    def deal(self, message: record_pb2.RecordedDeal, field: str, number: int, rules: Ruleset) -> RoundStart:
         """Returns the deal of a round. Raises InvalidRequest."""
 
     def encode_deal(self, dealt: RoundStart) -> record_pb2.RecordedDeal:

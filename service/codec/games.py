@@ -231,6 +231,7 @@ def _uncached_fields(sight: GameSnapshotView) -> game_pb2.Game:
         join_code=sight.join_code,
         next_round_time=None if view.next_round_ms is None else _time(view.next_round_ms),
         reserved_seats=map(_reserved, view.reserved),
+        position_seats=view.position_seats or None,
         abandoned=view.abandoned,
     )
 
@@ -238,18 +239,19 @@ def _uncached_fields(sight: GameSnapshotView) -> game_pb2.Game:
 def encode_summary(sight: GameSnapshotView) -> game_pb2.GameSummary:
     """Returns a game as an entry of a list."""
     view, rules = sight.view, sight.view.ruleset
+    seats = len(view.position_seats) or rules.players_max
     limit, (ruleset, settings) = view.settings.turn_time_limit_seconds, encode_difference(rules, view.settings)
     return game_pb2.GameSummary(
         game_id=sight.game_id,
         state=_STATES[view.phase],
         player_names=(player.name for player in view.players),
-        players_max=rules.players_max,
+        players_max=seats,
         create_time=_time(sight.created_ms),
         revision=view.revision,
         ruleset=ruleset,
         settings=settings,
         seats_taken=len(view.players),
-        seats_free=rules.players_max - len(view.players) if view.phase is Lobby else 0,
+        seats_free=seats - len(view.players) if view.phase is Lobby else 0,
         bots=sum(player.bot is not None for player in view.players),
         turn_time_limit=Duration(seconds=limit) if limit else None,
         round=view.round_number,

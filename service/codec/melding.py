@@ -15,7 +15,9 @@ from engine.melding.drafts import Draft
 from engine.melding.events import RoundStarted, StartDraw
 from engine.melding.grid.cells import Grid
 from engine.melding.melds import Meld, ProposedMeld
+from engine.melding.position import legal_table
 from engine.melding.round import Choosing, Drawing, Drawn, HasPlayed, Open, ShownPlay, Step
+from engine.melding.ruleset import Ruleset
 from engine.melding.table import ProposedTable, Table
 from engine.melding.views import MeldingView, RoundStartedView
 from engine.moves import MoveKind
@@ -118,6 +120,10 @@ def _round_started(view: RoundStartedView) -> game_pb2.GameEvent:
         rack=tile_numbers(view.rack),
         pool_count=view.pool_count,
         turn_order=view.order,
+        table=None if view.table is None else encode_table(view.table),
+        start_racks=(
+            game_pb2.StartRack(seat=seat, tile_count=count, has_melded=melded) for seat, count, melded in view.held
+        ),
     )
     return game_pb2.GameEvent(round_started=started)
 
@@ -194,7 +200,7 @@ def set_action(message: turn_service_pb2.PlayTurnRequest, action: TurnAction) ->
 # Records
 
 
-def deal(message: record_pb2.RecordedDeal, field: str, number: int) -> RoundStarted:
+def deal(message: record_pb2.RecordedDeal, field: str, number: int, rules: Ruleset) -> RoundStarted:
     """Returns the deal of a round. Raises InvalidRequest."""
     if message.indicator:
         raise invalid(f"{field}.indicator", "melding games have no indicator")
@@ -211,7 +217,15 @@ def deal(message: record_pb2.RecordedDeal, field: str, number: int) -> RoundStar
         order=seats_of(message.turn_order, f"{field}.turn_order"),
         racks=racks_of(message, field, TILES),
         pool=pool_of(message, field, TILES),
+        table=_table_of_position(message.table, rules, f"{field}.table") if message.HasField("table") else None,
     )
+
+
+def _table_of_position(message: meld_pb2.Table, rules: Ruleset, field: str) -> Table:
+    read = legal_table(table_of(message, field), rules)
+    if read is None:
+        raise invalid(field, "the table is not legal", "MALFORMED_TABLE")
+    return read
 
 
 def encode_deal(dealt: RoundStarted) -> record_pb2.RecordedDeal:
@@ -221,6 +235,7 @@ def encode_deal(dealt: RoundStarted) -> record_pb2.RecordedDeal:
         turn_order=dealt.order,
         racks=encode_racks(dealt.racks),
         pool=tile_numbers(dealt.pool),
+        table=None if dealt.table is None else encode_table(dealt.table),
     )
 
 

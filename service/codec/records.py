@@ -11,6 +11,7 @@ from engine.moves import Move, MoveKind
 from engine.record import GameRecord, RecordedPlayer, RoundScore
 from engine.record_text import RecordTextError, parse_in_steps
 from engine.seats import BotLevel
+from engine.unions import Ruleset
 from rummikub.v1 import game_pb2, record_pb2, score_pb2
 from service.codec.discard import TABLE_MAX, encode_hand, hand_of
 from service.codec.families import FamilyCodec, codec_of
@@ -77,10 +78,10 @@ def _record(message: record_pb2.GameRecord) -> Generator[None, None, GameRecord]
             raise invalid(f"record.{name}", f"expected at most {most} {name}")
     rules, settings = game_options(message.ruleset, message.settings, "record.")
     created_ms = _time(message.create_time, "record.create_time")
-    moves, round_number, codec = [], 0, codec_of(rules)
+    moves, round_number = [], 0
     for place, move in enumerate(message.moves):
         round_number += move.kind == record_pb2.MOVE_KIND_DEAL
-        moves.append(_move(move, f"record.moves[{place}]", created_ms, round_number, codec))
+        moves.append(_move(move, f"record.moves[{place}]", created_ms, round_number, rules))
         yield
     return GameRecord(
         ruleset=rules,
@@ -117,7 +118,8 @@ def _score(message: record_pb2.RecordedScore, field: str) -> RoundScore:
     return RoundScore(end, tuple((points.seat, points.points) for points in message.points))
 
 
-def _move(message: record_pb2.RecordedMove, field: str, created_ms: int, round_number: int, codec: FamilyCodec) -> Move:
+def _move(message: record_pb2.RecordedMove, field: str, created_ms: int, round_number: int, rules: Ruleset) -> Move:
+    codec = codec_of(rules)
     if not message.kind or message.kind not in record_pb2.MoveKind.values():
         raise invalid(f"{field}.kind", f"{message.kind} is not a kind of move")
     kind = MoveKind[record_pb2.MoveKind.Name(message.kind).removeprefix(_KIND)]
@@ -133,7 +135,7 @@ def _move(message: record_pb2.RecordedMove, field: str, created_ms: int, round_n
         table=codec.table_of_move(message, kind, field),
         river_index=river_index(message, f"{field}.river_index"),
         hand=hand_of(message.hand, f"{field}.hand", TABLE_MAX),
-        dealt=codec.deal(message.deal, f"{field}.deal", round_number) if message.HasField("deal") else None,
+        dealt=codec.deal(message.deal, f"{field}.deal", round_number, rules) if message.HasField("deal") else None,
         by_bot=message.by_bot,
     )
 

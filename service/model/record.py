@@ -6,6 +6,7 @@ from typing import Final
 
 from engine.game import Aborted, Finished, Game, Lobby, Phase, Playing, RoundOver
 from engine.timers import due_ms
+from engine.unions import RoundStart
 
 EMPTIED_MS: Final = 60_000
 """How long a lobby is kept after all people have left it. Within it, a repeated LeaveGame still finds its answer."""
@@ -150,6 +151,7 @@ class Record:
         operator_data: What only the operator sees.
         kicked: Who was kicked from the lobby, the last KICKED_MAX; empty after the start.
         invited: The tokens of the game before that take reserved seats, one for each (Game.reserved).
+        position: The start of the first round of a lobby that begins with a position. Nothing may show it before.
     """
 
     game_id: str
@@ -163,6 +165,7 @@ class Record:
     operator_data: OperatorData = NO_OPERATOR_DATA
     kicked: tuple[Kicked, ...] = ()
     invited: tuple[SeatToken, ...] = ()
+    position: RoundStart | None = None
 
     @property
     def state(self) -> GameState:

@@ -59,7 +59,7 @@ def listing_after(listing: Listing, events: Iterable[Event]) -> Listing:
 
 def seats_free(record: Record) -> int:
     """Returns the number of seats that nobody has, and that are not reserved."""
-    return record.game.ruleset.players_max - len(record.game.players) - len(record.game.reserved)
+    return len(record.game.seats) - len(record.game.players) - len(record.game.reserved)
 
 
 def list_member(record: Record) -> str:

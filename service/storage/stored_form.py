@@ -179,8 +179,9 @@ def _union(kinds: tuple[Any, ...], name: str) -> Form:
     """Returns the form of an optional value, or of one of several dataclasses, which is stored with its `type`."""
     present = tuple(kind for kind in kinds if kind is not NoneType)
     if Grid in present:
-        return _table(form_of(present[0], name), form_of(Grid))
-    form = form_of(present[0], name) if len(present) == 1 else _tagged(present)
+        form = _table(form_of(present[0], name), form_of(Grid))
+    else:
+        form = form_of(present[0], name) if len(present) == 1 else _tagged(present)
     if len(present) == len(kinds):
         return form
 

@@ -130,6 +130,12 @@ def _round_started(game: Game, event: game_pb2.RoundStarted, _: GameChange) -> N
             player.time_left.CopyFrom(game.settings.clock_total)
         player.tile_count = game.ruleset.melding.deal.hand_size if player.seat in event.turn_order else 0
         player.has_melded = player.seat in event.turn_order and not game.ruleset.melding.initial_meld.needed
+    if event.HasField("table"):
+        game.table.CopyFrom(event.table)
+    for rack in event.start_racks:
+        player = next(one for one in game.players if one.seat == rack.seat)
+        player.tile_count = rack.tile_count
+        player.has_melded |= rack.has_melded
 
 
 def _turn_started(game: Game, event: game_pb2.TurnStarted, change: GameChange) -> None:

@@ -61,7 +61,8 @@ const (
 	ErrorReason_TILE_UNKNOWN ErrorReason = 5
 	// INVALID_ARGUMENT. The position cannot occur: table, rack and River, or the racks, or the tiles to arrange, hold
 	// more copies of a face than the tile set; the racks contradict the end of the round or the teams; there is a River,
-	// but the ruleset has none; or the tile drawn is not on the rack. BadRequest names the field.
+	// but the ruleset has none; or the tile drawn is not on the rack; or no game can begin with it (StartPosition).
+	// BadRequest names the field.
 	ErrorReason_POSITION_IMPOSSIBLE ErrorReason = 6
 	// INVALID_ARGUMENT. The ruleset has a preset, option or value that this server does not know; BadRequest names it.
 	ErrorReason_OPTION_UNKNOWN ErrorReason = 7

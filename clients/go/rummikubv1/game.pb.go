@@ -975,7 +975,10 @@ type Game struct {
 	// The settings of the room, all of them set. They never change; set where the ruleset is.
 	Settings *RoomSettings `protobuf:"bytes,30,opt,name=settings,proto3" json:"settings,omitempty"`
 	// The indicator and the discards of a game of discards. Unset in other games, and in the lobby.
-	DiscardBoard  *DiscardBoard `protobuf:"bytes,31,opt,name=discard_board,json=discardBoard,proto3" json:"discard_board,omitempty"`
+	DiscardBoard *DiscardBoard `protobuf:"bytes,31,opt,name=discard_board,json=discardBoard,proto3" json:"discard_board,omitempty"`
+	// The seats of the position that the game began with (CreateGameRequest.position); only they can be taken. Empty: the
+	// first round was or will be dealt.
+	PositionSeats []uint32 `protobuf:"varint,32,rep,packed,name=position_seats,json=positionSeats,proto3" json:"position_seats,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1223,6 +1226,13 @@ func (x *Game) GetSettings() *RoomSettings {
 func (x *Game) GetDiscardBoard() *DiscardBoard {
 	if x != nil {
 		return x.DiscardBoard
+	}
+	return nil
+}
+
+func (x *Game) GetPositionSeats() []uint32 {
+	if x != nil {
+		return x.PositionSeats
 	}
 	return nil
 }
@@ -1968,7 +1978,11 @@ type RoundStarted struct {
 	// The number of tiles left in the pool.
 	PoolCount uint32 `protobuf:"varint,5,opt,name=pool_count,json=poolCount,proto3" json:"pool_count,omitempty"`
 	// The seats in turn order, from the starter.
-	TurnOrder     []uint32 `protobuf:"varint,6,rep,packed,name=turn_order,json=turnOrder,proto3" json:"turn_order,omitempty"`
+	TurnOrder []uint32 `protobuf:"varint,6,rep,packed,name=turn_order,json=turnOrder,proto3" json:"turn_order,omitempty"`
+	// The table of a position (CreateGameRequest.position). Unset: it is empty.
+	Table *Table `protobuf:"bytes,7,opt,name=table,proto3" json:"table,omitempty"`
+	// The players' tiles and initial melds in a position. Empty: all have as many tiles as are dealt, and no initial meld.
+	StartRacks    []*StartRack `protobuf:"bytes,8,rep,name=start_racks,json=startRacks,proto3" json:"start_racks,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2045,6 +2059,84 @@ func (x *RoundStarted) GetTurnOrder() []uint32 {
 	return nil
 }
 
+func (x *RoundStarted) GetTable() *Table {
+	if x != nil {
+		return x.Table
+	}
+	return nil
+}
+
+func (x *RoundStarted) GetStartRacks() []*StartRack {
+	if x != nil {
+		return x.StartRacks
+	}
+	return nil
+}
+
+// What all see of a rack of a position.
+type StartRack struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The seat.
+	Seat uint32 `protobuf:"varint,1,opt,name=seat,proto3" json:"seat,omitempty"`
+	// The number of tiles.
+	TileCount uint32 `protobuf:"varint,2,opt,name=tile_count,json=tileCount,proto3" json:"tile_count,omitempty"`
+	// Whether the player has made the initial meld.
+	HasMelded     bool `protobuf:"varint,3,opt,name=has_melded,json=hasMelded,proto3" json:"has_melded,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StartRack) Reset() {
+	*x = StartRack{}
+	mi := &file_rummikub_v1_game_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StartRack) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StartRack) ProtoMessage() {}
+
+func (x *StartRack) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_game_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StartRack.ProtoReflect.Descriptor instead.
+func (*StartRack) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *StartRack) GetSeat() uint32 {
+	if x != nil {
+		return x.Seat
+	}
+	return 0
+}
+
+func (x *StartRack) GetTileCount() uint32 {
+	if x != nil {
+		return x.TileCount
+	}
+	return 0
+}
+
+func (x *StartRack) GetHasMelded() bool {
+	if x != nil {
+		return x.HasMelded
+	}
+	return false
+}
+
 // A turn began. The seats before its own in last_chance_seats have had their last turn.
 type TurnStarted struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2056,7 +2148,7 @@ type TurnStarted struct {
 
 func (x *TurnStarted) Reset() {
 	*x = TurnStarted{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[19]
+	mi := &file_rummikub_v1_game_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2068,7 +2160,7 @@ func (x *TurnStarted) String() string {
 func (*TurnStarted) ProtoMessage() {}
 
 func (x *TurnStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[19]
+	mi := &file_rummikub_v1_game_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2081,7 +2173,7 @@ func (x *TurnStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnStarted.ProtoReflect.Descriptor instead.
 func (*TurnStarted) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{19}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *TurnStarted) GetTurn() *Turn {
@@ -2111,7 +2203,7 @@ type TilesPlayed struct {
 
 func (x *TilesPlayed) Reset() {
 	*x = TilesPlayed{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[20]
+	mi := &file_rummikub_v1_game_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2123,7 +2215,7 @@ func (x *TilesPlayed) String() string {
 func (*TilesPlayed) ProtoMessage() {}
 
 func (x *TilesPlayed) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[20]
+	mi := &file_rummikub_v1_game_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2136,7 +2228,7 @@ func (x *TilesPlayed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TilesPlayed.ProtoReflect.Descriptor instead.
 func (*TilesPlayed) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{20}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *TilesPlayed) GetSeat() uint32 {
@@ -2192,7 +2284,7 @@ type TilesDrawn struct {
 
 func (x *TilesDrawn) Reset() {
 	*x = TilesDrawn{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[21]
+	mi := &file_rummikub_v1_game_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2204,7 +2296,7 @@ func (x *TilesDrawn) String() string {
 func (*TilesDrawn) ProtoMessage() {}
 
 func (x *TilesDrawn) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[21]
+	mi := &file_rummikub_v1_game_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2217,7 +2309,7 @@ func (x *TilesDrawn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TilesDrawn.ProtoReflect.Descriptor instead.
 func (*TilesDrawn) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{21}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *TilesDrawn) GetSeat() uint32 {
@@ -2252,7 +2344,7 @@ type TurnPassed struct {
 
 func (x *TurnPassed) Reset() {
 	*x = TurnPassed{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[22]
+	mi := &file_rummikub_v1_game_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2264,7 +2356,7 @@ func (x *TurnPassed) String() string {
 func (*TurnPassed) ProtoMessage() {}
 
 func (x *TurnPassed) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[22]
+	mi := &file_rummikub_v1_game_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2277,7 +2369,7 @@ func (x *TurnPassed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnPassed.ProtoReflect.Descriptor instead.
 func (*TurnPassed) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{22}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *TurnPassed) GetSeat() uint32 {
@@ -2305,7 +2397,7 @@ type TurnTimedOut struct {
 
 func (x *TurnTimedOut) Reset() {
 	*x = TurnTimedOut{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[23]
+	mi := &file_rummikub_v1_game_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2317,7 +2409,7 @@ func (x *TurnTimedOut) String() string {
 func (*TurnTimedOut) ProtoMessage() {}
 
 func (x *TurnTimedOut) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[23]
+	mi := &file_rummikub_v1_game_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2330,7 +2422,7 @@ func (x *TurnTimedOut) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnTimedOut.ProtoReflect.Descriptor instead.
 func (*TurnTimedOut) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{23}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *TurnTimedOut) GetSeat() uint32 {
@@ -2366,7 +2458,7 @@ type PlayerResigned struct {
 
 func (x *PlayerResigned) Reset() {
 	*x = PlayerResigned{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[24]
+	mi := &file_rummikub_v1_game_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2378,7 +2470,7 @@ func (x *PlayerResigned) String() string {
 func (*PlayerResigned) ProtoMessage() {}
 
 func (x *PlayerResigned) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[24]
+	mi := &file_rummikub_v1_game_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2391,7 +2483,7 @@ func (x *PlayerResigned) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlayerResigned.ProtoReflect.Descriptor instead.
 func (*PlayerResigned) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{24}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *PlayerResigned) GetSeat() uint32 {
@@ -2414,7 +2506,7 @@ type PlayerAbsent struct {
 
 func (x *PlayerAbsent) Reset() {
 	*x = PlayerAbsent{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[25]
+	mi := &file_rummikub_v1_game_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2426,7 +2518,7 @@ func (x *PlayerAbsent) String() string {
 func (*PlayerAbsent) ProtoMessage() {}
 
 func (x *PlayerAbsent) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[25]
+	mi := &file_rummikub_v1_game_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2439,7 +2531,7 @@ func (x *PlayerAbsent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlayerAbsent.ProtoReflect.Descriptor instead.
 func (*PlayerAbsent) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{25}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *PlayerAbsent) GetSeat() uint32 {
@@ -2468,7 +2560,7 @@ type PlayerReturned struct {
 
 func (x *PlayerReturned) Reset() {
 	*x = PlayerReturned{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[26]
+	mi := &file_rummikub_v1_game_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2480,7 +2572,7 @@ func (x *PlayerReturned) String() string {
 func (*PlayerReturned) ProtoMessage() {}
 
 func (x *PlayerReturned) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[26]
+	mi := &file_rummikub_v1_game_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2493,7 +2585,7 @@ func (x *PlayerReturned) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlayerReturned.ProtoReflect.Descriptor instead.
 func (*PlayerReturned) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{26}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *PlayerReturned) GetSeat() uint32 {
@@ -2517,7 +2609,7 @@ type ClockStopped struct {
 
 func (x *ClockStopped) Reset() {
 	*x = ClockStopped{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[27]
+	mi := &file_rummikub_v1_game_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2529,7 +2621,7 @@ func (x *ClockStopped) String() string {
 func (*ClockStopped) ProtoMessage() {}
 
 func (x *ClockStopped) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[27]
+	mi := &file_rummikub_v1_game_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2542,7 +2634,7 @@ func (x *ClockStopped) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockStopped.ProtoReflect.Descriptor instead.
 func (*ClockStopped) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{27}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ClockStopped) GetSeat() uint32 {
@@ -2573,7 +2665,7 @@ type RoundEnded struct {
 
 func (x *RoundEnded) Reset() {
 	*x = RoundEnded{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[28]
+	mi := &file_rummikub_v1_game_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2585,7 +2677,7 @@ func (x *RoundEnded) String() string {
 func (*RoundEnded) ProtoMessage() {}
 
 func (x *RoundEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[28]
+	mi := &file_rummikub_v1_game_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2598,7 +2690,7 @@ func (x *RoundEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoundEnded.ProtoReflect.Descriptor instead.
 func (*RoundEnded) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{28}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *RoundEnded) GetResult() *RoundResult {
@@ -2633,7 +2725,7 @@ type GameEnded struct {
 
 func (x *GameEnded) Reset() {
 	*x = GameEnded{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[29]
+	mi := &file_rummikub_v1_game_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2645,7 +2737,7 @@ func (x *GameEnded) String() string {
 func (*GameEnded) ProtoMessage() {}
 
 func (x *GameEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[29]
+	mi := &file_rummikub_v1_game_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2658,7 +2750,7 @@ func (x *GameEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GameEnded.ProtoReflect.Descriptor instead.
 func (*GameEnded) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{29}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *GameEnded) GetWinnerSeats() []uint32 {
@@ -2690,14 +2782,16 @@ type GameCreated struct {
 	// The reserved seats of a rematch, which are reserved_seats.
 	ReservedSeats []*ReservedSeat `protobuf:"bytes,2,rep,name=reserved_seats,json=reservedSeats,proto3" json:"reserved_seats,omitempty"`
 	// The settings of the room, all of them set.
-	Settings      *RoomSettings `protobuf:"bytes,3,opt,name=settings,proto3" json:"settings,omitempty"`
+	Settings *RoomSettings `protobuf:"bytes,3,opt,name=settings,proto3" json:"settings,omitempty"`
+	// The seats of the position that the game begins with, which are position_seats of the game.
+	PositionSeats []uint32 `protobuf:"varint,4,rep,packed,name=position_seats,json=positionSeats,proto3" json:"position_seats,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GameCreated) Reset() {
 	*x = GameCreated{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[30]
+	mi := &file_rummikub_v1_game_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2709,7 +2803,7 @@ func (x *GameCreated) String() string {
 func (*GameCreated) ProtoMessage() {}
 
 func (x *GameCreated) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[30]
+	mi := &file_rummikub_v1_game_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2722,7 +2816,7 @@ func (x *GameCreated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GameCreated.ProtoReflect.Descriptor instead.
 func (*GameCreated) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{30}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *GameCreated) GetRuleset() *Ruleset {
@@ -2746,6 +2840,13 @@ func (x *GameCreated) GetSettings() *RoomSettings {
 	return nil
 }
 
+func (x *GameCreated) GetPositionSeats() []uint32 {
+	if x != nil {
+		return x.PositionSeats
+	}
+	return nil
+}
+
 // A player knocked: RoundEnded follows (knock_limit).
 type PlayerKnocked struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2757,7 +2858,7 @@ type PlayerKnocked struct {
 
 func (x *PlayerKnocked) Reset() {
 	*x = PlayerKnocked{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[31]
+	mi := &file_rummikub_v1_game_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2769,7 +2870,7 @@ func (x *PlayerKnocked) String() string {
 func (*PlayerKnocked) ProtoMessage() {}
 
 func (x *PlayerKnocked) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[31]
+	mi := &file_rummikub_v1_game_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2782,7 +2883,7 @@ func (x *PlayerKnocked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlayerKnocked.ProtoReflect.Descriptor instead.
 func (*PlayerKnocked) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{31}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *PlayerKnocked) GetSeat() uint32 {
@@ -2806,7 +2907,7 @@ type RiverTileLaid struct {
 
 func (x *RiverTileLaid) Reset() {
 	*x = RiverTileLaid{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[32]
+	mi := &file_rummikub_v1_game_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2818,7 +2919,7 @@ func (x *RiverTileLaid) String() string {
 func (*RiverTileLaid) ProtoMessage() {}
 
 func (x *RiverTileLaid) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[32]
+	mi := &file_rummikub_v1_game_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2831,7 +2932,7 @@ func (x *RiverTileLaid) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RiverTileLaid.ProtoReflect.Descriptor instead.
 func (*RiverTileLaid) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{32}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *RiverTileLaid) GetSeat() uint32 {
@@ -2859,7 +2960,7 @@ type TurnEnded struct {
 
 func (x *TurnEnded) Reset() {
 	*x = TurnEnded{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[33]
+	mi := &file_rummikub_v1_game_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2871,7 +2972,7 @@ func (x *TurnEnded) String() string {
 func (*TurnEnded) ProtoMessage() {}
 
 func (x *TurnEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[33]
+	mi := &file_rummikub_v1_game_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2884,7 +2985,7 @@ func (x *TurnEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnEnded.ProtoReflect.Descriptor instead.
 func (*TurnEnded) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{33}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *TurnEnded) GetSeat() uint32 {
@@ -2910,7 +3011,7 @@ type IllegalPlayShown struct {
 
 func (x *IllegalPlayShown) Reset() {
 	*x = IllegalPlayShown{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[34]
+	mi := &file_rummikub_v1_game_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2922,7 +3023,7 @@ func (x *IllegalPlayShown) String() string {
 func (*IllegalPlayShown) ProtoMessage() {}
 
 func (x *IllegalPlayShown) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[34]
+	mi := &file_rummikub_v1_game_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2935,7 +3036,7 @@ func (x *IllegalPlayShown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IllegalPlayShown.ProtoReflect.Descriptor instead.
 func (*IllegalPlayShown) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{34}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *IllegalPlayShown) GetSeat() uint32 {
@@ -2972,7 +3073,7 @@ type ErrorClaimed struct {
 
 func (x *ErrorClaimed) Reset() {
 	*x = ErrorClaimed{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[35]
+	mi := &file_rummikub_v1_game_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2984,7 +3085,7 @@ func (x *ErrorClaimed) String() string {
 func (*ErrorClaimed) ProtoMessage() {}
 
 func (x *ErrorClaimed) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[35]
+	mi := &file_rummikub_v1_game_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2997,7 +3098,7 @@ func (x *ErrorClaimed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorClaimed.ProtoReflect.Descriptor instead.
 func (*ErrorClaimed) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{35}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ErrorClaimed) GetSeat() uint32 {
@@ -3030,7 +3131,7 @@ type TurnPenalised struct {
 
 func (x *TurnPenalised) Reset() {
 	*x = TurnPenalised{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[36]
+	mi := &file_rummikub_v1_game_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3042,7 +3143,7 @@ func (x *TurnPenalised) String() string {
 func (*TurnPenalised) ProtoMessage() {}
 
 func (x *TurnPenalised) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[36]
+	mi := &file_rummikub_v1_game_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3055,7 +3156,7 @@ func (x *TurnPenalised) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnPenalised.ProtoReflect.Descriptor instead.
 func (*TurnPenalised) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{36}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *TurnPenalised) GetSeat() uint32 {
@@ -3090,7 +3191,7 @@ type RedealDemanded struct {
 
 func (x *RedealDemanded) Reset() {
 	*x = RedealDemanded{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[37]
+	mi := &file_rummikub_v1_game_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3102,7 +3203,7 @@ func (x *RedealDemanded) String() string {
 func (*RedealDemanded) ProtoMessage() {}
 
 func (x *RedealDemanded) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[37]
+	mi := &file_rummikub_v1_game_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3115,7 +3216,7 @@ func (x *RedealDemanded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedealDemanded.ProtoReflect.Descriptor instead.
 func (*RedealDemanded) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{37}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *RedealDemanded) GetSeat() uint32 {
@@ -3136,7 +3237,7 @@ type LastChanceStarted struct {
 
 func (x *LastChanceStarted) Reset() {
 	*x = LastChanceStarted{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[38]
+	mi := &file_rummikub_v1_game_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3148,7 +3249,7 @@ func (x *LastChanceStarted) String() string {
 func (*LastChanceStarted) ProtoMessage() {}
 
 func (x *LastChanceStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[38]
+	mi := &file_rummikub_v1_game_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3161,7 +3262,7 @@ func (x *LastChanceStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LastChanceStarted.ProtoReflect.Descriptor instead.
 func (*LastChanceStarted) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{38}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *LastChanceStarted) GetSeats() []uint32 {
@@ -3228,7 +3329,7 @@ type GameEvent struct {
 
 func (x *GameEvent) Reset() {
 	*x = GameEvent{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[39]
+	mi := &file_rummikub_v1_game_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3240,7 +3341,7 @@ func (x *GameEvent) String() string {
 func (*GameEvent) ProtoMessage() {}
 
 func (x *GameEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[39]
+	mi := &file_rummikub_v1_game_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3253,7 +3354,7 @@ func (x *GameEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GameEvent.ProtoReflect.Descriptor instead.
 func (*GameEvent) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{39}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *GameEvent) GetEvent() isGameEvent_Event {
@@ -3976,7 +4077,7 @@ type GameChange struct {
 
 func (x *GameChange) Reset() {
 	*x = GameChange{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[40]
+	mi := &file_rummikub_v1_game_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3988,7 +4089,7 @@ func (x *GameChange) String() string {
 func (*GameChange) ProtoMessage() {}
 
 func (x *GameChange) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[40]
+	mi := &file_rummikub_v1_game_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4001,7 +4102,7 @@ func (x *GameChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GameChange.ProtoReflect.Descriptor instead.
 func (*GameChange) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{40}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *GameChange) GetRevision() uint32 {
@@ -4102,7 +4203,7 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\tround_end\x18\x02 \x01(\x0e2\x15.rummikub.v1.RoundEndR\broundEnd\x12!\n" +
 	"\fwinner_seats\x18\x03 \x03(\rR\vwinnerSeats\x12-\n" +
 	"\x05seats\x18\x04 \x03(\v2\x17.rummikub.v1.SeatResultR\x05seats\x12%\n" +
-	"\x04pool\x18\x05 \x03(\x0e2\x11.rummikub.v1.TileR\x04pool\"\x92\v\n" +
+	"\x04pool\x18\x05 \x03(\x0e2\x11.rummikub.v1.TileR\x04pool\"\xb9\v\n" +
 	"\x04Game\x12\x17\n" +
 	"\agame_id\x18\x01 \x01(\tR\x06gameId\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\rR\brevision\x12\x12\n" +
@@ -4142,7 +4243,8 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\tabandoned\x18\x1c \x01(\bR\tabandoned\x12@\n" +
 	"\x0ereserved_seats\x18\x1d \x03(\v2\x19.rummikub.v1.ReservedSeatR\rreservedSeats\x125\n" +
 	"\bsettings\x18\x1e \x01(\v2\x19.rummikub.v1.RoomSettingsR\bsettings\x12>\n" +
-	"\rdiscard_board\x18\x1f \x01(\v2\x19.rummikub.v1.DiscardBoardR\fdiscardBoard\x1a9\n" +
+	"\rdiscard_board\x18\x1f \x01(\v2\x19.rummikub.v1.DiscardBoardR\fdiscardBoard\x12%\n" +
+	"\x0eposition_seats\x18  \x03(\rR\rpositionSeats\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\a\n" +
@@ -4210,7 +4312,7 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\agame_id\x18\x01 \x01(\tR\x06gameId\"F\n" +
 	"\tStartDraw\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12%\n" +
-	"\x04tile\x18\x02 \x01(\x0e2\x11.rummikub.v1.TileR\x04tile\"\xda\x01\n" +
+	"\x04tile\x18\x02 \x01(\x0e2\x11.rummikub.v1.TileR\x04tile\"\xbd\x02\n" +
 	"\fRoundStarted\x12\x14\n" +
 	"\x05round\x18\x01 \x01(\rR\x05round\x12,\n" +
 	"\x05draws\x18\x02 \x03(\v2\x16.rummikub.v1.StartDrawR\x05draws\x12!\n" +
@@ -4219,7 +4321,16 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\n" +
 	"pool_count\x18\x05 \x01(\rR\tpoolCount\x12\x1d\n" +
 	"\n" +
-	"turn_order\x18\x06 \x03(\rR\tturnOrder\"4\n" +
+	"turn_order\x18\x06 \x03(\rR\tturnOrder\x12(\n" +
+	"\x05table\x18\a \x01(\v2\x12.rummikub.v1.TableR\x05table\x127\n" +
+	"\vstart_racks\x18\b \x03(\v2\x16.rummikub.v1.StartRackR\n" +
+	"startRacks\"]\n" +
+	"\tStartRack\x12\x12\n" +
+	"\x04seat\x18\x01 \x01(\rR\x04seat\x12\x1d\n" +
+	"\n" +
+	"tile_count\x18\x02 \x01(\rR\ttileCount\x12\x1d\n" +
+	"\n" +
+	"has_melded\x18\x03 \x01(\bR\thasMelded\"4\n" +
 	"\vTurnStarted\x12%\n" +
 	"\x04turn\x18\x01 \x01(\v2\x11.rummikub.v1.TurnR\x04turn\"\xb7\x01\n" +
 	"\vTilesPlayed\x12\x12\n" +
@@ -4259,11 +4370,12 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\tGameEnded\x12!\n" +
 	"\fwinner_seats\x18\x01 \x03(\rR\vwinnerSeats\x120\n" +
 	"\x06rounds\x18\x02 \x03(\v2\x18.rummikub.v1.RoundResultR\x06rounds\x12\x1c\n" +
-	"\tabandoned\x18\x03 \x01(\bR\tabandoned\"\xb6\x01\n" +
+	"\tabandoned\x18\x03 \x01(\bR\tabandoned\"\xdd\x01\n" +
 	"\vGameCreated\x12.\n" +
 	"\aruleset\x18\x01 \x01(\v2\x14.rummikub.v1.RulesetR\aruleset\x12@\n" +
 	"\x0ereserved_seats\x18\x02 \x03(\v2\x19.rummikub.v1.ReservedSeatR\rreservedSeats\x125\n" +
-	"\bsettings\x18\x03 \x01(\v2\x19.rummikub.v1.RoomSettingsR\bsettings\"#\n" +
+	"\bsettings\x18\x03 \x01(\v2\x19.rummikub.v1.RoomSettingsR\bsettings\x12%\n" +
+	"\x0eposition_seats\x18\x04 \x03(\rR\rpositionSeats\"#\n" +
 	"\rPlayerKnocked\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\"J\n" +
 	"\rRiverTileLaid\x12\x12\n" +
@@ -4399,7 +4511,7 @@ func file_rummikub_v1_game_proto_rawDescGZIP() []byte {
 }
 
 var file_rummikub_v1_game_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_rummikub_v1_game_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
+var file_rummikub_v1_game_proto_msgTypes = make([]protoimpl.MessageInfo, 44)
 var file_rummikub_v1_game_proto_goTypes = []any{
 	(GameState)(0),                // 0: rummikub.v1.GameState
 	(Visibility)(0),               // 1: rummikub.v1.Visibility
@@ -4425,167 +4537,170 @@ var file_rummikub_v1_game_proto_goTypes = []any{
 	(*RematchCreated)(nil),        // 21: rummikub.v1.RematchCreated
 	(*StartDraw)(nil),             // 22: rummikub.v1.StartDraw
 	(*RoundStarted)(nil),          // 23: rummikub.v1.RoundStarted
-	(*TurnStarted)(nil),           // 24: rummikub.v1.TurnStarted
-	(*TilesPlayed)(nil),           // 25: rummikub.v1.TilesPlayed
-	(*TilesDrawn)(nil),            // 26: rummikub.v1.TilesDrawn
-	(*TurnPassed)(nil),            // 27: rummikub.v1.TurnPassed
-	(*TurnTimedOut)(nil),          // 28: rummikub.v1.TurnTimedOut
-	(*PlayerResigned)(nil),        // 29: rummikub.v1.PlayerResigned
-	(*PlayerAbsent)(nil),          // 30: rummikub.v1.PlayerAbsent
-	(*PlayerReturned)(nil),        // 31: rummikub.v1.PlayerReturned
-	(*ClockStopped)(nil),          // 32: rummikub.v1.ClockStopped
-	(*RoundEnded)(nil),            // 33: rummikub.v1.RoundEnded
-	(*GameEnded)(nil),             // 34: rummikub.v1.GameEnded
-	(*GameCreated)(nil),           // 35: rummikub.v1.GameCreated
-	(*PlayerKnocked)(nil),         // 36: rummikub.v1.PlayerKnocked
-	(*RiverTileLaid)(nil),         // 37: rummikub.v1.RiverTileLaid
-	(*TurnEnded)(nil),             // 38: rummikub.v1.TurnEnded
-	(*IllegalPlayShown)(nil),      // 39: rummikub.v1.IllegalPlayShown
-	(*ErrorClaimed)(nil),          // 40: rummikub.v1.ErrorClaimed
-	(*TurnPenalised)(nil),         // 41: rummikub.v1.TurnPenalised
-	(*RedealDemanded)(nil),        // 42: rummikub.v1.RedealDemanded
-	(*LastChanceStarted)(nil),     // 43: rummikub.v1.LastChanceStarted
-	(*GameEvent)(nil),             // 44: rummikub.v1.GameEvent
-	(*GameChange)(nil),            // 45: rummikub.v1.GameChange
-	nil,                           // 46: rummikub.v1.Game.LabelsEntry
-	nil,                           // 47: rummikub.v1.GameSummary.LabelsEntry
-	(*durationpb.Duration)(nil),   // 48: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 49: google.protobuf.Timestamp
-	(*Table)(nil),                 // 50: rummikub.v1.Table
-	(Tile)(0),                     // 51: rummikub.v1.Tile
-	(RoundEnd)(0),                 // 52: rummikub.v1.RoundEnd
-	(*SeatResult)(nil),            // 53: rummikub.v1.SeatResult
-	(*Ruleset)(nil),               // 54: rummikub.v1.Ruleset
-	(*RoomSettings)(nil),          // 55: rummikub.v1.RoomSettings
-	(*DiscardBoard)(nil),          // 56: rummikub.v1.DiscardBoard
-	(ErrorReason)(0),              // 57: rummikub.v1.ErrorReason
-	(*HandsDealt)(nil),            // 58: rummikub.v1.HandsDealt
-	(*PoolTileTaken)(nil),         // 59: rummikub.v1.PoolTileTaken
-	(*DiscardTaken)(nil),          // 60: rummikub.v1.DiscardTaken
-	(*TileDiscarded)(nil),         // 61: rummikub.v1.TileDiscarded
-	(*DiscardForced)(nil),         // 62: rummikub.v1.DiscardForced
-	(*IndicatorShown)(nil),        // 63: rummikub.v1.IndicatorShown
-	(*HandFinished)(nil),          // 64: rummikub.v1.HandFinished
-	(*TilesLaid)(nil),             // 65: rummikub.v1.TilesLaid
-	(*DiscardReturned)(nil),       // 66: rummikub.v1.DiscardReturned
-	(*PenaltyScored)(nil),         // 67: rummikub.v1.PenaltyScored
-	(*RackFinished)(nil),          // 68: rummikub.v1.RackFinished
-	(*TrumpTaken)(nil),            // 69: rummikub.v1.TrumpTaken
-	(*ThreeTilesLeft)(nil),        // 70: rummikub.v1.ThreeTilesLeft
-	(*EmptyPoolPassed)(nil),       // 71: rummikub.v1.EmptyPoolPassed
+	(*StartRack)(nil),             // 24: rummikub.v1.StartRack
+	(*TurnStarted)(nil),           // 25: rummikub.v1.TurnStarted
+	(*TilesPlayed)(nil),           // 26: rummikub.v1.TilesPlayed
+	(*TilesDrawn)(nil),            // 27: rummikub.v1.TilesDrawn
+	(*TurnPassed)(nil),            // 28: rummikub.v1.TurnPassed
+	(*TurnTimedOut)(nil),          // 29: rummikub.v1.TurnTimedOut
+	(*PlayerResigned)(nil),        // 30: rummikub.v1.PlayerResigned
+	(*PlayerAbsent)(nil),          // 31: rummikub.v1.PlayerAbsent
+	(*PlayerReturned)(nil),        // 32: rummikub.v1.PlayerReturned
+	(*ClockStopped)(nil),          // 33: rummikub.v1.ClockStopped
+	(*RoundEnded)(nil),            // 34: rummikub.v1.RoundEnded
+	(*GameEnded)(nil),             // 35: rummikub.v1.GameEnded
+	(*GameCreated)(nil),           // 36: rummikub.v1.GameCreated
+	(*PlayerKnocked)(nil),         // 37: rummikub.v1.PlayerKnocked
+	(*RiverTileLaid)(nil),         // 38: rummikub.v1.RiverTileLaid
+	(*TurnEnded)(nil),             // 39: rummikub.v1.TurnEnded
+	(*IllegalPlayShown)(nil),      // 40: rummikub.v1.IllegalPlayShown
+	(*ErrorClaimed)(nil),          // 41: rummikub.v1.ErrorClaimed
+	(*TurnPenalised)(nil),         // 42: rummikub.v1.TurnPenalised
+	(*RedealDemanded)(nil),        // 43: rummikub.v1.RedealDemanded
+	(*LastChanceStarted)(nil),     // 44: rummikub.v1.LastChanceStarted
+	(*GameEvent)(nil),             // 45: rummikub.v1.GameEvent
+	(*GameChange)(nil),            // 46: rummikub.v1.GameChange
+	nil,                           // 47: rummikub.v1.Game.LabelsEntry
+	nil,                           // 48: rummikub.v1.GameSummary.LabelsEntry
+	(*durationpb.Duration)(nil),   // 49: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 50: google.protobuf.Timestamp
+	(*Table)(nil),                 // 51: rummikub.v1.Table
+	(Tile)(0),                     // 52: rummikub.v1.Tile
+	(RoundEnd)(0),                 // 53: rummikub.v1.RoundEnd
+	(*SeatResult)(nil),            // 54: rummikub.v1.SeatResult
+	(*Ruleset)(nil),               // 55: rummikub.v1.Ruleset
+	(*RoomSettings)(nil),          // 56: rummikub.v1.RoomSettings
+	(*DiscardBoard)(nil),          // 57: rummikub.v1.DiscardBoard
+	(ErrorReason)(0),              // 58: rummikub.v1.ErrorReason
+	(*HandsDealt)(nil),            // 59: rummikub.v1.HandsDealt
+	(*PoolTileTaken)(nil),         // 60: rummikub.v1.PoolTileTaken
+	(*DiscardTaken)(nil),          // 61: rummikub.v1.DiscardTaken
+	(*TileDiscarded)(nil),         // 62: rummikub.v1.TileDiscarded
+	(*DiscardForced)(nil),         // 63: rummikub.v1.DiscardForced
+	(*IndicatorShown)(nil),        // 64: rummikub.v1.IndicatorShown
+	(*HandFinished)(nil),          // 65: rummikub.v1.HandFinished
+	(*TilesLaid)(nil),             // 66: rummikub.v1.TilesLaid
+	(*DiscardReturned)(nil),       // 67: rummikub.v1.DiscardReturned
+	(*PenaltyScored)(nil),         // 68: rummikub.v1.PenaltyScored
+	(*RackFinished)(nil),          // 69: rummikub.v1.RackFinished
+	(*TrumpTaken)(nil),            // 70: rummikub.v1.TrumpTaken
+	(*ThreeTilesLeft)(nil),        // 71: rummikub.v1.ThreeTilesLeft
+	(*EmptyPoolPassed)(nil),       // 72: rummikub.v1.EmptyPoolPassed
 }
 var file_rummikub_v1_game_proto_depIdxs = []int32{
 	2,   // 0: rummikub.v1.Player.bot_level:type_name -> rummikub.v1.BotLevel
-	48,  // 1: rummikub.v1.Player.time_left:type_name -> google.protobuf.Duration
-	49,  // 2: rummikub.v1.Player.last_seen_time:type_name -> google.protobuf.Timestamp
-	50,  // 3: rummikub.v1.Draft.table:type_name -> rummikub.v1.Table
-	50,  // 4: rummikub.v1.SavedDraft.table:type_name -> rummikub.v1.Table
-	50,  // 5: rummikub.v1.ShownPlay.table:type_name -> rummikub.v1.Table
-	49,  // 6: rummikub.v1.Turn.deadline:type_name -> google.protobuf.Timestamp
+	49,  // 1: rummikub.v1.Player.time_left:type_name -> google.protobuf.Duration
+	50,  // 2: rummikub.v1.Player.last_seen_time:type_name -> google.protobuf.Timestamp
+	51,  // 3: rummikub.v1.Draft.table:type_name -> rummikub.v1.Table
+	51,  // 4: rummikub.v1.SavedDraft.table:type_name -> rummikub.v1.Table
+	51,  // 5: rummikub.v1.ShownPlay.table:type_name -> rummikub.v1.Table
+	50,  // 6: rummikub.v1.Turn.deadline:type_name -> google.protobuf.Timestamp
 	3,   // 7: rummikub.v1.Turn.step:type_name -> rummikub.v1.TurnStep
-	51,  // 8: rummikub.v1.Turn.tiles_drawn:type_name -> rummikub.v1.Tile
+	52,  // 8: rummikub.v1.Turn.tiles_drawn:type_name -> rummikub.v1.Tile
 	7,   // 9: rummikub.v1.Turn.draft:type_name -> rummikub.v1.SavedDraft
 	8,   // 10: rummikub.v1.Turn.shown_play:type_name -> rummikub.v1.ShownPlay
-	52,  // 11: rummikub.v1.RoundResult.round_end:type_name -> rummikub.v1.RoundEnd
-	53,  // 12: rummikub.v1.RoundResult.seats:type_name -> rummikub.v1.SeatResult
-	51,  // 13: rummikub.v1.RoundResult.pool:type_name -> rummikub.v1.Tile
+	53,  // 11: rummikub.v1.RoundResult.round_end:type_name -> rummikub.v1.RoundEnd
+	54,  // 12: rummikub.v1.RoundResult.seats:type_name -> rummikub.v1.SeatResult
+	52,  // 13: rummikub.v1.RoundResult.pool:type_name -> rummikub.v1.Tile
 	0,   // 14: rummikub.v1.Game.state:type_name -> rummikub.v1.GameState
-	54,  // 15: rummikub.v1.Game.ruleset:type_name -> rummikub.v1.Ruleset
+	55,  // 15: rummikub.v1.Game.ruleset:type_name -> rummikub.v1.Ruleset
 	5,   // 16: rummikub.v1.Game.players:type_name -> rummikub.v1.Player
-	50,  // 17: rummikub.v1.Game.table:type_name -> rummikub.v1.Table
+	51,  // 17: rummikub.v1.Game.table:type_name -> rummikub.v1.Table
 	9,   // 18: rummikub.v1.Game.turn:type_name -> rummikub.v1.Turn
-	51,  // 19: rummikub.v1.Game.rack:type_name -> rummikub.v1.Tile
+	52,  // 19: rummikub.v1.Game.rack:type_name -> rummikub.v1.Tile
 	10,  // 20: rummikub.v1.Game.rounds:type_name -> rummikub.v1.RoundResult
-	49,  // 21: rummikub.v1.Game.create_time:type_name -> google.protobuf.Timestamp
-	49,  // 22: rummikub.v1.Game.update_time:type_name -> google.protobuf.Timestamp
-	49,  // 23: rummikub.v1.Game.server_time:type_name -> google.protobuf.Timestamp
-	51,  // 24: rummikub.v1.Game.river:type_name -> rummikub.v1.Tile
+	50,  // 21: rummikub.v1.Game.create_time:type_name -> google.protobuf.Timestamp
+	50,  // 22: rummikub.v1.Game.update_time:type_name -> google.protobuf.Timestamp
+	50,  // 23: rummikub.v1.Game.server_time:type_name -> google.protobuf.Timestamp
+	52,  // 24: rummikub.v1.Game.river:type_name -> rummikub.v1.Tile
 	1,   // 25: rummikub.v1.Game.visibility:type_name -> rummikub.v1.Visibility
-	46,  // 26: rummikub.v1.Game.labels:type_name -> rummikub.v1.Game.LabelsEntry
-	49,  // 27: rummikub.v1.Game.next_round_time:type_name -> google.protobuf.Timestamp
+	47,  // 26: rummikub.v1.Game.labels:type_name -> rummikub.v1.Game.LabelsEntry
+	50,  // 27: rummikub.v1.Game.next_round_time:type_name -> google.protobuf.Timestamp
 	12,  // 28: rummikub.v1.Game.reserved_seats:type_name -> rummikub.v1.ReservedSeat
-	55,  // 29: rummikub.v1.Game.settings:type_name -> rummikub.v1.RoomSettings
-	56,  // 30: rummikub.v1.Game.discard_board:type_name -> rummikub.v1.DiscardBoard
+	56,  // 29: rummikub.v1.Game.settings:type_name -> rummikub.v1.RoomSettings
+	57,  // 30: rummikub.v1.Game.discard_board:type_name -> rummikub.v1.DiscardBoard
 	0,   // 31: rummikub.v1.GameSummary.state:type_name -> rummikub.v1.GameState
-	49,  // 32: rummikub.v1.GameSummary.create_time:type_name -> google.protobuf.Timestamp
-	54,  // 33: rummikub.v1.GameSummary.ruleset:type_name -> rummikub.v1.Ruleset
-	48,  // 34: rummikub.v1.GameSummary.turn_time_limit:type_name -> google.protobuf.Duration
-	47,  // 35: rummikub.v1.GameSummary.labels:type_name -> rummikub.v1.GameSummary.LabelsEntry
-	55,  // 36: rummikub.v1.GameSummary.settings:type_name -> rummikub.v1.RoomSettings
+	50,  // 32: rummikub.v1.GameSummary.create_time:type_name -> google.protobuf.Timestamp
+	55,  // 33: rummikub.v1.GameSummary.ruleset:type_name -> rummikub.v1.Ruleset
+	49,  // 34: rummikub.v1.GameSummary.turn_time_limit:type_name -> google.protobuf.Duration
+	48,  // 35: rummikub.v1.GameSummary.labels:type_name -> rummikub.v1.GameSummary.LabelsEntry
+	56,  // 36: rummikub.v1.GameSummary.settings:type_name -> rummikub.v1.RoomSettings
 	2,   // 37: rummikub.v1.PlayerJoined.bot_level:type_name -> rummikub.v1.BotLevel
-	49,  // 38: rummikub.v1.PlayerJoined.start_time:type_name -> google.protobuf.Timestamp
-	51,  // 39: rummikub.v1.StartDraw.tile:type_name -> rummikub.v1.Tile
+	50,  // 38: rummikub.v1.PlayerJoined.start_time:type_name -> google.protobuf.Timestamp
+	52,  // 39: rummikub.v1.StartDraw.tile:type_name -> rummikub.v1.Tile
 	22,  // 40: rummikub.v1.RoundStarted.draws:type_name -> rummikub.v1.StartDraw
-	51,  // 41: rummikub.v1.RoundStarted.rack:type_name -> rummikub.v1.Tile
-	9,   // 42: rummikub.v1.TurnStarted.turn:type_name -> rummikub.v1.Turn
-	51,  // 43: rummikub.v1.TilesPlayed.tiles:type_name -> rummikub.v1.Tile
-	50,  // 44: rummikub.v1.TilesPlayed.table:type_name -> rummikub.v1.Table
-	51,  // 45: rummikub.v1.TilesPlayed.pulled:type_name -> rummikub.v1.Tile
-	51,  // 46: rummikub.v1.TilesDrawn.tiles:type_name -> rummikub.v1.Tile
-	51,  // 47: rummikub.v1.TurnTimedOut.tiles:type_name -> rummikub.v1.Tile
-	2,   // 48: rummikub.v1.PlayerAbsent.bot_level:type_name -> rummikub.v1.BotLevel
-	48,  // 49: rummikub.v1.ClockStopped.time_left:type_name -> google.protobuf.Duration
-	10,  // 50: rummikub.v1.RoundEnded.result:type_name -> rummikub.v1.RoundResult
-	49,  // 51: rummikub.v1.RoundEnded.next_round_time:type_name -> google.protobuf.Timestamp
-	10,  // 52: rummikub.v1.GameEnded.rounds:type_name -> rummikub.v1.RoundResult
-	54,  // 53: rummikub.v1.GameCreated.ruleset:type_name -> rummikub.v1.Ruleset
-	12,  // 54: rummikub.v1.GameCreated.reserved_seats:type_name -> rummikub.v1.ReservedSeat
-	55,  // 55: rummikub.v1.GameCreated.settings:type_name -> rummikub.v1.RoomSettings
-	51,  // 56: rummikub.v1.RiverTileLaid.tile:type_name -> rummikub.v1.Tile
-	50,  // 57: rummikub.v1.IllegalPlayShown.table:type_name -> rummikub.v1.Table
-	57,  // 58: rummikub.v1.IllegalPlayShown.reasons:type_name -> rummikub.v1.ErrorReason
-	51,  // 59: rummikub.v1.TurnPenalised.tiles:type_name -> rummikub.v1.Tile
-	35,  // 60: rummikub.v1.GameEvent.game_created:type_name -> rummikub.v1.GameCreated
-	14,  // 61: rummikub.v1.GameEvent.player_joined:type_name -> rummikub.v1.PlayerJoined
-	15,  // 62: rummikub.v1.GameEvent.player_left:type_name -> rummikub.v1.PlayerLeft
-	23,  // 63: rummikub.v1.GameEvent.round_started:type_name -> rummikub.v1.RoundStarted
-	24,  // 64: rummikub.v1.GameEvent.turn_started:type_name -> rummikub.v1.TurnStarted
-	25,  // 65: rummikub.v1.GameEvent.tiles_played:type_name -> rummikub.v1.TilesPlayed
-	26,  // 66: rummikub.v1.GameEvent.tiles_drawn:type_name -> rummikub.v1.TilesDrawn
-	27,  // 67: rummikub.v1.GameEvent.turn_passed:type_name -> rummikub.v1.TurnPassed
-	28,  // 68: rummikub.v1.GameEvent.turn_timed_out:type_name -> rummikub.v1.TurnTimedOut
-	29,  // 69: rummikub.v1.GameEvent.player_resigned:type_name -> rummikub.v1.PlayerResigned
-	33,  // 70: rummikub.v1.GameEvent.round_ended:type_name -> rummikub.v1.RoundEnded
-	34,  // 71: rummikub.v1.GameEvent.game_ended:type_name -> rummikub.v1.GameEnded
-	37,  // 72: rummikub.v1.GameEvent.river_tile_laid:type_name -> rummikub.v1.RiverTileLaid
-	38,  // 73: rummikub.v1.GameEvent.turn_ended:type_name -> rummikub.v1.TurnEnded
-	39,  // 74: rummikub.v1.GameEvent.illegal_play_shown:type_name -> rummikub.v1.IllegalPlayShown
-	40,  // 75: rummikub.v1.GameEvent.error_claimed:type_name -> rummikub.v1.ErrorClaimed
-	41,  // 76: rummikub.v1.GameEvent.turn_penalised:type_name -> rummikub.v1.TurnPenalised
-	42,  // 77: rummikub.v1.GameEvent.redeal_demanded:type_name -> rummikub.v1.RedealDemanded
-	43,  // 78: rummikub.v1.GameEvent.last_chance_started:type_name -> rummikub.v1.LastChanceStarted
-	17,  // 79: rummikub.v1.GameEvent.player_readied:type_name -> rummikub.v1.PlayerReadied
-	16,  // 80: rummikub.v1.GameEvent.player_kicked:type_name -> rummikub.v1.PlayerKicked
-	19,  // 81: rummikub.v1.GameEvent.game_aborted:type_name -> rummikub.v1.GameAborted
-	21,  // 82: rummikub.v1.GameEvent.rematch_created:type_name -> rummikub.v1.RematchCreated
-	18,  // 83: rummikub.v1.GameEvent.abort_requested:type_name -> rummikub.v1.AbortRequested
-	20,  // 84: rummikub.v1.GameEvent.seat_token_renewed:type_name -> rummikub.v1.SeatTokenRenewed
-	30,  // 85: rummikub.v1.GameEvent.player_absent:type_name -> rummikub.v1.PlayerAbsent
-	31,  // 86: rummikub.v1.GameEvent.player_returned:type_name -> rummikub.v1.PlayerReturned
-	32,  // 87: rummikub.v1.GameEvent.clock_stopped:type_name -> rummikub.v1.ClockStopped
-	36,  // 88: rummikub.v1.GameEvent.player_knocked:type_name -> rummikub.v1.PlayerKnocked
-	58,  // 89: rummikub.v1.GameEvent.hands_dealt:type_name -> rummikub.v1.HandsDealt
-	59,  // 90: rummikub.v1.GameEvent.pool_tile_taken:type_name -> rummikub.v1.PoolTileTaken
-	60,  // 91: rummikub.v1.GameEvent.discard_taken:type_name -> rummikub.v1.DiscardTaken
-	61,  // 92: rummikub.v1.GameEvent.tile_discarded:type_name -> rummikub.v1.TileDiscarded
-	62,  // 93: rummikub.v1.GameEvent.discard_forced:type_name -> rummikub.v1.DiscardForced
-	63,  // 94: rummikub.v1.GameEvent.indicator_shown:type_name -> rummikub.v1.IndicatorShown
-	64,  // 95: rummikub.v1.GameEvent.hand_finished:type_name -> rummikub.v1.HandFinished
-	65,  // 96: rummikub.v1.GameEvent.tiles_laid:type_name -> rummikub.v1.TilesLaid
-	66,  // 97: rummikub.v1.GameEvent.discard_returned:type_name -> rummikub.v1.DiscardReturned
-	67,  // 98: rummikub.v1.GameEvent.penalty_scored:type_name -> rummikub.v1.PenaltyScored
-	68,  // 99: rummikub.v1.GameEvent.rack_finished:type_name -> rummikub.v1.RackFinished
-	69,  // 100: rummikub.v1.GameEvent.trump_taken:type_name -> rummikub.v1.TrumpTaken
-	70,  // 101: rummikub.v1.GameEvent.three_tiles_left:type_name -> rummikub.v1.ThreeTilesLeft
-	71,  // 102: rummikub.v1.GameEvent.empty_pool_passed:type_name -> rummikub.v1.EmptyPoolPassed
-	49,  // 103: rummikub.v1.GameChange.time:type_name -> google.protobuf.Timestamp
-	44,  // 104: rummikub.v1.GameChange.events:type_name -> rummikub.v1.GameEvent
-	4,   // 105: rummikub.v1.GameChange.cause:type_name -> rummikub.v1.ChangeCause
-	106, // [106:106] is the sub-list for method output_type
-	106, // [106:106] is the sub-list for method input_type
-	106, // [106:106] is the sub-list for extension type_name
-	106, // [106:106] is the sub-list for extension extendee
-	0,   // [0:106] is the sub-list for field type_name
+	52,  // 41: rummikub.v1.RoundStarted.rack:type_name -> rummikub.v1.Tile
+	51,  // 42: rummikub.v1.RoundStarted.table:type_name -> rummikub.v1.Table
+	24,  // 43: rummikub.v1.RoundStarted.start_racks:type_name -> rummikub.v1.StartRack
+	9,   // 44: rummikub.v1.TurnStarted.turn:type_name -> rummikub.v1.Turn
+	52,  // 45: rummikub.v1.TilesPlayed.tiles:type_name -> rummikub.v1.Tile
+	51,  // 46: rummikub.v1.TilesPlayed.table:type_name -> rummikub.v1.Table
+	52,  // 47: rummikub.v1.TilesPlayed.pulled:type_name -> rummikub.v1.Tile
+	52,  // 48: rummikub.v1.TilesDrawn.tiles:type_name -> rummikub.v1.Tile
+	52,  // 49: rummikub.v1.TurnTimedOut.tiles:type_name -> rummikub.v1.Tile
+	2,   // 50: rummikub.v1.PlayerAbsent.bot_level:type_name -> rummikub.v1.BotLevel
+	49,  // 51: rummikub.v1.ClockStopped.time_left:type_name -> google.protobuf.Duration
+	10,  // 52: rummikub.v1.RoundEnded.result:type_name -> rummikub.v1.RoundResult
+	50,  // 53: rummikub.v1.RoundEnded.next_round_time:type_name -> google.protobuf.Timestamp
+	10,  // 54: rummikub.v1.GameEnded.rounds:type_name -> rummikub.v1.RoundResult
+	55,  // 55: rummikub.v1.GameCreated.ruleset:type_name -> rummikub.v1.Ruleset
+	12,  // 56: rummikub.v1.GameCreated.reserved_seats:type_name -> rummikub.v1.ReservedSeat
+	56,  // 57: rummikub.v1.GameCreated.settings:type_name -> rummikub.v1.RoomSettings
+	52,  // 58: rummikub.v1.RiverTileLaid.tile:type_name -> rummikub.v1.Tile
+	51,  // 59: rummikub.v1.IllegalPlayShown.table:type_name -> rummikub.v1.Table
+	58,  // 60: rummikub.v1.IllegalPlayShown.reasons:type_name -> rummikub.v1.ErrorReason
+	52,  // 61: rummikub.v1.TurnPenalised.tiles:type_name -> rummikub.v1.Tile
+	36,  // 62: rummikub.v1.GameEvent.game_created:type_name -> rummikub.v1.GameCreated
+	14,  // 63: rummikub.v1.GameEvent.player_joined:type_name -> rummikub.v1.PlayerJoined
+	15,  // 64: rummikub.v1.GameEvent.player_left:type_name -> rummikub.v1.PlayerLeft
+	23,  // 65: rummikub.v1.GameEvent.round_started:type_name -> rummikub.v1.RoundStarted
+	25,  // 66: rummikub.v1.GameEvent.turn_started:type_name -> rummikub.v1.TurnStarted
+	26,  // 67: rummikub.v1.GameEvent.tiles_played:type_name -> rummikub.v1.TilesPlayed
+	27,  // 68: rummikub.v1.GameEvent.tiles_drawn:type_name -> rummikub.v1.TilesDrawn
+	28,  // 69: rummikub.v1.GameEvent.turn_passed:type_name -> rummikub.v1.TurnPassed
+	29,  // 70: rummikub.v1.GameEvent.turn_timed_out:type_name -> rummikub.v1.TurnTimedOut
+	30,  // 71: rummikub.v1.GameEvent.player_resigned:type_name -> rummikub.v1.PlayerResigned
+	34,  // 72: rummikub.v1.GameEvent.round_ended:type_name -> rummikub.v1.RoundEnded
+	35,  // 73: rummikub.v1.GameEvent.game_ended:type_name -> rummikub.v1.GameEnded
+	38,  // 74: rummikub.v1.GameEvent.river_tile_laid:type_name -> rummikub.v1.RiverTileLaid
+	39,  // 75: rummikub.v1.GameEvent.turn_ended:type_name -> rummikub.v1.TurnEnded
+	40,  // 76: rummikub.v1.GameEvent.illegal_play_shown:type_name -> rummikub.v1.IllegalPlayShown
+	41,  // 77: rummikub.v1.GameEvent.error_claimed:type_name -> rummikub.v1.ErrorClaimed
+	42,  // 78: rummikub.v1.GameEvent.turn_penalised:type_name -> rummikub.v1.TurnPenalised
+	43,  // 79: rummikub.v1.GameEvent.redeal_demanded:type_name -> rummikub.v1.RedealDemanded
+	44,  // 80: rummikub.v1.GameEvent.last_chance_started:type_name -> rummikub.v1.LastChanceStarted
+	17,  // 81: rummikub.v1.GameEvent.player_readied:type_name -> rummikub.v1.PlayerReadied
+	16,  // 82: rummikub.v1.GameEvent.player_kicked:type_name -> rummikub.v1.PlayerKicked
+	19,  // 83: rummikub.v1.GameEvent.game_aborted:type_name -> rummikub.v1.GameAborted
+	21,  // 84: rummikub.v1.GameEvent.rematch_created:type_name -> rummikub.v1.RematchCreated
+	18,  // 85: rummikub.v1.GameEvent.abort_requested:type_name -> rummikub.v1.AbortRequested
+	20,  // 86: rummikub.v1.GameEvent.seat_token_renewed:type_name -> rummikub.v1.SeatTokenRenewed
+	31,  // 87: rummikub.v1.GameEvent.player_absent:type_name -> rummikub.v1.PlayerAbsent
+	32,  // 88: rummikub.v1.GameEvent.player_returned:type_name -> rummikub.v1.PlayerReturned
+	33,  // 89: rummikub.v1.GameEvent.clock_stopped:type_name -> rummikub.v1.ClockStopped
+	37,  // 90: rummikub.v1.GameEvent.player_knocked:type_name -> rummikub.v1.PlayerKnocked
+	59,  // 91: rummikub.v1.GameEvent.hands_dealt:type_name -> rummikub.v1.HandsDealt
+	60,  // 92: rummikub.v1.GameEvent.pool_tile_taken:type_name -> rummikub.v1.PoolTileTaken
+	61,  // 93: rummikub.v1.GameEvent.discard_taken:type_name -> rummikub.v1.DiscardTaken
+	62,  // 94: rummikub.v1.GameEvent.tile_discarded:type_name -> rummikub.v1.TileDiscarded
+	63,  // 95: rummikub.v1.GameEvent.discard_forced:type_name -> rummikub.v1.DiscardForced
+	64,  // 96: rummikub.v1.GameEvent.indicator_shown:type_name -> rummikub.v1.IndicatorShown
+	65,  // 97: rummikub.v1.GameEvent.hand_finished:type_name -> rummikub.v1.HandFinished
+	66,  // 98: rummikub.v1.GameEvent.tiles_laid:type_name -> rummikub.v1.TilesLaid
+	67,  // 99: rummikub.v1.GameEvent.discard_returned:type_name -> rummikub.v1.DiscardReturned
+	68,  // 100: rummikub.v1.GameEvent.penalty_scored:type_name -> rummikub.v1.PenaltyScored
+	69,  // 101: rummikub.v1.GameEvent.rack_finished:type_name -> rummikub.v1.RackFinished
+	70,  // 102: rummikub.v1.GameEvent.trump_taken:type_name -> rummikub.v1.TrumpTaken
+	71,  // 103: rummikub.v1.GameEvent.three_tiles_left:type_name -> rummikub.v1.ThreeTilesLeft
+	72,  // 104: rummikub.v1.GameEvent.empty_pool_passed:type_name -> rummikub.v1.EmptyPoolPassed
+	50,  // 105: rummikub.v1.GameChange.time:type_name -> google.protobuf.Timestamp
+	45,  // 106: rummikub.v1.GameChange.events:type_name -> rummikub.v1.GameEvent
+	4,   // 107: rummikub.v1.GameChange.cause:type_name -> rummikub.v1.ChangeCause
+	108, // [108:108] is the sub-list for method output_type
+	108, // [108:108] is the sub-list for method input_type
+	108, // [108:108] is the sub-list for extension type_name
+	108, // [108:108] is the sub-list for extension extendee
+	0,   // [0:108] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_game_proto_init() }
@@ -4607,7 +4722,7 @@ func file_rummikub_v1_game_proto_init() {
 	file_rummikub_v1_game_proto_msgTypes[10].OneofWrappers = []any{}
 	file_rummikub_v1_game_proto_msgTypes[11].OneofWrappers = []any{}
 	file_rummikub_v1_game_proto_msgTypes[15].OneofWrappers = []any{}
-	file_rummikub_v1_game_proto_msgTypes[39].OneofWrappers = []any{
+	file_rummikub_v1_game_proto_msgTypes[40].OneofWrappers = []any{
 		(*GameEvent_GameCreated)(nil),
 		(*GameEvent_PlayerJoined)(nil),
 		(*GameEvent_PlayerLeft)(nil),
@@ -4652,14 +4767,14 @@ func file_rummikub_v1_game_proto_init() {
 		(*GameEvent_ThreeTilesLeft)(nil),
 		(*GameEvent_EmptyPoolPassed)(nil),
 	}
-	file_rummikub_v1_game_proto_msgTypes[40].OneofWrappers = []any{}
+	file_rummikub_v1_game_proto_msgTypes[41].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rummikub_v1_game_proto_rawDesc), len(file_rummikub_v1_game_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   43,
+			NumMessages:   44,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

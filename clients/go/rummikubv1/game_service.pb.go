@@ -154,7 +154,11 @@ type CreateGameRequest struct {
 	// player has them, nor a watch or a record.
 	OperatorLabels map[string]string `protobuf:"bytes,5,rep,name=operator_labels,json=operatorLabels,proto3" json:"operator_labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The settings of the room. Unset: the defaults.
-	Settings      *RoomSettings `protobuf:"bytes,6,opt,name=settings,proto3" json:"settings,omitempty"`
+	Settings *RoomSettings `protobuf:"bytes,6,opt,name=settings,proto3" json:"settings,omitempty"`
+	// The position that the first round begins with, in place of a deal: for lessons, to play on from a record, or to
+	// repeat what went wrong. Only for the rules `melding`, and not with VISIBILITY_PUBLIC. An impossible position is
+	// refused with all its problems (POSITION_IMPOSSIBLE). Later rounds and a rematch are dealt.
+	Position      *StartPosition `protobuf:"bytes,7,opt,name=position,proto3" json:"position,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -231,6 +235,153 @@ func (x *CreateGameRequest) GetSettings() *RoomSettings {
 	return nil
 }
 
+func (x *CreateGameRequest) GetPosition() *StartPosition {
+	if x != nil {
+		return x.Position
+	}
+	return nil
+}
+
+// A position that a game begins with. Only the caller of CreateGame knows its racks and its pool before they are played:
+// no view, event or watch shows them to others.
+type StartPosition struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The table, which must be legal. Unset: empty.
+	Table *Table `protobuf:"bytes,1,opt,name=table,proto3" json:"table,omitempty"`
+	// The seats, ascending: from players_min to players_max of them. Players take these seats and no others, and the game
+	// starts when all of them are taken.
+	Seats []*StartSeat `protobuf:"bytes,2,rep,name=seats,proto3" json:"seats,omitempty"`
+	// The pool in the order of drawing: all tiles of the set that are neither on the table nor on a rack. Empty: these
+	// tiles, shuffled.
+	Pool []Tile `protobuf:"varint,3,rep,packed,name=pool,proto3,enum=rummikub.v1.Tile" json:"pool,omitempty"`
+	// The seat that has the first turn.
+	TurnSeat      uint32 `protobuf:"varint,4,opt,name=turn_seat,json=turnSeat,proto3" json:"turn_seat,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StartPosition) Reset() {
+	*x = StartPosition{}
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StartPosition) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StartPosition) ProtoMessage() {}
+
+func (x *StartPosition) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StartPosition.ProtoReflect.Descriptor instead.
+func (*StartPosition) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *StartPosition) GetTable() *Table {
+	if x != nil {
+		return x.Table
+	}
+	return nil
+}
+
+func (x *StartPosition) GetSeats() []*StartSeat {
+	if x != nil {
+		return x.Seats
+	}
+	return nil
+}
+
+func (x *StartPosition) GetPool() []Tile {
+	if x != nil {
+		return x.Pool
+	}
+	return nil
+}
+
+func (x *StartPosition) GetTurnSeat() uint32 {
+	if x != nil {
+		return x.TurnSeat
+	}
+	return 0
+}
+
+// A seat of a StartPosition.
+type StartSeat struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The seat, from 1.
+	Seat uint32 `protobuf:"varint,1,opt,name=seat,proto3" json:"seat,omitempty"`
+	// The rack: at least one tile.
+	Rack []Tile `protobuf:"varint,2,rep,packed,name=rack,proto3,enum=rummikub.v1.Tile" json:"rack,omitempty"`
+	// Whether the player has made the initial meld. Some player has if tiles lie on the table, and none if it is empty.
+	HasMelded     bool `protobuf:"varint,3,opt,name=has_melded,json=hasMelded,proto3" json:"has_melded,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StartSeat) Reset() {
+	*x = StartSeat{}
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StartSeat) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StartSeat) ProtoMessage() {}
+
+func (x *StartSeat) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StartSeat.ProtoReflect.Descriptor instead.
+func (*StartSeat) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *StartSeat) GetSeat() uint32 {
+	if x != nil {
+		return x.Seat
+	}
+	return 0
+}
+
+func (x *StartSeat) GetRack() []Tile {
+	if x != nil {
+		return x.Rack
+	}
+	return nil
+}
+
+func (x *StartSeat) GetHasMelded() bool {
+	if x != nil {
+		return x.HasMelded
+	}
+	return false
+}
+
 // The response to CreateGame.
 type CreateGameResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -244,7 +395,7 @@ type CreateGameResponse struct {
 
 func (x *CreateGameResponse) Reset() {
 	*x = CreateGameResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[1]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -256,7 +407,7 @@ func (x *CreateGameResponse) String() string {
 func (*CreateGameResponse) ProtoMessage() {}
 
 func (x *CreateGameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[1]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -269,7 +420,7 @@ func (x *CreateGameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateGameResponse.ProtoReflect.Descriptor instead.
 func (*CreateGameResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{1}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *CreateGameResponse) GetGame() *Game {
@@ -314,7 +465,7 @@ type JoinGameRequest struct {
 
 func (x *JoinGameRequest) Reset() {
 	*x = JoinGameRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[2]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -326,7 +477,7 @@ func (x *JoinGameRequest) String() string {
 func (*JoinGameRequest) ProtoMessage() {}
 
 func (x *JoinGameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[2]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -339,7 +490,7 @@ func (x *JoinGameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinGameRequest.ProtoReflect.Descriptor instead.
 func (*JoinGameRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{2}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *JoinGameRequest) GetGame() isJoinGameRequest_Game {
@@ -429,7 +580,7 @@ type JoinGameResponse struct {
 
 func (x *JoinGameResponse) Reset() {
 	*x = JoinGameResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[3]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -441,7 +592,7 @@ func (x *JoinGameResponse) String() string {
 func (*JoinGameResponse) ProtoMessage() {}
 
 func (x *JoinGameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[3]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -454,7 +605,7 @@ func (x *JoinGameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinGameResponse.ProtoReflect.Descriptor instead.
 func (*JoinGameResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{3}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *JoinGameResponse) GetGame() *Game {
@@ -502,7 +653,7 @@ type JoinOrCreateGameRequest struct {
 
 func (x *JoinOrCreateGameRequest) Reset() {
 	*x = JoinOrCreateGameRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[4]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -514,7 +665,7 @@ func (x *JoinOrCreateGameRequest) String() string {
 func (*JoinOrCreateGameRequest) ProtoMessage() {}
 
 func (x *JoinOrCreateGameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[4]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -527,7 +678,7 @@ func (x *JoinOrCreateGameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinOrCreateGameRequest.ProtoReflect.Descriptor instead.
 func (*JoinOrCreateGameRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{4}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *JoinOrCreateGameRequest) GetRuleset() *Ruleset {
@@ -596,7 +747,7 @@ type JoinOrCreateGameResponse struct {
 
 func (x *JoinOrCreateGameResponse) Reset() {
 	*x = JoinOrCreateGameResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[5]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -608,7 +759,7 @@ func (x *JoinOrCreateGameResponse) String() string {
 func (*JoinOrCreateGameResponse) ProtoMessage() {}
 
 func (x *JoinOrCreateGameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[5]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -621,7 +772,7 @@ func (x *JoinOrCreateGameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinOrCreateGameResponse.ProtoReflect.Descriptor instead.
 func (*JoinOrCreateGameResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{5}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *JoinOrCreateGameResponse) GetGame() *Game {
@@ -671,7 +822,7 @@ type AddBotRequest struct {
 
 func (x *AddBotRequest) Reset() {
 	*x = AddBotRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[6]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -683,7 +834,7 @@ func (x *AddBotRequest) String() string {
 func (*AddBotRequest) ProtoMessage() {}
 
 func (x *AddBotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[6]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -696,7 +847,7 @@ func (x *AddBotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddBotRequest.ProtoReflect.Descriptor instead.
 func (*AddBotRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{6}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *AddBotRequest) GetGameId() string {
@@ -747,7 +898,7 @@ type AddBotResponse struct {
 
 func (x *AddBotResponse) Reset() {
 	*x = AddBotResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[7]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -759,7 +910,7 @@ func (x *AddBotResponse) String() string {
 func (*AddBotResponse) ProtoMessage() {}
 
 func (x *AddBotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[7]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -772,7 +923,7 @@ func (x *AddBotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddBotResponse.ProtoReflect.Descriptor instead.
 func (*AddBotResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{7}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *AddBotResponse) GetGame() *Game {
@@ -802,7 +953,7 @@ type LeaveGameRequest struct {
 
 func (x *LeaveGameRequest) Reset() {
 	*x = LeaveGameRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[8]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -814,7 +965,7 @@ func (x *LeaveGameRequest) String() string {
 func (*LeaveGameRequest) ProtoMessage() {}
 
 func (x *LeaveGameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[8]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -827,7 +978,7 @@ func (x *LeaveGameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveGameRequest.ProtoReflect.Descriptor instead.
 func (*LeaveGameRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{8}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *LeaveGameRequest) GetGameId() string {
@@ -855,7 +1006,7 @@ type LeaveGameResponse struct {
 
 func (x *LeaveGameResponse) Reset() {
 	*x = LeaveGameResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[9]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -867,7 +1018,7 @@ func (x *LeaveGameResponse) String() string {
 func (*LeaveGameResponse) ProtoMessage() {}
 
 func (x *LeaveGameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[9]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -880,7 +1031,7 @@ func (x *LeaveGameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveGameResponse.ProtoReflect.Descriptor instead.
 func (*LeaveGameResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{9}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *LeaveGameResponse) GetGame() *Game {
@@ -905,7 +1056,7 @@ type KickPlayerRequest struct {
 
 func (x *KickPlayerRequest) Reset() {
 	*x = KickPlayerRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[10]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -917,7 +1068,7 @@ func (x *KickPlayerRequest) String() string {
 func (*KickPlayerRequest) ProtoMessage() {}
 
 func (x *KickPlayerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[10]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -930,7 +1081,7 @@ func (x *KickPlayerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KickPlayerRequest.ProtoReflect.Descriptor instead.
 func (*KickPlayerRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{10}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *KickPlayerRequest) GetGameId() string {
@@ -965,7 +1116,7 @@ type KickPlayerResponse struct {
 
 func (x *KickPlayerResponse) Reset() {
 	*x = KickPlayerResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[11]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -977,7 +1128,7 @@ func (x *KickPlayerResponse) String() string {
 func (*KickPlayerResponse) ProtoMessage() {}
 
 func (x *KickPlayerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[11]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -990,7 +1141,7 @@ func (x *KickPlayerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KickPlayerResponse.ProtoReflect.Descriptor instead.
 func (*KickPlayerResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{11}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *KickPlayerResponse) GetGame() *Game {
@@ -1015,7 +1166,7 @@ type SetReadyRequest struct {
 
 func (x *SetReadyRequest) Reset() {
 	*x = SetReadyRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[12]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1027,7 +1178,7 @@ func (x *SetReadyRequest) String() string {
 func (*SetReadyRequest) ProtoMessage() {}
 
 func (x *SetReadyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[12]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1040,7 +1191,7 @@ func (x *SetReadyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetReadyRequest.ProtoReflect.Descriptor instead.
 func (*SetReadyRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{12}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *SetReadyRequest) GetGameId() string {
@@ -1075,7 +1226,7 @@ type SetReadyResponse struct {
 
 func (x *SetReadyResponse) Reset() {
 	*x = SetReadyResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[13]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1087,7 +1238,7 @@ func (x *SetReadyResponse) String() string {
 func (*SetReadyResponse) ProtoMessage() {}
 
 func (x *SetReadyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[13]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1100,7 +1251,7 @@ func (x *SetReadyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetReadyResponse.ProtoReflect.Descriptor instead.
 func (*SetReadyResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{13}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *SetReadyResponse) GetGame() *Game {
@@ -1124,7 +1275,7 @@ type RenewSeatTokenRequest struct {
 
 func (x *RenewSeatTokenRequest) Reset() {
 	*x = RenewSeatTokenRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[14]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1136,7 +1287,7 @@ func (x *RenewSeatTokenRequest) String() string {
 func (*RenewSeatTokenRequest) ProtoMessage() {}
 
 func (x *RenewSeatTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[14]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1149,7 +1300,7 @@ func (x *RenewSeatTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewSeatTokenRequest.ProtoReflect.Descriptor instead.
 func (*RenewSeatTokenRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{14}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RenewSeatTokenRequest) GetGameId() string {
@@ -1179,7 +1330,7 @@ type RenewSeatTokenResponse struct {
 
 func (x *RenewSeatTokenResponse) Reset() {
 	*x = RenewSeatTokenResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[15]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1191,7 +1342,7 @@ func (x *RenewSeatTokenResponse) String() string {
 func (*RenewSeatTokenResponse) ProtoMessage() {}
 
 func (x *RenewSeatTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[15]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1204,7 +1355,7 @@ func (x *RenewSeatTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewSeatTokenResponse.ProtoReflect.Descriptor instead.
 func (*RenewSeatTokenResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{15}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *RenewSeatTokenResponse) GetGame() *Game {
@@ -1237,7 +1388,7 @@ type ReissueSeatTokenRequest struct {
 
 func (x *ReissueSeatTokenRequest) Reset() {
 	*x = ReissueSeatTokenRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[16]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1249,7 +1400,7 @@ func (x *ReissueSeatTokenRequest) String() string {
 func (*ReissueSeatTokenRequest) ProtoMessage() {}
 
 func (x *ReissueSeatTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[16]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1262,7 +1413,7 @@ func (x *ReissueSeatTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReissueSeatTokenRequest.ProtoReflect.Descriptor instead.
 func (*ReissueSeatTokenRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{16}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ReissueSeatTokenRequest) GetGameId() string {
@@ -1299,7 +1450,7 @@ type ReissueSeatTokenResponse struct {
 
 func (x *ReissueSeatTokenResponse) Reset() {
 	*x = ReissueSeatTokenResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[17]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1311,7 +1462,7 @@ func (x *ReissueSeatTokenResponse) String() string {
 func (*ReissueSeatTokenResponse) ProtoMessage() {}
 
 func (x *ReissueSeatTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[17]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1324,7 +1475,7 @@ func (x *ReissueSeatTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReissueSeatTokenResponse.ProtoReflect.Descriptor instead.
 func (*ReissueSeatTokenResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{17}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ReissueSeatTokenResponse) GetGame() *Game {
@@ -1354,7 +1505,7 @@ type StartGameRequest struct {
 
 func (x *StartGameRequest) Reset() {
 	*x = StartGameRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[18]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1366,7 +1517,7 @@ func (x *StartGameRequest) String() string {
 func (*StartGameRequest) ProtoMessage() {}
 
 func (x *StartGameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[18]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1379,7 +1530,7 @@ func (x *StartGameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartGameRequest.ProtoReflect.Descriptor instead.
 func (*StartGameRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{18}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *StartGameRequest) GetGameId() string {
@@ -1407,7 +1558,7 @@ type StartGameResponse struct {
 
 func (x *StartGameResponse) Reset() {
 	*x = StartGameResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[19]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1419,7 +1570,7 @@ func (x *StartGameResponse) String() string {
 func (*StartGameResponse) ProtoMessage() {}
 
 func (x *StartGameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[19]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1432,7 +1583,7 @@ func (x *StartGameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartGameResponse.ProtoReflect.Descriptor instead.
 func (*StartGameResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{19}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *StartGameResponse) GetGame() *Game {
@@ -1455,7 +1606,7 @@ type AbortGameRequest struct {
 
 func (x *AbortGameRequest) Reset() {
 	*x = AbortGameRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[20]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1467,7 +1618,7 @@ func (x *AbortGameRequest) String() string {
 func (*AbortGameRequest) ProtoMessage() {}
 
 func (x *AbortGameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[20]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1480,7 +1631,7 @@ func (x *AbortGameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbortGameRequest.ProtoReflect.Descriptor instead.
 func (*AbortGameRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{20}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *AbortGameRequest) GetGameId() string {
@@ -1508,7 +1659,7 @@ type AbortGameResponse struct {
 
 func (x *AbortGameResponse) Reset() {
 	*x = AbortGameResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[21]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1520,7 +1671,7 @@ func (x *AbortGameResponse) String() string {
 func (*AbortGameResponse) ProtoMessage() {}
 
 func (x *AbortGameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[21]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1533,7 +1684,7 @@ func (x *AbortGameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbortGameResponse.ProtoReflect.Descriptor instead.
 func (*AbortGameResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{21}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *AbortGameResponse) GetGame() *Game {
@@ -1556,7 +1707,7 @@ type CreateRematchRequest struct {
 
 func (x *CreateRematchRequest) Reset() {
 	*x = CreateRematchRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[22]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1568,7 +1719,7 @@ func (x *CreateRematchRequest) String() string {
 func (*CreateRematchRequest) ProtoMessage() {}
 
 func (x *CreateRematchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[22]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1581,7 +1732,7 @@ func (x *CreateRematchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateRematchRequest.ProtoReflect.Descriptor instead.
 func (*CreateRematchRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{22}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *CreateRematchRequest) GetGameId() string {
@@ -1609,7 +1760,7 @@ type CreateRematchResponse struct {
 
 func (x *CreateRematchResponse) Reset() {
 	*x = CreateRematchResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[23]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1621,7 +1772,7 @@ func (x *CreateRematchResponse) String() string {
 func (*CreateRematchResponse) ProtoMessage() {}
 
 func (x *CreateRematchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[23]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1634,7 +1785,7 @@ func (x *CreateRematchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateRematchResponse.ProtoReflect.Descriptor instead.
 func (*CreateRematchResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{23}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *CreateRematchResponse) GetGame() *Game {
@@ -1661,7 +1812,7 @@ type GetGameRequest struct {
 
 func (x *GetGameRequest) Reset() {
 	*x = GetGameRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[24]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1673,7 +1824,7 @@ func (x *GetGameRequest) String() string {
 func (*GetGameRequest) ProtoMessage() {}
 
 func (x *GetGameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[24]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1686,7 +1837,7 @@ func (x *GetGameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGameRequest.ProtoReflect.Descriptor instead.
 func (*GetGameRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{24}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *GetGameRequest) GetGameId() string {
@@ -1721,7 +1872,7 @@ type GetGameResponse struct {
 
 func (x *GetGameResponse) Reset() {
 	*x = GetGameResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[25]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1733,7 +1884,7 @@ func (x *GetGameResponse) String() string {
 func (*GetGameResponse) ProtoMessage() {}
 
 func (x *GetGameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[25]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1746,7 +1897,7 @@ func (x *GetGameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGameResponse.ProtoReflect.Descriptor instead.
 func (*GetGameResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{25}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GetGameResponse) GetGame() *Game {
@@ -1777,7 +1928,7 @@ type ListGamesRequest struct {
 
 func (x *ListGamesRequest) Reset() {
 	*x = ListGamesRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[26]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1789,7 +1940,7 @@ func (x *ListGamesRequest) String() string {
 func (*ListGamesRequest) ProtoMessage() {}
 
 func (x *ListGamesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[26]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1802,7 +1953,7 @@ func (x *ListGamesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGamesRequest.ProtoReflect.Descriptor instead.
 func (*ListGamesRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{26}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ListGamesRequest) GetPageSize() uint32 {
@@ -1861,7 +2012,7 @@ type ListGamesResponse struct {
 
 func (x *ListGamesResponse) Reset() {
 	*x = ListGamesResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[27]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1873,7 +2024,7 @@ func (x *ListGamesResponse) String() string {
 func (*ListGamesResponse) ProtoMessage() {}
 
 func (x *ListGamesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[27]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1886,7 +2037,7 @@ func (x *ListGamesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGamesResponse.ProtoReflect.Descriptor instead.
 func (*ListGamesResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{27}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ListGamesResponse) GetGames() []*GameSummary {
@@ -1914,7 +2065,7 @@ type ListOwnGamesRequest struct {
 
 func (x *ListOwnGamesRequest) Reset() {
 	*x = ListOwnGamesRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[28]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1926,7 +2077,7 @@ func (x *ListOwnGamesRequest) String() string {
 func (*ListOwnGamesRequest) ProtoMessage() {}
 
 func (x *ListOwnGamesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[28]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1939,7 +2090,7 @@ func (x *ListOwnGamesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOwnGamesRequest.ProtoReflect.Descriptor instead.
 func (*ListOwnGamesRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{28}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ListOwnGamesRequest) GetSeats() []*OwnSeat {
@@ -1962,7 +2113,7 @@ type OwnSeat struct {
 
 func (x *OwnSeat) Reset() {
 	*x = OwnSeat{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[29]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1974,7 +2125,7 @@ func (x *OwnSeat) String() string {
 func (*OwnSeat) ProtoMessage() {}
 
 func (x *OwnSeat) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[29]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1987,7 +2138,7 @@ func (x *OwnSeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OwnSeat.ProtoReflect.Descriptor instead.
 func (*OwnSeat) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{29}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *OwnSeat) GetGameId() string {
@@ -2015,7 +2166,7 @@ type ListOwnGamesResponse struct {
 
 func (x *ListOwnGamesResponse) Reset() {
 	*x = ListOwnGamesResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[30]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2027,7 +2178,7 @@ func (x *ListOwnGamesResponse) String() string {
 func (*ListOwnGamesResponse) ProtoMessage() {}
 
 func (x *ListOwnGamesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[30]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2040,7 +2191,7 @@ func (x *ListOwnGamesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOwnGamesResponse.ProtoReflect.Descriptor instead.
 func (*ListOwnGamesResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{30}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ListOwnGamesResponse) GetGames() []*OwnGame {
@@ -2070,7 +2221,7 @@ type OwnGame struct {
 
 func (x *OwnGame) Reset() {
 	*x = OwnGame{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[31]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2082,7 +2233,7 @@ func (x *OwnGame) String() string {
 func (*OwnGame) ProtoMessage() {}
 
 func (x *OwnGame) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[31]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2095,7 +2246,7 @@ func (x *OwnGame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OwnGame.ProtoReflect.Descriptor instead.
 func (*OwnGame) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{31}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *OwnGame) GetGameId() string {
@@ -2178,7 +2329,7 @@ type WatchGameRequest struct {
 
 func (x *WatchGameRequest) Reset() {
 	*x = WatchGameRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[32]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2190,7 +2341,7 @@ func (x *WatchGameRequest) String() string {
 func (*WatchGameRequest) ProtoMessage() {}
 
 func (x *WatchGameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[32]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2203,7 +2354,7 @@ func (x *WatchGameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchGameRequest.ProtoReflect.Descriptor instead.
 func (*WatchGameRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{32}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *WatchGameRequest) GetGameId() string {
@@ -2269,7 +2420,7 @@ type WatchGameResponse struct {
 
 func (x *WatchGameResponse) Reset() {
 	*x = WatchGameResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[33]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2281,7 +2432,7 @@ func (x *WatchGameResponse) String() string {
 func (*WatchGameResponse) ProtoMessage() {}
 
 func (x *WatchGameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[33]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2294,7 +2445,7 @@ func (x *WatchGameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchGameResponse.ProtoReflect.Descriptor instead.
 func (*WatchGameResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{33}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *WatchGameResponse) GetUpdate() isWatchGameResponse_Update {
@@ -2439,7 +2590,7 @@ type Presence struct {
 
 func (x *Presence) Reset() {
 	*x = Presence{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[34]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2451,7 +2602,7 @@ func (x *Presence) String() string {
 func (*Presence) ProtoMessage() {}
 
 func (x *Presence) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[34]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2464,7 +2615,7 @@ func (x *Presence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Presence.ProtoReflect.Descriptor instead.
 func (*Presence) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{34}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Presence) GetSeat() uint32 {
@@ -2499,7 +2650,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[35]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2511,7 +2662,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[35]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2524,7 +2675,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{35}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Heartbeat) GetRevision() uint32 {
@@ -2547,7 +2698,7 @@ type Closing struct {
 
 func (x *Closing) Reset() {
 	*x = Closing{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[36]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2559,7 +2710,7 @@ func (x *Closing) String() string {
 func (*Closing) ProtoMessage() {}
 
 func (x *Closing) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[36]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2572,7 +2723,7 @@ func (x *Closing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Closing.ProtoReflect.Descriptor instead.
 func (*Closing) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{36}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Closing) GetEtag() string {
@@ -2600,7 +2751,7 @@ type CreateWatchTicketRequest struct {
 
 func (x *CreateWatchTicketRequest) Reset() {
 	*x = CreateWatchTicketRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[37]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2612,7 +2763,7 @@ func (x *CreateWatchTicketRequest) String() string {
 func (*CreateWatchTicketRequest) ProtoMessage() {}
 
 func (x *CreateWatchTicketRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[37]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2625,7 +2776,7 @@ func (x *CreateWatchTicketRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateWatchTicketRequest.ProtoReflect.Descriptor instead.
 func (*CreateWatchTicketRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{37}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *CreateWatchTicketRequest) GetGameId() string {
@@ -2649,7 +2800,7 @@ type CreateWatchTicketResponse struct {
 
 func (x *CreateWatchTicketResponse) Reset() {
 	*x = CreateWatchTicketResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[38]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2661,7 +2812,7 @@ func (x *CreateWatchTicketResponse) String() string {
 func (*CreateWatchTicketResponse) ProtoMessage() {}
 
 func (x *CreateWatchTicketResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[38]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2674,7 +2825,7 @@ func (x *CreateWatchTicketResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateWatchTicketResponse.ProtoReflect.Descriptor instead.
 func (*CreateWatchTicketResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{38}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *CreateWatchTicketResponse) GetTicket() string {
@@ -2713,7 +2864,7 @@ type ListChangesRequest struct {
 
 func (x *ListChangesRequest) Reset() {
 	*x = ListChangesRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[39]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2725,7 +2876,7 @@ func (x *ListChangesRequest) String() string {
 func (*ListChangesRequest) ProtoMessage() {}
 
 func (x *ListChangesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[39]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2738,7 +2889,7 @@ func (x *ListChangesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListChangesRequest.ProtoReflect.Descriptor instead.
 func (*ListChangesRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{39}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ListChangesRequest) GetGameId() string {
@@ -2789,7 +2940,7 @@ type ListChangesResponse struct {
 
 func (x *ListChangesResponse) Reset() {
 	*x = ListChangesResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[40]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2801,7 +2952,7 @@ func (x *ListChangesResponse) String() string {
 func (*ListChangesResponse) ProtoMessage() {}
 
 func (x *ListChangesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[40]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2814,7 +2965,7 @@ func (x *ListChangesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListChangesResponse.ProtoReflect.Descriptor instead.
 func (*ListChangesResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{40}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ListChangesResponse) GetChanges() []*GameChange {
@@ -2835,7 +2986,7 @@ var File_rummikub_v1_game_service_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_game_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1erummikub/v1/game_service.proto\x12\vrummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1erummikub/v1/error_reason.proto\x1a\x16rummikub/v1/game.proto\x1a\x1frummikub/v1/room_settings.proto\x1a\x19rummikub/v1/ruleset.proto\"\x95\x04\n" +
+	"\x1erummikub/v1/game_service.proto\x12\vrummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1erummikub/v1/error_reason.proto\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x1frummikub/v1/room_settings.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x16rummikub/v1/tile.proto\"\xd3\x04\n" +
 	"\x11CreateGameRequest\x124\n" +
 	"\aruleset\x18\x01 \x01(\v2\x14.rummikub.v1.RulesetB\x04\xe2A\x01\x01R\aruleset\x12#\n" +
 	"\n" +
@@ -2845,13 +2996,24 @@ const file_rummikub_v1_game_service_proto_rawDesc = "" +
 	"visibility\x12H\n" +
 	"\x06labels\x18\x04 \x03(\v2*.rummikub.v1.CreateGameRequest.LabelsEntryB\x04\xe2A\x01\x01R\x06labels\x12a\n" +
 	"\x0foperator_labels\x18\x05 \x03(\v22.rummikub.v1.CreateGameRequest.OperatorLabelsEntryB\x04\xe2A\x01\x01R\x0eoperatorLabels\x12;\n" +
-	"\bsettings\x18\x06 \x01(\v2\x19.rummikub.v1.RoomSettingsB\x04\xe2A\x01\x01R\bsettings\x1a9\n" +
+	"\bsettings\x18\x06 \x01(\v2\x19.rummikub.v1.RoomSettingsB\x04\xe2A\x01\x01R\bsettings\x12<\n" +
+	"\bposition\x18\a \x01(\v2\x1a.rummikub.v1.StartPositionB\x04\xe2A\x01\x01R\bposition\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1aA\n" +
 	"\x13OperatorLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"Z\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xc3\x01\n" +
+	"\rStartPosition\x12.\n" +
+	"\x05table\x18\x01 \x01(\v2\x12.rummikub.v1.TableB\x04\xe2A\x01\x01R\x05table\x122\n" +
+	"\x05seats\x18\x02 \x03(\v2\x16.rummikub.v1.StartSeatB\x04\xe2A\x01\x02R\x05seats\x12+\n" +
+	"\x04pool\x18\x03 \x03(\x0e2\x11.rummikub.v1.TileB\x04\xe2A\x01\x01R\x04pool\x12!\n" +
+	"\tturn_seat\x18\x04 \x01(\rB\x04\xe2A\x01\x02R\bturnSeat\"w\n" +
+	"\tStartSeat\x12\x18\n" +
+	"\x04seat\x18\x01 \x01(\rB\x04\xe2A\x01\x02R\x04seat\x12+\n" +
+	"\x04rack\x18\x02 \x03(\x0e2\x11.rummikub.v1.TileB\x04\xe2A\x01\x02R\x04rack\x12#\n" +
+	"\n" +
+	"has_melded\x18\x03 \x01(\bB\x04\xe2A\x01\x01R\thasMelded\"Z\n" +
 	"\x12CreateGameResponse\x12%\n" +
 	"\x04game\x18\x01 \x01(\v2\x11.rummikub.v1.GameR\x04game\x12\x1d\n" +
 	"\n" +
@@ -3083,157 +3245,166 @@ func file_rummikub_v1_game_service_proto_rawDescGZIP() []byte {
 }
 
 var file_rummikub_v1_game_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_rummikub_v1_game_service_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
+var file_rummikub_v1_game_service_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
 var file_rummikub_v1_game_service_proto_goTypes = []any{
 	(GameView)(0),                     // 0: rummikub.v1.GameView
 	(WatchContent)(0),                 // 1: rummikub.v1.WatchContent
 	(*CreateGameRequest)(nil),         // 2: rummikub.v1.CreateGameRequest
-	(*CreateGameResponse)(nil),        // 3: rummikub.v1.CreateGameResponse
-	(*JoinGameRequest)(nil),           // 4: rummikub.v1.JoinGameRequest
-	(*JoinGameResponse)(nil),          // 5: rummikub.v1.JoinGameResponse
-	(*JoinOrCreateGameRequest)(nil),   // 6: rummikub.v1.JoinOrCreateGameRequest
-	(*JoinOrCreateGameResponse)(nil),  // 7: rummikub.v1.JoinOrCreateGameResponse
-	(*AddBotRequest)(nil),             // 8: rummikub.v1.AddBotRequest
-	(*AddBotResponse)(nil),            // 9: rummikub.v1.AddBotResponse
-	(*LeaveGameRequest)(nil),          // 10: rummikub.v1.LeaveGameRequest
-	(*LeaveGameResponse)(nil),         // 11: rummikub.v1.LeaveGameResponse
-	(*KickPlayerRequest)(nil),         // 12: rummikub.v1.KickPlayerRequest
-	(*KickPlayerResponse)(nil),        // 13: rummikub.v1.KickPlayerResponse
-	(*SetReadyRequest)(nil),           // 14: rummikub.v1.SetReadyRequest
-	(*SetReadyResponse)(nil),          // 15: rummikub.v1.SetReadyResponse
-	(*RenewSeatTokenRequest)(nil),     // 16: rummikub.v1.RenewSeatTokenRequest
-	(*RenewSeatTokenResponse)(nil),    // 17: rummikub.v1.RenewSeatTokenResponse
-	(*ReissueSeatTokenRequest)(nil),   // 18: rummikub.v1.ReissueSeatTokenRequest
-	(*ReissueSeatTokenResponse)(nil),  // 19: rummikub.v1.ReissueSeatTokenResponse
-	(*StartGameRequest)(nil),          // 20: rummikub.v1.StartGameRequest
-	(*StartGameResponse)(nil),         // 21: rummikub.v1.StartGameResponse
-	(*AbortGameRequest)(nil),          // 22: rummikub.v1.AbortGameRequest
-	(*AbortGameResponse)(nil),         // 23: rummikub.v1.AbortGameResponse
-	(*CreateRematchRequest)(nil),      // 24: rummikub.v1.CreateRematchRequest
-	(*CreateRematchResponse)(nil),     // 25: rummikub.v1.CreateRematchResponse
-	(*GetGameRequest)(nil),            // 26: rummikub.v1.GetGameRequest
-	(*GetGameResponse)(nil),           // 27: rummikub.v1.GetGameResponse
-	(*ListGamesRequest)(nil),          // 28: rummikub.v1.ListGamesRequest
-	(*ListGamesResponse)(nil),         // 29: rummikub.v1.ListGamesResponse
-	(*ListOwnGamesRequest)(nil),       // 30: rummikub.v1.ListOwnGamesRequest
-	(*OwnSeat)(nil),                   // 31: rummikub.v1.OwnSeat
-	(*ListOwnGamesResponse)(nil),      // 32: rummikub.v1.ListOwnGamesResponse
-	(*OwnGame)(nil),                   // 33: rummikub.v1.OwnGame
-	(*WatchGameRequest)(nil),          // 34: rummikub.v1.WatchGameRequest
-	(*WatchGameResponse)(nil),         // 35: rummikub.v1.WatchGameResponse
-	(*Presence)(nil),                  // 36: rummikub.v1.Presence
-	(*Heartbeat)(nil),                 // 37: rummikub.v1.Heartbeat
-	(*Closing)(nil),                   // 38: rummikub.v1.Closing
-	(*CreateWatchTicketRequest)(nil),  // 39: rummikub.v1.CreateWatchTicketRequest
-	(*CreateWatchTicketResponse)(nil), // 40: rummikub.v1.CreateWatchTicketResponse
-	(*ListChangesRequest)(nil),        // 41: rummikub.v1.ListChangesRequest
-	(*ListChangesResponse)(nil),       // 42: rummikub.v1.ListChangesResponse
-	nil,                               // 43: rummikub.v1.CreateGameRequest.LabelsEntry
-	nil,                               // 44: rummikub.v1.CreateGameRequest.OperatorLabelsEntry
-	nil,                               // 45: rummikub.v1.JoinOrCreateGameRequest.LabelsEntry
-	nil,                               // 46: rummikub.v1.JoinOrCreateGameRequest.OperatorLabelsEntry
-	nil,                               // 47: rummikub.v1.ListGamesRequest.LabelsEntry
-	(*Ruleset)(nil),                   // 48: rummikub.v1.Ruleset
-	(Visibility)(0),                   // 49: rummikub.v1.Visibility
-	(*RoomSettings)(nil),              // 50: rummikub.v1.RoomSettings
-	(*Game)(nil),                      // 51: rummikub.v1.Game
-	(BotLevel)(0),                     // 52: rummikub.v1.BotLevel
-	(GameState)(0),                    // 53: rummikub.v1.GameState
-	(Preset)(0),                       // 54: rummikub.v1.Preset
-	(*GameSummary)(nil),               // 55: rummikub.v1.GameSummary
-	(ErrorReason)(0),                  // 56: rummikub.v1.ErrorReason
-	(*GameChange)(nil),                // 57: rummikub.v1.GameChange
-	(*SavedDraft)(nil),                // 58: rummikub.v1.SavedDraft
-	(*timestamppb.Timestamp)(nil),     // 59: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),       // 60: google.protobuf.Duration
+	(*StartPosition)(nil),             // 3: rummikub.v1.StartPosition
+	(*StartSeat)(nil),                 // 4: rummikub.v1.StartSeat
+	(*CreateGameResponse)(nil),        // 5: rummikub.v1.CreateGameResponse
+	(*JoinGameRequest)(nil),           // 6: rummikub.v1.JoinGameRequest
+	(*JoinGameResponse)(nil),          // 7: rummikub.v1.JoinGameResponse
+	(*JoinOrCreateGameRequest)(nil),   // 8: rummikub.v1.JoinOrCreateGameRequest
+	(*JoinOrCreateGameResponse)(nil),  // 9: rummikub.v1.JoinOrCreateGameResponse
+	(*AddBotRequest)(nil),             // 10: rummikub.v1.AddBotRequest
+	(*AddBotResponse)(nil),            // 11: rummikub.v1.AddBotResponse
+	(*LeaveGameRequest)(nil),          // 12: rummikub.v1.LeaveGameRequest
+	(*LeaveGameResponse)(nil),         // 13: rummikub.v1.LeaveGameResponse
+	(*KickPlayerRequest)(nil),         // 14: rummikub.v1.KickPlayerRequest
+	(*KickPlayerResponse)(nil),        // 15: rummikub.v1.KickPlayerResponse
+	(*SetReadyRequest)(nil),           // 16: rummikub.v1.SetReadyRequest
+	(*SetReadyResponse)(nil),          // 17: rummikub.v1.SetReadyResponse
+	(*RenewSeatTokenRequest)(nil),     // 18: rummikub.v1.RenewSeatTokenRequest
+	(*RenewSeatTokenResponse)(nil),    // 19: rummikub.v1.RenewSeatTokenResponse
+	(*ReissueSeatTokenRequest)(nil),   // 20: rummikub.v1.ReissueSeatTokenRequest
+	(*ReissueSeatTokenResponse)(nil),  // 21: rummikub.v1.ReissueSeatTokenResponse
+	(*StartGameRequest)(nil),          // 22: rummikub.v1.StartGameRequest
+	(*StartGameResponse)(nil),         // 23: rummikub.v1.StartGameResponse
+	(*AbortGameRequest)(nil),          // 24: rummikub.v1.AbortGameRequest
+	(*AbortGameResponse)(nil),         // 25: rummikub.v1.AbortGameResponse
+	(*CreateRematchRequest)(nil),      // 26: rummikub.v1.CreateRematchRequest
+	(*CreateRematchResponse)(nil),     // 27: rummikub.v1.CreateRematchResponse
+	(*GetGameRequest)(nil),            // 28: rummikub.v1.GetGameRequest
+	(*GetGameResponse)(nil),           // 29: rummikub.v1.GetGameResponse
+	(*ListGamesRequest)(nil),          // 30: rummikub.v1.ListGamesRequest
+	(*ListGamesResponse)(nil),         // 31: rummikub.v1.ListGamesResponse
+	(*ListOwnGamesRequest)(nil),       // 32: rummikub.v1.ListOwnGamesRequest
+	(*OwnSeat)(nil),                   // 33: rummikub.v1.OwnSeat
+	(*ListOwnGamesResponse)(nil),      // 34: rummikub.v1.ListOwnGamesResponse
+	(*OwnGame)(nil),                   // 35: rummikub.v1.OwnGame
+	(*WatchGameRequest)(nil),          // 36: rummikub.v1.WatchGameRequest
+	(*WatchGameResponse)(nil),         // 37: rummikub.v1.WatchGameResponse
+	(*Presence)(nil),                  // 38: rummikub.v1.Presence
+	(*Heartbeat)(nil),                 // 39: rummikub.v1.Heartbeat
+	(*Closing)(nil),                   // 40: rummikub.v1.Closing
+	(*CreateWatchTicketRequest)(nil),  // 41: rummikub.v1.CreateWatchTicketRequest
+	(*CreateWatchTicketResponse)(nil), // 42: rummikub.v1.CreateWatchTicketResponse
+	(*ListChangesRequest)(nil),        // 43: rummikub.v1.ListChangesRequest
+	(*ListChangesResponse)(nil),       // 44: rummikub.v1.ListChangesResponse
+	nil,                               // 45: rummikub.v1.CreateGameRequest.LabelsEntry
+	nil,                               // 46: rummikub.v1.CreateGameRequest.OperatorLabelsEntry
+	nil,                               // 47: rummikub.v1.JoinOrCreateGameRequest.LabelsEntry
+	nil,                               // 48: rummikub.v1.JoinOrCreateGameRequest.OperatorLabelsEntry
+	nil,                               // 49: rummikub.v1.ListGamesRequest.LabelsEntry
+	(*Ruleset)(nil),                   // 50: rummikub.v1.Ruleset
+	(Visibility)(0),                   // 51: rummikub.v1.Visibility
+	(*RoomSettings)(nil),              // 52: rummikub.v1.RoomSettings
+	(*Table)(nil),                     // 53: rummikub.v1.Table
+	(Tile)(0),                         // 54: rummikub.v1.Tile
+	(*Game)(nil),                      // 55: rummikub.v1.Game
+	(BotLevel)(0),                     // 56: rummikub.v1.BotLevel
+	(GameState)(0),                    // 57: rummikub.v1.GameState
+	(Preset)(0),                       // 58: rummikub.v1.Preset
+	(*GameSummary)(nil),               // 59: rummikub.v1.GameSummary
+	(ErrorReason)(0),                  // 60: rummikub.v1.ErrorReason
+	(*GameChange)(nil),                // 61: rummikub.v1.GameChange
+	(*SavedDraft)(nil),                // 62: rummikub.v1.SavedDraft
+	(*timestamppb.Timestamp)(nil),     // 63: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),       // 64: google.protobuf.Duration
 }
 var file_rummikub_v1_game_service_proto_depIdxs = []int32{
-	48, // 0: rummikub.v1.CreateGameRequest.ruleset:type_name -> rummikub.v1.Ruleset
-	49, // 1: rummikub.v1.CreateGameRequest.visibility:type_name -> rummikub.v1.Visibility
-	43, // 2: rummikub.v1.CreateGameRequest.labels:type_name -> rummikub.v1.CreateGameRequest.LabelsEntry
-	44, // 3: rummikub.v1.CreateGameRequest.operator_labels:type_name -> rummikub.v1.CreateGameRequest.OperatorLabelsEntry
-	50, // 4: rummikub.v1.CreateGameRequest.settings:type_name -> rummikub.v1.RoomSettings
-	51, // 5: rummikub.v1.CreateGameResponse.game:type_name -> rummikub.v1.Game
-	51, // 6: rummikub.v1.JoinGameResponse.game:type_name -> rummikub.v1.Game
-	48, // 7: rummikub.v1.JoinOrCreateGameRequest.ruleset:type_name -> rummikub.v1.Ruleset
-	45, // 8: rummikub.v1.JoinOrCreateGameRequest.labels:type_name -> rummikub.v1.JoinOrCreateGameRequest.LabelsEntry
-	46, // 9: rummikub.v1.JoinOrCreateGameRequest.operator_labels:type_name -> rummikub.v1.JoinOrCreateGameRequest.OperatorLabelsEntry
-	50, // 10: rummikub.v1.JoinOrCreateGameRequest.settings:type_name -> rummikub.v1.RoomSettings
-	51, // 11: rummikub.v1.JoinOrCreateGameResponse.game:type_name -> rummikub.v1.Game
-	52, // 12: rummikub.v1.AddBotRequest.level:type_name -> rummikub.v1.BotLevel
-	51, // 13: rummikub.v1.AddBotResponse.game:type_name -> rummikub.v1.Game
-	51, // 14: rummikub.v1.LeaveGameResponse.game:type_name -> rummikub.v1.Game
-	51, // 15: rummikub.v1.KickPlayerResponse.game:type_name -> rummikub.v1.Game
-	51, // 16: rummikub.v1.SetReadyResponse.game:type_name -> rummikub.v1.Game
-	51, // 17: rummikub.v1.RenewSeatTokenResponse.game:type_name -> rummikub.v1.Game
-	51, // 18: rummikub.v1.ReissueSeatTokenResponse.game:type_name -> rummikub.v1.Game
-	51, // 19: rummikub.v1.StartGameResponse.game:type_name -> rummikub.v1.Game
-	51, // 20: rummikub.v1.AbortGameResponse.game:type_name -> rummikub.v1.Game
-	51, // 21: rummikub.v1.CreateRematchResponse.game:type_name -> rummikub.v1.Game
-	0,  // 22: rummikub.v1.GetGameRequest.view:type_name -> rummikub.v1.GameView
-	51, // 23: rummikub.v1.GetGameResponse.game:type_name -> rummikub.v1.Game
-	53, // 24: rummikub.v1.ListGamesRequest.states:type_name -> rummikub.v1.GameState
-	54, // 25: rummikub.v1.ListGamesRequest.preset:type_name -> rummikub.v1.Preset
-	47, // 26: rummikub.v1.ListGamesRequest.labels:type_name -> rummikub.v1.ListGamesRequest.LabelsEntry
-	55, // 27: rummikub.v1.ListGamesResponse.games:type_name -> rummikub.v1.GameSummary
-	31, // 28: rummikub.v1.ListOwnGamesRequest.seats:type_name -> rummikub.v1.OwnSeat
-	33, // 29: rummikub.v1.ListOwnGamesResponse.games:type_name -> rummikub.v1.OwnGame
-	55, // 30: rummikub.v1.OwnGame.game:type_name -> rummikub.v1.GameSummary
-	56, // 31: rummikub.v1.OwnGame.refusal:type_name -> rummikub.v1.ErrorReason
-	1,  // 32: rummikub.v1.WatchGameRequest.content:type_name -> rummikub.v1.WatchContent
-	0,  // 33: rummikub.v1.WatchGameRequest.view:type_name -> rummikub.v1.GameView
-	51, // 34: rummikub.v1.WatchGameResponse.snapshot:type_name -> rummikub.v1.Game
-	57, // 35: rummikub.v1.WatchGameResponse.change:type_name -> rummikub.v1.GameChange
-	37, // 36: rummikub.v1.WatchGameResponse.heartbeat:type_name -> rummikub.v1.Heartbeat
-	38, // 37: rummikub.v1.WatchGameResponse.closing:type_name -> rummikub.v1.Closing
-	58, // 38: rummikub.v1.WatchGameResponse.draft:type_name -> rummikub.v1.SavedDraft
-	36, // 39: rummikub.v1.WatchGameResponse.presence:type_name -> rummikub.v1.Presence
-	51, // 40: rummikub.v1.WatchGameResponse.game:type_name -> rummikub.v1.Game
-	59, // 41: rummikub.v1.Presence.last_seen_time:type_name -> google.protobuf.Timestamp
-	60, // 42: rummikub.v1.Closing.retry_delay:type_name -> google.protobuf.Duration
-	59, // 43: rummikub.v1.CreateWatchTicketResponse.expire_time:type_name -> google.protobuf.Timestamp
-	57, // 44: rummikub.v1.ListChangesResponse.changes:type_name -> rummikub.v1.GameChange
-	2,  // 45: rummikub.v1.GameService.CreateGame:input_type -> rummikub.v1.CreateGameRequest
-	4,  // 46: rummikub.v1.GameService.JoinGame:input_type -> rummikub.v1.JoinGameRequest
-	6,  // 47: rummikub.v1.GameService.JoinOrCreateGame:input_type -> rummikub.v1.JoinOrCreateGameRequest
-	8,  // 48: rummikub.v1.GameService.AddBot:input_type -> rummikub.v1.AddBotRequest
-	10, // 49: rummikub.v1.GameService.LeaveGame:input_type -> rummikub.v1.LeaveGameRequest
-	12, // 50: rummikub.v1.GameService.KickPlayer:input_type -> rummikub.v1.KickPlayerRequest
-	14, // 51: rummikub.v1.GameService.SetReady:input_type -> rummikub.v1.SetReadyRequest
-	16, // 52: rummikub.v1.GameService.RenewSeatToken:input_type -> rummikub.v1.RenewSeatTokenRequest
-	18, // 53: rummikub.v1.GameService.ReissueSeatToken:input_type -> rummikub.v1.ReissueSeatTokenRequest
-	20, // 54: rummikub.v1.GameService.StartGame:input_type -> rummikub.v1.StartGameRequest
-	22, // 55: rummikub.v1.GameService.AbortGame:input_type -> rummikub.v1.AbortGameRequest
-	24, // 56: rummikub.v1.GameService.CreateRematch:input_type -> rummikub.v1.CreateRematchRequest
-	26, // 57: rummikub.v1.GameService.GetGame:input_type -> rummikub.v1.GetGameRequest
-	28, // 58: rummikub.v1.GameService.ListGames:input_type -> rummikub.v1.ListGamesRequest
-	30, // 59: rummikub.v1.GameService.ListOwnGames:input_type -> rummikub.v1.ListOwnGamesRequest
-	34, // 60: rummikub.v1.GameService.WatchGame:input_type -> rummikub.v1.WatchGameRequest
-	39, // 61: rummikub.v1.GameService.CreateWatchTicket:input_type -> rummikub.v1.CreateWatchTicketRequest
-	41, // 62: rummikub.v1.GameService.ListChanges:input_type -> rummikub.v1.ListChangesRequest
-	3,  // 63: rummikub.v1.GameService.CreateGame:output_type -> rummikub.v1.CreateGameResponse
-	5,  // 64: rummikub.v1.GameService.JoinGame:output_type -> rummikub.v1.JoinGameResponse
-	7,  // 65: rummikub.v1.GameService.JoinOrCreateGame:output_type -> rummikub.v1.JoinOrCreateGameResponse
-	9,  // 66: rummikub.v1.GameService.AddBot:output_type -> rummikub.v1.AddBotResponse
-	11, // 67: rummikub.v1.GameService.LeaveGame:output_type -> rummikub.v1.LeaveGameResponse
-	13, // 68: rummikub.v1.GameService.KickPlayer:output_type -> rummikub.v1.KickPlayerResponse
-	15, // 69: rummikub.v1.GameService.SetReady:output_type -> rummikub.v1.SetReadyResponse
-	17, // 70: rummikub.v1.GameService.RenewSeatToken:output_type -> rummikub.v1.RenewSeatTokenResponse
-	19, // 71: rummikub.v1.GameService.ReissueSeatToken:output_type -> rummikub.v1.ReissueSeatTokenResponse
-	21, // 72: rummikub.v1.GameService.StartGame:output_type -> rummikub.v1.StartGameResponse
-	23, // 73: rummikub.v1.GameService.AbortGame:output_type -> rummikub.v1.AbortGameResponse
-	25, // 74: rummikub.v1.GameService.CreateRematch:output_type -> rummikub.v1.CreateRematchResponse
-	27, // 75: rummikub.v1.GameService.GetGame:output_type -> rummikub.v1.GetGameResponse
-	29, // 76: rummikub.v1.GameService.ListGames:output_type -> rummikub.v1.ListGamesResponse
-	32, // 77: rummikub.v1.GameService.ListOwnGames:output_type -> rummikub.v1.ListOwnGamesResponse
-	35, // 78: rummikub.v1.GameService.WatchGame:output_type -> rummikub.v1.WatchGameResponse
-	40, // 79: rummikub.v1.GameService.CreateWatchTicket:output_type -> rummikub.v1.CreateWatchTicketResponse
-	42, // 80: rummikub.v1.GameService.ListChanges:output_type -> rummikub.v1.ListChangesResponse
-	63, // [63:81] is the sub-list for method output_type
-	45, // [45:63] is the sub-list for method input_type
-	45, // [45:45] is the sub-list for extension type_name
-	45, // [45:45] is the sub-list for extension extendee
-	0,  // [0:45] is the sub-list for field type_name
+	50, // 0: rummikub.v1.CreateGameRequest.ruleset:type_name -> rummikub.v1.Ruleset
+	51, // 1: rummikub.v1.CreateGameRequest.visibility:type_name -> rummikub.v1.Visibility
+	45, // 2: rummikub.v1.CreateGameRequest.labels:type_name -> rummikub.v1.CreateGameRequest.LabelsEntry
+	46, // 3: rummikub.v1.CreateGameRequest.operator_labels:type_name -> rummikub.v1.CreateGameRequest.OperatorLabelsEntry
+	52, // 4: rummikub.v1.CreateGameRequest.settings:type_name -> rummikub.v1.RoomSettings
+	3,  // 5: rummikub.v1.CreateGameRequest.position:type_name -> rummikub.v1.StartPosition
+	53, // 6: rummikub.v1.StartPosition.table:type_name -> rummikub.v1.Table
+	4,  // 7: rummikub.v1.StartPosition.seats:type_name -> rummikub.v1.StartSeat
+	54, // 8: rummikub.v1.StartPosition.pool:type_name -> rummikub.v1.Tile
+	54, // 9: rummikub.v1.StartSeat.rack:type_name -> rummikub.v1.Tile
+	55, // 10: rummikub.v1.CreateGameResponse.game:type_name -> rummikub.v1.Game
+	55, // 11: rummikub.v1.JoinGameResponse.game:type_name -> rummikub.v1.Game
+	50, // 12: rummikub.v1.JoinOrCreateGameRequest.ruleset:type_name -> rummikub.v1.Ruleset
+	47, // 13: rummikub.v1.JoinOrCreateGameRequest.labels:type_name -> rummikub.v1.JoinOrCreateGameRequest.LabelsEntry
+	48, // 14: rummikub.v1.JoinOrCreateGameRequest.operator_labels:type_name -> rummikub.v1.JoinOrCreateGameRequest.OperatorLabelsEntry
+	52, // 15: rummikub.v1.JoinOrCreateGameRequest.settings:type_name -> rummikub.v1.RoomSettings
+	55, // 16: rummikub.v1.JoinOrCreateGameResponse.game:type_name -> rummikub.v1.Game
+	56, // 17: rummikub.v1.AddBotRequest.level:type_name -> rummikub.v1.BotLevel
+	55, // 18: rummikub.v1.AddBotResponse.game:type_name -> rummikub.v1.Game
+	55, // 19: rummikub.v1.LeaveGameResponse.game:type_name -> rummikub.v1.Game
+	55, // 20: rummikub.v1.KickPlayerResponse.game:type_name -> rummikub.v1.Game
+	55, // 21: rummikub.v1.SetReadyResponse.game:type_name -> rummikub.v1.Game
+	55, // 22: rummikub.v1.RenewSeatTokenResponse.game:type_name -> rummikub.v1.Game
+	55, // 23: rummikub.v1.ReissueSeatTokenResponse.game:type_name -> rummikub.v1.Game
+	55, // 24: rummikub.v1.StartGameResponse.game:type_name -> rummikub.v1.Game
+	55, // 25: rummikub.v1.AbortGameResponse.game:type_name -> rummikub.v1.Game
+	55, // 26: rummikub.v1.CreateRematchResponse.game:type_name -> rummikub.v1.Game
+	0,  // 27: rummikub.v1.GetGameRequest.view:type_name -> rummikub.v1.GameView
+	55, // 28: rummikub.v1.GetGameResponse.game:type_name -> rummikub.v1.Game
+	57, // 29: rummikub.v1.ListGamesRequest.states:type_name -> rummikub.v1.GameState
+	58, // 30: rummikub.v1.ListGamesRequest.preset:type_name -> rummikub.v1.Preset
+	49, // 31: rummikub.v1.ListGamesRequest.labels:type_name -> rummikub.v1.ListGamesRequest.LabelsEntry
+	59, // 32: rummikub.v1.ListGamesResponse.games:type_name -> rummikub.v1.GameSummary
+	33, // 33: rummikub.v1.ListOwnGamesRequest.seats:type_name -> rummikub.v1.OwnSeat
+	35, // 34: rummikub.v1.ListOwnGamesResponse.games:type_name -> rummikub.v1.OwnGame
+	59, // 35: rummikub.v1.OwnGame.game:type_name -> rummikub.v1.GameSummary
+	60, // 36: rummikub.v1.OwnGame.refusal:type_name -> rummikub.v1.ErrorReason
+	1,  // 37: rummikub.v1.WatchGameRequest.content:type_name -> rummikub.v1.WatchContent
+	0,  // 38: rummikub.v1.WatchGameRequest.view:type_name -> rummikub.v1.GameView
+	55, // 39: rummikub.v1.WatchGameResponse.snapshot:type_name -> rummikub.v1.Game
+	61, // 40: rummikub.v1.WatchGameResponse.change:type_name -> rummikub.v1.GameChange
+	39, // 41: rummikub.v1.WatchGameResponse.heartbeat:type_name -> rummikub.v1.Heartbeat
+	40, // 42: rummikub.v1.WatchGameResponse.closing:type_name -> rummikub.v1.Closing
+	62, // 43: rummikub.v1.WatchGameResponse.draft:type_name -> rummikub.v1.SavedDraft
+	38, // 44: rummikub.v1.WatchGameResponse.presence:type_name -> rummikub.v1.Presence
+	55, // 45: rummikub.v1.WatchGameResponse.game:type_name -> rummikub.v1.Game
+	63, // 46: rummikub.v1.Presence.last_seen_time:type_name -> google.protobuf.Timestamp
+	64, // 47: rummikub.v1.Closing.retry_delay:type_name -> google.protobuf.Duration
+	63, // 48: rummikub.v1.CreateWatchTicketResponse.expire_time:type_name -> google.protobuf.Timestamp
+	61, // 49: rummikub.v1.ListChangesResponse.changes:type_name -> rummikub.v1.GameChange
+	2,  // 50: rummikub.v1.GameService.CreateGame:input_type -> rummikub.v1.CreateGameRequest
+	6,  // 51: rummikub.v1.GameService.JoinGame:input_type -> rummikub.v1.JoinGameRequest
+	8,  // 52: rummikub.v1.GameService.JoinOrCreateGame:input_type -> rummikub.v1.JoinOrCreateGameRequest
+	10, // 53: rummikub.v1.GameService.AddBot:input_type -> rummikub.v1.AddBotRequest
+	12, // 54: rummikub.v1.GameService.LeaveGame:input_type -> rummikub.v1.LeaveGameRequest
+	14, // 55: rummikub.v1.GameService.KickPlayer:input_type -> rummikub.v1.KickPlayerRequest
+	16, // 56: rummikub.v1.GameService.SetReady:input_type -> rummikub.v1.SetReadyRequest
+	18, // 57: rummikub.v1.GameService.RenewSeatToken:input_type -> rummikub.v1.RenewSeatTokenRequest
+	20, // 58: rummikub.v1.GameService.ReissueSeatToken:input_type -> rummikub.v1.ReissueSeatTokenRequest
+	22, // 59: rummikub.v1.GameService.StartGame:input_type -> rummikub.v1.StartGameRequest
+	24, // 60: rummikub.v1.GameService.AbortGame:input_type -> rummikub.v1.AbortGameRequest
+	26, // 61: rummikub.v1.GameService.CreateRematch:input_type -> rummikub.v1.CreateRematchRequest
+	28, // 62: rummikub.v1.GameService.GetGame:input_type -> rummikub.v1.GetGameRequest
+	30, // 63: rummikub.v1.GameService.ListGames:input_type -> rummikub.v1.ListGamesRequest
+	32, // 64: rummikub.v1.GameService.ListOwnGames:input_type -> rummikub.v1.ListOwnGamesRequest
+	36, // 65: rummikub.v1.GameService.WatchGame:input_type -> rummikub.v1.WatchGameRequest
+	41, // 66: rummikub.v1.GameService.CreateWatchTicket:input_type -> rummikub.v1.CreateWatchTicketRequest
+	43, // 67: rummikub.v1.GameService.ListChanges:input_type -> rummikub.v1.ListChangesRequest
+	5,  // 68: rummikub.v1.GameService.CreateGame:output_type -> rummikub.v1.CreateGameResponse
+	7,  // 69: rummikub.v1.GameService.JoinGame:output_type -> rummikub.v1.JoinGameResponse
+	9,  // 70: rummikub.v1.GameService.JoinOrCreateGame:output_type -> rummikub.v1.JoinOrCreateGameResponse
+	11, // 71: rummikub.v1.GameService.AddBot:output_type -> rummikub.v1.AddBotResponse
+	13, // 72: rummikub.v1.GameService.LeaveGame:output_type -> rummikub.v1.LeaveGameResponse
+	15, // 73: rummikub.v1.GameService.KickPlayer:output_type -> rummikub.v1.KickPlayerResponse
+	17, // 74: rummikub.v1.GameService.SetReady:output_type -> rummikub.v1.SetReadyResponse
+	19, // 75: rummikub.v1.GameService.RenewSeatToken:output_type -> rummikub.v1.RenewSeatTokenResponse
+	21, // 76: rummikub.v1.GameService.ReissueSeatToken:output_type -> rummikub.v1.ReissueSeatTokenResponse
+	23, // 77: rummikub.v1.GameService.StartGame:output_type -> rummikub.v1.StartGameResponse
+	25, // 78: rummikub.v1.GameService.AbortGame:output_type -> rummikub.v1.AbortGameResponse
+	27, // 79: rummikub.v1.GameService.CreateRematch:output_type -> rummikub.v1.CreateRematchResponse
+	29, // 80: rummikub.v1.GameService.GetGame:output_type -> rummikub.v1.GetGameResponse
+	31, // 81: rummikub.v1.GameService.ListGames:output_type -> rummikub.v1.ListGamesResponse
+	34, // 82: rummikub.v1.GameService.ListOwnGames:output_type -> rummikub.v1.ListOwnGamesResponse
+	37, // 83: rummikub.v1.GameService.WatchGame:output_type -> rummikub.v1.WatchGameResponse
+	42, // 84: rummikub.v1.GameService.CreateWatchTicket:output_type -> rummikub.v1.CreateWatchTicketResponse
+	44, // 85: rummikub.v1.GameService.ListChanges:output_type -> rummikub.v1.ListChangesResponse
+	68, // [68:86] is the sub-list for method output_type
+	50, // [50:68] is the sub-list for method input_type
+	50, // [50:50] is the sub-list for extension type_name
+	50, // [50:50] is the sub-list for extension extendee
+	0,  // [0:50] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_game_service_proto_init() }
@@ -3243,19 +3414,21 @@ func file_rummikub_v1_game_service_proto_init() {
 	}
 	file_rummikub_v1_error_reason_proto_init()
 	file_rummikub_v1_game_proto_init()
+	file_rummikub_v1_meld_proto_init()
 	file_rummikub_v1_room_settings_proto_init()
 	file_rummikub_v1_ruleset_proto_init()
-	file_rummikub_v1_game_service_proto_msgTypes[2].OneofWrappers = []any{
+	file_rummikub_v1_tile_proto_init()
+	file_rummikub_v1_game_service_proto_msgTypes[4].OneofWrappers = []any{
 		(*JoinGameRequest_GameId)(nil),
 		(*JoinGameRequest_JoinCode)(nil),
 	}
-	file_rummikub_v1_game_service_proto_msgTypes[6].OneofWrappers = []any{}
-	file_rummikub_v1_game_service_proto_msgTypes[24].OneofWrappers = []any{}
-	file_rummikub_v1_game_service_proto_msgTypes[31].OneofWrappers = []any{
+	file_rummikub_v1_game_service_proto_msgTypes[8].OneofWrappers = []any{}
+	file_rummikub_v1_game_service_proto_msgTypes[26].OneofWrappers = []any{}
+	file_rummikub_v1_game_service_proto_msgTypes[33].OneofWrappers = []any{
 		(*OwnGame_Game)(nil),
 		(*OwnGame_Refusal)(nil),
 	}
-	file_rummikub_v1_game_service_proto_msgTypes[33].OneofWrappers = []any{
+	file_rummikub_v1_game_service_proto_msgTypes[35].OneofWrappers = []any{
 		(*WatchGameResponse_Snapshot)(nil),
 		(*WatchGameResponse_Change)(nil),
 		(*WatchGameResponse_Heartbeat)(nil),
@@ -3270,7 +3443,7 @@ func file_rummikub_v1_game_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rummikub_v1_game_service_proto_rawDesc), len(file_rummikub_v1_game_service_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   46,
+			NumMessages:   48,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

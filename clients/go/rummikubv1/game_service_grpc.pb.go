@@ -78,8 +78,9 @@ const (
 // return RESOURCE_EXHAUSTED (STORE_FULL).
 type GameServiceClient interface {
 	// Creates a game in the lobby. No token is needed. Only this response contains the host token.
-	// Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
-	// (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
+	// Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES,
+	// POSITION_IMPOSSIBLE, TILE_UNKNOWN, MALFORMED_TABLE, MALFORMED_MELD), ABORTED (DUPLICATE_REQUEST), UNAVAILABLE
+	// (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
 	CreateGame(ctx context.Context, in *CreateGameRequest, opts ...grpc.CallOption) (*CreateGameResponse, error)
 	// Takes a free seat while the game is in the lobby, and returns its token, which only this response contains. No token
 	// is needed. The host sends the host token to become the player who is the host. A player of the game before sends the
@@ -435,8 +436,9 @@ func (c *gameServiceClient) ListChanges(ctx context.Context, in *ListChangesRequ
 // return RESOURCE_EXHAUSTED (STORE_FULL).
 type GameServiceServer interface {
 	// Creates a game in the lobby. No token is needed. Only this response contains the host token.
-	// Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
-	// (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
+	// Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES,
+	// POSITION_IMPOSSIBLE, TILE_UNKNOWN, MALFORMED_TABLE, MALFORMED_MELD), ABORTED (DUPLICATE_REQUEST), UNAVAILABLE
+	// (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
 	CreateGame(context.Context, *CreateGameRequest) (*CreateGameResponse, error)
 	// Takes a free seat while the game is in the lobby, and returns its token, which only this response contains. No token
 	// is needed. The host sends the host token to become the player who is the host. A player of the game before sends the

@@ -233,7 +233,9 @@ type RecordedRack struct {
 	// The seat.
 	Seat uint32 `protobuf:"varint,1,opt,name=seat,proto3" json:"seat,omitempty"`
 	// The tiles, in ascending order.
-	Tiles         []Tile `protobuf:"varint,2,rep,packed,name=tiles,proto3,enum=rummikub.v1.Tile" json:"tiles,omitempty"`
+	Tiles []Tile `protobuf:"varint,2,rep,packed,name=tiles,proto3,enum=rummikub.v1.Tile" json:"tiles,omitempty"`
+	// Whether the player has made the initial meld, in a position.
+	HasMelded     bool `protobuf:"varint,3,opt,name=has_melded,json=hasMelded,proto3" json:"has_melded,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -282,6 +284,13 @@ func (x *RecordedRack) GetTiles() []Tile {
 	return nil
 }
 
+func (x *RecordedRack) GetHasMelded() bool {
+	if x != nil {
+		return x.HasMelded
+	}
+	return false
+}
+
 // A deal with all hidden tiles.
 type RecordedDeal struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -296,7 +305,10 @@ type RecordedDeal struct {
 	// The indicator of a game of discards. Unset in a game with jokers (wild_tiles).
 	Indicator Tile `protobuf:"varint,5,opt,name=indicator,proto3,enum=rummikub.v1.Tile" json:"indicator,omitempty"`
 	// The tile laid face up (trump). Unset in a game without one.
-	Trump         Tile `protobuf:"varint,6,opt,name=trump,proto3,enum=rummikub.v1.Tile" json:"trump,omitempty"`
+	Trump Tile `protobuf:"varint,6,opt,name=trump,proto3,enum=rummikub.v1.Tile" json:"trump,omitempty"`
+	// The table of a position that the game began with (CreateGameRequest.position), set also if it is empty. Unset: the
+	// tiles were dealt.
+	Table         *Table `protobuf:"bytes,7,opt,name=table,proto3" json:"table,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -371,6 +383,13 @@ func (x *RecordedDeal) GetTrump() Tile {
 		return x.Trump
 	}
 	return Tile_TILE_UNSPECIFIED
+}
+
+func (x *RecordedDeal) GetTable() *Table {
+	if x != nil {
+		return x.Table
+	}
+	return nil
 }
 
 // One change of a recorded game. What follows from it, like the next turn or the end of the round, is not recorded.
@@ -722,10 +741,12 @@ const file_rummikub_v1_record_proto_rawDesc = "" +
 	"\x0eRecordedPlayer\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x122\n" +
-	"\tbot_level\x18\x03 \x01(\x0e2\x15.rummikub.v1.BotLevelR\bbotLevel\"K\n" +
+	"\tbot_level\x18\x03 \x01(\x0e2\x15.rummikub.v1.BotLevelR\bbotLevel\"j\n" +
 	"\fRecordedRack\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12'\n" +
-	"\x05tiles\x18\x02 \x03(\x0e2\x11.rummikub.v1.TileR\x05tiles\"\x8d\x02\n" +
+	"\x05tiles\x18\x02 \x03(\x0e2\x11.rummikub.v1.TileR\x05tiles\x12\x1d\n" +
+	"\n" +
+	"has_melded\x18\x03 \x01(\bR\thasMelded\"\xb7\x02\n" +
 	"\fRecordedDeal\x12,\n" +
 	"\x05draws\x18\x01 \x03(\v2\x16.rummikub.v1.StartDrawR\x05draws\x12\x1d\n" +
 	"\n" +
@@ -733,7 +754,8 @@ const file_rummikub_v1_record_proto_rawDesc = "" +
 	"\x05racks\x18\x03 \x03(\v2\x19.rummikub.v1.RecordedRackR\x05racks\x12%\n" +
 	"\x04pool\x18\x04 \x03(\x0e2\x11.rummikub.v1.TileR\x04pool\x12/\n" +
 	"\tindicator\x18\x05 \x01(\x0e2\x11.rummikub.v1.TileR\tindicator\x12'\n" +
-	"\x05trump\x18\x06 \x01(\x0e2\x11.rummikub.v1.TileR\x05trump\"\xa1\x03\n" +
+	"\x05trump\x18\x06 \x01(\x0e2\x11.rummikub.v1.TileR\x05trump\x12(\n" +
+	"\x05table\x18\a \x01(\v2\x12.rummikub.v1.TableR\x05table\"\xa1\x03\n" +
 	"\fRecordedMove\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\rR\brevision\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12)\n" +
@@ -820,8 +842,8 @@ var file_rummikub_v1_record_proto_goTypes = []any{
 	(BotLevel)(0),                 // 8: rummikub.v1.BotLevel
 	(Tile)(0),                     // 9: rummikub.v1.Tile
 	(*StartDraw)(nil),             // 10: rummikub.v1.StartDraw
-	(*timestamppb.Timestamp)(nil), // 11: google.protobuf.Timestamp
-	(*Table)(nil),                 // 12: rummikub.v1.Table
+	(*Table)(nil),                 // 11: rummikub.v1.Table
+	(*timestamppb.Timestamp)(nil), // 12: google.protobuf.Timestamp
 	(*HandPart)(nil),              // 13: rummikub.v1.HandPart
 	(RoundEnd)(0),                 // 14: rummikub.v1.RoundEnd
 	(*Ruleset)(nil),               // 15: rummikub.v1.Ruleset
@@ -835,25 +857,26 @@ var file_rummikub_v1_record_proto_depIdxs = []int32{
 	9,  // 4: rummikub.v1.RecordedDeal.pool:type_name -> rummikub.v1.Tile
 	9,  // 5: rummikub.v1.RecordedDeal.indicator:type_name -> rummikub.v1.Tile
 	9,  // 6: rummikub.v1.RecordedDeal.trump:type_name -> rummikub.v1.Tile
-	11, // 7: rummikub.v1.RecordedMove.time:type_name -> google.protobuf.Timestamp
-	0,  // 8: rummikub.v1.RecordedMove.kind:type_name -> rummikub.v1.MoveKind
-	9,  // 9: rummikub.v1.RecordedMove.tiles:type_name -> rummikub.v1.Tile
-	12, // 10: rummikub.v1.RecordedMove.table:type_name -> rummikub.v1.Table
-	3,  // 11: rummikub.v1.RecordedMove.deal:type_name -> rummikub.v1.RecordedDeal
-	13, // 12: rummikub.v1.RecordedMove.hand:type_name -> rummikub.v1.HandPart
-	14, // 13: rummikub.v1.RecordedScore.round_end:type_name -> rummikub.v1.RoundEnd
-	5,  // 14: rummikub.v1.RecordedScore.points:type_name -> rummikub.v1.RecordedPoints
-	15, // 15: rummikub.v1.GameRecord.ruleset:type_name -> rummikub.v1.Ruleset
-	11, // 16: rummikub.v1.GameRecord.create_time:type_name -> google.protobuf.Timestamp
-	1,  // 17: rummikub.v1.GameRecord.players:type_name -> rummikub.v1.RecordedPlayer
-	4,  // 18: rummikub.v1.GameRecord.moves:type_name -> rummikub.v1.RecordedMove
-	6,  // 19: rummikub.v1.GameRecord.rounds:type_name -> rummikub.v1.RecordedScore
-	16, // 20: rummikub.v1.GameRecord.settings:type_name -> rummikub.v1.RoomSettings
-	21, // [21:21] is the sub-list for method output_type
-	21, // [21:21] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	11, // 7: rummikub.v1.RecordedDeal.table:type_name -> rummikub.v1.Table
+	12, // 8: rummikub.v1.RecordedMove.time:type_name -> google.protobuf.Timestamp
+	0,  // 9: rummikub.v1.RecordedMove.kind:type_name -> rummikub.v1.MoveKind
+	9,  // 10: rummikub.v1.RecordedMove.tiles:type_name -> rummikub.v1.Tile
+	11, // 11: rummikub.v1.RecordedMove.table:type_name -> rummikub.v1.Table
+	3,  // 12: rummikub.v1.RecordedMove.deal:type_name -> rummikub.v1.RecordedDeal
+	13, // 13: rummikub.v1.RecordedMove.hand:type_name -> rummikub.v1.HandPart
+	14, // 14: rummikub.v1.RecordedScore.round_end:type_name -> rummikub.v1.RoundEnd
+	5,  // 15: rummikub.v1.RecordedScore.points:type_name -> rummikub.v1.RecordedPoints
+	15, // 16: rummikub.v1.GameRecord.ruleset:type_name -> rummikub.v1.Ruleset
+	12, // 17: rummikub.v1.GameRecord.create_time:type_name -> google.protobuf.Timestamp
+	1,  // 18: rummikub.v1.GameRecord.players:type_name -> rummikub.v1.RecordedPlayer
+	4,  // 19: rummikub.v1.GameRecord.moves:type_name -> rummikub.v1.RecordedMove
+	6,  // 20: rummikub.v1.GameRecord.rounds:type_name -> rummikub.v1.RecordedScore
+	16, // 21: rummikub.v1.GameRecord.settings:type_name -> rummikub.v1.RoomSettings
+	22, // [22:22] is the sub-list for method output_type
+	22, // [22:22] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_record_proto_init() }

@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 from engine.actions import Action, StandIn
 from engine.deal import Shuffle
 from engine.turns import Applied, apply
-from engine.unions import BotAction
+from engine.unions import BotAction, RoundStart
 from engine.violations import Refused
 from service.app.identity import (
     Caller,
@@ -74,6 +74,10 @@ class Basis:
     chance: Chance
     overdue_revision: int | None = None
     until_ms: int | None = None
+
+    def deal(self) -> Shuffle | RoundStart:
+        """Returns the position that the game begins with, or a new random order of the tiles for its next deal."""
+        return self.record.position or self.shuffle()
 
     def shuffle(self) -> Shuffle:
         """Returns a new random order of the tiles for the game's next deal."""

@@ -8,6 +8,7 @@ from typing import Final
 
 from engine.actions import Join, Leave
 from engine.game import Game
+from engine.melding.position import Position
 from engine.replay import advance
 from engine.room_settings import DEFAULT_SETTINGS, RoomSettings
 from engine.seats import HOST, BotLevel
@@ -39,7 +40,7 @@ DIGEST_BYTES: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class GamePlan:
-    """A game to create: rules and settings without problems, its record.Listing, the operator's labels."""
+    """A game to create: rules, settings and position without problems, its record.Listing, the operator's labels."""
 
     ruleset: Ruleset
     settings: RoomSettings = DEFAULT_SETTINGS
@@ -47,6 +48,7 @@ class GamePlan:
     labels: tuple[tuple[str, str], ...] = ()
     key: str = ""
     operator_labels: tuple[tuple[str, str], ...] = ()
+    position: Position | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +59,9 @@ class CreateGame(Command):
 
     def decide(self, chance: Chance) -> Decision:
         """Returns the new game."""
-        return self.with_new_token(
-            Decision(create(self.plan.ruleset, self.plan.settings), (), viewer=HOST), HOST, chance
-        )
+        plan = self.plan
+        created = create(plan.ruleset, plan.settings, plan.position.seats if plan.position else ())
+        return self.with_new_token(Decision(created, (), viewer=HOST), HOST, chance)
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,7 @@ def decide_due(basis: Basis, draft: Draft | None) -> Decision:
         draft: The game's last draft, which may be of an earlier turn.
     """
     game = basis.record.game
-    action = _time_out(game, draft) if isinstance(game.phase, Playing) else StartDueRound(basis.shuffle())
+    action = _time_out(game, draft) if isinstance(game.phase, Playing) else StartDueRound(basis.deal())
     return Decision(applied_or_refused(apply(game, action, basis.now_ms)), basis.record.tokens)
 
 

@@ -12,7 +12,7 @@ from service.app.commands.command import Basis, RequestIdentity
 from service.app.commands.lobby import AddBot, CreateGame, GamePlan, JoinGame, JoinOrCreateGame, LeaveGame
 from service.app.commands.rematch import RematchExists
 from service.app.commands.tokens import ReissueToken, RenewToken
-from service.codec import fields, rulesets
+from service.codec import fields, positions, rulesets
 from service.codec import games as game_codec
 from service.errors import JoinCodeUnknown
 from service.grpc_api.call_origin import check_labels, current_origin
@@ -30,7 +30,10 @@ async def create_game(
     ruleset, settings = rulesets.game_options(request.ruleset, request.settings)
     operator_labels = fields.operator_labels(request.operator_labels)
     check_labels((*labels, *operator_labels))
-    plan = GamePlan(ruleset, settings, visibility, labels, identity.caller.key, operator_labels)
+    position = positions.start_position(request.position, ruleset) if request.HasField("position") else None
+    if position and visibility is Visibility.PUBLIC:
+        raise fields.invalid("visibility", "a game that begins with a position is never public")
+    plan = GamePlan(ruleset, settings, visibility, labels, identity.caller.key, operator_labels, position)
     with _creating(backend, object()):
         return await backend.app.creation.create(CreateGame(identity, plan), _CREATED)
 
@@ -153,7 +156,7 @@ RPCS: Final[tuple[Rpc, ...]] = (
     seat_action(
         pb.StartGameRequest,
         pb.StartGameResponse,
-        lambda _: lambda seat, basis: StartGame(seat, basis.shuffle()),
+        lambda _: lambda seat, basis: StartGame(seat, basis.deal()),
         is_open_to_host=True,
         limit=None,
     ),

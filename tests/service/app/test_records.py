@@ -58,13 +58,13 @@ from tools.games import game_rules
 pytestmark = pytest.mark.slow
 
 TWO_ROUNDS = room(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2, turn_time_limit_seconds=0)
-SEED = 40
-"""A random game of people who are present to its end, which has no rematch."""
+SEED, OKEY_SEED = 40, 10
+"""Random games of people who are present to their ends, which have no rematch."""
 DISCARDS = {"Okey": random_ruleset, "101 Okey": random_101_ruleset, "jokers": random_joker_ruleset}
 COURSES: dict[str, Callable[[], Iterator[Change]]] = {
     "Sabra": lambda: random_changes(SEED, 3, TWO_ROUNDS),
     **{
-        name: partial(discard_changes, SEED, choose, racks_shown=RacksShown.AFTER_GAME)
+        name: partial(discard_changes, OKEY_SEED if name == "Okey" else SEED, choose, racks_shown=RacksShown.AFTER_GAME)
         for name, choose in DISCARDS.items()
     },
 }

@@ -1244,6 +1244,41 @@ for _reason, _field, _position in BAD_POSITIONS:
     case(_reason, *WITH_POSITION)(with_position(_field, _position))
 
 
+START = gs.StartPosition(
+    seats=[gs.StartSeat(seat=1, rack=as_tiles([1])), gs.StartSeat(seat=2, rack=as_tiles([2]))], turn_seat=1
+)
+TOO_LONG_TABLE = meld_pb2.Table(melds=[TOO_LONG])
+BAD_STARTS = [
+    ("POSITION_IMPOSSIBLE", ["turn_seat"], gs.StartPosition(turn_seat=3)),
+    ("POSITION_IMPOSSIBLE", ["pool"], gs.StartPosition(pool=as_tiles([1]))),
+    ("FIELD_INVALID", ["seats[2].rack"], gs.StartPosition(seats=[gs.StartSeat(seat=3)])),
+    ("TILE_UNKNOWN", ["pool[0]"], gs.StartPosition(pool=as_tiles([80]))),
+    (
+        "MALFORMED_TABLE",
+        ["table"],
+        gs.StartPosition(
+            table=meld_pb2.Table(placements=[PLACED]),
+            seats=[gs.StartSeat(seat=3, rack=as_tiles([3]), has_melded=True)],
+        ),
+    ),
+    ("MALFORMED_MELD", ["table[0].tiles"], gs.StartPosition(table=TOO_LONG_TABLE)),
+]
+
+
+def with_start(fields: Sequence[str], change: gs.StartPosition) -> Preparation:
+    async def prepare(_stage: Stage, _rpc: str) -> Ask:
+        request = gs.CreateGameRequest(position=START)
+        request.position.MergeFrom(change)
+        return Ask(request, fields=[f"position.{field}" for field in fields])
+
+    prepare.__name__ = fields[0]
+    return prepare
+
+
+for _reason, _fields, _start in BAD_STARTS:
+    case(_reason, "CreateGame")(with_start(_fields, _start))
+
+
 @case("TILE_UNKNOWN", "ArrangeTiles")
 async def _no_tile(_stage: Stage, _rpc: str) -> Ask:
     return Ask(an.ArrangeTilesRequest(tiles=as_tiles([80])), fields=["tiles[0]"])

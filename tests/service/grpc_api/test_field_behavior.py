@@ -41,6 +41,7 @@ VALUES: dict[str, Callable[[GameAtHand], Any]] = {
     "tiles": lambda _: USUAL["ValidateHand"]["tiles"],
     "rack": lambda _: USUAL["ValidateDiscardTurn"]["rack"],
     "indicator": lambda _: USUAL["ValidateHand"]["indicator"],
+    "turn_seat": lambda _: 1,
 }
 """A valid value of each required field, and of a member of each oneof, by the field's name."""
 

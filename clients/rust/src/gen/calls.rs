@@ -395,8 +395,9 @@ impl crate::Rummikub {
     }
 
     /// Creates a game in the lobby. No token is needed. Only this response contains the host token.
-    /// Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
-    /// (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
+    /// Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES,
+    /// POSITION_IMPOSSIBLE, TILE_UNKNOWN, MALFORMED_TABLE, MALFORMED_MELD), ABORTED (DUPLICATE_REQUEST), UNAVAILABLE
+    /// (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
     pub async fn create_game(&self, request: CreateGameRequest) -> Result<CreateGameResponse, crate::Refusal> {
         self.call(request).await
     }

@@ -451,7 +451,8 @@ pub enum ErrorReason {
     TileUnknown = 5,
     /// INVALID_ARGUMENT. The position cannot occur: table, rack and River, or the racks, or the tiles to arrange, hold
     /// more copies of a face than the tile set; the racks contradict the end of the round or the teams; there is a River,
-    /// but the ruleset has none; or the tile drawn is not on the rack. BadRequest names the field.
+    /// but the ruleset has none; or the tile drawn is not on the rack; or no game can begin with it (StartPosition).
+    /// BadRequest names the field.
     PositionImpossible = 6,
     /// INVALID_ARGUMENT. The ruleset has a preset, option or value that this server does not know; BadRequest names it.
     OptionUnknown = 7,
@@ -5088,6 +5089,10 @@ pub struct Game {
     /// The indicator and the discards of a game of discards. Unset in other games, and in the lobby.
     #[prost(message, optional, tag = "31")]
     pub discard_board: ::core::option::Option<DiscardBoard>,
+    /// The seats of the position that the game began with (CreateGameRequest.position); only they can be taken. Empty: the
+    /// first round was or will be dealt.
+    #[prost(uint32, repeated, tag = "32")]
+    pub position_seats: ::prost::alloc::vec::Vec<u32>,
 }
 /// A seat of a rematch that its owner of the game before has not taken yet.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -5267,6 +5272,25 @@ pub struct RoundStarted {
     /// The seats in turn order, from the starter.
     #[prost(uint32, repeated, tag = "6")]
     pub turn_order: ::prost::alloc::vec::Vec<u32>,
+    /// The table of a position (CreateGameRequest.position). Unset: it is empty.
+    #[prost(message, optional, tag = "7")]
+    pub table: ::core::option::Option<Table>,
+    /// The players' tiles and initial melds in a position. Empty: all have as many tiles as are dealt, and no initial meld.
+    #[prost(message, repeated, tag = "8")]
+    pub start_racks: ::prost::alloc::vec::Vec<StartRack>,
+}
+/// What all see of a rack of a position.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StartRack {
+    /// The seat.
+    #[prost(uint32, tag = "1")]
+    pub seat: u32,
+    /// The number of tiles.
+    #[prost(uint32, tag = "2")]
+    pub tile_count: u32,
+    /// Whether the player has made the initial meld.
+    #[prost(bool, tag = "3")]
+    pub has_melded: bool,
 }
 /// A turn began. The seats before its own in last_chance_seats have had their last turn.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -5410,6 +5434,9 @@ pub struct GameCreated {
     /// The settings of the room, all of them set.
     #[prost(message, optional, tag = "3")]
     pub settings: ::core::option::Option<RoomSettings>,
+    /// The seats of the position that the game begins with, which are position_seats of the game.
+    #[prost(uint32, repeated, tag = "4")]
+    pub position_seats: ::prost::alloc::vec::Vec<u32>,
 }
 /// A player knocked: RoundEnded follows (knock_limit).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -7203,6 +7230,43 @@ pub struct CreateGameRequest {
     /// The settings of the room. Unset: the defaults.
     #[prost(message, optional, tag = "6")]
     pub settings: ::core::option::Option<RoomSettings>,
+    /// The position that the first round begins with, in place of a deal: for lessons, to play on from a record, or to
+    /// repeat what went wrong. Only for the rules `melding`, and not with VISIBILITY_PUBLIC. An impossible position is
+    /// refused with all its problems (POSITION_IMPOSSIBLE). Later rounds and a rematch are dealt.
+    #[prost(message, optional, tag = "7")]
+    pub position: ::core::option::Option<StartPosition>,
+}
+/// A position that a game begins with. Only the caller of CreateGame knows its racks and its pool before they are played:
+/// no view, event or watch shows them to others.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct StartPosition {
+    /// The table, which must be legal. Unset: empty.
+    #[prost(message, optional, tag = "1")]
+    pub table: ::core::option::Option<Table>,
+    /// The seats, ascending: from players_min to players_max of them. Players take these seats and no others, and the game
+    /// starts when all of them are taken.
+    #[prost(message, repeated, tag = "2")]
+    pub seats: ::prost::alloc::vec::Vec<StartSeat>,
+    /// The pool in the order of drawing: all tiles of the set that are neither on the table nor on a rack. Empty: these
+    /// tiles, shuffled.
+    #[prost(enumeration = "Tile", repeated, tag = "3")]
+    pub pool: ::prost::alloc::vec::Vec<i32>,
+    /// The seat that has the first turn.
+    #[prost(uint32, tag = "4")]
+    pub turn_seat: u32,
+}
+/// A seat of a StartPosition.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StartSeat {
+    /// The seat, from 1.
+    #[prost(uint32, tag = "1")]
+    pub seat: u32,
+    /// The rack: at least one tile.
+    #[prost(enumeration = "Tile", repeated, tag = "2")]
+    pub rack: ::prost::alloc::vec::Vec<i32>,
+    /// Whether the player has made the initial meld. Some player has if tiles lie on the table, and none if it is empty.
+    #[prost(bool, tag = "3")]
+    pub has_melded: bool,
 }
 /// The response to CreateGame.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -7931,8 +7995,9 @@ pub mod game_service_client {
             self
         }
         /// Creates a game in the lobby. No token is needed. Only this response contains the host token.
-        /// Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
-        /// (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
+        /// Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES,
+        /// POSITION_IMPOSSIBLE, TILE_UNKNOWN, MALFORMED_TABLE, MALFORMED_MELD), ABORTED (DUPLICATE_REQUEST), UNAVAILABLE
+        /// (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
         pub async fn create_game(
             &mut self,
             request: impl tonic::IntoRequest<super::CreateGameRequest>,
@@ -8485,6 +8550,9 @@ pub struct RecordedRack {
     /// The tiles, in ascending order.
     #[prost(enumeration = "Tile", repeated, tag = "2")]
     pub tiles: ::prost::alloc::vec::Vec<i32>,
+    /// Whether the player has made the initial meld, in a position.
+    #[prost(bool, tag = "3")]
+    pub has_melded: bool,
 }
 /// A deal with all hidden tiles.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -8507,6 +8575,10 @@ pub struct RecordedDeal {
     /// The tile laid face up (trump). Unset in a game without one.
     #[prost(enumeration = "Tile", tag = "6")]
     pub trump: i32,
+    /// The table of a position that the game began with (CreateGameRequest.position), set also if it is empty. Unset: the
+    /// tiles were dealt.
+    #[prost(message, optional, tag = "7")]
+    pub table: ::core::option::Option<Table>,
 }
 /// One change of a recorded game. What follows from it, like the next turn or the end of the round, is not recorded.
 #[derive(Clone, PartialEq, ::prost::Message)]

@@ -45,7 +45,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     POSITION_IMPOSSIBLE: _ErrorReason.ValueType  # 6
     """INVALID_ARGUMENT. The position cannot occur: table, rack and River, or the racks, or the tiles to arrange, hold
     more copies of a face than the tile set; the racks contradict the end of the round or the teams; there is a River,
-    but the ruleset has none; or the tile drawn is not on the rack. BadRequest names the field.
+    but the ruleset has none; or the tile drawn is not on the rack; or no game can begin with it (StartPosition).
+    BadRequest names the field.
     """
     OPTION_UNKNOWN: _ErrorReason.ValueType  # 7
     """INVALID_ARGUMENT. The ruleset has a preset, option or value that this server does not know; BadRequest names it."""
@@ -524,7 +525,8 @@ face of the game's tile set; BadRequest names the field.
 POSITION_IMPOSSIBLE: ErrorReason.ValueType  # 6
 """INVALID_ARGUMENT. The position cannot occur: table, rack and River, or the racks, or the tiles to arrange, hold
 more copies of a face than the tile set; the racks contradict the end of the round or the teams; there is a River,
-but the ruleset has none; or the tile drawn is not on the rack. BadRequest names the field.
+but the ruleset has none; or the tile drawn is not on the rack; or no game can begin with it (StartPosition).
+BadRequest names the field.
 """
 OPTION_UNKNOWN: ErrorReason.ValueType  # 7
 """INVALID_ARGUMENT. The ruleset has a preset, option or value that this server does not know; BadRequest names it."""

@@ -571,6 +571,7 @@ class Game(_message.Message):
     RESERVED_SEATS_FIELD_NUMBER: _builtins.int
     SETTINGS_FIELD_NUMBER: _builtins.int
     DISCARD_BOARD_FIELD_NUMBER: _builtins.int
+    POSITION_SEATS_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
     """The game's id: 32 hexadecimal digits."""
     revision: _builtins.int
@@ -693,6 +694,12 @@ class Game(_message.Message):
     def discard_board(self) -> _discard_pb2.DiscardBoard:
         """The indicator and the discards of a game of discards. Unset in other games, and in the lobby."""
 
+    @_builtins.property
+    def position_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The seats of the position that the game began with (CreateGameRequest.position); only they can be taken. Empty: the
+        first round was or will be dealt.
+        """
+
     def __init__(
         self,
         *,
@@ -727,10 +734,11 @@ class Game(_message.Message):
         reserved_seats: _abc.Iterable[Global___ReservedSeat] | None = ...,
         settings: _room_settings_pb2.RoomSettings | None = ...,
         discard_board: _discard_pb2.DiscardBoard | None = ...,
+        position_seats: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_seat", b"_seat", "_starter_seat", b"_starter_seat", "create_time", b"create_time", "discard_board", b"discard_board", "next_round_time", b"next_round_time", "ruleset", b"ruleset", "seat", b"seat", "server_time", b"server_time", "settings", b"settings", "starter_seat", b"starter_seat", "table", b"table", "turn", b"turn", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seat", b"_seat", "_starter_seat", b"_starter_seat", "abandoned", b"abandoned", "create_time", b"create_time", "discard_board", b"discard_board", "etag", b"etag", "game_id", b"game_id", "join_code", b"join_code", "labels", b"labels", "last_chance_seats", b"last_chance_seats", "next_round_time", b"next_round_time", "passed_seats", b"passed_seats", "players", b"players", "pool_count", b"pool_count", "rack", b"rack", "rematch_game_id", b"rematch_game_id", "reserved_seats", b"reserved_seats", "revision", b"revision", "river", b"river", "round", b"round", "rounds", b"rounds", "ruleset", b"ruleset", "seat", b"seat", "server_time", b"server_time", "settings", b"settings", "starter_seat", b"starter_seat", "state", b"state", "table", b"table", "turn", b"turn", "turn_order", b"turn_order", "update_time", b"update_time", "visibility", b"visibility", "winner_seats", b"winner_seats"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seat", b"_seat", "_starter_seat", b"_starter_seat", "abandoned", b"abandoned", "create_time", b"create_time", "discard_board", b"discard_board", "etag", b"etag", "game_id", b"game_id", "join_code", b"join_code", "labels", b"labels", "last_chance_seats", b"last_chance_seats", "next_round_time", b"next_round_time", "passed_seats", b"passed_seats", "players", b"players", "pool_count", b"pool_count", "position_seats", b"position_seats", "rack", b"rack", "rematch_game_id", b"rematch_game_id", "reserved_seats", b"reserved_seats", "revision", b"revision", "river", b"river", "round", b"round", "rounds", b"rounds", "ruleset", b"ruleset", "seat", b"seat", "server_time", b"server_time", "settings", b"settings", "starter_seat", b"starter_seat", "state", b"state", "table", b"table", "turn", b"turn", "turn_order", b"turn_order", "update_time", b"update_time", "visibility", b"visibility", "winner_seats", b"winner_seats"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__seat: _TypeAlias = _typing.Literal["seat"]  # noqa: Y015
     _WhichOneofArgType__seat: _TypeAlias = _typing.Literal["_seat", b"_seat"]  # noqa: Y015
@@ -1144,6 +1152,8 @@ class RoundStarted(_message.Message):
     RACK_FIELD_NUMBER: _builtins.int
     POOL_COUNT_FIELD_NUMBER: _builtins.int
     TURN_ORDER_FIELD_NUMBER: _builtins.int
+    TABLE_FIELD_NUMBER: _builtins.int
+    START_RACKS_FIELD_NUMBER: _builtins.int
     round: _builtins.int
     """The round's number, from 1."""
     starter_seat: _builtins.int
@@ -1162,6 +1172,14 @@ class RoundStarted(_message.Message):
     def turn_order(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """The seats in turn order, from the starter."""
 
+    @_builtins.property
+    def table(self) -> _meld_pb2.Table:
+        """The table of a position (CreateGameRequest.position). Unset: it is empty."""
+
+    @_builtins.property
+    def start_racks(self) -> _containers.RepeatedCompositeFieldContainer[Global___StartRack]:
+        """The players' tiles and initial melds in a position. Empty: all have as many tiles as are dealt, and no initial meld."""
+
     def __init__(
         self,
         *,
@@ -1171,14 +1189,46 @@ class RoundStarted(_message.Message):
         rack: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
         pool_count: _builtins.int = ...,
         turn_order: _abc.Iterable[_builtins.int] | None = ...,
+        table: _meld_pb2.Table | None = ...,
+        start_racks: _abc.Iterable[Global___StartRack] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["table", b"table"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["draws", b"draws", "pool_count", b"pool_count", "rack", b"rack", "round", b"round", "starter_seat", b"starter_seat", "turn_order", b"turn_order"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["draws", b"draws", "pool_count", b"pool_count", "rack", b"rack", "round", b"round", "start_racks", b"start_racks", "starter_seat", b"starter_seat", "table", b"table", "turn_order", b"turn_order"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RoundStarted: _TypeAlias = RoundStarted  # noqa: Y015
+
+@_typing.final
+class StartRack(_message.Message):
+    """What all see of a rack of a position."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEAT_FIELD_NUMBER: _builtins.int
+    TILE_COUNT_FIELD_NUMBER: _builtins.int
+    HAS_MELDED_FIELD_NUMBER: _builtins.int
+    seat: _builtins.int
+    """The seat."""
+    tile_count: _builtins.int
+    """The number of tiles."""
+    has_melded: _builtins.bool
+    """Whether the player has made the initial meld."""
+    def __init__(
+        self,
+        *,
+        seat: _builtins.int = ...,
+        tile_count: _builtins.int = ...,
+        has_melded: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["has_melded", b"has_melded", "seat", b"seat", "tile_count", b"tile_count"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StartRack: _TypeAlias = StartRack  # noqa: Y015
 
 @_typing.final
 class TurnStarted(_message.Message):
@@ -1530,6 +1580,7 @@ class GameCreated(_message.Message):
     RULESET_FIELD_NUMBER: _builtins.int
     RESERVED_SEATS_FIELD_NUMBER: _builtins.int
     SETTINGS_FIELD_NUMBER: _builtins.int
+    POSITION_SEATS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def ruleset(self) -> _ruleset_pb2.Ruleset:
         """The rules of the game, with every option set."""
@@ -1542,16 +1593,21 @@ class GameCreated(_message.Message):
     def settings(self) -> _room_settings_pb2.RoomSettings:
         """The settings of the room, all of them set."""
 
+    @_builtins.property
+    def position_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The seats of the position that the game begins with, which are position_seats of the game."""
+
     def __init__(
         self,
         *,
         ruleset: _ruleset_pb2.Ruleset | None = ...,
         reserved_seats: _abc.Iterable[Global___ReservedSeat] | None = ...,
         settings: _room_settings_pb2.RoomSettings | None = ...,
+        position_seats: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["ruleset", b"ruleset", "settings", b"settings"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["reserved_seats", b"reserved_seats", "ruleset", b"ruleset", "settings", b"settings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["position_seats", b"position_seats", "reserved_seats", b"reserved_seats", "ruleset", b"ruleset", "settings", b"settings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

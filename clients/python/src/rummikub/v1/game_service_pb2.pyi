@@ -12,8 +12,10 @@ from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from rummikub.v1 import error_reason_pb2 as _error_reason_pb2
 from rummikub.v1 import game_pb2 as _game_pb2
+from rummikub.v1 import meld_pb2 as _meld_pb2
 from rummikub.v1 import room_settings_pb2 as _room_settings_pb2
 from rummikub.v1 import ruleset_pb2 as _ruleset_pb2
+from rummikub.v1 import tile_pb2 as _tile_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -137,6 +139,7 @@ class CreateGameRequest(_message.Message):
     LABELS_FIELD_NUMBER: _builtins.int
     OPERATOR_LABELS_FIELD_NUMBER: _builtins.int
     SETTINGS_FIELD_NUMBER: _builtins.int
+    POSITION_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """An idempotency key: a repeated request with it returns the first answer. Optional, but without it a lost response
     means a game without a host. Keep it as secret as the host token: a repeated request with it returns the token.
@@ -164,6 +167,13 @@ class CreateGameRequest(_message.Message):
     def settings(self) -> _room_settings_pb2.RoomSettings:
         """The settings of the room. Unset: the defaults."""
 
+    @_builtins.property
+    def position(self) -> Global___StartPosition:
+        """The position that the first round begins with, in place of a deal: for lessons, to play on from a record, or to
+        repeat what went wrong. Only for the rules `melding`, and not with VISIBILITY_PUBLIC. An impossible position is
+        refused with all its problems (POSITION_IMPOSSIBLE). Later rounds and a rematch are dealt.
+        """
+
     def __init__(
         self,
         *,
@@ -173,14 +183,93 @@ class CreateGameRequest(_message.Message):
         labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         operator_labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         settings: _room_settings_pb2.RoomSettings | None = ...,
+        position: Global___StartPosition | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["ruleset", b"ruleset", "settings", b"settings"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["position", b"position", "ruleset", b"ruleset", "settings", b"settings"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["labels", b"labels", "operator_labels", b"operator_labels", "request_id", b"request_id", "ruleset", b"ruleset", "settings", b"settings", "visibility", b"visibility"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["labels", b"labels", "operator_labels", b"operator_labels", "position", b"position", "request_id", b"request_id", "ruleset", b"ruleset", "settings", b"settings", "visibility", b"visibility"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CreateGameRequest: _TypeAlias = CreateGameRequest  # noqa: Y015
+
+@_typing.final
+class StartPosition(_message.Message):
+    """A position that a game begins with. Only the caller of CreateGame knows its racks and its pool before they are played:
+    no view, event or watch shows them to others.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TABLE_FIELD_NUMBER: _builtins.int
+    SEATS_FIELD_NUMBER: _builtins.int
+    POOL_FIELD_NUMBER: _builtins.int
+    TURN_SEAT_FIELD_NUMBER: _builtins.int
+    turn_seat: _builtins.int
+    """The seat that has the first turn."""
+    @_builtins.property
+    def table(self) -> _meld_pb2.Table:
+        """The table, which must be legal. Unset: empty."""
+
+    @_builtins.property
+    def seats(self) -> _containers.RepeatedCompositeFieldContainer[Global___StartSeat]:
+        """The seats, ascending: from players_min to players_max of them. Players take these seats and no others, and the game
+        starts when all of them are taken.
+        """
+
+    @_builtins.property
+    def pool(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
+        """The pool in the order of drawing: all tiles of the set that are neither on the table nor on a rack. Empty: these
+        tiles, shuffled.
+        """
+
+    def __init__(
+        self,
+        *,
+        table: _meld_pb2.Table | None = ...,
+        seats: _abc.Iterable[Global___StartSeat] | None = ...,
+        pool: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
+        turn_seat: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["table", b"table"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["pool", b"pool", "seats", b"seats", "table", b"table", "turn_seat", b"turn_seat"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StartPosition: _TypeAlias = StartPosition  # noqa: Y015
+
+@_typing.final
+class StartSeat(_message.Message):
+    """A seat of a StartPosition."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEAT_FIELD_NUMBER: _builtins.int
+    RACK_FIELD_NUMBER: _builtins.int
+    HAS_MELDED_FIELD_NUMBER: _builtins.int
+    seat: _builtins.int
+    """The seat, from 1."""
+    has_melded: _builtins.bool
+    """Whether the player has made the initial meld. Some player has if tiles lie on the table, and none if it is empty."""
+    @_builtins.property
+    def rack(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
+        """The rack: at least one tile."""
+
+    def __init__(
+        self,
+        *,
+        seat: _builtins.int = ...,
+        rack: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
+        has_melded: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["has_melded", b"has_melded", "rack", b"rack", "seat", b"seat"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StartSeat: _TypeAlias = StartSeat  # noqa: Y015
 
 @_typing.final
 class CreateGameResponse(_message.Message):

@@ -177,8 +177,11 @@ class RecordedRack(_message.Message):
 
     SEAT_FIELD_NUMBER: _builtins.int
     TILES_FIELD_NUMBER: _builtins.int
+    HAS_MELDED_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
     """The seat."""
+    has_melded: _builtins.bool
+    """Whether the player has made the initial meld, in a position."""
     @_builtins.property
     def tiles(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
         """The tiles, in ascending order."""
@@ -188,10 +191,11 @@ class RecordedRack(_message.Message):
         *,
         seat: _builtins.int = ...,
         tiles: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
+        has_melded: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["seat", b"seat", "tiles", b"tiles"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["has_melded", b"has_melded", "seat", b"seat", "tiles", b"tiles"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -209,6 +213,7 @@ class RecordedDeal(_message.Message):
     POOL_FIELD_NUMBER: _builtins.int
     INDICATOR_FIELD_NUMBER: _builtins.int
     TRUMP_FIELD_NUMBER: _builtins.int
+    TABLE_FIELD_NUMBER: _builtins.int
     indicator: _tile_pb2.Tile.ValueType
     """The indicator of a game of discards. Unset in a game with jokers (wild_tiles)."""
     trump: _tile_pb2.Tile.ValueType
@@ -229,6 +234,12 @@ class RecordedDeal(_message.Message):
     def pool(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
         """The pool in the order of drawing."""
 
+    @_builtins.property
+    def table(self) -> _meld_pb2.Table:
+        """The table of a position that the game began with (CreateGameRequest.position), set also if it is empty. Unset: the
+        tiles were dealt.
+        """
+
     def __init__(
         self,
         *,
@@ -238,10 +249,11 @@ class RecordedDeal(_message.Message):
         pool: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
         indicator: _tile_pb2.Tile.ValueType = ...,
         trump: _tile_pb2.Tile.ValueType = ...,
+        table: _meld_pb2.Table | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["table", b"table"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["draws", b"draws", "indicator", b"indicator", "pool", b"pool", "racks", b"racks", "trump", b"trump", "turn_order", b"turn_order"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["draws", b"draws", "indicator", b"indicator", "pool", b"pool", "racks", b"racks", "table", b"table", "trump", b"trump", "turn_order", b"turn_order"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

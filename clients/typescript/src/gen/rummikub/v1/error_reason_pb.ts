@@ -84,7 +84,8 @@ export enum ErrorReason {
   /**
    * INVALID_ARGUMENT. The position cannot occur: table, rack and River, or the racks, or the tiles to arrange, hold
    * more copies of a face than the tile set; the racks contradict the end of the round or the teams; there is a River,
-   * but the ruleset has none; or the tile drawn is not on the rack. BadRequest names the field.
+   * but the ruleset has none; or the tile drawn is not on the rack; or no game can begin with it (StartPosition).
+   * BadRequest names the field.
    *
    * @generated from enum value: POSITION_IMPOSSIBLE = 6;
    */

@@ -27,7 +27,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rummikub/v1/game.proto.
  */
 export const file_rummikub_v1_game: GenFile = /*@__PURE__*/
-  fileDesc("ChZydW1taWt1Yi92MS9nYW1lLnByb3RvEgtydW1taWt1Yi52MSKSAwoGUGxheWVyEgwKBHNlYXQYASABKA0SDAoEbmFtZRgCIAEoCRISCgp0aWxlX2NvdW50GAMgASgNEhIKCmhhc19tZWxkZWQYBCABKAgSFAoMdG90YWxfcG9pbnRzGAUgASgREhAKCHJlc2lnbmVkGAYgASgIEigKCWJvdF9sZXZlbBgHIAEoDjIVLnJ1bW1pa3ViLnYxLkJvdExldmVsEhAKCGlzX3JlYWR5GAggASgIEg8KB2lzX2hvc3QYCSABKAgSEwoLd2FudHNfYWJvcnQYDyABKAgSGQoRdGltZW91dHNfaW5fYV9yb3cYCiABKA0SEQoJaXNfYWJzZW50GAsgASgIEiwKCXRpbWVfbGVmdBgMIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIZCgxpc19jb25uZWN0ZWQYDSABKAhIAIgBARIyCg5sYXN0X3NlZW5fdGltZRgOIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCDwoNX2lzX2Nvbm5lY3RlZCIwCgVEcmFmdBInCgV0YWJsZRgBIAEoCzISLnJ1bW1pa3ViLnYxLlRhYmxlQgTiQQEBIl8KClNhdmVkRHJhZnQSDAoEc2VhdBgBIAEoDRIhCgV0YWJsZRgCIAEoCzISLnJ1bW1pa3ViLnYxLlRhYmxlEg4KBm51bWJlchgDIAEoDRIQCghpc19sZWdhbBgEIAEoCCKBAQoJU2hvd25QbGF5EhAKCHJldmlzaW9uGAEgASgNEiEKBXRhYmxlGAIgASgLMhIucnVtbWlrdWIudjEuVGFibGUSEwoLY2xhaW1fc2VhdHMYAyADKA0SGQoMYWdhaW5zdF9zZWF0GAQgASgNSACIAQFCDwoNX2FnYWluc3Rfc2VhdCL1AQoEVHVybhIMCgRzZWF0GAEgASgNEiwKCGRlYWRsaW5lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIjCgRzdGVwGAMgASgOMhUucnVtbWlrdWIudjEuVHVyblN0ZXASJgoLdGlsZXNfZHJhd24YBCADKA4yES5ydW1taWt1Yi52MS5UaWxlEiYKBWRyYWZ0GAUgASgLMhcucnVtbWlrdWIudjEuU2F2ZWREcmFmdBIqCgpzaG93bl9wbGF5GAYgASgLMhYucnVtbWlrdWIudjEuU2hvd25QbGF5EhAKCHJldmlzaW9uGAcgASgNIqUBCgtSb3VuZFJlc3VsdBINCgVyb3VuZBgBIAEoDRIoCglyb3VuZF9lbmQYAiABKA4yFS5ydW1taWt1Yi52MS5Sb3VuZEVuZBIUCgx3aW5uZXJfc2VhdHMYAyADKA0SJgoFc2VhdHMYBCADKAsyFy5ydW1taWt1Yi52MS5TZWF0UmVzdWx0Eh8KBHBvb2wYBSADKA4yES5ydW1taWt1Yi52MS5UaWxlIsYICgRHYW1lEg8KB2dhbWVfaWQYASABKAkSEAoIcmV2aXNpb24YAiABKA0SDAoEZXRhZxgDIAEoCRIlCgVzdGF0ZRgEIAEoDjIWLnJ1bW1pa3ViLnYxLkdhbWVTdGF0ZRIlCgdydWxlc2V0GAUgASgLMhQucnVtbWlrdWIudjEuUnVsZXNldBIkCgdwbGF5ZXJzGAYgAygLMhMucnVtbWlrdWIudjEuUGxheWVyEg0KBXJvdW5kGAcgASgNEiEKBXRhYmxlGAggASgLMhIucnVtbWlrdWIudjEuVGFibGUSEgoKcG9vbF9jb3VudBgJIAEoDRIfCgR0dXJuGAogASgLMhEucnVtbWlrdWIudjEuVHVybhIRCgRzZWF0GAsgASgNSACIAQESHwoEcmFjaxgMIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSKAoGcm91bmRzGA0gAygLMhgucnVtbWlrdWIudjEuUm91bmRSZXN1bHQSFAoMd2lubmVyX3NlYXRzGA4gAygNEi8KC2NyZWF0ZV90aW1lGA8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgt1cGRhdGVfdGltZRgQIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLc2VydmVyX3RpbWUYESABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhkKDHN0YXJ0ZXJfc2VhdBgSIAEoDUgBiAEBEhQKDHBhc3NlZF9zZWF0cxgTIAMoDRIgCgVyaXZlchgUIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSEgoKdHVybl9vcmRlchgVIAMoDRIZChFsYXN0X2NoYW5jZV9zZWF0cxgWIAMoDRIrCgp2aXNpYmlsaXR5GBcgASgOMhcucnVtbWlrdWIudjEuVmlzaWJpbGl0eRIRCglqb2luX2NvZGUYGCABKAkSLQoGbGFiZWxzGBkgAygLMh0ucnVtbWlrdWIudjEuR2FtZS5MYWJlbHNFbnRyeRIXCg9yZW1hdGNoX2dhbWVfaWQYGyABKAkSMwoPbmV4dF9yb3VuZF90aW1lGBogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCglhYmFuZG9uZWQYHCABKAgSMQoOcmVzZXJ2ZWRfc2VhdHMYHSADKAsyGS5ydW1taWt1Yi52MS5SZXNlcnZlZFNlYXQSKwoIc2V0dGluZ3MYHiABKAsyGS5ydW1taWt1Yi52MS5Sb29tU2V0dGluZ3MSMAoNZGlzY2FyZF9ib2FyZBgfIAEoCzIZLnJ1bW1pa3ViLnYxLkRpc2NhcmRCb2FyZBotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQgcKBV9zZWF0Qg8KDV9zdGFydGVyX3NlYXQiKgoMUmVzZXJ2ZWRTZWF0EgwKBHNlYXQYASABKA0SDAoEbmFtZRgCIAEoCSKMBAoLR2FtZVN1bW1hcnkSDwoHZ2FtZV9pZBgBIAEoCRIlCgVzdGF0ZRgCIAEoDjIWLnJ1bW1pa3ViLnYxLkdhbWVTdGF0ZRIUCgxwbGF5ZXJfbmFtZXMYAyADKAkSEwoLcGxheWVyc19tYXgYBCABKA0SLwoLY3JlYXRlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHJldmlzaW9uGAYgASgNEiUKB3J1bGVzZXQYByABKAsyFC5ydW1taWt1Yi52MS5SdWxlc2V0EhMKC3NlYXRzX3Rha2VuGAggASgNEhIKCnNlYXRzX2ZyZWUYCSABKA0SDAoEYm90cxgKIAEoDRIyCg90dXJuX3RpbWVfbGltaXQYCyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDQoFcm91bmQYDCABKA0SNAoGbGFiZWxzGA0gAygLMiQucnVtbWlrdWIudjEuR2FtZVN1bW1hcnkuTGFiZWxzRW50cnkSKwoIc2V0dGluZ3MYDiABKAsyGS5ydW1taWt1Yi52MS5Sb29tU2V0dGluZ3MSFgoJdHVybl9zZWF0GA8gASgNSACIAQEaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIMCgpfdHVybl9zZWF0IpUBCgxQbGF5ZXJKb2luZWQSDAoEc2VhdBgBIAEoDRIMCgRuYW1lGAIgASgJEigKCWJvdF9sZXZlbBgDIAEoDjIVLnJ1bW1pa3ViLnYxLkJvdExldmVsEg8KB2lzX2hvc3QYBCABKAgSLgoKc3RhcnRfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiQAoKUGxheWVyTGVmdBIMCgRzZWF0GAEgASgNEhYKCWhvc3Rfc2VhdBgCIAEoDUgAiAEBQgwKCl9ob3N0X3NlYXQiVQoMUGxheWVyS2lja2VkEgwKBHNlYXQYASABKA0SFgoJaG9zdF9zZWF0GAIgASgNSACIAQESEQoJam9pbl9jb2RlGAMgASgJQgwKCl9ob3N0X3NlYXQiLwoNUGxheWVyUmVhZGllZBIMCgRzZWF0GAEgASgNEhAKCGlzX3JlYWR5GAIgASgIIh4KDkFib3J0UmVxdWVzdGVkEgwKBHNlYXQYASABKA0iHgoLR2FtZUFib3J0ZWQSDwoHYnlfaG9zdBgBIAEoCCIuChBTZWF0VG9rZW5SZW5ld2VkEhEKBHNlYXQYASABKA1IAIgBAUIHCgVfc2VhdCIhCg5SZW1hdGNoQ3JlYXRlZBIPCgdnYW1lX2lkGAEgASgJIjoKCVN0YXJ0RHJhdxIMCgRzZWF0GAEgASgNEh8KBHRpbGUYAiABKA4yES5ydW1taWt1Yi52MS5UaWxlIqMBCgxSb3VuZFN0YXJ0ZWQSDQoFcm91bmQYASABKA0SJQoFZHJhd3MYAiADKAsyFi5ydW1taWt1Yi52MS5TdGFydERyYXcSFAoMc3RhcnRlcl9zZWF0GAMgASgNEh8KBHJhY2sYBCADKA4yES5ydW1taWt1Yi52MS5UaWxlEhIKCnBvb2xfY291bnQYBSABKA0SEgoKdHVybl9vcmRlchgGIAMoDSIuCgtUdXJuU3RhcnRlZBIfCgR0dXJuGAEgASgLMhEucnVtbWlrdWIudjEuVHVybiKTAQoLVGlsZXNQbGF5ZWQSDAoEc2VhdBgBIAEoDRIgCgV0aWxlcxgCIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSIQoFdGFibGUYAyABKAsyEi5ydW1taWt1Yi52MS5UYWJsZRIOCgZwb2ludHMYBCABKA0SIQoGcHVsbGVkGAUgAygOMhEucnVtbWlrdWIudjEuVGlsZSJQCgpUaWxlc0RyYXduEgwKBHNlYXQYASABKA0SEgoKdGlsZV9jb3VudBgCIAEoDRIgCgV0aWxlcxgDIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUiGgoKVHVyblBhc3NlZBIMCgRzZWF0GAEgASgNIlIKDFR1cm5UaW1lZE91dBIMCgRzZWF0GAEgASgNEhIKCnRpbGVfY291bnQYAiABKA0SIAoFdGlsZXMYAyADKA4yES5ydW1taWt1Yi52MS5UaWxlIh4KDlBsYXllclJlc2lnbmVkEgwKBHNlYXQYASABKA0iRgoMUGxheWVyQWJzZW50EgwKBHNlYXQYASABKA0SKAoJYm90X2xldmVsGAIgASgOMhUucnVtbWlrdWIudjEuQm90TGV2ZWwiHgoOUGxheWVyUmV0dXJuZWQSDAoEc2VhdBgBIAEoDSJKCgxDbG9ja1N0b3BwZWQSDAoEc2VhdBgBIAEoDRIsCgl0aW1lX2xlZnQYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iawoKUm91bmRFbmRlZBIoCgZyZXN1bHQYASABKAsyGC5ydW1taWt1Yi52MS5Sb3VuZFJlc3VsdBIzCg9uZXh0X3JvdW5kX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIl4KCUdhbWVFbmRlZBIUCgx3aW5uZXJfc2VhdHMYASADKA0SKAoGcm91bmRzGAIgAygLMhgucnVtbWlrdWIudjEuUm91bmRSZXN1bHQSEQoJYWJhbmRvbmVkGAMgASgIIpQBCgtHYW1lQ3JlYXRlZBIlCgdydWxlc2V0GAEgASgLMhQucnVtbWlrdWIudjEuUnVsZXNldBIxCg5yZXNlcnZlZF9zZWF0cxgCIAMoCzIZLnJ1bW1pa3ViLnYxLlJlc2VydmVkU2VhdBIrCghzZXR0aW5ncxgDIAEoCzIZLnJ1bW1pa3ViLnYxLlJvb21TZXR0aW5ncyIdCg1QbGF5ZXJLbm9ja2VkEgwKBHNlYXQYASABKA0iPgoNUml2ZXJUaWxlTGFpZBIMCgRzZWF0GAEgASgNEh8KBHRpbGUYAiABKA4yES5ydW1taWt1Yi52MS5UaWxlIhkKCVR1cm5FbmRlZBIMCgRzZWF0GAEgASgNIm4KEElsbGVnYWxQbGF5U2hvd24SDAoEc2VhdBgBIAEoDRIhCgV0YWJsZRgCIAEoCzISLnJ1bW1pa3ViLnYxLlRhYmxlEikKB3JlYXNvbnMYAyADKA4yGC5ydW1taWt1Yi52MS5FcnJvclJlYXNvbiIsCgxFcnJvckNsYWltZWQSDAoEc2VhdBgBIAEoDRIOCgZhZ3JlZXMYAiABKAgiUwoNVHVyblBlbmFsaXNlZBIMCgRzZWF0GAEgASgNEhIKCnRpbGVfY291bnQYAiABKA0SIAoFdGlsZXMYAyADKA4yES5ydW1taWt1Yi52MS5UaWxlIh4KDlJlZGVhbERlbWFuZGVkEgwKBHNlYXQYASABKA0iIgoRTGFzdENoYW5jZVN0YXJ0ZWQSDQoFc2VhdHMYASADKA0i+BEKCUdhbWVFdmVudBIwCgxnYW1lX2NyZWF0ZWQYASABKAsyGC5ydW1taWt1Yi52MS5HYW1lQ3JlYXRlZEgAEjIKDXBsYXllcl9qb2luZWQYAiABKAsyGS5ydW1taWt1Yi52MS5QbGF5ZXJKb2luZWRIABIuCgtwbGF5ZXJfbGVmdBgDIAEoCzIXLnJ1bW1pa3ViLnYxLlBsYXllckxlZnRIABIyCg1yb3VuZF9zdGFydGVkGAQgASgLMhkucnVtbWlrdWIudjEuUm91bmRTdGFydGVkSAASMAoMdHVybl9zdGFydGVkGAUgASgLMhgucnVtbWlrdWIudjEuVHVyblN0YXJ0ZWRIABIwCgx0aWxlc19wbGF5ZWQYBiABKAsyGC5ydW1taWt1Yi52MS5UaWxlc1BsYXllZEgAEi4KC3RpbGVzX2RyYXduGAcgASgLMhcucnVtbWlrdWIudjEuVGlsZXNEcmF3bkgAEi4KC3R1cm5fcGFzc2VkGAggASgLMhcucnVtbWlrdWIudjEuVHVyblBhc3NlZEgAEjMKDnR1cm5fdGltZWRfb3V0GAkgASgLMhkucnVtbWlrdWIudjEuVHVyblRpbWVkT3V0SAASNgoPcGxheWVyX3Jlc2lnbmVkGAogASgLMhsucnVtbWlrdWIudjEuUGxheWVyUmVzaWduZWRIABIuCgtyb3VuZF9lbmRlZBgLIAEoCzIXLnJ1bW1pa3ViLnYxLlJvdW5kRW5kZWRIABIsCgpnYW1lX2VuZGVkGAwgASgLMhYucnVtbWlrdWIudjEuR2FtZUVuZGVkSAASNQoPcml2ZXJfdGlsZV9sYWlkGA0gASgLMhoucnVtbWlrdWIudjEuUml2ZXJUaWxlTGFpZEgAEiwKCnR1cm5fZW5kZWQYDiABKAsyFi5ydW1taWt1Yi52MS5UdXJuRW5kZWRIABI7ChJpbGxlZ2FsX3BsYXlfc2hvd24YDyABKAsyHS5ydW1taWt1Yi52MS5JbGxlZ2FsUGxheVNob3duSAASMgoNZXJyb3JfY2xhaW1lZBgQIAEoCzIZLnJ1bW1pa3ViLnYxLkVycm9yQ2xhaW1lZEgAEjQKDnR1cm5fcGVuYWxpc2VkGBEgASgLMhoucnVtbWlrdWIudjEuVHVyblBlbmFsaXNlZEgAEjYKD3JlZGVhbF9kZW1hbmRlZBgSIAEoCzIbLnJ1bW1pa3ViLnYxLlJlZGVhbERlbWFuZGVkSAASPQoTbGFzdF9jaGFuY2Vfc3RhcnRlZBgUIAEoCzIeLnJ1bW1pa3ViLnYxLkxhc3RDaGFuY2VTdGFydGVkSAASNAoOcGxheWVyX3JlYWRpZWQYFSABKAsyGi5ydW1taWt1Yi52MS5QbGF5ZXJSZWFkaWVkSAASMgoNcGxheWVyX2tpY2tlZBgWIAEoCzIZLnJ1bW1pa3ViLnYxLlBsYXllcktpY2tlZEgAEjAKDGdhbWVfYWJvcnRlZBgXIAEoCzIYLnJ1bW1pa3ViLnYxLkdhbWVBYm9ydGVkSAASNgoPcmVtYXRjaF9jcmVhdGVkGBogASgLMhsucnVtbWlrdWIudjEuUmVtYXRjaENyZWF0ZWRIABI2Cg9hYm9ydF9yZXF1ZXN0ZWQYHiABKAsyGy5ydW1taWt1Yi52MS5BYm9ydFJlcXVlc3RlZEgAEjsKEnNlYXRfdG9rZW5fcmVuZXdlZBgfIAEoCzIdLnJ1bW1pa3ViLnYxLlNlYXRUb2tlblJlbmV3ZWRIABIyCg1wbGF5ZXJfYWJzZW50GBggASgLMhkucnVtbWlrdWIudjEuUGxheWVyQWJzZW50SAASNgoPcGxheWVyX3JldHVybmVkGBkgASgLMhsucnVtbWlrdWIudjEuUGxheWVyUmV0dXJuZWRIABIyCg1jbG9ja19zdG9wcGVkGBsgASgLMhkucnVtbWlrdWIudjEuQ2xvY2tTdG9wcGVkSAASNAoOcGxheWVyX2tub2NrZWQYJCABKAsyGi5ydW1taWt1Yi52MS5QbGF5ZXJLbm9ja2VkSAASLgoLaGFuZHNfZGVhbHQYICABKAsyFy5ydW1taWt1Yi52MS5IYW5kc0RlYWx0SAASNQoPcG9vbF90aWxlX3Rha2VuGCEgASgLMhoucnVtbWlrdWIudjEuUG9vbFRpbGVUYWtlbkgAEjIKDWRpc2NhcmRfdGFrZW4YIiABKAsyGS5ydW1taWt1Yi52MS5EaXNjYXJkVGFrZW5IABI0Cg50aWxlX2Rpc2NhcmRlZBgjIAEoCzIaLnJ1bW1pa3ViLnYxLlRpbGVEaXNjYXJkZWRIABI0Cg5kaXNjYXJkX2ZvcmNlZBglIAEoCzIaLnJ1bW1pa3ViLnYxLkRpc2NhcmRGb3JjZWRIABI2Cg9pbmRpY2F0b3Jfc2hvd24YJiABKAsyGy5ydW1taWt1Yi52MS5JbmRpY2F0b3JTaG93bkgAEjIKDWhhbmRfZmluaXNoZWQYJyABKAsyGS5ydW1taWt1Yi52MS5IYW5kRmluaXNoZWRIABIsCgp0aWxlc19sYWlkGCggASgLMhYucnVtbWlrdWIudjEuVGlsZXNMYWlkSAASOAoQZGlzY2FyZF9yZXR1cm5lZBgpIAEoCzIcLnJ1bW1pa3ViLnYxLkRpc2NhcmRSZXR1cm5lZEgAEjQKDnBlbmFsdHlfc2NvcmVkGCogASgLMhoucnVtbWlrdWIudjEuUGVuYWx0eVNjb3JlZEgAEjIKDXJhY2tfZmluaXNoZWQYKyABKAsyGS5ydW1taWt1Yi52MS5SYWNrRmluaXNoZWRIABIuCgt0cnVtcF90YWtlbhgsIAEoCzIXLnJ1bW1pa3ViLnYxLlRydW1wVGFrZW5IABI3ChB0aHJlZV90aWxlc19sZWZ0GC0gASgLMhsucnVtbWlrdWIudjEuVGhyZWVUaWxlc0xlZnRIABI5ChFlbXB0eV9wb29sX3Bhc3NlZBguIAEoCzIcLnJ1bW1pa3ViLnYxLkVtcHR5UG9vbFBhc3NlZEgAQgcKBWV2ZW50Is8BCgpHYW1lQ2hhbmdlEhAKCHJldmlzaW9uGAEgASgNEgwKBGV0YWcYAiABKAkSKAoEdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASJgoGZXZlbnRzGAQgAygLMhYucnVtbWlrdWIudjEuR2FtZUV2ZW50EicKBWNhdXNlGAUgASgOMhgucnVtbWlrdWIudjEuQ2hhbmdlQ2F1c2USFwoKY2F1c2Vfc2VhdBgGIAEoDUgAiAEBQg0KC19jYXVzZV9zZWF0KqEBCglHYW1lU3RhdGUSGgoWR0FNRV9TVEFURV9VTlNQRUNJRklFRBAAEhQKEEdBTUVfU1RBVEVfTE9CQlkQARIWChJHQU1FX1NUQVRFX1BMQVlJTkcQAhIZChVHQU1FX1NUQVRFX1JPVU5EX09WRVIQAxIXChNHQU1FX1NUQVRFX0ZJTklTSEVEEAQSFgoSR0FNRV9TVEFURV9BQk9SVEVEEAUqWAoKVmlzaWJpbGl0eRIaChZWSVNJQklMSVRZX1VOU1BFQ0lGSUVEEAASFQoRVklTSUJJTElUWV9QVUJMSUMQARIXChNWSVNJQklMSVRZX1VOTElTVEVEEAIqYwoIQm90TGV2ZWwSGQoVQk9UX0xFVkVMX1VOU1BFQ0lGSUVEEAASEgoOQk9UX0xFVkVMX0VBU1kQARIUChBCT1RfTEVWRUxfTUVESVVNEAISEgoOQk9UX0xFVkVMX0hBUkQQAyqtAQoIVHVyblN0ZXASGQoVVFVSTl9TVEVQX1VOU1BFQ0lGSUVEEAASEgoOVFVSTl9TVEVQX09QRU4QARIWChJUVVJOX1NURVBfQ0hPT1NJTkcQAhITCg9UVVJOX1NURVBfRFJBV04QAxIYChRUVVJOX1NURVBfRElTQ0FSRElORxAEEhUKEVRVUk5fU1RFUF9EUkFXSU5HEAUSFAoQVFVSTl9TVEVQX1BMQVlFRBAGKqABCgtDaGFuZ2VDYXVzZRIcChhDSEFOR0VfQ0FVU0VfVU5TUEVDSUZJRUQQABIXChNDSEFOR0VfQ0FVU0VfUExBWUVSEAESFAoQQ0hBTkdFX0NBVVNFX0JPVBACEhUKEUNIQU5HRV9DQVVTRV9IT1NUEAMSFgoSQ0hBTkdFX0NBVVNFX0FETUlOEAQSFQoRQ0hBTkdFX0NBVVNFX1RJTUUQBUKBAQoLcnVtbWlrdWIudjFCCUdhbWVQcm90b1ABWilydW1taWt1Yi5leGFtcGxlL2dvL3J1bW1pa3VidjE7cnVtbWlrdWJ2MaICA1JNS6oCC1J1bW1pa3ViLlYxugIIUnVtbWlrdWLKAgtSdW1taWt1YlxWMeoCDFJ1bW1pa3ViOjpWMWIGcHJvdG8z", [file_google_api_field_behavior, file_google_protobuf_duration, file_google_protobuf_timestamp, file_rummikub_v1_discard, file_rummikub_v1_error_reason, file_rummikub_v1_meld, file_rummikub_v1_room_settings, file_rummikub_v1_ruleset, file_rummikub_v1_score, file_rummikub_v1_tile]);
+  fileDesc("ChZydW1taWt1Yi92MS9nYW1lLnByb3RvEgtydW1taWt1Yi52MSKSAwoGUGxheWVyEgwKBHNlYXQYASABKA0SDAoEbmFtZRgCIAEoCRISCgp0aWxlX2NvdW50GAMgASgNEhIKCmhhc19tZWxkZWQYBCABKAgSFAoMdG90YWxfcG9pbnRzGAUgASgREhAKCHJlc2lnbmVkGAYgASgIEigKCWJvdF9sZXZlbBgHIAEoDjIVLnJ1bW1pa3ViLnYxLkJvdExldmVsEhAKCGlzX3JlYWR5GAggASgIEg8KB2lzX2hvc3QYCSABKAgSEwoLd2FudHNfYWJvcnQYDyABKAgSGQoRdGltZW91dHNfaW5fYV9yb3cYCiABKA0SEQoJaXNfYWJzZW50GAsgASgIEiwKCXRpbWVfbGVmdBgMIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIZCgxpc19jb25uZWN0ZWQYDSABKAhIAIgBARIyCg5sYXN0X3NlZW5fdGltZRgOIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCDwoNX2lzX2Nvbm5lY3RlZCIwCgVEcmFmdBInCgV0YWJsZRgBIAEoCzISLnJ1bW1pa3ViLnYxLlRhYmxlQgTiQQEBIl8KClNhdmVkRHJhZnQSDAoEc2VhdBgBIAEoDRIhCgV0YWJsZRgCIAEoCzISLnJ1bW1pa3ViLnYxLlRhYmxlEg4KBm51bWJlchgDIAEoDRIQCghpc19sZWdhbBgEIAEoCCKBAQoJU2hvd25QbGF5EhAKCHJldmlzaW9uGAEgASgNEiEKBXRhYmxlGAIgASgLMhIucnVtbWlrdWIudjEuVGFibGUSEwoLY2xhaW1fc2VhdHMYAyADKA0SGQoMYWdhaW5zdF9zZWF0GAQgASgNSACIAQFCDwoNX2FnYWluc3Rfc2VhdCL1AQoEVHVybhIMCgRzZWF0GAEgASgNEiwKCGRlYWRsaW5lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIjCgRzdGVwGAMgASgOMhUucnVtbWlrdWIudjEuVHVyblN0ZXASJgoLdGlsZXNfZHJhd24YBCADKA4yES5ydW1taWt1Yi52MS5UaWxlEiYKBWRyYWZ0GAUgASgLMhcucnVtbWlrdWIudjEuU2F2ZWREcmFmdBIqCgpzaG93bl9wbGF5GAYgASgLMhYucnVtbWlrdWIudjEuU2hvd25QbGF5EhAKCHJldmlzaW9uGAcgASgNIqUBCgtSb3VuZFJlc3VsdBINCgVyb3VuZBgBIAEoDRIoCglyb3VuZF9lbmQYAiABKA4yFS5ydW1taWt1Yi52MS5Sb3VuZEVuZBIUCgx3aW5uZXJfc2VhdHMYAyADKA0SJgoFc2VhdHMYBCADKAsyFy5ydW1taWt1Yi52MS5TZWF0UmVzdWx0Eh8KBHBvb2wYBSADKA4yES5ydW1taWt1Yi52MS5UaWxlIt4ICgRHYW1lEg8KB2dhbWVfaWQYASABKAkSEAoIcmV2aXNpb24YAiABKA0SDAoEZXRhZxgDIAEoCRIlCgVzdGF0ZRgEIAEoDjIWLnJ1bW1pa3ViLnYxLkdhbWVTdGF0ZRIlCgdydWxlc2V0GAUgASgLMhQucnVtbWlrdWIudjEuUnVsZXNldBIkCgdwbGF5ZXJzGAYgAygLMhMucnVtbWlrdWIudjEuUGxheWVyEg0KBXJvdW5kGAcgASgNEiEKBXRhYmxlGAggASgLMhIucnVtbWlrdWIudjEuVGFibGUSEgoKcG9vbF9jb3VudBgJIAEoDRIfCgR0dXJuGAogASgLMhEucnVtbWlrdWIudjEuVHVybhIRCgRzZWF0GAsgASgNSACIAQESHwoEcmFjaxgMIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSKAoGcm91bmRzGA0gAygLMhgucnVtbWlrdWIudjEuUm91bmRSZXN1bHQSFAoMd2lubmVyX3NlYXRzGA4gAygNEi8KC2NyZWF0ZV90aW1lGA8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgt1cGRhdGVfdGltZRgQIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLc2VydmVyX3RpbWUYESABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhkKDHN0YXJ0ZXJfc2VhdBgSIAEoDUgBiAEBEhQKDHBhc3NlZF9zZWF0cxgTIAMoDRIgCgVyaXZlchgUIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSEgoKdHVybl9vcmRlchgVIAMoDRIZChFsYXN0X2NoYW5jZV9zZWF0cxgWIAMoDRIrCgp2aXNpYmlsaXR5GBcgASgOMhcucnVtbWlrdWIudjEuVmlzaWJpbGl0eRIRCglqb2luX2NvZGUYGCABKAkSLQoGbGFiZWxzGBkgAygLMh0ucnVtbWlrdWIudjEuR2FtZS5MYWJlbHNFbnRyeRIXCg9yZW1hdGNoX2dhbWVfaWQYGyABKAkSMwoPbmV4dF9yb3VuZF90aW1lGBogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCglhYmFuZG9uZWQYHCABKAgSMQoOcmVzZXJ2ZWRfc2VhdHMYHSADKAsyGS5ydW1taWt1Yi52MS5SZXNlcnZlZFNlYXQSKwoIc2V0dGluZ3MYHiABKAsyGS5ydW1taWt1Yi52MS5Sb29tU2V0dGluZ3MSMAoNZGlzY2FyZF9ib2FyZBgfIAEoCzIZLnJ1bW1pa3ViLnYxLkRpc2NhcmRCb2FyZBIWCg5wb3NpdGlvbl9zZWF0cxggIAMoDRotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQgcKBV9zZWF0Qg8KDV9zdGFydGVyX3NlYXQiKgoMUmVzZXJ2ZWRTZWF0EgwKBHNlYXQYASABKA0SDAoEbmFtZRgCIAEoCSKMBAoLR2FtZVN1bW1hcnkSDwoHZ2FtZV9pZBgBIAEoCRIlCgVzdGF0ZRgCIAEoDjIWLnJ1bW1pa3ViLnYxLkdhbWVTdGF0ZRIUCgxwbGF5ZXJfbmFtZXMYAyADKAkSEwoLcGxheWVyc19tYXgYBCABKA0SLwoLY3JlYXRlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHJldmlzaW9uGAYgASgNEiUKB3J1bGVzZXQYByABKAsyFC5ydW1taWt1Yi52MS5SdWxlc2V0EhMKC3NlYXRzX3Rha2VuGAggASgNEhIKCnNlYXRzX2ZyZWUYCSABKA0SDAoEYm90cxgKIAEoDRIyCg90dXJuX3RpbWVfbGltaXQYCyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDQoFcm91bmQYDCABKA0SNAoGbGFiZWxzGA0gAygLMiQucnVtbWlrdWIudjEuR2FtZVN1bW1hcnkuTGFiZWxzRW50cnkSKwoIc2V0dGluZ3MYDiABKAsyGS5ydW1taWt1Yi52MS5Sb29tU2V0dGluZ3MSFgoJdHVybl9zZWF0GA8gASgNSACIAQEaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIMCgpfdHVybl9zZWF0IpUBCgxQbGF5ZXJKb2luZWQSDAoEc2VhdBgBIAEoDRIMCgRuYW1lGAIgASgJEigKCWJvdF9sZXZlbBgDIAEoDjIVLnJ1bW1pa3ViLnYxLkJvdExldmVsEg8KB2lzX2hvc3QYBCABKAgSLgoKc3RhcnRfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiQAoKUGxheWVyTGVmdBIMCgRzZWF0GAEgASgNEhYKCWhvc3Rfc2VhdBgCIAEoDUgAiAEBQgwKCl9ob3N0X3NlYXQiVQoMUGxheWVyS2lja2VkEgwKBHNlYXQYASABKA0SFgoJaG9zdF9zZWF0GAIgASgNSACIAQESEQoJam9pbl9jb2RlGAMgASgJQgwKCl9ob3N0X3NlYXQiLwoNUGxheWVyUmVhZGllZBIMCgRzZWF0GAEgASgNEhAKCGlzX3JlYWR5GAIgASgIIh4KDkFib3J0UmVxdWVzdGVkEgwKBHNlYXQYASABKA0iHgoLR2FtZUFib3J0ZWQSDwoHYnlfaG9zdBgBIAEoCCIuChBTZWF0VG9rZW5SZW5ld2VkEhEKBHNlYXQYASABKA1IAIgBAUIHCgVfc2VhdCIhCg5SZW1hdGNoQ3JlYXRlZBIPCgdnYW1lX2lkGAEgASgJIjoKCVN0YXJ0RHJhdxIMCgRzZWF0GAEgASgNEh8KBHRpbGUYAiABKA4yES5ydW1taWt1Yi52MS5UaWxlIvMBCgxSb3VuZFN0YXJ0ZWQSDQoFcm91bmQYASABKA0SJQoFZHJhd3MYAiADKAsyFi5ydW1taWt1Yi52MS5TdGFydERyYXcSFAoMc3RhcnRlcl9zZWF0GAMgASgNEh8KBHJhY2sYBCADKA4yES5ydW1taWt1Yi52MS5UaWxlEhIKCnBvb2xfY291bnQYBSABKA0SEgoKdHVybl9vcmRlchgGIAMoDRIhCgV0YWJsZRgHIAEoCzISLnJ1bW1pa3ViLnYxLlRhYmxlEisKC3N0YXJ0X3JhY2tzGAggAygLMhYucnVtbWlrdWIudjEuU3RhcnRSYWNrIkEKCVN0YXJ0UmFjaxIMCgRzZWF0GAEgASgNEhIKCnRpbGVfY291bnQYAiABKA0SEgoKaGFzX21lbGRlZBgDIAEoCCIuCgtUdXJuU3RhcnRlZBIfCgR0dXJuGAEgASgLMhEucnVtbWlrdWIudjEuVHVybiKTAQoLVGlsZXNQbGF5ZWQSDAoEc2VhdBgBIAEoDRIgCgV0aWxlcxgCIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSIQoFdGFibGUYAyABKAsyEi5ydW1taWt1Yi52MS5UYWJsZRIOCgZwb2ludHMYBCABKA0SIQoGcHVsbGVkGAUgAygOMhEucnVtbWlrdWIudjEuVGlsZSJQCgpUaWxlc0RyYXduEgwKBHNlYXQYASABKA0SEgoKdGlsZV9jb3VudBgCIAEoDRIgCgV0aWxlcxgDIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUiGgoKVHVyblBhc3NlZBIMCgRzZWF0GAEgASgNIlIKDFR1cm5UaW1lZE91dBIMCgRzZWF0GAEgASgNEhIKCnRpbGVfY291bnQYAiABKA0SIAoFdGlsZXMYAyADKA4yES5ydW1taWt1Yi52MS5UaWxlIh4KDlBsYXllclJlc2lnbmVkEgwKBHNlYXQYASABKA0iRgoMUGxheWVyQWJzZW50EgwKBHNlYXQYASABKA0SKAoJYm90X2xldmVsGAIgASgOMhUucnVtbWlrdWIudjEuQm90TGV2ZWwiHgoOUGxheWVyUmV0dXJuZWQSDAoEc2VhdBgBIAEoDSJKCgxDbG9ja1N0b3BwZWQSDAoEc2VhdBgBIAEoDRIsCgl0aW1lX2xlZnQYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iawoKUm91bmRFbmRlZBIoCgZyZXN1bHQYASABKAsyGC5ydW1taWt1Yi52MS5Sb3VuZFJlc3VsdBIzCg9uZXh0X3JvdW5kX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIl4KCUdhbWVFbmRlZBIUCgx3aW5uZXJfc2VhdHMYASADKA0SKAoGcm91bmRzGAIgAygLMhgucnVtbWlrdWIudjEuUm91bmRSZXN1bHQSEQoJYWJhbmRvbmVkGAMgASgIIqwBCgtHYW1lQ3JlYXRlZBIlCgdydWxlc2V0GAEgASgLMhQucnVtbWlrdWIudjEuUnVsZXNldBIxCg5yZXNlcnZlZF9zZWF0cxgCIAMoCzIZLnJ1bW1pa3ViLnYxLlJlc2VydmVkU2VhdBIrCghzZXR0aW5ncxgDIAEoCzIZLnJ1bW1pa3ViLnYxLlJvb21TZXR0aW5ncxIWCg5wb3NpdGlvbl9zZWF0cxgEIAMoDSIdCg1QbGF5ZXJLbm9ja2VkEgwKBHNlYXQYASABKA0iPgoNUml2ZXJUaWxlTGFpZBIMCgRzZWF0GAEgASgNEh8KBHRpbGUYAiABKA4yES5ydW1taWt1Yi52MS5UaWxlIhkKCVR1cm5FbmRlZBIMCgRzZWF0GAEgASgNIm4KEElsbGVnYWxQbGF5U2hvd24SDAoEc2VhdBgBIAEoDRIhCgV0YWJsZRgCIAEoCzISLnJ1bW1pa3ViLnYxLlRhYmxlEikKB3JlYXNvbnMYAyADKA4yGC5ydW1taWt1Yi52MS5FcnJvclJlYXNvbiIsCgxFcnJvckNsYWltZWQSDAoEc2VhdBgBIAEoDRIOCgZhZ3JlZXMYAiABKAgiUwoNVHVyblBlbmFsaXNlZBIMCgRzZWF0GAEgASgNEhIKCnRpbGVfY291bnQYAiABKA0SIAoFdGlsZXMYAyADKA4yES5ydW1taWt1Yi52MS5UaWxlIh4KDlJlZGVhbERlbWFuZGVkEgwKBHNlYXQYASABKA0iIgoRTGFzdENoYW5jZVN0YXJ0ZWQSDQoFc2VhdHMYASADKA0i+BEKCUdhbWVFdmVudBIwCgxnYW1lX2NyZWF0ZWQYASABKAsyGC5ydW1taWt1Yi52MS5HYW1lQ3JlYXRlZEgAEjIKDXBsYXllcl9qb2luZWQYAiABKAsyGS5ydW1taWt1Yi52MS5QbGF5ZXJKb2luZWRIABIuCgtwbGF5ZXJfbGVmdBgDIAEoCzIXLnJ1bW1pa3ViLnYxLlBsYXllckxlZnRIABIyCg1yb3VuZF9zdGFydGVkGAQgASgLMhkucnVtbWlrdWIudjEuUm91bmRTdGFydGVkSAASMAoMdHVybl9zdGFydGVkGAUgASgLMhgucnVtbWlrdWIudjEuVHVyblN0YXJ0ZWRIABIwCgx0aWxlc19wbGF5ZWQYBiABKAsyGC5ydW1taWt1Yi52MS5UaWxlc1BsYXllZEgAEi4KC3RpbGVzX2RyYXduGAcgASgLMhcucnVtbWlrdWIudjEuVGlsZXNEcmF3bkgAEi4KC3R1cm5fcGFzc2VkGAggASgLMhcucnVtbWlrdWIudjEuVHVyblBhc3NlZEgAEjMKDnR1cm5fdGltZWRfb3V0GAkgASgLMhkucnVtbWlrdWIudjEuVHVyblRpbWVkT3V0SAASNgoPcGxheWVyX3Jlc2lnbmVkGAogASgLMhsucnVtbWlrdWIudjEuUGxheWVyUmVzaWduZWRIABIuCgtyb3VuZF9lbmRlZBgLIAEoCzIXLnJ1bW1pa3ViLnYxLlJvdW5kRW5kZWRIABIsCgpnYW1lX2VuZGVkGAwgASgLMhYucnVtbWlrdWIudjEuR2FtZUVuZGVkSAASNQoPcml2ZXJfdGlsZV9sYWlkGA0gASgLMhoucnVtbWlrdWIudjEuUml2ZXJUaWxlTGFpZEgAEiwKCnR1cm5fZW5kZWQYDiABKAsyFi5ydW1taWt1Yi52MS5UdXJuRW5kZWRIABI7ChJpbGxlZ2FsX3BsYXlfc2hvd24YDyABKAsyHS5ydW1taWt1Yi52MS5JbGxlZ2FsUGxheVNob3duSAASMgoNZXJyb3JfY2xhaW1lZBgQIAEoCzIZLnJ1bW1pa3ViLnYxLkVycm9yQ2xhaW1lZEgAEjQKDnR1cm5fcGVuYWxpc2VkGBEgASgLMhoucnVtbWlrdWIudjEuVHVyblBlbmFsaXNlZEgAEjYKD3JlZGVhbF9kZW1hbmRlZBgSIAEoCzIbLnJ1bW1pa3ViLnYxLlJlZGVhbERlbWFuZGVkSAASPQoTbGFzdF9jaGFuY2Vfc3RhcnRlZBgUIAEoCzIeLnJ1bW1pa3ViLnYxLkxhc3RDaGFuY2VTdGFydGVkSAASNAoOcGxheWVyX3JlYWRpZWQYFSABKAsyGi5ydW1taWt1Yi52MS5QbGF5ZXJSZWFkaWVkSAASMgoNcGxheWVyX2tpY2tlZBgWIAEoCzIZLnJ1bW1pa3ViLnYxLlBsYXllcktpY2tlZEgAEjAKDGdhbWVfYWJvcnRlZBgXIAEoCzIYLnJ1bW1pa3ViLnYxLkdhbWVBYm9ydGVkSAASNgoPcmVtYXRjaF9jcmVhdGVkGBogASgLMhsucnVtbWlrdWIudjEuUmVtYXRjaENyZWF0ZWRIABI2Cg9hYm9ydF9yZXF1ZXN0ZWQYHiABKAsyGy5ydW1taWt1Yi52MS5BYm9ydFJlcXVlc3RlZEgAEjsKEnNlYXRfdG9rZW5fcmVuZXdlZBgfIAEoCzIdLnJ1bW1pa3ViLnYxLlNlYXRUb2tlblJlbmV3ZWRIABIyCg1wbGF5ZXJfYWJzZW50GBggASgLMhkucnVtbWlrdWIudjEuUGxheWVyQWJzZW50SAASNgoPcGxheWVyX3JldHVybmVkGBkgASgLMhsucnVtbWlrdWIudjEuUGxheWVyUmV0dXJuZWRIABIyCg1jbG9ja19zdG9wcGVkGBsgASgLMhkucnVtbWlrdWIudjEuQ2xvY2tTdG9wcGVkSAASNAoOcGxheWVyX2tub2NrZWQYJCABKAsyGi5ydW1taWt1Yi52MS5QbGF5ZXJLbm9ja2VkSAASLgoLaGFuZHNfZGVhbHQYICABKAsyFy5ydW1taWt1Yi52MS5IYW5kc0RlYWx0SAASNQoPcG9vbF90aWxlX3Rha2VuGCEgASgLMhoucnVtbWlrdWIudjEuUG9vbFRpbGVUYWtlbkgAEjIKDWRpc2NhcmRfdGFrZW4YIiABKAsyGS5ydW1taWt1Yi52MS5EaXNjYXJkVGFrZW5IABI0Cg50aWxlX2Rpc2NhcmRlZBgjIAEoCzIaLnJ1bW1pa3ViLnYxLlRpbGVEaXNjYXJkZWRIABI0Cg5kaXNjYXJkX2ZvcmNlZBglIAEoCzIaLnJ1bW1pa3ViLnYxLkRpc2NhcmRGb3JjZWRIABI2Cg9pbmRpY2F0b3Jfc2hvd24YJiABKAsyGy5ydW1taWt1Yi52MS5JbmRpY2F0b3JTaG93bkgAEjIKDWhhbmRfZmluaXNoZWQYJyABKAsyGS5ydW1taWt1Yi52MS5IYW5kRmluaXNoZWRIABIsCgp0aWxlc19sYWlkGCggASgLMhYucnVtbWlrdWIudjEuVGlsZXNMYWlkSAASOAoQZGlzY2FyZF9yZXR1cm5lZBgpIAEoCzIcLnJ1bW1pa3ViLnYxLkRpc2NhcmRSZXR1cm5lZEgAEjQKDnBlbmFsdHlfc2NvcmVkGCogASgLMhoucnVtbWlrdWIudjEuUGVuYWx0eVNjb3JlZEgAEjIKDXJhY2tfZmluaXNoZWQYKyABKAsyGS5ydW1taWt1Yi52MS5SYWNrRmluaXNoZWRIABIuCgt0cnVtcF90YWtlbhgsIAEoCzIXLnJ1bW1pa3ViLnYxLlRydW1wVGFrZW5IABI3ChB0aHJlZV90aWxlc19sZWZ0GC0gASgLMhsucnVtbWlrdWIudjEuVGhyZWVUaWxlc0xlZnRIABI5ChFlbXB0eV9wb29sX3Bhc3NlZBguIAEoCzIcLnJ1bW1pa3ViLnYxLkVtcHR5UG9vbFBhc3NlZEgAQgcKBWV2ZW50Is8BCgpHYW1lQ2hhbmdlEhAKCHJldmlzaW9uGAEgASgNEgwKBGV0YWcYAiABKAkSKAoEdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASJgoGZXZlbnRzGAQgAygLMhYucnVtbWlrdWIudjEuR2FtZUV2ZW50EicKBWNhdXNlGAUgASgOMhgucnVtbWlrdWIudjEuQ2hhbmdlQ2F1c2USFwoKY2F1c2Vfc2VhdBgGIAEoDUgAiAEBQg0KC19jYXVzZV9zZWF0KqEBCglHYW1lU3RhdGUSGgoWR0FNRV9TVEFURV9VTlNQRUNJRklFRBAAEhQKEEdBTUVfU1RBVEVfTE9CQlkQARIWChJHQU1FX1NUQVRFX1BMQVlJTkcQAhIZChVHQU1FX1NUQVRFX1JPVU5EX09WRVIQAxIXChNHQU1FX1NUQVRFX0ZJTklTSEVEEAQSFgoSR0FNRV9TVEFURV9BQk9SVEVEEAUqWAoKVmlzaWJpbGl0eRIaChZWSVNJQklMSVRZX1VOU1BFQ0lGSUVEEAASFQoRVklTSUJJTElUWV9QVUJMSUMQARIXChNWSVNJQklMSVRZX1VOTElTVEVEEAIqYwoIQm90TGV2ZWwSGQoVQk9UX0xFVkVMX1VOU1BFQ0lGSUVEEAASEgoOQk9UX0xFVkVMX0VBU1kQARIUChBCT1RfTEVWRUxfTUVESVVNEAISEgoOQk9UX0xFVkVMX0hBUkQQAyqtAQoIVHVyblN0ZXASGQoVVFVSTl9TVEVQX1VOU1BFQ0lGSUVEEAASEgoOVFVSTl9TVEVQX09QRU4QARIWChJUVVJOX1NURVBfQ0hPT1NJTkcQAhITCg9UVVJOX1NURVBfRFJBV04QAxIYChRUVVJOX1NURVBfRElTQ0FSRElORxAEEhUKEVRVUk5fU1RFUF9EUkFXSU5HEAUSFAoQVFVSTl9TVEVQX1BMQVlFRBAGKqABCgtDaGFuZ2VDYXVzZRIcChhDSEFOR0VfQ0FVU0VfVU5TUEVDSUZJRUQQABIXChNDSEFOR0VfQ0FVU0VfUExBWUVSEAESFAoQQ0hBTkdFX0NBVVNFX0JPVBACEhUKEUNIQU5HRV9DQVVTRV9IT1NUEAMSFgoSQ0hBTkdFX0NBVVNFX0FETUlOEAQSFQoRQ0hBTkdFX0NBVVNFX1RJTUUQBUKBAQoLcnVtbWlrdWIudjFCCUdhbWVQcm90b1ABWilydW1taWt1Yi5leGFtcGxlL2dvL3J1bW1pa3VidjE7cnVtbWlrdWJ2MaICA1JNS6oCC1J1bW1pa3ViLlYxugIIUnVtbWlrdWLKAgtSdW1taWt1YlxWMeoCDFJ1bW1pa3ViOjpWMWIGcHJvdG8z", [file_google_api_field_behavior, file_google_protobuf_duration, file_google_protobuf_timestamp, file_rummikub_v1_discard, file_rummikub_v1_error_reason, file_rummikub_v1_meld, file_rummikub_v1_room_settings, file_rummikub_v1_ruleset, file_rummikub_v1_score, file_rummikub_v1_tile]);
 
 /**
  * A player, as everyone may see them.
@@ -616,6 +616,14 @@ export type Game = Message<"rummikub.v1.Game"> & {
    * @generated from field: rummikub.v1.DiscardBoard discard_board = 31;
    */
   discardBoard?: DiscardBoard | undefined;
+
+  /**
+   * The seats of the position that the game began with (CreateGameRequest.position); only they can be taken. Empty: the
+   * first round was or will be dealt.
+   *
+   * @generated from field: repeated uint32 position_seats = 32;
+   */
+  positionSeats: number[];
 };
 
 /**
@@ -1076,6 +1084,20 @@ export type RoundStarted = Message<"rummikub.v1.RoundStarted"> & {
    * @generated from field: repeated uint32 turn_order = 6;
    */
   turnOrder: number[];
+
+  /**
+   * The table of a position (CreateGameRequest.position). Unset: it is empty.
+   *
+   * @generated from field: rummikub.v1.Table table = 7;
+   */
+  table?: Table | undefined;
+
+  /**
+   * The players' tiles and initial melds in a position. Empty: all have as many tiles as are dealt, and no initial meld.
+   *
+   * @generated from field: repeated rummikub.v1.StartRack start_racks = 8;
+   */
+  startRacks: StartRack[];
 };
 
 /**
@@ -1084,6 +1106,41 @@ export type RoundStarted = Message<"rummikub.v1.RoundStarted"> & {
  */
 export const RoundStartedSchema: GenMessage<RoundStarted> = /*@__PURE__*/
   messageDesc(file_rummikub_v1_game, 18);
+
+/**
+ * What all see of a rack of a position.
+ *
+ * @generated from message rummikub.v1.StartRack
+ */
+export type StartRack = Message<"rummikub.v1.StartRack"> & {
+  /**
+   * The seat.
+   *
+   * @generated from field: uint32 seat = 1;
+   */
+  seat: number;
+
+  /**
+   * The number of tiles.
+   *
+   * @generated from field: uint32 tile_count = 2;
+   */
+  tileCount: number;
+
+  /**
+   * Whether the player has made the initial meld.
+   *
+   * @generated from field: bool has_melded = 3;
+   */
+  hasMelded: boolean;
+};
+
+/**
+ * Describes the message rummikub.v1.StartRack.
+ * Use `create(StartRackSchema)` to create a new message.
+ */
+export const StartRackSchema: GenMessage<StartRack> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_game, 19);
 
 /**
  * A turn began. The seats before its own in last_chance_seats have had their last turn.
@@ -1104,7 +1161,7 @@ export type TurnStarted = Message<"rummikub.v1.TurnStarted"> & {
  * Use `create(TurnStartedSchema)` to create a new message.
  */
 export const TurnStartedSchema: GenMessage<TurnStarted> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 19);
+  messageDesc(file_rummikub_v1_game, 20);
 
 /**
  * A player played tiles, and has melded. passed_seats is empty again. If neither TurnStarted nor RoundEnded follows in the
@@ -1154,7 +1211,7 @@ export type TilesPlayed = Message<"rummikub.v1.TilesPlayed"> & {
  * Use `create(TilesPlayedSchema)` to create a new message.
  */
 export const TilesPlayedSchema: GenMessage<TilesPlayed> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 20);
+  messageDesc(file_rummikub_v1_game, 21);
 
 /**
  * A player drew (R22). With TURN_DRAW_TWO_RIVER, two tiles are neither in the pool nor on the rack until RiverTileLaid:
@@ -1192,7 +1249,7 @@ export type TilesDrawn = Message<"rummikub.v1.TilesDrawn"> & {
  * Use `create(TilesDrawnSchema)` to create a new message.
  */
 export const TilesDrawnSchema: GenMessage<TilesDrawn> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 21);
+  messageDesc(file_rummikub_v1_game, 22);
 
 /**
  * A player passed with an empty pool, and is one of passed_seats.
@@ -1213,7 +1270,7 @@ export type TurnPassed = Message<"rummikub.v1.TurnPassed"> & {
  * Use `create(TurnPassedSchema)` to create a new message.
  */
 export const TurnPassedSchema: GenMessage<TurnPassed> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 22);
+  messageDesc(file_rummikub_v1_game, 23);
 
 /**
  * A player's time ran out: the table returns to the start of the turn, and the player draws the tiles that the ruleset
@@ -1251,7 +1308,7 @@ export type TurnTimedOut = Message<"rummikub.v1.TurnTimedOut"> & {
  * Use `create(TurnTimedOutSchema)` to create a new message.
  */
 export const TurnTimedOutSchema: GenMessage<TurnTimedOut> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 23);
+  messageDesc(file_rummikub_v1_game, 24);
 
 /**
  * A player resigned, and is not absent any more. In TURN_STEP_CHOOSING the two tiles go to the rack, and the turn is in
@@ -1273,7 +1330,7 @@ export type PlayerResigned = Message<"rummikub.v1.PlayerResigned"> & {
  * Use `create(PlayerResignedSchema)` to create a new message.
  */
 export const PlayerResignedSchema: GenMessage<PlayerResigned> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 24);
+  messageDesc(file_rummikub_v1_game, 25);
 
 /**
  * A player counts as absent, after absent_after_timeouts time-outs in a row. If it has a bot_level, is_absent is true.
@@ -1301,7 +1358,7 @@ export type PlayerAbsent = Message<"rummikub.v1.PlayerAbsent"> & {
  * Use `create(PlayerAbsentSchema)` to create a new message.
  */
 export const PlayerAbsentSchema: GenMessage<PlayerAbsent> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 25);
+  messageDesc(file_rummikub_v1_game, 26);
 
 /**
  * An absent player returned. The bot plays no more, not even the rest of a turn that it has begun. is_absent is false,
@@ -1323,7 +1380,7 @@ export type PlayerReturned = Message<"rummikub.v1.PlayerReturned"> & {
  * Use `create(PlayerReturnedSchema)` to create a new message.
  */
 export const PlayerReturnedSchema: GenMessage<PlayerReturned> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 26);
+  messageDesc(file_rummikub_v1_game, 27);
 
 /**
  * A player's turn ended, which stopped the player's clock (clock_total_seconds).
@@ -1352,7 +1409,7 @@ export type ClockStopped = Message<"rummikub.v1.ClockStopped"> & {
  * Use `create(ClockStoppedSchema)` to create a new message.
  */
 export const ClockStoppedSchema: GenMessage<ClockStopped> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 27);
+  messageDesc(file_rummikub_v1_game, 28);
 
 /**
  * A round was scored: the points of its result are added to total_points, and no player wants_abort. There is no turn
@@ -1381,7 +1438,7 @@ export type RoundEnded = Message<"rummikub.v1.RoundEnded"> & {
  * Use `create(RoundEndedSchema)` to create a new message.
  */
 export const RoundEndedSchema: GenMessage<RoundEnded> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 28);
+  messageDesc(file_rummikub_v1_game, 29);
 
 /**
  * The game ended. There is no turn, no next_round_time and no last_chance_seats.
@@ -1419,7 +1476,7 @@ export type GameEnded = Message<"rummikub.v1.GameEnded"> & {
  * Use `create(GameEndedSchema)` to create a new message.
  */
 export const GameEndedSchema: GenMessage<GameEnded> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 29);
+  messageDesc(file_rummikub_v1_game, 30);
 
 /**
  * A game was created.
@@ -1447,6 +1504,13 @@ export type GameCreated = Message<"rummikub.v1.GameCreated"> & {
    * @generated from field: rummikub.v1.RoomSettings settings = 3;
    */
   settings?: RoomSettings | undefined;
+
+  /**
+   * The seats of the position that the game begins with, which are position_seats of the game.
+   *
+   * @generated from field: repeated uint32 position_seats = 4;
+   */
+  positionSeats: number[];
 };
 
 /**
@@ -1454,7 +1518,7 @@ export type GameCreated = Message<"rummikub.v1.GameCreated"> & {
  * Use `create(GameCreatedSchema)` to create a new message.
  */
 export const GameCreatedSchema: GenMessage<GameCreated> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 30);
+  messageDesc(file_rummikub_v1_game, 31);
 
 /**
  * A player knocked: RoundEnded follows (knock_limit).
@@ -1475,7 +1539,7 @@ export type PlayerKnocked = Message<"rummikub.v1.PlayerKnocked"> & {
  * Use `create(PlayerKnockedSchema)` to create a new message.
  */
 export const PlayerKnockedSchema: GenMessage<PlayerKnocked> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 31);
+  messageDesc(file_rummikub_v1_game, 32);
 
 /**
  * A player laid one of the two drawn tiles on the River and kept the other, which is now on the rack. If a time-out or a
@@ -1504,7 +1568,7 @@ export type RiverTileLaid = Message<"rummikub.v1.RiverTileLaid"> & {
  * Use `create(RiverTileLaidSchema)` to create a new message.
  */
 export const RiverTileLaidSchema: GenMessage<RiverTileLaid> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 32);
+  messageDesc(file_rummikub_v1_game, 33);
 
 /**
  * A player ended a turn after drawing without playing (turn_play_after_draw). The turn is in TURN_STEP_OPEN.
@@ -1525,7 +1589,7 @@ export type TurnEnded = Message<"rummikub.v1.TurnEnded"> & {
  * Use `create(TurnEndedSchema)` to create a new message.
  */
 export const TurnEndedSchema: GenMessage<TurnEnded> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 33);
+  messageDesc(file_rummikub_v1_game, 34);
 
 /**
  * A player submitted an illegal play, which the other players may claim. The table stays as it was. It is the turn's
@@ -1561,7 +1625,7 @@ export type IllegalPlayShown = Message<"rummikub.v1.IllegalPlayShown"> & {
  * Use `create(IllegalPlayShownSchema)` to create a new message.
  */
 export const IllegalPlayShownSchema: GenMessage<IllegalPlayShown> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 34);
+  messageDesc(file_rummikub_v1_game, 35);
 
 /**
  * A player voted on an error claim.
@@ -1589,7 +1653,7 @@ export type ErrorClaimed = Message<"rummikub.v1.ErrorClaimed"> & {
  * Use `create(ErrorClaimedSchema)` to create a new message.
  */
 export const ErrorClaimedSchema: GenMessage<ErrorClaimed> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 35);
+  messageDesc(file_rummikub_v1_game, 36);
 
 /**
  * A player drew penalty tiles for an illegal play, and the turn ended. As with TurnTimedOut, the choice of a River tile
@@ -1625,7 +1689,7 @@ export type TurnPenalised = Message<"rummikub.v1.TurnPenalised"> & {
  * Use `create(TurnPenalisedSchema)` to create a new message.
  */
 export const TurnPenalisedSchema: GenMessage<TurnPenalised> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 36);
+  messageDesc(file_rummikub_v1_game, 37);
 
 /**
  * A player with three pairs demanded a new deal. The new deal follows.
@@ -1646,7 +1710,7 @@ export type RedealDemanded = Message<"rummikub.v1.RedealDemanded"> & {
  * Use `create(RedealDemandedSchema)` to create a new message.
  */
 export const RedealDemandedSchema: GenMessage<RedealDemanded> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 37);
+  messageDesc(file_rummikub_v1_game, 38);
 
 /**
  * The pool is empty, and each player who has not resigned has one more turn.
@@ -1667,7 +1731,7 @@ export type LastChanceStarted = Message<"rummikub.v1.LastChanceStarted"> & {
  * Use `create(LastChanceStartedSchema)` to create a new message.
  */
 export const LastChanceStartedSchema: GenMessage<LastChanceStarted> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 38);
+  messageDesc(file_rummikub_v1_game, 39);
 
 /**
  * An event of a game, as one seat or a spectator may see it.
@@ -2032,7 +2096,7 @@ export type GameEvent = Message<"rummikub.v1.GameEvent"> & {
  * Use `create(GameEventSchema)` to create a new message.
  */
 export const GameEventSchema: GenMessage<GameEvent> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 39);
+  messageDesc(file_rummikub_v1_game, 40);
 
 /**
  * One change of a game: the result of one accepted request, one time-out, or the end of one pause between rounds.
@@ -2088,7 +2152,7 @@ export type GameChange = Message<"rummikub.v1.GameChange"> & {
  * Use `create(GameChangeSchema)` to create a new message.
  */
 export const GameChangeSchema: GenMessage<GameChange> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game, 40);
+  messageDesc(file_rummikub_v1_game, 41);
 
 /**
  * The state of a game.

@@ -12,17 +12,21 @@ import type { ErrorReason } from "./error_reason_pb.js";
 import { file_rummikub_v1_error_reason } from "./error_reason_pb.js";
 import type { BotLevel, Game, GameChange, GameState, GameSummary, SavedDraft, Visibility } from "./game_pb.js";
 import { file_rummikub_v1_game } from "./game_pb.js";
+import type { Table } from "./meld_pb.js";
+import { file_rummikub_v1_meld } from "./meld_pb.js";
 import type { RoomSettings } from "./room_settings_pb.js";
 import { file_rummikub_v1_room_settings } from "./room_settings_pb.js";
 import type { Preset, Ruleset } from "./ruleset_pb.js";
 import { file_rummikub_v1_ruleset } from "./ruleset_pb.js";
+import type { Tile } from "./tile_pb.js";
+import { file_rummikub_v1_tile } from "./tile_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file rummikub/v1/game_service.proto.
  */
 export const file_rummikub_v1_game_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch5ydW1taWt1Yi92MS9nYW1lX3NlcnZpY2UucHJvdG8SC3J1bW1pa3ViLnYxIrsDChFDcmVhdGVHYW1lUmVxdWVzdBIrCgdydWxlc2V0GAEgASgLMhQucnVtbWlrdWIudjEuUnVsZXNldEIE4kEBARIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBEjEKCnZpc2liaWxpdHkYAyABKA4yFy5ydW1taWt1Yi52MS5WaXNpYmlsaXR5QgTiQQEBEkAKBmxhYmVscxgEIAMoCzIqLnJ1bW1pa3ViLnYxLkNyZWF0ZUdhbWVSZXF1ZXN0LkxhYmVsc0VudHJ5QgTiQQEBElEKD29wZXJhdG9yX2xhYmVscxgFIAMoCzIyLnJ1bW1pa3ViLnYxLkNyZWF0ZUdhbWVSZXF1ZXN0Lk9wZXJhdG9yTGFiZWxzRW50cnlCBOJBAQESMQoIc2V0dGluZ3MYBiABKAsyGS5ydW1taWt1Yi52MS5Sb29tU2V0dGluZ3NCBOJBAQEaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ARo1ChNPcGVyYXRvckxhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiSQoSQ3JlYXRlR2FtZVJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lEhIKCmhvc3RfdG9rZW4YAiABKAkitwEKD0pvaW5HYW1lUmVxdWVzdBIXCgdnYW1lX2lkGAEgASgJQgTiQQEBSAASGQoJam9pbl9jb2RlGAUgASgJQgTiQQEBSAASEgoEbmFtZRgCIAEoCUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAMgASgJQgTiQQEBEhcKBHNlYXQYBCABKA1CBOJBAQFIAYgBARIYCgpwbGF5ZXJfcmVmGAYgASgJQgTiQQEBQgYKBGdhbWVCBwoFX3NlYXQiVQoQSm9pbkdhbWVSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZRIMCgRzZWF0GAIgASgNEhIKCnNlYXRfdG9rZW4YAyABKAkiyAMKF0pvaW5PckNyZWF0ZUdhbWVSZXF1ZXN0EisKB3J1bGVzZXQYASABKAsyFC5ydW1taWt1Yi52MS5SdWxlc2V0QgTiQQEBEhIKBG5hbWUYAiABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgDIAEoCUIE4kEBARJGCgZsYWJlbHMYBCADKAsyMC5ydW1taWt1Yi52MS5Kb2luT3JDcmVhdGVHYW1lUmVxdWVzdC5MYWJlbHNFbnRyeUIE4kEBARIYCgpwbGF5ZXJfcmVmGAUgASgJQgTiQQEBElcKD29wZXJhdG9yX2xhYmVscxgGIAMoCzI4LnJ1bW1pa3ViLnYxLkpvaW5PckNyZWF0ZUdhbWVSZXF1ZXN0Lk9wZXJhdG9yTGFiZWxzRW50cnlCBOJBAQESMQoIc2V0dGluZ3MYByABKAsyGS5ydW1taWt1Yi52MS5Sb29tU2V0dGluZ3NCBOJBAQEaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ARo1ChNPcGVyYXRvckxhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEibgoYSm9pbk9yQ3JlYXRlR2FtZVJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lEgwKBHNlYXQYAiABKA0SEgoKc2VhdF90b2tlbhgDIAEoCRIPCgdjcmVhdGVkGAQgASgIIqIBCg1BZGRCb3RSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISKgoFbGV2ZWwYAiABKA4yFS5ydW1taWt1Yi52MS5Cb3RMZXZlbEIE4kEBAhISCgRuYW1lGAMgASgJQgTiQQEBEhgKCnJlcXVlc3RfaWQYBCABKAlCBOJBAQESFwoEc2VhdBgFIAEoDUIE4kEBAUgAiAEBQgcKBV9zZWF0Ij8KDkFkZEJvdFJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lEgwKBHNlYXQYAiABKA0iQwoQTGVhdmVHYW1lUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhgKCnJlcXVlc3RfaWQYAiABKAlCBOJBAQEiNAoRTGVhdmVHYW1lUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiWAoRS2lja1BsYXllclJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhISCgRzZWF0GAIgASgNQgTiQQECEhgKCnJlcXVlc3RfaWQYAyABKAlCBOJBAQEiNQoSS2lja1BsYXllclJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lIloKD1NldFJlYWR5UmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhYKCGlzX3JlYWR5GAIgASgIQgTiQQEBEhgKCnJlcXVlc3RfaWQYAyABKAlCBOJBAQEiMwoQU2V0UmVhZHlSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZSJIChVSZW5ld1NlYXRUb2tlblJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBIk0KFlJlbmV3U2VhdFRva2VuUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUSEgoKc2VhdF90b2tlbhgCIAEoCSJeChdSZWlzc3VlU2VhdFRva2VuUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhIKBHNlYXQYAiABKA1CBOJBAQISGAoKcmVxdWVzdF9pZBgDIAEoCUIE4kEBASJPChhSZWlzc3VlU2VhdFRva2VuUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUSEgoKc2VhdF90b2tlbhgCIAEoCSJDChBTdGFydEdhbWVSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgCIAEoCUIE4kEBASI0ChFTdGFydEdhbWVSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZSJDChBBYm9ydEdhbWVSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgCIAEoCUIE4kEBASI0ChFBYm9ydEdhbWVSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZSJHChRDcmVhdGVSZW1hdGNoUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhgKCnJlcXVlc3RfaWQYAiABKAlCBOJBAQEiOAoVQ3JlYXRlUmVtYXRjaFJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lInwKDkdldEdhbWVSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGwoIcmV2aXNpb24YAiABKA1CBOJBAQFIAIgBARIpCgR2aWV3GAMgASgOMhUucnVtbWlrdWIudjEuR2FtZVZpZXdCBOJBAQFCCwoJX3JldmlzaW9uIjIKD0dldEdhbWVSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZSKsAgoQTGlzdEdhbWVzUmVxdWVzdBIXCglwYWdlX3NpemUYASABKA1CBOJBAQESGAoKcGFnZV90b2tlbhgCIAEoCUIE4kEBARIsCgZzdGF0ZXMYAyADKA4yFi5ydW1taWt1Yi52MS5HYW1lU3RhdGVCBOJBAQESKQoGcHJlc2V0GAQgASgOMhMucnVtbWlrdWIudjEuUHJlc2V0QgTiQQEBEhwKDnNlYXRzX2ZyZWVfbWluGAUgASgNQgTiQQEBEj8KBmxhYmVscxgGIAMoCzIpLnJ1bW1pa3ViLnYxLkxpc3RHYW1lc1JlcXVlc3QuTGFiZWxzRW50cnlCBOJBAQEaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJVChFMaXN0R2FtZXNSZXNwb25zZRInCgVnYW1lcxgBIAMoCzIYLnJ1bW1pa3ViLnYxLkdhbWVTdW1tYXJ5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJAChNMaXN0T3duR2FtZXNSZXF1ZXN0EikKBXNlYXRzGAEgAygLMhQucnVtbWlrdWIudjEuT3duU2VhdEIE4kEBAiI6CgdPd25TZWF0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGAoKc2VhdF90b2tlbhgCIAEoCUIE4kEBAiI7ChRMaXN0T3duR2FtZXNSZXNwb25zZRIjCgVnYW1lcxgBIAMoCzIULnJ1bW1pa3ViLnYxLk93bkdhbWUilgEKB093bkdhbWUSDwoHZ2FtZV9pZBgBIAEoCRIoCgRnYW1lGAIgASgLMhgucnVtbWlrdWIudjEuR2FtZVN1bW1hcnlIABIrCgdyZWZ1c2FsGAMgASgOMhgucnVtbWlrdWIudjEuRXJyb3JSZWFzb25IABIRCgRzZWF0GAQgASgNSAGIAQFCBwoFZm91bmRCBwoFX3NlYXQizQEKEFdhdGNoR2FtZVJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhISCgRldGFnGAIgASgJQgTiQQEBEjAKB2NvbnRlbnQYAyABKA4yGS5ydW1taWt1Yi52MS5XYXRjaENvbnRlbnRCBOJBAQESGwoNdW50aWxfcmVtYXRjaBgEIAEoCEIE4kEBARIpCgR2aWV3GAUgASgOMhUucnVtbWlrdWIudjEuR2FtZVZpZXdCBOJBAQESFAoGdGlja2V0GAYgASgJQgTiQQEBIr0CChFXYXRjaEdhbWVSZXNwb25zZRIlCghzbmFwc2hvdBgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWVIABIpCgZjaGFuZ2UYAiABKAsyFy5ydW1taWt1Yi52MS5HYW1lQ2hhbmdlSAASKwoJaGVhcnRiZWF0GAMgASgLMhYucnVtbWlrdWIudjEuSGVhcnRiZWF0SAASJwoHY2xvc2luZxgEIAEoCzIULnJ1bW1pa3ViLnYxLkNsb3NpbmdIABIoCgVkcmFmdBgFIAEoCzIXLnJ1bW1pa3ViLnYxLlNhdmVkRHJhZnRIABIpCghwcmVzZW5jZRgGIAEoCzIVLnJ1bW1pa3ViLnYxLlByZXNlbmNlSAASIQoEZ2FtZRgHIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWVIAEIICgZ1cGRhdGUiYgoIUHJlc2VuY2USDAoEc2VhdBgBIAEoDRIUCgxpc19jb25uZWN0ZWQYAiABKAgSMgoObGFzdF9zZWVuX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIh0KCUhlYXJ0YmVhdBIQCghyZXZpc2lvbhgBIAEoDSJHCgdDbG9zaW5nEgwKBGV0YWcYASABKAkSLgoLcmV0cnlfZGVsYXkYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iMQoYQ3JlYXRlV2F0Y2hUaWNrZXRSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQIiXAoZQ3JlYXRlV2F0Y2hUaWNrZXRSZXNwb25zZRIOCgZ0aWNrZXQYASABKAkSLwoLZXhwaXJlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIpgBChJMaXN0Q2hhbmdlc1JlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIXCglwYWdlX3NpemUYAiABKA1CBOJBAQESGAoKcGFnZV90b2tlbhgDIAEoCUIE4kEBARIcCg5hZnRlcl9yZXZpc2lvbhgEIAEoDUIE4kEBARIaCgx3YWl0X3NlY29uZHMYBSABKA1CBOJBAQEiWAoTTGlzdENoYW5nZXNSZXNwb25zZRIoCgdjaGFuZ2VzGAEgAygLMhcucnVtbWlrdWIudjEuR2FtZUNoYW5nZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkqTgoIR2FtZVZpZXcSGQoVR0FNRV9WSUVXX1VOU1BFQ0lGSUVEEAASEwoPR0FNRV9WSUVXX0JBU0lDEAESEgoOR0FNRV9WSUVXX0ZVTEwQAip5CgxXYXRjaENvbnRlbnQSHQoZV0FUQ0hfQ09OVEVOVF9VTlNQRUNJRklFRBAAEhkKFVdBVENIX0NPTlRFTlRfQ0hBTkdFUxABEhcKE1dBVENIX0NPTlRFTlRfR0FNRVMQAhIWChJXQVRDSF9DT05URU5UX0JPVEgQAzKVEQoLR2FtZVNlcnZpY2USYwoKQ3JlYXRlR2FtZRIeLnJ1bW1pa3ViLnYxLkNyZWF0ZUdhbWVSZXF1ZXN0Gh8ucnVtbWlrdWIudjEuQ3JlYXRlR2FtZVJlc3BvbnNlIhSC0+STAg46ASoiCS92MS9nYW1lcxKBAQoISm9pbkdhbWUSHC5ydW1taWt1Yi52MS5Kb2luR2FtZVJlcXVlc3QaHS5ydW1taWt1Yi52MS5Kb2luR2FtZVJlc3BvbnNlIjiC0+STAjI6ASpaEzoBKiIOL3YxL2dhbWVzOmpvaW4iGC92MS9nYW1lcy97Z2FtZV9pZH06am9pbhKCAQoQSm9pbk9yQ3JlYXRlR2FtZRIkLnJ1bW1pa3ViLnYxLkpvaW5PckNyZWF0ZUdhbWVSZXF1ZXN0GiUucnVtbWlrdWIudjEuSm9pbk9yQ3JlYXRlR2FtZVJlc3BvbnNlIiGC0+STAhs6ASoiFi92MS9nYW1lczpqb2luT3JDcmVhdGUSaAoGQWRkQm90EhoucnVtbWlrdWIudjEuQWRkQm90UmVxdWVzdBobLnJ1bW1pa3ViLnYxLkFkZEJvdFJlc3BvbnNlIiWC0+STAh86ASoiGi92MS9nYW1lcy97Z2FtZV9pZH06YWRkQm90EnAKCUxlYXZlR2FtZRIdLnJ1bW1pa3ViLnYxLkxlYXZlR2FtZVJlcXVlc3QaHi5ydW1taWt1Yi52MS5MZWF2ZUdhbWVSZXNwb25zZSIkgtPkkwIeOgEqIhkvdjEvZ2FtZXMve2dhbWVfaWR9OmxlYXZlEngKCktpY2tQbGF5ZXISHi5ydW1taWt1Yi52MS5LaWNrUGxheWVyUmVxdWVzdBofLnJ1bW1pa3ViLnYxLktpY2tQbGF5ZXJSZXNwb25zZSIpgtPkkwIjOgEqIh4vdjEvZ2FtZXMve2dhbWVfaWR9OmtpY2tQbGF5ZXIScAoIU2V0UmVhZHkSHC5ydW1taWt1Yi52MS5TZXRSZWFkeVJlcXVlc3QaHS5ydW1taWt1Yi52MS5TZXRSZWFkeVJlc3BvbnNlIieC0+STAiE6ASoiHC92MS9nYW1lcy97Z2FtZV9pZH06c2V0UmVhZHkSiAEKDlJlbmV3U2VhdFRva2VuEiIucnVtbWlrdWIudjEuUmVuZXdTZWF0VG9rZW5SZXF1ZXN0GiMucnVtbWlrdWIudjEuUmVuZXdTZWF0VG9rZW5SZXNwb25zZSItgtPkkwInOgEqIiIvdjEvZ2FtZXMve2dhbWVfaWR9OnJlbmV3U2VhdFRva2VuEpABChBSZWlzc3VlU2VhdFRva2VuEiQucnVtbWlrdWIudjEuUmVpc3N1ZVNlYXRUb2tlblJlcXVlc3QaJS5ydW1taWt1Yi52MS5SZWlzc3VlU2VhdFRva2VuUmVzcG9uc2UiL4LT5JMCKToBKiIkL3YxL2dhbWVzL3tnYW1lX2lkfTpyZWlzc3VlU2VhdFRva2VuEnAKCVN0YXJ0R2FtZRIdLnJ1bW1pa3ViLnYxLlN0YXJ0R2FtZVJlcXVlc3QaHi5ydW1taWt1Yi52MS5TdGFydEdhbWVSZXNwb25zZSIkgtPkkwIeOgEqIhkvdjEvZ2FtZXMve2dhbWVfaWR9OnN0YXJ0EnAKCUFib3J0R2FtZRIdLnJ1bW1pa3ViLnYxLkFib3J0R2FtZVJlcXVlc3QaHi5ydW1taWt1Yi52MS5BYm9ydEdhbWVSZXNwb25zZSIkgtPkkwIeOgEqIhkvdjEvZ2FtZXMve2dhbWVfaWR9OmFib3J0EoQBCg1DcmVhdGVSZW1hdGNoEiEucnVtbWlrdWIudjEuQ3JlYXRlUmVtYXRjaFJlcXVlc3QaIi5ydW1taWt1Yi52MS5DcmVhdGVSZW1hdGNoUmVzcG9uc2UiLILT5JMCJjoBKiIhL3YxL2dhbWVzL3tnYW1lX2lkfTpjcmVhdGVSZW1hdGNoEmEKB0dldEdhbWUSGy5ydW1taWt1Yi52MS5HZXRHYW1lUmVxdWVzdBocLnJ1bW1pa3ViLnYxLkdldEdhbWVSZXNwb25zZSIbgtPkkwIVEhMvdjEvZ2FtZXMve2dhbWVfaWR9EnIKCUxpc3RHYW1lcxIdLnJ1bW1pa3ViLnYxLkxpc3RHYW1lc1JlcXVlc3QaHi5ydW1taWt1Yi52MS5MaXN0R2FtZXNSZXNwb25zZSImgtPkkwIgWhM6ASoiDi92MS9nYW1lczpsaXN0EgkvdjEvZ2FtZXMScQoMTGlzdE93bkdhbWVzEiAucnVtbWlrdWIudjEuTGlzdE93bkdhbWVzUmVxdWVzdBohLnJ1bW1pa3ViLnYxLkxpc3RPd25HYW1lc1Jlc3BvbnNlIhyC0+STAhY6ASoiES92MS9nYW1lczpsaXN0T3duEm8KCVdhdGNoR2FtZRIdLnJ1bW1pa3ViLnYxLldhdGNoR2FtZVJlcXVlc3QaHi5ydW1taWt1Yi52MS5XYXRjaEdhbWVSZXNwb25zZSIhgtPkkwIbEhkvdjEvZ2FtZXMve2dhbWVfaWR9OndhdGNoMAESlAEKEUNyZWF0ZVdhdGNoVGlja2V0EiUucnVtbWlrdWIudjEuQ3JlYXRlV2F0Y2hUaWNrZXRSZXF1ZXN0GiYucnVtbWlrdWIudjEuQ3JlYXRlV2F0Y2hUaWNrZXRSZXNwb25zZSIwgtPkkwIqOgEqIiUvdjEvZ2FtZXMve2dhbWVfaWR9OmNyZWF0ZVdhdGNoVGlja2V0EnUKC0xpc3RDaGFuZ2VzEh8ucnVtbWlrdWIudjEuTGlzdENoYW5nZXNSZXF1ZXN0GiAucnVtbWlrdWIudjEuTGlzdENoYW5nZXNSZXNwb25zZSIjgtPkkwIdEhsvdjEvZ2FtZXMve2dhbWVfaWR9L2NoYW5nZXNCiAEKC3J1bW1pa3ViLnYxQhBHYW1lU2VydmljZVByb3RvUAFaKXJ1bW1pa3ViLmV4YW1wbGUvZ28vcnVtbWlrdWJ2MTtydW1taWt1YnYxogIDUk1LqgILUnVtbWlrdWIuVjG6AghSdW1taWt1YsoCC1J1bW1pa3ViXFYx6gIMUnVtbWlrdWI6OlYxYgZwcm90bzM", [file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_duration, file_google_protobuf_timestamp, file_rummikub_v1_error_reason, file_rummikub_v1_game, file_rummikub_v1_room_settings, file_rummikub_v1_ruleset]);
+  fileDesc("Ch5ydW1taWt1Yi92MS9nYW1lX3NlcnZpY2UucHJvdG8SC3J1bW1pa3ViLnYxIu8DChFDcmVhdGVHYW1lUmVxdWVzdBIrCgdydWxlc2V0GAEgASgLMhQucnVtbWlrdWIudjEuUnVsZXNldEIE4kEBARIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBEjEKCnZpc2liaWxpdHkYAyABKA4yFy5ydW1taWt1Yi52MS5WaXNpYmlsaXR5QgTiQQEBEkAKBmxhYmVscxgEIAMoCzIqLnJ1bW1pa3ViLnYxLkNyZWF0ZUdhbWVSZXF1ZXN0LkxhYmVsc0VudHJ5QgTiQQEBElEKD29wZXJhdG9yX2xhYmVscxgFIAMoCzIyLnJ1bW1pa3ViLnYxLkNyZWF0ZUdhbWVSZXF1ZXN0Lk9wZXJhdG9yTGFiZWxzRW50cnlCBOJBAQESMQoIc2V0dGluZ3MYBiABKAsyGS5ydW1taWt1Yi52MS5Sb29tU2V0dGluZ3NCBOJBAQESMgoIcG9zaXRpb24YByABKAsyGi5ydW1taWt1Yi52MS5TdGFydFBvc2l0aW9uQgTiQQEBGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEaNQoTT3BlcmF0b3JMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIqUBCg1TdGFydFBvc2l0aW9uEicKBXRhYmxlGAEgASgLMhIucnVtbWlrdWIudjEuVGFibGVCBOJBAQESKwoFc2VhdHMYAiADKAsyFi5ydW1taWt1Yi52MS5TdGFydFNlYXRCBOJBAQISJQoEcG9vbBgDIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGVCBOJBAQESFwoJdHVybl9zZWF0GAQgASgNQgTiQQECImAKCVN0YXJ0U2VhdBISCgRzZWF0GAEgASgNQgTiQQECEiUKBHJhY2sYAiADKA4yES5ydW1taWt1Yi52MS5UaWxlQgTiQQECEhgKCmhhc19tZWxkZWQYAyABKAhCBOJBAQEiSQoSQ3JlYXRlR2FtZVJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lEhIKCmhvc3RfdG9rZW4YAiABKAkitwEKD0pvaW5HYW1lUmVxdWVzdBIXCgdnYW1lX2lkGAEgASgJQgTiQQEBSAASGQoJam9pbl9jb2RlGAUgASgJQgTiQQEBSAASEgoEbmFtZRgCIAEoCUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAMgASgJQgTiQQEBEhcKBHNlYXQYBCABKA1CBOJBAQFIAYgBARIYCgpwbGF5ZXJfcmVmGAYgASgJQgTiQQEBQgYKBGdhbWVCBwoFX3NlYXQiVQoQSm9pbkdhbWVSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZRIMCgRzZWF0GAIgASgNEhIKCnNlYXRfdG9rZW4YAyABKAkiyAMKF0pvaW5PckNyZWF0ZUdhbWVSZXF1ZXN0EisKB3J1bGVzZXQYASABKAsyFC5ydW1taWt1Yi52MS5SdWxlc2V0QgTiQQEBEhIKBG5hbWUYAiABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgDIAEoCUIE4kEBARJGCgZsYWJlbHMYBCADKAsyMC5ydW1taWt1Yi52MS5Kb2luT3JDcmVhdGVHYW1lUmVxdWVzdC5MYWJlbHNFbnRyeUIE4kEBARIYCgpwbGF5ZXJfcmVmGAUgASgJQgTiQQEBElcKD29wZXJhdG9yX2xhYmVscxgGIAMoCzI4LnJ1bW1pa3ViLnYxLkpvaW5PckNyZWF0ZUdhbWVSZXF1ZXN0Lk9wZXJhdG9yTGFiZWxzRW50cnlCBOJBAQESMQoIc2V0dGluZ3MYByABKAsyGS5ydW1taWt1Yi52MS5Sb29tU2V0dGluZ3NCBOJBAQEaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ARo1ChNPcGVyYXRvckxhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEibgoYSm9pbk9yQ3JlYXRlR2FtZVJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lEgwKBHNlYXQYAiABKA0SEgoKc2VhdF90b2tlbhgDIAEoCRIPCgdjcmVhdGVkGAQgASgIIqIBCg1BZGRCb3RSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISKgoFbGV2ZWwYAiABKA4yFS5ydW1taWt1Yi52MS5Cb3RMZXZlbEIE4kEBAhISCgRuYW1lGAMgASgJQgTiQQEBEhgKCnJlcXVlc3RfaWQYBCABKAlCBOJBAQESFwoEc2VhdBgFIAEoDUIE4kEBAUgAiAEBQgcKBV9zZWF0Ij8KDkFkZEJvdFJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lEgwKBHNlYXQYAiABKA0iQwoQTGVhdmVHYW1lUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhgKCnJlcXVlc3RfaWQYAiABKAlCBOJBAQEiNAoRTGVhdmVHYW1lUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiWAoRS2lja1BsYXllclJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhISCgRzZWF0GAIgASgNQgTiQQECEhgKCnJlcXVlc3RfaWQYAyABKAlCBOJBAQEiNQoSS2lja1BsYXllclJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lIloKD1NldFJlYWR5UmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhYKCGlzX3JlYWR5GAIgASgIQgTiQQEBEhgKCnJlcXVlc3RfaWQYAyABKAlCBOJBAQEiMwoQU2V0UmVhZHlSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZSJIChVSZW5ld1NlYXRUb2tlblJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBIk0KFlJlbmV3U2VhdFRva2VuUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUSEgoKc2VhdF90b2tlbhgCIAEoCSJeChdSZWlzc3VlU2VhdFRva2VuUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhIKBHNlYXQYAiABKA1CBOJBAQISGAoKcmVxdWVzdF9pZBgDIAEoCUIE4kEBASJPChhSZWlzc3VlU2VhdFRva2VuUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUSEgoKc2VhdF90b2tlbhgCIAEoCSJDChBTdGFydEdhbWVSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgCIAEoCUIE4kEBASI0ChFTdGFydEdhbWVSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZSJDChBBYm9ydEdhbWVSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgCIAEoCUIE4kEBASI0ChFBYm9ydEdhbWVSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZSJHChRDcmVhdGVSZW1hdGNoUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhgKCnJlcXVlc3RfaWQYAiABKAlCBOJBAQEiOAoVQ3JlYXRlUmVtYXRjaFJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lInwKDkdldEdhbWVSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGwoIcmV2aXNpb24YAiABKA1CBOJBAQFIAIgBARIpCgR2aWV3GAMgASgOMhUucnVtbWlrdWIudjEuR2FtZVZpZXdCBOJBAQFCCwoJX3JldmlzaW9uIjIKD0dldEdhbWVSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZSKsAgoQTGlzdEdhbWVzUmVxdWVzdBIXCglwYWdlX3NpemUYASABKA1CBOJBAQESGAoKcGFnZV90b2tlbhgCIAEoCUIE4kEBARIsCgZzdGF0ZXMYAyADKA4yFi5ydW1taWt1Yi52MS5HYW1lU3RhdGVCBOJBAQESKQoGcHJlc2V0GAQgASgOMhMucnVtbWlrdWIudjEuUHJlc2V0QgTiQQEBEhwKDnNlYXRzX2ZyZWVfbWluGAUgASgNQgTiQQEBEj8KBmxhYmVscxgGIAMoCzIpLnJ1bW1pa3ViLnYxLkxpc3RHYW1lc1JlcXVlc3QuTGFiZWxzRW50cnlCBOJBAQEaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJVChFMaXN0R2FtZXNSZXNwb25zZRInCgVnYW1lcxgBIAMoCzIYLnJ1bW1pa3ViLnYxLkdhbWVTdW1tYXJ5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJAChNMaXN0T3duR2FtZXNSZXF1ZXN0EikKBXNlYXRzGAEgAygLMhQucnVtbWlrdWIudjEuT3duU2VhdEIE4kEBAiI6CgdPd25TZWF0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGAoKc2VhdF90b2tlbhgCIAEoCUIE4kEBAiI7ChRMaXN0T3duR2FtZXNSZXNwb25zZRIjCgVnYW1lcxgBIAMoCzIULnJ1bW1pa3ViLnYxLk93bkdhbWUilgEKB093bkdhbWUSDwoHZ2FtZV9pZBgBIAEoCRIoCgRnYW1lGAIgASgLMhgucnVtbWlrdWIudjEuR2FtZVN1bW1hcnlIABIrCgdyZWZ1c2FsGAMgASgOMhgucnVtbWlrdWIudjEuRXJyb3JSZWFzb25IABIRCgRzZWF0GAQgASgNSAGIAQFCBwoFZm91bmRCBwoFX3NlYXQizQEKEFdhdGNoR2FtZVJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhISCgRldGFnGAIgASgJQgTiQQEBEjAKB2NvbnRlbnQYAyABKA4yGS5ydW1taWt1Yi52MS5XYXRjaENvbnRlbnRCBOJBAQESGwoNdW50aWxfcmVtYXRjaBgEIAEoCEIE4kEBARIpCgR2aWV3GAUgASgOMhUucnVtbWlrdWIudjEuR2FtZVZpZXdCBOJBAQESFAoGdGlja2V0GAYgASgJQgTiQQEBIr0CChFXYXRjaEdhbWVSZXNwb25zZRIlCghzbmFwc2hvdBgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWVIABIpCgZjaGFuZ2UYAiABKAsyFy5ydW1taWt1Yi52MS5HYW1lQ2hhbmdlSAASKwoJaGVhcnRiZWF0GAMgASgLMhYucnVtbWlrdWIudjEuSGVhcnRiZWF0SAASJwoHY2xvc2luZxgEIAEoCzIULnJ1bW1pa3ViLnYxLkNsb3NpbmdIABIoCgVkcmFmdBgFIAEoCzIXLnJ1bW1pa3ViLnYxLlNhdmVkRHJhZnRIABIpCghwcmVzZW5jZRgGIAEoCzIVLnJ1bW1pa3ViLnYxLlByZXNlbmNlSAASIQoEZ2FtZRgHIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWVIAEIICgZ1cGRhdGUiYgoIUHJlc2VuY2USDAoEc2VhdBgBIAEoDRIUCgxpc19jb25uZWN0ZWQYAiABKAgSMgoObGFzdF9zZWVuX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIh0KCUhlYXJ0YmVhdBIQCghyZXZpc2lvbhgBIAEoDSJHCgdDbG9zaW5nEgwKBGV0YWcYASABKAkSLgoLcmV0cnlfZGVsYXkYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iMQoYQ3JlYXRlV2F0Y2hUaWNrZXRSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQIiXAoZQ3JlYXRlV2F0Y2hUaWNrZXRSZXNwb25zZRIOCgZ0aWNrZXQYASABKAkSLwoLZXhwaXJlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIpgBChJMaXN0Q2hhbmdlc1JlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIXCglwYWdlX3NpemUYAiABKA1CBOJBAQESGAoKcGFnZV90b2tlbhgDIAEoCUIE4kEBARIcCg5hZnRlcl9yZXZpc2lvbhgEIAEoDUIE4kEBARIaCgx3YWl0X3NlY29uZHMYBSABKA1CBOJBAQEiWAoTTGlzdENoYW5nZXNSZXNwb25zZRIoCgdjaGFuZ2VzGAEgAygLMhcucnVtbWlrdWIudjEuR2FtZUNoYW5nZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkqTgoIR2FtZVZpZXcSGQoVR0FNRV9WSUVXX1VOU1BFQ0lGSUVEEAASEwoPR0FNRV9WSUVXX0JBU0lDEAESEgoOR0FNRV9WSUVXX0ZVTEwQAip5CgxXYXRjaENvbnRlbnQSHQoZV0FUQ0hfQ09OVEVOVF9VTlNQRUNJRklFRBAAEhkKFVdBVENIX0NPTlRFTlRfQ0hBTkdFUxABEhcKE1dBVENIX0NPTlRFTlRfR0FNRVMQAhIWChJXQVRDSF9DT05URU5UX0JPVEgQAzKVEQoLR2FtZVNlcnZpY2USYwoKQ3JlYXRlR2FtZRIeLnJ1bW1pa3ViLnYxLkNyZWF0ZUdhbWVSZXF1ZXN0Gh8ucnVtbWlrdWIudjEuQ3JlYXRlR2FtZVJlc3BvbnNlIhSC0+STAg46ASoiCS92MS9nYW1lcxKBAQoISm9pbkdhbWUSHC5ydW1taWt1Yi52MS5Kb2luR2FtZVJlcXVlc3QaHS5ydW1taWt1Yi52MS5Kb2luR2FtZVJlc3BvbnNlIjiC0+STAjI6ASpaEzoBKiIOL3YxL2dhbWVzOmpvaW4iGC92MS9nYW1lcy97Z2FtZV9pZH06am9pbhKCAQoQSm9pbk9yQ3JlYXRlR2FtZRIkLnJ1bW1pa3ViLnYxLkpvaW5PckNyZWF0ZUdhbWVSZXF1ZXN0GiUucnVtbWlrdWIudjEuSm9pbk9yQ3JlYXRlR2FtZVJlc3BvbnNlIiGC0+STAhs6ASoiFi92MS9nYW1lczpqb2luT3JDcmVhdGUSaAoGQWRkQm90EhoucnVtbWlrdWIudjEuQWRkQm90UmVxdWVzdBobLnJ1bW1pa3ViLnYxLkFkZEJvdFJlc3BvbnNlIiWC0+STAh86ASoiGi92MS9nYW1lcy97Z2FtZV9pZH06YWRkQm90EnAKCUxlYXZlR2FtZRIdLnJ1bW1pa3ViLnYxLkxlYXZlR2FtZVJlcXVlc3QaHi5ydW1taWt1Yi52MS5MZWF2ZUdhbWVSZXNwb25zZSIkgtPkkwIeOgEqIhkvdjEvZ2FtZXMve2dhbWVfaWR9OmxlYXZlEngKCktpY2tQbGF5ZXISHi5ydW1taWt1Yi52MS5LaWNrUGxheWVyUmVxdWVzdBofLnJ1bW1pa3ViLnYxLktpY2tQbGF5ZXJSZXNwb25zZSIpgtPkkwIjOgEqIh4vdjEvZ2FtZXMve2dhbWVfaWR9OmtpY2tQbGF5ZXIScAoIU2V0UmVhZHkSHC5ydW1taWt1Yi52MS5TZXRSZWFkeVJlcXVlc3QaHS5ydW1taWt1Yi52MS5TZXRSZWFkeVJlc3BvbnNlIieC0+STAiE6ASoiHC92MS9nYW1lcy97Z2FtZV9pZH06c2V0UmVhZHkSiAEKDlJlbmV3U2VhdFRva2VuEiIucnVtbWlrdWIudjEuUmVuZXdTZWF0VG9rZW5SZXF1ZXN0GiMucnVtbWlrdWIudjEuUmVuZXdTZWF0VG9rZW5SZXNwb25zZSItgtPkkwInOgEqIiIvdjEvZ2FtZXMve2dhbWVfaWR9OnJlbmV3U2VhdFRva2VuEpABChBSZWlzc3VlU2VhdFRva2VuEiQucnVtbWlrdWIudjEuUmVpc3N1ZVNlYXRUb2tlblJlcXVlc3QaJS5ydW1taWt1Yi52MS5SZWlzc3VlU2VhdFRva2VuUmVzcG9uc2UiL4LT5JMCKToBKiIkL3YxL2dhbWVzL3tnYW1lX2lkfTpyZWlzc3VlU2VhdFRva2VuEnAKCVN0YXJ0R2FtZRIdLnJ1bW1pa3ViLnYxLlN0YXJ0R2FtZVJlcXVlc3QaHi5ydW1taWt1Yi52MS5TdGFydEdhbWVSZXNwb25zZSIkgtPkkwIeOgEqIhkvdjEvZ2FtZXMve2dhbWVfaWR9OnN0YXJ0EnAKCUFib3J0R2FtZRIdLnJ1bW1pa3ViLnYxLkFib3J0R2FtZVJlcXVlc3QaHi5ydW1taWt1Yi52MS5BYm9ydEdhbWVSZXNwb25zZSIkgtPkkwIeOgEqIhkvdjEvZ2FtZXMve2dhbWVfaWR9OmFib3J0EoQBCg1DcmVhdGVSZW1hdGNoEiEucnVtbWlrdWIudjEuQ3JlYXRlUmVtYXRjaFJlcXVlc3QaIi5ydW1taWt1Yi52MS5DcmVhdGVSZW1hdGNoUmVzcG9uc2UiLILT5JMCJjoBKiIhL3YxL2dhbWVzL3tnYW1lX2lkfTpjcmVhdGVSZW1hdGNoEmEKB0dldEdhbWUSGy5ydW1taWt1Yi52MS5HZXRHYW1lUmVxdWVzdBocLnJ1bW1pa3ViLnYxLkdldEdhbWVSZXNwb25zZSIbgtPkkwIVEhMvdjEvZ2FtZXMve2dhbWVfaWR9EnIKCUxpc3RHYW1lcxIdLnJ1bW1pa3ViLnYxLkxpc3RHYW1lc1JlcXVlc3QaHi5ydW1taWt1Yi52MS5MaXN0R2FtZXNSZXNwb25zZSImgtPkkwIgWhM6ASoiDi92MS9nYW1lczpsaXN0EgkvdjEvZ2FtZXMScQoMTGlzdE93bkdhbWVzEiAucnVtbWlrdWIudjEuTGlzdE93bkdhbWVzUmVxdWVzdBohLnJ1bW1pa3ViLnYxLkxpc3RPd25HYW1lc1Jlc3BvbnNlIhyC0+STAhY6ASoiES92MS9nYW1lczpsaXN0T3duEm8KCVdhdGNoR2FtZRIdLnJ1bW1pa3ViLnYxLldhdGNoR2FtZVJlcXVlc3QaHi5ydW1taWt1Yi52MS5XYXRjaEdhbWVSZXNwb25zZSIhgtPkkwIbEhkvdjEvZ2FtZXMve2dhbWVfaWR9OndhdGNoMAESlAEKEUNyZWF0ZVdhdGNoVGlja2V0EiUucnVtbWlrdWIudjEuQ3JlYXRlV2F0Y2hUaWNrZXRSZXF1ZXN0GiYucnVtbWlrdWIudjEuQ3JlYXRlV2F0Y2hUaWNrZXRSZXNwb25zZSIwgtPkkwIqOgEqIiUvdjEvZ2FtZXMve2dhbWVfaWR9OmNyZWF0ZVdhdGNoVGlja2V0EnUKC0xpc3RDaGFuZ2VzEh8ucnVtbWlrdWIudjEuTGlzdENoYW5nZXNSZXF1ZXN0GiAucnVtbWlrdWIudjEuTGlzdENoYW5nZXNSZXNwb25zZSIjgtPkkwIdEhsvdjEvZ2FtZXMve2dhbWVfaWR9L2NoYW5nZXNCiAEKC3J1bW1pa3ViLnYxQhBHYW1lU2VydmljZVByb3RvUAFaKXJ1bW1pa3ViLmV4YW1wbGUvZ28vcnVtbWlrdWJ2MTtydW1taWt1YnYxogIDUk1LqgILUnVtbWlrdWIuVjG6AghSdW1taWt1YsoCC1J1bW1pa3ViXFYx6gIMUnVtbWlrdWI6OlYxYgZwcm90bzM", [file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_duration, file_google_protobuf_timestamp, file_rummikub_v1_error_reason, file_rummikub_v1_game, file_rummikub_v1_meld, file_rummikub_v1_room_settings, file_rummikub_v1_ruleset, file_rummikub_v1_tile]);
 
 /**
  * A request to create a game.
@@ -75,6 +79,15 @@ export type CreateGameRequest = Message<"rummikub.v1.CreateGameRequest"> & {
    * @generated from field: rummikub.v1.RoomSettings settings = 6;
    */
   settings?: RoomSettings | undefined;
+
+  /**
+   * The position that the first round begins with, in place of a deal: for lessons, to play on from a record, or to
+   * repeat what went wrong. Only for the rules `melding`, and not with VISIBILITY_PUBLIC. An impossible position is
+   * refused with all its problems (POSITION_IMPOSSIBLE). Later rounds and a rematch are dealt.
+   *
+   * @generated from field: rummikub.v1.StartPosition position = 7;
+   */
+  position?: StartPosition | undefined;
 };
 
 /**
@@ -83,6 +96,86 @@ export type CreateGameRequest = Message<"rummikub.v1.CreateGameRequest"> & {
  */
 export const CreateGameRequestSchema: GenMessage<CreateGameRequest> = /*@__PURE__*/
   messageDesc(file_rummikub_v1_game_service, 0);
+
+/**
+ * A position that a game begins with. Only the caller of CreateGame knows its racks and its pool before they are played:
+ * no view, event or watch shows them to others.
+ *
+ * @generated from message rummikub.v1.StartPosition
+ */
+export type StartPosition = Message<"rummikub.v1.StartPosition"> & {
+  /**
+   * The table, which must be legal. Unset: empty.
+   *
+   * @generated from field: rummikub.v1.Table table = 1;
+   */
+  table?: Table | undefined;
+
+  /**
+   * The seats, ascending: from players_min to players_max of them. Players take these seats and no others, and the game
+   * starts when all of them are taken.
+   *
+   * @generated from field: repeated rummikub.v1.StartSeat seats = 2;
+   */
+  seats: StartSeat[];
+
+  /**
+   * The pool in the order of drawing: all tiles of the set that are neither on the table nor on a rack. Empty: these
+   * tiles, shuffled.
+   *
+   * @generated from field: repeated rummikub.v1.Tile pool = 3;
+   */
+  pool: Tile[];
+
+  /**
+   * The seat that has the first turn.
+   *
+   * @generated from field: uint32 turn_seat = 4;
+   */
+  turnSeat: number;
+};
+
+/**
+ * Describes the message rummikub.v1.StartPosition.
+ * Use `create(StartPositionSchema)` to create a new message.
+ */
+export const StartPositionSchema: GenMessage<StartPosition> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_game_service, 1);
+
+/**
+ * A seat of a StartPosition.
+ *
+ * @generated from message rummikub.v1.StartSeat
+ */
+export type StartSeat = Message<"rummikub.v1.StartSeat"> & {
+  /**
+   * The seat, from 1.
+   *
+   * @generated from field: uint32 seat = 1;
+   */
+  seat: number;
+
+  /**
+   * The rack: at least one tile.
+   *
+   * @generated from field: repeated rummikub.v1.Tile rack = 2;
+   */
+  rack: Tile[];
+
+  /**
+   * Whether the player has made the initial meld. Some player has if tiles lie on the table, and none if it is empty.
+   *
+   * @generated from field: bool has_melded = 3;
+   */
+  hasMelded: boolean;
+};
+
+/**
+ * Describes the message rummikub.v1.StartSeat.
+ * Use `create(StartSeatSchema)` to create a new message.
+ */
+export const StartSeatSchema: GenMessage<StartSeat> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_game_service, 2);
 
 /**
  * The response to CreateGame.
@@ -110,7 +203,7 @@ export type CreateGameResponse = Message<"rummikub.v1.CreateGameResponse"> & {
  * Use `create(CreateGameResponseSchema)` to create a new message.
  */
 export const CreateGameResponseSchema: GenMessage<CreateGameResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 1);
+  messageDesc(file_rummikub_v1_game_service, 3);
 
 /**
  * A request to take a seat.
@@ -180,7 +273,7 @@ export type JoinGameRequest = Message<"rummikub.v1.JoinGameRequest"> & {
  * Use `create(JoinGameRequestSchema)` to create a new message.
  */
 export const JoinGameRequestSchema: GenMessage<JoinGameRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 2);
+  messageDesc(file_rummikub_v1_game_service, 4);
 
 /**
  * The response to JoinGame.
@@ -215,7 +308,7 @@ export type JoinGameResponse = Message<"rummikub.v1.JoinGameResponse"> & {
  * Use `create(JoinGameResponseSchema)` to create a new message.
  */
 export const JoinGameResponseSchema: GenMessage<JoinGameResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 3);
+  messageDesc(file_rummikub_v1_game_service, 5);
 
 /**
  * A request to take a seat in an open game, or in a new one.
@@ -279,7 +372,7 @@ export type JoinOrCreateGameRequest = Message<"rummikub.v1.JoinOrCreateGameReque
  * Use `create(JoinOrCreateGameRequestSchema)` to create a new message.
  */
 export const JoinOrCreateGameRequestSchema: GenMessage<JoinOrCreateGameRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 4);
+  messageDesc(file_rummikub_v1_game_service, 6);
 
 /**
  * The response to JoinOrCreateGame.
@@ -321,7 +414,7 @@ export type JoinOrCreateGameResponse = Message<"rummikub.v1.JoinOrCreateGameResp
  * Use `create(JoinOrCreateGameResponseSchema)` to create a new message.
  */
 export const JoinOrCreateGameResponseSchema: GenMessage<JoinOrCreateGameResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 5);
+  messageDesc(file_rummikub_v1_game_service, 7);
 
 /**
  * A request to add a bot.
@@ -370,7 +463,7 @@ export type AddBotRequest = Message<"rummikub.v1.AddBotRequest"> & {
  * Use `create(AddBotRequestSchema)` to create a new message.
  */
 export const AddBotRequestSchema: GenMessage<AddBotRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 6);
+  messageDesc(file_rummikub_v1_game_service, 8);
 
 /**
  * The response to AddBot.
@@ -398,7 +491,7 @@ export type AddBotResponse = Message<"rummikub.v1.AddBotResponse"> & {
  * Use `create(AddBotResponseSchema)` to create a new message.
  */
 export const AddBotResponseSchema: GenMessage<AddBotResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 7);
+  messageDesc(file_rummikub_v1_game_service, 9);
 
 /**
  * A request to leave the lobby.
@@ -426,7 +519,7 @@ export type LeaveGameRequest = Message<"rummikub.v1.LeaveGameRequest"> & {
  * Use `create(LeaveGameRequestSchema)` to create a new message.
  */
 export const LeaveGameRequestSchema: GenMessage<LeaveGameRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 8);
+  messageDesc(file_rummikub_v1_game_service, 10);
 
 /**
  * The response to LeaveGame.
@@ -447,7 +540,7 @@ export type LeaveGameResponse = Message<"rummikub.v1.LeaveGameResponse"> & {
  * Use `create(LeaveGameResponseSchema)` to create a new message.
  */
 export const LeaveGameResponseSchema: GenMessage<LeaveGameResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 9);
+  messageDesc(file_rummikub_v1_game_service, 11);
 
 /**
  * A request to remove a player from the lobby.
@@ -482,7 +575,7 @@ export type KickPlayerRequest = Message<"rummikub.v1.KickPlayerRequest"> & {
  * Use `create(KickPlayerRequestSchema)` to create a new message.
  */
 export const KickPlayerRequestSchema: GenMessage<KickPlayerRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 10);
+  messageDesc(file_rummikub_v1_game_service, 12);
 
 /**
  * The response to KickPlayer.
@@ -503,7 +596,7 @@ export type KickPlayerResponse = Message<"rummikub.v1.KickPlayerResponse"> & {
  * Use `create(KickPlayerResponseSchema)` to create a new message.
  */
 export const KickPlayerResponseSchema: GenMessage<KickPlayerResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 11);
+  messageDesc(file_rummikub_v1_game_service, 13);
 
 /**
  * A request to be ready to start, or no longer.
@@ -538,7 +631,7 @@ export type SetReadyRequest = Message<"rummikub.v1.SetReadyRequest"> & {
  * Use `create(SetReadyRequestSchema)` to create a new message.
  */
 export const SetReadyRequestSchema: GenMessage<SetReadyRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 12);
+  messageDesc(file_rummikub_v1_game_service, 14);
 
 /**
  * The response to SetReady.
@@ -559,7 +652,7 @@ export type SetReadyResponse = Message<"rummikub.v1.SetReadyResponse"> & {
  * Use `create(SetReadyResponseSchema)` to create a new message.
  */
 export const SetReadyResponseSchema: GenMessage<SetReadyResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 13);
+  messageDesc(file_rummikub_v1_game_service, 15);
 
 /**
  * A request for a new token in place of the one that is sent.
@@ -588,7 +681,7 @@ export type RenewSeatTokenRequest = Message<"rummikub.v1.RenewSeatTokenRequest">
  * Use `create(RenewSeatTokenRequestSchema)` to create a new message.
  */
 export const RenewSeatTokenRequestSchema: GenMessage<RenewSeatTokenRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 14);
+  messageDesc(file_rummikub_v1_game_service, 16);
 
 /**
  * The response to RenewSeatToken.
@@ -616,7 +709,7 @@ export type RenewSeatTokenResponse = Message<"rummikub.v1.RenewSeatTokenResponse
  * Use `create(RenewSeatTokenResponseSchema)` to create a new message.
  */
 export const RenewSeatTokenResponseSchema: GenMessage<RenewSeatTokenResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 15);
+  messageDesc(file_rummikub_v1_game_service, 17);
 
 /**
  * A request for a new token of a seat.
@@ -652,7 +745,7 @@ export type ReissueSeatTokenRequest = Message<"rummikub.v1.ReissueSeatTokenReque
  * Use `create(ReissueSeatTokenRequestSchema)` to create a new message.
  */
 export const ReissueSeatTokenRequestSchema: GenMessage<ReissueSeatTokenRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 16);
+  messageDesc(file_rummikub_v1_game_service, 18);
 
 /**
  * The response to ReissueSeatToken.
@@ -680,7 +773,7 @@ export type ReissueSeatTokenResponse = Message<"rummikub.v1.ReissueSeatTokenResp
  * Use `create(ReissueSeatTokenResponseSchema)` to create a new message.
  */
 export const ReissueSeatTokenResponseSchema: GenMessage<ReissueSeatTokenResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 17);
+  messageDesc(file_rummikub_v1_game_service, 19);
 
 /**
  * A request to start a game.
@@ -708,7 +801,7 @@ export type StartGameRequest = Message<"rummikub.v1.StartGameRequest"> & {
  * Use `create(StartGameRequestSchema)` to create a new message.
  */
 export const StartGameRequestSchema: GenMessage<StartGameRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 18);
+  messageDesc(file_rummikub_v1_game_service, 20);
 
 /**
  * The response to StartGame.
@@ -729,7 +822,7 @@ export type StartGameResponse = Message<"rummikub.v1.StartGameResponse"> & {
  * Use `create(StartGameResponseSchema)` to create a new message.
  */
 export const StartGameResponseSchema: GenMessage<StartGameResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 19);
+  messageDesc(file_rummikub_v1_game_service, 21);
 
 /**
  * A request to abort a game, or to vote for that.
@@ -757,7 +850,7 @@ export type AbortGameRequest = Message<"rummikub.v1.AbortGameRequest"> & {
  * Use `create(AbortGameRequestSchema)` to create a new message.
  */
 export const AbortGameRequestSchema: GenMessage<AbortGameRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 20);
+  messageDesc(file_rummikub_v1_game_service, 22);
 
 /**
  * The response to AbortGame.
@@ -778,7 +871,7 @@ export type AbortGameResponse = Message<"rummikub.v1.AbortGameResponse"> & {
  * Use `create(AbortGameResponseSchema)` to create a new message.
  */
 export const AbortGameResponseSchema: GenMessage<AbortGameResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 21);
+  messageDesc(file_rummikub_v1_game_service, 23);
 
 /**
  * A request for a rematch.
@@ -806,7 +899,7 @@ export type CreateRematchRequest = Message<"rummikub.v1.CreateRematchRequest"> &
  * Use `create(CreateRematchRequestSchema)` to create a new message.
  */
 export const CreateRematchRequestSchema: GenMessage<CreateRematchRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 22);
+  messageDesc(file_rummikub_v1_game_service, 24);
 
 /**
  * The response to CreateRematch.
@@ -827,7 +920,7 @@ export type CreateRematchResponse = Message<"rummikub.v1.CreateRematchResponse">
  * Use `create(CreateRematchResponseSchema)` to create a new message.
  */
 export const CreateRematchResponseSchema: GenMessage<CreateRematchResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 23);
+  messageDesc(file_rummikub_v1_game_service, 25);
 
 /**
  * A request to read a game.
@@ -864,7 +957,7 @@ export type GetGameRequest = Message<"rummikub.v1.GetGameRequest"> & {
  * Use `create(GetGameRequestSchema)` to create a new message.
  */
 export const GetGameRequestSchema: GenMessage<GetGameRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 24);
+  messageDesc(file_rummikub_v1_game_service, 26);
 
 /**
  * The response to GetGame.
@@ -885,7 +978,7 @@ export type GetGameResponse = Message<"rummikub.v1.GetGameResponse"> & {
  * Use `create(GetGameResponseSchema)` to create a new message.
  */
 export const GetGameResponseSchema: GenMessage<GetGameResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 25);
+  messageDesc(file_rummikub_v1_game_service, 27);
 
 /**
  * A request for a list of games.
@@ -941,7 +1034,7 @@ export type ListGamesRequest = Message<"rummikub.v1.ListGamesRequest"> & {
  * Use `create(ListGamesRequestSchema)` to create a new message.
  */
 export const ListGamesRequestSchema: GenMessage<ListGamesRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 26);
+  messageDesc(file_rummikub_v1_game_service, 28);
 
 /**
  * A page of games.
@@ -970,7 +1063,7 @@ export type ListGamesResponse = Message<"rummikub.v1.ListGamesResponse"> & {
  * Use `create(ListGamesResponseSchema)` to create a new message.
  */
 export const ListGamesResponseSchema: GenMessage<ListGamesResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 27);
+  messageDesc(file_rummikub_v1_game_service, 29);
 
 /**
  * A request for the games of the caller's own seats.
@@ -991,7 +1084,7 @@ export type ListOwnGamesRequest = Message<"rummikub.v1.ListOwnGamesRequest"> & {
  * Use `create(ListOwnGamesRequestSchema)` to create a new message.
  */
 export const ListOwnGamesRequestSchema: GenMessage<ListOwnGamesRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 28);
+  messageDesc(file_rummikub_v1_game_service, 30);
 
 /**
  * A seat of the caller, by its token.
@@ -1019,7 +1112,7 @@ export type OwnSeat = Message<"rummikub.v1.OwnSeat"> & {
  * Use `create(OwnSeatSchema)` to create a new message.
  */
 export const OwnSeatSchema: GenMessage<OwnSeat> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 29);
+  messageDesc(file_rummikub_v1_game_service, 31);
 
 /**
  * The games of the caller's own seats.
@@ -1040,7 +1133,7 @@ export type ListOwnGamesResponse = Message<"rummikub.v1.ListOwnGamesResponse"> &
  * Use `create(ListOwnGamesResponseSchema)` to create a new message.
  */
 export const ListOwnGamesResponseSchema: GenMessage<ListOwnGamesResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 30);
+  messageDesc(file_rummikub_v1_game_service, 32);
 
 /**
  * The game of one of the caller's own seats.
@@ -1092,7 +1185,7 @@ export type OwnGame = Message<"rummikub.v1.OwnGame"> & {
  * Use `create(OwnGameSchema)` to create a new message.
  */
 export const OwnGameSchema: GenMessage<OwnGame> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 31);
+  messageDesc(file_rummikub_v1_game_service, 33);
 
 /**
  * A request to watch a game.
@@ -1149,7 +1242,7 @@ export type WatchGameRequest = Message<"rummikub.v1.WatchGameRequest"> & {
  * Use `create(WatchGameRequestSchema)` to create a new message.
  */
 export const WatchGameRequestSchema: GenMessage<WatchGameRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 32);
+  messageDesc(file_rummikub_v1_game_service, 34);
 
 /**
  * An update of a watched game.
@@ -1230,7 +1323,7 @@ export type WatchGameResponse = Message<"rummikub.v1.WatchGameResponse"> & {
  * Use `create(WatchGameResponseSchema)` to create a new message.
  */
 export const WatchGameResponseSchema: GenMessage<WatchGameResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 33);
+  messageDesc(file_rummikub_v1_game_service, 35);
 
 /**
  * Whether the owner of a seat watches the game. It replaces the fields of the seat's Player.
@@ -1265,7 +1358,7 @@ export type Presence = Message<"rummikub.v1.Presence"> & {
  * Use `create(PresenceSchema)` to create a new message.
  */
 export const PresenceSchema: GenMessage<Presence> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 34);
+  messageDesc(file_rummikub_v1_game_service, 36);
 
 /**
  * A sign that the stream is alive.
@@ -1286,7 +1379,7 @@ export type Heartbeat = Message<"rummikub.v1.Heartbeat"> & {
  * Use `create(HeartbeatSchema)` to create a new message.
  */
 export const HeartbeatSchema: GenMessage<Heartbeat> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 35);
+  messageDesc(file_rummikub_v1_game_service, 37);
 
 /**
  * The end of a stream, because the server is stopping.
@@ -1314,7 +1407,7 @@ export type Closing = Message<"rummikub.v1.Closing"> & {
  * Use `create(ClosingSchema)` to create a new message.
  */
 export const ClosingSchema: GenMessage<Closing> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 36);
+  messageDesc(file_rummikub_v1_game_service, 38);
 
 /**
  * A request for a ticket to watch a game.
@@ -1335,7 +1428,7 @@ export type CreateWatchTicketRequest = Message<"rummikub.v1.CreateWatchTicketReq
  * Use `create(CreateWatchTicketRequestSchema)` to create a new message.
  */
 export const CreateWatchTicketRequestSchema: GenMessage<CreateWatchTicketRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 37);
+  messageDesc(file_rummikub_v1_game_service, 39);
 
 /**
  * A ticket to watch a game.
@@ -1364,7 +1457,7 @@ export type CreateWatchTicketResponse = Message<"rummikub.v1.CreateWatchTicketRe
  * Use `create(CreateWatchTicketResponseSchema)` to create a new message.
  */
 export const CreateWatchTicketResponseSchema: GenMessage<CreateWatchTicketResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 38);
+  messageDesc(file_rummikub_v1_game_service, 40);
 
 /**
  * A request for a game's history.
@@ -1416,7 +1509,7 @@ export type ListChangesRequest = Message<"rummikub.v1.ListChangesRequest"> & {
  * Use `create(ListChangesRequestSchema)` to create a new message.
  */
 export const ListChangesRequestSchema: GenMessage<ListChangesRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 39);
+  messageDesc(file_rummikub_v1_game_service, 41);
 
 /**
  * A page of a game's history.
@@ -1444,7 +1537,7 @@ export type ListChangesResponse = Message<"rummikub.v1.ListChangesResponse"> & {
  * Use `create(ListChangesResponseSchema)` to create a new message.
  */
 export const ListChangesResponseSchema: GenMessage<ListChangesResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 40);
+  messageDesc(file_rummikub_v1_game_service, 42);
 
 /**
  * How much of a game is sent.
@@ -1563,8 +1656,9 @@ export const WatchContentSchema: GenEnum<WatchContent> = /*@__PURE__*/
 export const GameService: GenService<{
   /**
    * Creates a game in the lobby. No token is needed. Only this response contains the host token.
-   * Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
-   * (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
+   * Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES,
+   * POSITION_IMPOSSIBLE, TILE_UNKNOWN, MALFORMED_TABLE, MALFORMED_MELD), ABORTED (DUPLICATE_REQUEST), UNAVAILABLE
+   * (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
    *
    * @generated from rpc rummikub.v1.GameService.CreateGame
    */

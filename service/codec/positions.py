@@ -1,0 +1,58 @@
+"""The position that a game begins with, from a request to create one."""
+
+from collections.abc import Iterator
+
+from engine.melding.grid.cells import Grid
+from engine.melding.melds import NotAMeld, read_meld
+from engine.melding.position import Position, legal_table, position_problems
+from engine.melding.ruleset import Ruleset as MeldingRuleset
+from engine.melding.table import ProposedTable, tiles_on
+from engine.notation import format_tiles
+from engine.seats import Rack
+from engine.unions import Ruleset
+from rummikub.v1 import game_service_pb2
+from service.codec.fields import SEATS_MAX, invalid, seat_of
+from service.codec.tiles import POOL_MAX, rack, table, tiles_of
+from service.errors import FieldFault, InvalidRequest
+
+FIELD = "position"
+
+
+def start_position(message: game_service_pb2.StartPosition, rules: Ruleset) -> Position:
+    """Returns the position of a request. Raises InvalidRequest: the first malformed field, or all problems."""
+    if not isinstance(rules, MeldingRuleset):
+        raise invalid(FIELD, "expected the rules `melding`: no other game begins with a position")
+    if not 0 < len(message.seats) <= SEATS_MAX:
+        raise invalid(f"{FIELD}.seats", f"expected at least one and at most {SEATS_MAX} seats")
+    proposed = table(message.table, f"{FIELD}.table")
+    racks = tuple(_rack(one, f"{FIELD}.seats[{place}]") for place, one in enumerate(message.seats))
+    pool = tiles_of(message.pool, f"{FIELD}.pool", POOL_MAX, "FIELD_INVALID")
+    turn_seat = seat_of(message.turn_seat, f"{FIELD}.turn_seat")
+    read = legal_table(proposed, rules)
+    position = Position(() if read is None else read, racks, pool or None, turn_seat)
+    faults = [*_faults_of_table(proposed, rules)] if read is None else []
+    for problem in position_problems(position, rules, tiles_on(proposed)):
+        text = f"{problem.text}: {format_tiles(problem.tiles)}" if problem.tiles else problem.text
+        faults.append(FieldFault(f"{FIELD}.{problem.part}", text, "POSITION_IMPOSSIBLE"))
+    if faults:
+        raise InvalidRequest(*faults)
+    return position
+
+
+def _rack(message: game_service_pb2.StartSeat, field: str) -> Rack:
+    seat, tiles = seat_of(message.seat, f"{field}.seat"), rack(message.rack, f"{field}.rack")
+    if not tiles:
+        raise invalid(f"{field}.rack", "expected at least one tile: the round would be over")
+    return Rack(seat, tiles, message.has_melded)
+
+
+def _faults_of_table(proposed: ProposedTable, rules: MeldingRuleset) -> Iterator[FieldFault]:
+    """Yields what is wrong with a table that is not legal: each meld that is none, or the table as a whole."""
+    readings = () if isinstance(proposed, Grid) else tuple(read_meld(meld, rules) for meld in proposed)
+    wrong = [(place, reading) for place, reading in enumerate(readings) if isinstance(reading, NotAMeld)]
+    for place, reading in wrong:
+        text = f"the tiles form no meld: {reading.reasons[0].name}"
+        yield FieldFault(f"{FIELD}.table[{place}]", text, "MALFORMED_TABLE")
+    if not wrong:
+        layout = rules.table_layout.name
+        yield FieldFault(f"{FIELD}.table", f"expected a legal table of table_layout {layout}", "MALFORMED_TABLE")
