@@ -204,8 +204,11 @@ export class Acting {
     return text;
   }
 
-  /** Sends what the player does; shows a refusal. */
-  async act(call: (gameId: string) => Promise<{ game?: Game | undefined } | void>): Promise<void> {
+  /** Sends what the player does; shows a refusal. That of a question is a notice: it must not hide how the tiles lie. */
+  async act(
+    call: (gameId: string) => Promise<{ game?: Game | undefined } | void>,
+    shownAs: "problem" | "notice" = "problem",
+  ): Promise<void> {
     if (this.#state.value.isBusy) return;
     this.#state.set({ isBusy: true, problem: undefined, notice: undefined, advice: undefined });
     const sent = performance.now();
@@ -217,8 +220,9 @@ export class Acting {
     } catch (error) {
       const violations = refusal(error)?.violations ?? [];
       if (violations.length > 0) this.#arranging.refuse(this.#arranging.arrangement, violations);
+      else if (shownAs === "notice") this.#state.set({ notice: errorText(error) });
       else this.#state.set({ problem: { text: errorText(error), violations } });
-      this.#state.say(this.#state.value.problem?.text ?? "");
+      this.#state.say(this.#state.value.problem?.text ?? this.#state.value.notice ?? "");
     }
     if ((this.#state.value.game?.revision ?? 0) >= this.awaited || this.#state.value.connection !== "open") {
       this.#state.set({ isBusy: false });

@@ -1,17 +1,19 @@
 /** The table as the player arranges it: moves tiles, asks for marks, and saves drafts. */
 import { ErrorReason, type Game, GameState, type Rummikub, type Tile, type Violation } from "rummikub-client";
-import { reasonText, t, tilesList, violationText } from "../i18n/index.js";
-import { type Arrangement, declare, pull, reorder, split, type Target } from "../model/arrangement.js";
+import { reasonText, t, tilesList, tileText, violationText } from "../i18n/index.js";
+import { type Arrangement, declare, inOrder, pull, reorder, split, type Target } from "../model/arrangement.js";
 import { discardChoices, layingToJudge } from "../model/discards.js";
+import { fittingPlaces, inMelds } from "../model/fitting.js";
 import { isGrid } from "../model/grid.js";
 import { amend, begin, type History, redo, step, undo } from "../model/history.js";
-import { isSameTable, layoutOf, layoutOfGame, pieceOf, placed, tableOf } from "../model/layout.js";
+import { idsOf, isSameTable, layoutOf, layoutOfGame, pieceOf, placed, rackTiles, tableOf, withRack } from "../model/layout.js";
 import type { Judgment } from "../model/marks.js";
 import { isStand, type Stand } from "../model/stand.js";
 import type { RackOrder } from "../model/tiles.js";
-import { choices, turnToJudge } from "../model/turn.js";
+import { choices, meldingOf, turnToJudge } from "../model/turn.js";
 import { DraftSaver } from "./draft-saver.js";
 import { Judge } from "./judge.js";
+import type { RackMemory } from "./rack-memory.js";
 import type { SessionState, SessionStore } from "./session-state.js";
 
 export class Arranging {
@@ -21,8 +23,11 @@ export class Arranging {
   readonly #judge: Judge<Arrangement, Judgment>;
   readonly #drafts: DraftSaver<{ game: Game; table: ReturnType<typeof tableOf> }>;
 
-  constructor(service: Rummikub, gameId: string, state: SessionStore) {
+  readonly #memory: RackMemory | undefined;
+
+  constructor(service: Rummikub, gameId: string, state: SessionStore, memory?: RackMemory) {
     this.state = state;
+    this.#memory = memory;
     this.#judge = new Judge<Arrangement, Judgment>(
       async (arrangement, signal) => {
         if (isStand(arrangement)) return judgeLaying(service, state.game, arrangement, signal);
@@ -73,7 +78,7 @@ export class Arranging {
 
   move(ids: readonly number[], target: Target): void {
     if (target.to === "discard" || target.to === "finish") return this.#discard(ids, target.to === "finish");
-    this.#lay(layoutOf(this.arrangement).move(this.arrangement, ids, target), target);
+    this.#lay(layoutOf(this.arrangement).move(this.arrangement, ids, target), target, ids);
     this.state.set({ selection: [] });
   }
 
@@ -117,8 +122,24 @@ export class Arranging {
     this.#lay(pull(this.arrangement, this.state.game.river, index));
   }
 
-  sort(order: RackOrder): void {
-    this.#layRack(layoutOf(this.arrangement).sort(this.arrangement, order));
+  /** Sorts the rack, and keeps it so where it has no slots. */
+  sort(sorting: RackOrder): void {
+    this.#layRack(layoutOf(this.arrangement).sort(this.arrangement, sorting), isStand(this.arrangement) ? undefined : sorting);
+  }
+
+  /** Brings the melds that the rack has side by side. */
+  showMelds(): void {
+    this.#layRack({ ...this.arrangement, rack: inMelds(this.arrangement.rack) });
+  }
+
+  /** Lays a tile where it fits, if there is one such place. */
+  layWhereItFits(id: number): void {
+    const piece = pieceOf(this.arrangement, id);
+    if (piece === undefined || !this.mayArrange || isGrid(this.arrangement) || isStand(this.arrangement)) return;
+    const places = fittingPlaces(this.arrangement, piece.tile, meldingOf(this.state.value.game)?.tiles?.colors ?? 4);
+    const [place, ...others] = places;
+    if (place !== undefined && others.length === 0) return this.move([id], place);
+    this.state.set({ notice: t("fitsAt", { tile: tileText(piece.tile), count: places.length }), selection: [] });
   }
 
   undo(): void {
@@ -171,8 +192,8 @@ export class Arranging {
     const isSameRack = before !== undefined && before.rack.join() === game.rack.join();
     const isMine = game.turn !== undefined && game.turn.seat === game.seat;
     const layout = layoutOfGame(game);
-    // In a game of discards a player arranges the rack meanwhile, and what was laid stays.
-    const start = layout.start(game, isStand(history.present) ? history.present : (history.past[0] ?? history.present));
+    const { rack } = isStand(history.present) ? history.present : (history.past[0] ?? history.present);
+    const start = this.#inOwnOrder(layout.start(game, { ...history.present, rack }));
     let next = begin(start);
     let notice: string | undefined;
     if (isStand(history.present) && isSameRack && laidText(before) === laidText(game)) {
@@ -192,6 +213,8 @@ export class Arranging {
     this.state.set({
       game,
       history: next,
+      fresh: this.#freshAfter(game, start),
+      ...(!isSameTurn && { problem: undefined, notice: undefined }),
       ...(notice !== undefined && { notice }),
       ...(!isSameTurn && {
         carried: undefined,
@@ -204,6 +227,7 @@ export class Arranging {
       ...(isSnapshot && { othersDraft: draft !== undefined && !isMine ? draft : undefined }),
       ...rest,
     });
+    this.#remember();
     if (!isSameTurn) this.#drafts.drop();
     if (next !== history) this.#consider();
     if (game.state === GameState.FINISHED || game.state === GameState.ABORTED) this.#judge.cancel();
@@ -213,6 +237,32 @@ export class Arranging {
   stop(): void {
     this.#judge.cancel();
     this.#drafts.drop();
+  }
+
+  /** Returns the arrangement with its rack as the player left it before a reload, and in the order that is kept. */
+  #inOwnOrder(start: Arrangement): Arrangement {
+    const { game, sorting } = this.state.value;
+    const notes = game === undefined ? this.#memory?.read() : undefined;
+    if (notes !== undefined) this.state.set({ sorting: notes.sorting });
+    const order = notes?.sorting ?? sorting;
+    const ordered = notes === undefined ? start : withRack(start, notes.tiles);
+    return order === undefined ? ordered : layoutOf(ordered).sort(ordered, order);
+  }
+
+  #remember(): void {
+    const { history, sorting } = this.state.value;
+    // What is laid and not played yet has its place on the rack, too.
+    this.#memory?.write({ tiles: rackTiles(history.past[0] ?? history.present), sorting });
+  }
+
+  /** Returns the pieces to mark: those that came since the player's last turn, or for a spectator since the last turn. */
+  #freshAfter(game: Game, start: Arrangement): ReadonlySet<number> {
+    const { game: before, history, fresh } = this.state.value;
+    if (before === undefined || before.round !== game.round) return new Set();
+    const known = idsOf(history.past[0] ?? history.present);
+    const come = [...idsOf(start)].filter((id) => !known.has(id));
+    const isTurnOver = before.turn?.revision !== game.turn?.revision && (game.seat === undefined || before.turn?.seat === game.seat);
+    return isTurnOver ? new Set(come) : come.length > 0 ? new Set([...fresh, ...come]) : fresh;
   }
 
   #discard(ids: readonly number[], isFinish: boolean): void {
@@ -226,11 +276,12 @@ export class Arranging {
     this.onDiscard(piece.tile, isFinish);
   }
 
-  #lay(next: Arrangement, target?: Target): void {
+  #lay(next: Arrangement, target?: Target, moved: readonly number[] = []): void {
     if (!this.mayArrange && target?.to !== "rack") return;
     if (next === this.arrangement) {
       if (isStand(next) && target?.to === "rack") return;
-      if (target?.to === "rack") this.state.set({ notice: t("keepOnTable") });
+      const isOfTable = moved.some((id) => pieceOf(next, id)?.origin === "table");
+      if (target?.to === "rack" && isOfTable) this.state.set({ notice: t("keepOnTable") });
       if (target?.to === "cell") this.state.set({ notice: reasonText(ErrorReason.CELL_OCCUPIED) });
       return;
     }
@@ -239,15 +290,19 @@ export class Arranging {
     else this.#go(step(this.state.value.history, next));
   }
 
-  /** Takes another order of the rack, which is no step of its own and no other turn. */
-  #layRack(next: Arrangement): void {
+  /** Takes another order of the rack, which is no step of its own and no other turn: undo keeps it. */
+  #layRack(next: Arrangement, sorting?: RackOrder): void {
     const { history, judgment } = this.state.value;
     const isJudged = judgment?.arrangement === history.present;
+    const ordered = (one: Arrangement) => (isStand(one) ? one : { ...one, rack: inOrder(one.rack, next.rack) });
+    const { past, future } = history;
     this.state.set({
-      history: amend(history, next),
+      history: { past: past.map(ordered), present: next, future: future.map(ordered) },
+      sorting,
       carried: undefined,
       ...(isJudged && { judgment: { ...judgment, arrangement: next } }),
     });
+    this.#remember();
     if (!isJudged) this.#consider();
   }
 

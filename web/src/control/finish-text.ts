@@ -1,6 +1,6 @@
 /** How a round of a game of discards was finished, and what the named hands are, as sentences. */
 import { type HandFinished, type NamedHand, type RackFinished, Tile } from "rummikub-client";
-import { type Key, t, tileText } from "../i18n/index.js";
+import { type Key, t, tilesList } from "../i18n/index.js";
 
 /** The hands of the rules that have a text of their own. */
 const HANDS: Readonly<Record<string, Key>> = { HIGH_RUNS: "handHighRuns", LOW_RUNS: "handLowRuns" };
@@ -22,9 +22,14 @@ export function finishText(
   return `${text} ${t(wild === Tile.JOKER ? "doubledJoker" : "finishedOkey")}`;
 }
 
-/** Returns who finished a rack, and how; with the wild tile, also why the points of the round are doubled. */
-export function rackFinishText(name: string, { tile, isFoot, isPairs, isAtOnce }: RackFinished, wild?: Tile): string {
-  const text = t(isFoot ? "finishedFoot" : "rackFinished", { name, tile: tileText(tile) });
+/** Returns who finished a rack, and how; with the wild tile, also why the points of the round are doubled; `list` returns its tile in words. */
+export function rackFinishText(
+  name: string,
+  { tile, isFoot, isPairs, isAtOnce }: RackFinished,
+  wild?: Tile,
+  list: (tiles: readonly Tile[]) => string = tilesList,
+): string {
+  const text = t(isFoot ? "finishedFoot" : "rackFinished", { name, tile: list([tile]) });
   if (wild === undefined) return text;
   // Only in a game with an okey the way to open doubles them.
   const hasOkey = wild !== Tile.JOKER;

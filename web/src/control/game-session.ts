@@ -18,7 +18,13 @@ import { Acting } from "./acting.js";
 import { Arranging } from "./arranging.js";
 import { eventText } from "./events.js";
 import { Hints } from "./hints.js";
-import { SessionStore } from "./session-state.js";
+import type { RackMemory } from "./rack-memory.js";
+import { type LogEntry, SessionStore } from "./session-state.js";
+
+/** The changes that the log begins with: one page of ListChanges. */
+const MOST_CHANGES = 200;
+/** More events than a change has. */
+const MOST_EVENTS = 1_000;
 
 /** Returns what lies on the table of a game of discards as a table, to be compared. */
 function tableOfParts(parts: readonly HandPart[]): Table {
@@ -37,10 +43,10 @@ export class GameSession {
   /** Whether the host has removed the player from the lobby. The watch ends then, because the token is void. */
   #isKicked = false;
 
-  constructor(service: Rummikub, gameId: string) {
+  constructor(service: Rummikub, gameId: string, memory?: RackMemory) {
     this.#service = service;
     this.gameId = gameId;
-    this.arranging = new Arranging(service, gameId, this.state);
+    this.arranging = new Arranging(service, gameId, this.state, memory);
     this.acting = new Acting(service, gameId, this.arranging, this.clock);
     this.hints = new Hints(service, this.acting, this.state);
   }
@@ -104,6 +110,7 @@ export class GameSession {
   #showGame(game: Game, isSnapshot: boolean): void {
     if (game.serverTime) this.clock.observe(timestampMs(game.serverTime), performance.now());
     const isBusy = this.state.value.isBusy && game.revision < this.acting.awaited;
+    if (this.state.value.game === undefined) void this.#readLog(game);
     this.arranging.show(game, isSnapshot, { isBusy });
   }
 
@@ -112,6 +119,7 @@ export class GameSession {
     if (game === undefined) return;
     const told = change.events.map((event) => eventText(event, game)).filter((text) => text !== "");
     if (told.length > 0) this.state.say(told.join(" "));
+    this.#log([change]);
     for (const { event } of change.events) {
       if (event.case === "tilesPlayed") {
         const { seat, tiles, table, pulled } = event.value;
@@ -126,6 +134,27 @@ export class GameSession {
         this.#isKicked ||= event.value.seat === game.seat;
       }
     }
+  }
+
+  /** Adds changes to the log. One that is there already, or that a player needs no sentence for, adds nothing. */
+  #log(changes: readonly GameChange[]): void {
+    const { log, game } = this.state.value;
+    const entries = changes.flatMap(({ revision, events }) =>
+      events.map((event, i): LogEntry => ({ id: revision * MOST_EVENTS + i, event })),
+    );
+    const all = new Map([...log, ...entries].map((entry) => [entry.id, entry]));
+    const isTold = ({ event }: LogEntry) => event.event.case !== "turnStarted" && eventText(event, game!) !== "";
+    this.state.set({ log: [...all.values()].filter(isTold).sort((a, b) => a.id - b.id) });
+  }
+
+  /** Fills the log with what happened before the page was opened. */
+  async #readLog({ gameId, revision }: Game): Promise<void> {
+    const afterRevision = Math.max(0, revision - MOST_CHANGES);
+    // Without an answer the log begins now.
+    const { changes } = await this.#service.games
+      .listChanges({ gameId, pageSize: MOST_CHANGES, afterRevision })
+      .catch(() => ({ changes: [] }));
+    this.#log(changes);
   }
 
   /** Measures the server's clock by a call, whose answer bounds it from both sides. */

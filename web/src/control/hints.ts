@@ -50,7 +50,7 @@ export class Hints {
         const steps = stepsOf(suggestion);
         this.#state.set({ shown: { title: t("bestTurn"), before, after, steps, ...(play && { play }) } });
       }
-    });
+    }, "notice");
   }
 
   /** Explains the last play of the table step by step. */

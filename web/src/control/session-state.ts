@@ -1,9 +1,10 @@
 /** What views read of a game that is followed. */
-import type { Game, PlayTiles, PlayTurnRequest, SavedDraft, SuggestedStep, Table, Tile, Violation } from "rummikub-client";
+import type { Game, GameEvent, PlayTiles, PlayTurnRequest, SavedDraft, SuggestedStep, Table, Tile, Violation } from "rummikub-client";
 import { arrange, type Arrangement, type Target } from "../model/arrangement.js";
 import type { Cell } from "../model/grid.js";
 import { begin, type History } from "../model/history.js";
 import type { Judgment } from "../model/marks.js";
+import type { RackOrder } from "../model/tiles.js";
 import { Store } from "./store.js";
 
 export interface Problem {
@@ -28,6 +29,13 @@ export interface Carried {
   readonly preview?: Arrangement | undefined;
 }
 
+/** An event of the game, for the log. */
+export interface LogEntry {
+  /** The order of entries; the same for the same event. */
+  readonly id: number;
+  readonly event: GameEvent;
+}
+
 export interface LastPlay {
   readonly seat: number;
   readonly tiles: readonly Tile[];
@@ -45,6 +53,12 @@ export interface SessionState {
   readonly selection: readonly number[];
   /** The cell of a grid where keys lay tiles. */
   readonly cursor: Cell;
+  /** The pieces that came to the rack or the table since the player's last turn. */
+  readonly fresh: ReadonlySet<number>;
+  /** The order in which the rack is kept, until the player moves a tile on it. */
+  readonly sorting?: RackOrder | undefined;
+  /** What happened in the game, oldest first. */
+  readonly log: readonly LogEntry[];
   /** The tiles of the rack that a hint names. */
   readonly hinted: readonly Tile[];
   /** The action that a hint suggests in a game of discards. */
@@ -68,6 +82,8 @@ const START: SessionState = {
   history: begin(arrange({ table: [], rack: [] })),
   selection: [],
   cursor: { x: 0, y: 0 },
+  fresh: new Set(),
+  log: [],
   hinted: [],
   connection: "connecting",
   isBusy: false,

@@ -1,14 +1,23 @@
-/** Drags tiles and whole melds with a mouse, a pen or a finger. A press without movement stays a click. */
+/**
+ * Drags tiles and whole melds with a mouse, a pen or a finger. A press without movement stays a click. A finger that
+ * swipes over tiles which scroll, scrolls: there a long press carries, or a start across the way in which they scroll,
+ * which the style leaves to the page (touch-action).
+ */
 import type { Arranging } from "../control/arranging.js";
 import { targetAt } from "./places.js";
 
 const THRESHOLD = 6;
 const EDGE = 40;
+const LONG_PRESS_MS = 280;
+const SCROLL_EVERY_MS = 16;
+/** What scrolls under tiles that are carried to its edge. */
+const SCROLLERS = ".felt > .melds, .grid-view, .rack";
 
 /** Makes the tiles inside an element movable. Returns a function that ends it. */
 export function followPointer(root: HTMLElement, arranging: Arranging): () => void {
   let drag: Drag | undefined;
-  let press: { id: number; x: number; y: number; ids: number[]; source: HTMLElement } | undefined;
+  let scrolling: ReturnType<typeof setInterval> | undefined;
+  let press: Press | undefined;
   let suppressClick = false;
 
   const onDown = (event: PointerEvent) => {
@@ -16,21 +25,39 @@ export function followPointer(root: HTMLElement, arranging: Arranging): () => vo
     const source = (event.target as Element).closest<HTMLElement>("[data-piece],[data-grip]");
     if (source === null) return;
     const ids = movedBy(source, arranging);
-    if (ids.length > 0) press = { id: event.pointerId, x: event.clientX, y: event.clientY, ids, source };
+    if (ids.length === 0) return;
+    press = { id: event.pointerId, x: event.clientX, y: event.clientY, ids, source, scrolls: scrollsOf(event, source) };
+    const mine = press;
+    if (event.pointerType === "touch") setTimeout(() => press === mine && start(), LONG_PRESS_MS);
+  };
+  const start = () => {
+    if (press === undefined) return;
+    drag = new Drag(press.ids, press.source, press.x, press.y);
+    document.body.classList.add("is-dragging");
+    press = undefined;
+    scrolling = setInterval(scroll, SCROLL_EVERY_MS);
   };
   const onMove = (event: PointerEvent) => {
-    if (press?.id === event.pointerId && Math.hypot(event.clientX - press.x, event.clientY - press.y) > THRESHOLD) {
-      drag = new Drag(press.ids, press.source, press.x, press.y);
-      document.body.classList.add("is-dragging");
-      press = undefined;
+    if (press?.id === event.pointerId) {
+      const [along, across] = [Math.abs(event.clientX - press.x), Math.abs(event.clientY - press.y)];
+      const isScroll = { all: true, x: along >= across, y: across >= along, none: false }[press.scrolls];
+      if (Math.hypot(along, across) > THRESHOLD) isScroll ? (press = undefined) : start();
     }
     if (drag === undefined) return;
     event.preventDefault();
     drag.moveTo(event.clientX, event.clientY);
-    scrollNearEdge(root, event.clientY);
-    scrollGrid(event.clientX, event.clientY);
     arranging.carry(drag.ids, targetAt(event.clientX, event.clientY));
   };
+  /** Scrolls what lies under the tiles as long as they are at its edge. */
+  const scroll = () => {
+    if (drag === undefined || !scrollNearEdge(drag.x, drag.y)) return;
+    arranging.carry(drag.ids, targetAt(drag.x, drag.y));
+  };
+  // The browser must not scroll with a finger that carries tiles.
+  const onTouchMove = (event: TouchEvent) => {
+    if ((drag !== undefined || press?.scrolls === "none") && event.cancelable) event.preventDefault();
+  };
+  const onContextMenu = (event: Event) => drag !== undefined && event.preventDefault();
   const onUp = (event: PointerEvent) => {
     press = undefined;
     if (drag === undefined) return;
@@ -56,12 +83,15 @@ export function followPointer(root: HTMLElement, arranging: Arranging): () => vo
     arranging.putBack();
   };
   const end = () => {
+    clearInterval(scrolling);
     drag?.end();
     drag = undefined;
     document.body.classList.remove("is-dragging");
   };
 
   root.addEventListener("pointerdown", onDown);
+  root.addEventListener("touchmove", onTouchMove, { passive: false });
+  root.addEventListener("contextmenu", onContextMenu);
   window.addEventListener("pointermove", onMove);
   window.addEventListener("pointerup", onUp);
   window.addEventListener("pointercancel", onUp);
@@ -70,6 +100,8 @@ export function followPointer(root: HTMLElement, arranging: Arranging): () => vo
   return () => {
     end();
     root.removeEventListener("pointerdown", onDown);
+    root.removeEventListener("touchmove", onTouchMove);
+    root.removeEventListener("contextmenu", onContextMenu);
     window.removeEventListener("pointermove", onMove);
     window.removeEventListener("pointerup", onUp);
     window.removeEventListener("pointercancel", onUp);
@@ -78,20 +110,35 @@ export function followPointer(root: HTMLElement, arranging: Arranging): () => vo
   };
 }
 
-/** Scrolls a table that is higher than the window: at its upper edge, and above the hand. */
-function scrollNearEdge(root: HTMLElement, y: number): void {
-  const hand = root.querySelector(".hand")?.getBoundingClientRect().top ?? window.innerHeight;
-  if (y < EDGE) window.scrollBy(0, y - EDGE);
-  else if (Math.abs(y - hand) < EDGE / 2) window.scrollBy(0, EDGE / 4);
+interface Press {
+  readonly id: number;
+  readonly x: number;
+  readonly y: number;
+  readonly ids: number[];
+  readonly source: HTMLElement;
+  /** In which directions the browser scrolls with the pointer. */
+  readonly scrolls: "all" | "x" | "y" | "none";
 }
 
-/** Scrolls a grid near its edges. */
-function scrollGrid(x: number, y: number): void {
-  const view = document.elementFromPoint(x, y)?.closest(".grid-view");
-  const box = view?.getBoundingClientRect();
-  if (view == null || box === undefined) return;
+/** Returns in which directions a pointer on a tile scrolls, as the style says. A table that fits its place does not. */
+function scrollsOf({ pointerType }: PointerEvent, source: HTMLElement): Press["scrolls"] {
+  if (pointerType !== "touch") return "none";
+  const { touchAction } = getComputedStyle(source);
+  if (touchAction === "pan-x" || touchAction === "pan-y") return touchAction === "pan-x" ? "x" : "y";
+  const table = source.closest(".felt > .melds");
+  return table !== null && table.scrollHeight > table.clientHeight + 1 ? "all" : "none";
+}
+
+/** Scrolls what lies at a point near its edge, or just beyond its upper or lower one. Returns whether it moved. */
+function scrollNearEdge(x: number, y: number): boolean {
   const beyond = (at: number, from: number, to: number) => Math.min(0, at - from - EDGE) || Math.max(0, at - to + EDGE);
-  view.scrollBy(beyond(x, box.left, box.right) / 4, beyond(y, box.top, box.bottom) / 4);
+  return [...document.querySelectorAll(SCROLLERS)].some((view) => {
+    const { left, right, top, bottom } = view.getBoundingClientRect();
+    if (x < left || x > right || y < top - EDGE / 2 || y > bottom + EDGE / 2) return false;
+    const { scrollLeft, scrollTop } = view;
+    view.scrollBy(beyond(x, left, right) / 4, beyond(y, top, bottom) / 4);
+    return view.scrollLeft !== scrollLeft || view.scrollTop !== scrollTop;
+  });
 }
 
 /** Returns the pieces that a press on an element moves: a whole meld, the selection, or one tile. */
@@ -110,6 +157,8 @@ function movedBy(source: HTMLElement, arranging: Arranging): number[] {
 /** The tiles under the pointer: copies of those that are moved. */
 class Drag {
   readonly ids: readonly number[];
+  x = 0;
+  y = 0;
   readonly #ghost = document.createElement("div");
 
   constructor(ids: readonly number[], source: HTMLElement, x: number, y: number) {
@@ -129,6 +178,8 @@ class Drag {
   }
 
   moveTo(x: number, y: number): void {
+    this.x = x;
+    this.y = y;
     this.#ghost.style.transform = `translate(${x}px, ${y}px)`;
   }
 

@@ -60,30 +60,64 @@ export interface Tiles {
 
 export const EMPTY: Arrangement = { melds: [], rack: [], nextId: 1 };
 
-/** Returns the arrangement at the start of a turn. Tiles that were there before keep their ids and places. */
+/**
+ * Returns the arrangement at the start of a turn. Tiles that were there before keep their ids, those of the rack their
+ * order, so that a view can follow a tile from place to place. The rack of `before` may have tiles that its melds have
+ * too: their places on the rack if they come back.
+ */
 export function arrange({ table, rack }: Tiles, before: Arrangement = EMPTY): Arrangement {
   let { nextId } = before;
   const oldMelds = [...before.melds];
-  const oldRack = [...before.rack, ...before.melds.flatMap((meld) => meld.pieces)].filter(
-    (piece) => piece.origin !== "table",
-  );
-  const melds = meldsOf(table).map(({ tiles, kind, declaredFaces }): ArrangedMeld => {
-    const same = oldMelds.findIndex(
-      (meld) => meld.pieces.length === tiles.length && meld.pieces.every((piece, i) => piece.tile === tiles[i]),
-    );
-    const [old] = same < 0 ? [] : oldMelds.splice(same, 1);
-    const pieces = tiles.map((tile, i): Piece => ({ id: old?.pieces[i]?.id ?? nextId++, tile, origin: "table" }));
-    return { id: old?.id ?? nextId++, pieces, kind, declaredFaces };
+  const found = meldsOf(table).map((meld) => {
+    const same = oldMelds.findIndex(({ pieces }) => pieces.map(({ tile }) => tile).join() === meld.tiles.join());
+    return { meld, old: same < 0 ? undefined : oldMelds.splice(same, 1)[0] };
   });
+  const lying = new Set(found.flatMap(({ old }) => old?.pieces.map(({ id }) => id) ?? []));
+  const own = uniquePieces([...before.rack, ...oldMelds.flatMap(({ pieces }) => pieces)]).filter(({ id }) => !lying.has(id));
   const left = [...rack];
-  const kept = oldRack.flatMap((piece): Piece[] => {
-    const index = left.indexOf(piece.tile);
+  const kept = own.flatMap((piece): Piece[] => {
+    const index = piece.origin === "table" ? -1 : left.indexOf(piece.tile);
     if (index < 0) return [];
     left.splice(index, 1);
-    return [{ ...piece, origin: "rack" }];
+    return [{ id: piece.id, tile: piece.tile, origin: "rack" }];
+  });
+  const loose = own.filter(({ id }) => kept.every((piece) => piece.id !== id));
+  const melds = found.map(({ meld: { tiles, kind, declaredFaces }, old }): ArrangedMeld => {
+    const near = old ?? oldMelds.splice(mostShared(oldMelds, tiles), 1)[0];
+    const pieces = tiles.map((tile, i): Piece => ({ id: old?.pieces[i]?.id ?? takeId(loose, tile, near) ?? nextId++, tile, origin: "table" }));
+    return { id: near?.id ?? nextId++, pieces, kind, declaredFaces };
   });
   const drawn = left.map((tile): Piece => ({ id: nextId++, tile, origin: "rack" }));
   return { melds, rack: [...kept, ...drawn], nextId };
+}
+
+export function uniquePieces<P extends Piece>(pieces: readonly P[]): P[] {
+  return [...new Map(pieces.map((piece) => [piece.id, piece])).values()];
+}
+
+/** Returns the index of the meld with most of some tiles; beyond the last if no meld has one of them. */
+function mostShared(melds: readonly ArrangedMeld[], tiles: readonly Tile[]): number {
+  const shared = melds.map(({ pieces }) => pieces.filter(({ tile }) => tiles.includes(tile)).length);
+  const most = Math.max(0, ...shared);
+  return most === 0 ? melds.length : shared.indexOf(most);
+}
+
+/** Takes a piece with a face, of the meld if that has one. Returns its id; undefined if there is none. */
+function takeId(loose: Piece[], tile: Tile, meld: ArrangedMeld | undefined): number | undefined {
+  const isIn = ({ id }: Piece) => meld?.pieces.some((piece) => piece.id === id) ?? false;
+  const near = loose.findIndex((piece) => piece.tile === tile && isIn(piece));
+  const index = near < 0 ? loose.findIndex((piece) => piece.tile === tile) : near;
+  return index < 0 ? undefined : loose.splice(index, 1)[0]!.id;
+}
+
+/** Returns pieces in another order: those of `order` as there, each other one behind the piece that it was behind. */
+export function inOrder(pieces: readonly Piece[], order: readonly Piece[]): Piece[] {
+  const placeOf = ({ id }: Piece) => order.findIndex((piece) => piece.id === id);
+  const sorted = pieces.filter((piece) => placeOf(piece) >= 0).sort((a, b) => placeOf(a) - placeOf(b));
+  pieces.forEach((piece, i) => {
+    if (placeOf(piece) < 0) sorted.splice(sorted.indexOf(pieces[i - 1]!) + 1, 0, piece);
+  });
+  return sorted;
 }
 
 /** Returns the arrangement that lies as `table`, such as a draft or a suggestion, with the pieces of `start`. */

@@ -5,7 +5,7 @@
  * replaces goes to the hand, beside the rack, and has to be laid again. It goes home as soon as its cell is free.
  */
 import { type Placement, Tile, type Violation } from "rummikub-client";
-import { EMPTY, type Arrangement, type Piece, type Target } from "./arrangement.js";
+import { EMPTY, type Arrangement, type Piece, type Target, uniquePieces } from "./arrangement.js";
 import { faceOf } from "./tiles.js";
 
 export interface Cell {
@@ -57,11 +57,14 @@ export function arrangeGrid(
   const old = isGrid(before) ? before : undefined;
   const home = table
     .map(({ tile, x, y, faces }): GridPiece => {
-      const id = old?.home.find((piece) => isIn(piece, { x, y }) && piece.tile === tile)?.id ?? nextId++;
+      const lying = [...(old?.home ?? []), ...(old?.cells.filter(({ origin }) => origin !== "table") ?? [])];
+      const id = lying.find((piece) => isIn(piece, { x, y }) && piece.tile === tile)?.id ?? nextId++;
       return { id, tile, origin: "table", x, y, faces };
     })
     .sort(byRow);
-  const loose: Piece[] = [...before.rack, ...(old?.cells ?? [])].filter(({ origin }) => origin !== "table");
+  const loose = uniquePieces<Piece>([...before.rack, ...(old?.cells ?? [])]).filter(
+    ({ id, origin }) => origin !== "table" && home.every((piece) => piece.id !== id),
+  );
   const left = [...rack];
   const kept = loose.flatMap(({ id, tile }): Piece[] => {
     const index = left.indexOf(tile);

@@ -1,5 +1,5 @@
 /** How tiles lie: in melds, in the cells of a grid, or only on a rack of slots. Callers need not know which of them. */
-import { type Game, Manipulation, TableLayout, type Violation } from "rummikub-client";
+import { type Game, Manipulation, TableLayout, Tile, type Violation } from "rummikub-client";
 import {
   arrange,
   arrangeAs,
@@ -24,7 +24,7 @@ import {
   placementsOf,
 } from "./grid.js";
 import { type Marks, marksOf } from "./marks.js";
-import { arrangeStand, COLUMNS, isOwn, isStand, moveOnStand, sortStand, type Stand, WIDE_COLUMNS } from "./stand.js";
+import { arrangeStand, COLUMNS, isOwn, isStand, moveOnStand, sortStand, type Stand, WIDE_COLUMNS, withSlots } from "./stand.js";
 import type { RackOrder } from "./tiles.js";
 import { meldingOf } from "./turn.js";
 
@@ -112,6 +112,28 @@ export function tableOf(arrangement: Arrangement): LaidTable {
 /** Returns the pieces of the rack and the River that lie on the table now. */
 export function placed(arrangement: Arrangement): Piece[] {
   return layoutOf(arrangement).pieces(arrangement).filter(({ origin }) => origin !== "table");
+}
+
+/** Returns the tiles of a rack in order, unspecified for an empty slot. */
+export function rackTiles(arrangement: Arrangement): Tile[] {
+  const places = isStand(arrangement) ? arrangement.slots : arrangement.rack;
+  return places.map((piece) => piece?.tile ?? Tile.UNSPECIFIED);
+}
+
+/** Returns the arrangement with its rack in the order of `rackTiles`, as far as it has these tiles. */
+export function withRack(arrangement: Arrangement, tiles: readonly Tile[]): Arrangement {
+  const left = [...arrangement.rack];
+  const places = tiles.map((tile) => {
+    const index = left.findIndex((piece) => piece.tile === tile);
+    return index < 0 ? undefined : left.splice(index, 1)[0];
+  });
+  if (isStand(arrangement)) return left.length > 0 ? arrangement : withSlots(arrangement, places);
+  return { ...arrangement, rack: [...places.flatMap((piece) => piece ?? []), ...left] };
+}
+
+/** Returns the ids of all pieces. */
+export function idsOf(arrangement: Arrangement): Set<number> {
+  return new Set([...arrangement.rack, ...layoutOf(arrangement).pieces(arrangement)].map(({ id }) => id));
 }
 
 export function pieceOf(arrangement: Arrangement, id: number): Piece | undefined {

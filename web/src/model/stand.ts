@@ -154,6 +154,11 @@ export function sortStand(stand: Stand, order: RackOrder): Stand {
   return standOf(stand, inTwoRows(sorted, stand.columns));
 }
 
+/** Returns the stand with its pieces in these slots. */
+export function withSlots(stand: Stand, slots: Slots): Stand {
+  return standOf(stand, slots);
+}
+
 /** Returns the slot of a piece; -1 if it is not on the stand. */
 export function slotOf({ slots }: Stand, id: number | undefined): number {
   return slots.findIndex((piece) => piece !== undefined && piece.id === id);

@@ -1,10 +1,13 @@
 /** What a seat may do now, by the state of the game and its options. The service decides; this only picks buttons. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import {
+  BotLevel,
   DealThreePairsReshuffle,
   type DiscardRuleset,
   type Game,
   GameState,
+  Hints,
+  HintTier,
   type MeldingRuleset,
   meldsOf,
   type Player,
@@ -98,6 +101,20 @@ export function choices(game: Game): Choices {
 function beginsWithDraw(game: Game): boolean {
   const draw = meldingOf(game)?.turn?.draw;
   return game.poolCount > 0 && (draw === TurnDraw.ONE_OR_TWO || draw === TurnDraw.ONE_TO_THREE);
+}
+
+const HIGHEST_HINTS: Readonly<Record<number, HintTier>> = {
+  [Hints.PLAY_EXISTS]: HintTier.PLAY_EXISTS,
+  [Hints.TILES]: HintTier.TILES,
+  [Hints.TURN]: HintTier.TURN,
+};
+
+/** Returns the highest tier of hints that the game allows the caller's seat; unspecified if it allows none. */
+export function highestHint({ settings, players, seat }: Game): HintTier {
+  const others = players.filter((player) => player.seat !== seat);
+  const areBots = others.every(({ botLevel, isAbsent }) => botLevel !== BotLevel.UNSPECIFIED && !isAbsent);
+  const hints = settings?.hints === Hints.AGAINST_BOTS && areBots ? Hints.TURN : (settings?.hints ?? Hints.OFF);
+  return HIGHEST_HINTS[hints] ?? HintTier.UNSPECIFIED;
 }
 
 /** Whether nothing lies on a table. */

@@ -1,9 +1,7 @@
 /** The melds on the table: the player's own arrangement, or the draft of the player who has the turn. */
 import { type Game, JokersDeclaration, MeldKind, type SavedDraft, Tile } from "rummikub-client";
-import type { RefObject } from "preact";
-import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import type { Arranging } from "../control/arranging.js";
-import type { LastPlay } from "../control/session-state.js";
 import { useStore } from "../control/store.js";
 import { t, tilesList, tileText, violationText } from "../i18n/index.js";
 import type { ArrangedMeld, Target } from "../model/arrangement.js";
@@ -14,6 +12,7 @@ import { meldingOf, playerOf } from "../model/turn.js";
 import { okeyName } from "./board.js";
 import { ShownTable } from "./shown-table.js";
 import { MovableTile } from "./tile.js";
+import { useZoom, ZoomButtons } from "./zoom.js";
 
 /** The tile that Tab reaches, of the table and of the rack each: the one that had the focus last. */
 export interface TabStop {
@@ -31,6 +30,10 @@ export function tabStopOf(tabStop: TabStop, pieces: readonly { id: number }[]): 
   return tabStop.ids.find((id) => pieces.some((piece) => piece.id === id)) ?? pieces[0]?.id;
 }
 
+/** With more tiles than this a table is dense, or full. */
+const DENSE = 16;
+const FULL = 44;
+
 interface TableProps {
   arranging: Arranging;
   tabStop: TabStop;
@@ -39,23 +42,27 @@ interface TableProps {
 }
 
 export function ArrangedTable({ arranging, tabStop, okey }: TableProps) {
-  const { history, selection, carried, judgment, lastPlay } = useStore(arranging.state);
+  const { history, selection, carried, judgment, fresh } = useStore(arranging.state);
   const arrangement = history.present;
   const start = history.past[0] ?? arrangement;
   const mayPlay = arranging.mayArrange;
   const isJudged = judgment !== undefined && judgment.arrangement === (carried?.preview ?? arrangement);
   const marks = isJudged ? judgment.marks.melds : undefined;
+  // A legal meld is no play while the whole lacks something, such as points of the initial meld.
+  const isTableLegal = judgment?.marks.table.length === 0;
   const stop = tabStopOf(
     tabStop,
     arrangement.melds.flatMap(({ pieces }) => pieces),
   );
-  const fresh = history.past.length === 0 ? freshTiles(lastPlay) : new Map<string, readonly Tile[]>();
   const isPlacing = mayPlay && selection.length > 0 && carried === undefined;
-  const felt = useHeightKept(carried !== undefined);
+  const felt = useRef<HTMLElement>(null);
+  const [zoom, enlarge] = useZoom(felt);
+  const count = arrangement.melds.reduce((sum, { pieces }) => sum + pieces.length, 0);
   return (
     <section
       ref={felt}
-      class={okey === undefined ? "felt" : "laid"}
+      class={`${okey === undefined ? "felt" : "laid"} ${densityOf(count)}`}
+      style={{ "--zoom": zoom }}
       aria-label={t(okey === undefined ? "table" : "meldsOnTable")}
       data-drop={mayPlay ? "new" : undefined}
     >
@@ -73,7 +80,7 @@ export function ArrangedTable({ arranging, tabStop, okey }: TableProps) {
               meld={meld}
               number={i + 1}
               arranging={arranging}
-              mark={mark !== undefined && (isChanged || isTarget || !mark.isLegal) ? mark : undefined}
+              mark={mark !== undefined && (mark.isLegal ? isTableLegal && (isChanged || isTarget) : true) ? mark : undefined}
               target={isTarget ? carried?.target : undefined}
               okey={okey}
               carriedIds={carried?.ids ?? []}
@@ -83,44 +90,31 @@ export function ArrangedTable({ arranging, tabStop, okey }: TableProps) {
               isPlacing={isPlacing}
               mayMove={mayPlay}
               isChanged={isChanged}
-              fresh={fresh.get(meld.pieces.map(({ tile }) => tile).join()) ?? []}
+              fresh={fresh}
             />
           );
         })}
-        {(carried?.target?.to === "new" || isPlacing) && (
-          <NewMeld
-            mark={carried?.preview && marks?.get(carried.preview.melds.at(-1)!.id)}
-            onPlace={() => arranging.move(selection, { to: "new" })}
-          />
-        )}
       </div>
+      {okey === undefined && <ZoomButtons onZoom={enlarge} />}
+      {(carried?.target?.to === "new" || isPlacing) && (
+        <NewMeld
+          mark={carried?.preview && marks?.get(carried.preview.melds.at(-1)!.id)}
+          onPlace={() => arranging.move(selection, { to: "new" })}
+        />
+      )}
     </section>
   );
+}
+
+/** Returns the class of a table with so many tiles: with more of them they are smaller on a small screen. */
+function densityOf(count: number): string {
+  return count > FULL ? "full" : count > DENSE ? "dense" : "";
 }
 
 /** Whether tiles are carried over a meld, or over a wild tile in it. */
 function isTargetIn({ id, pieces }: ArrangedMeld, target: Target | undefined): boolean {
   if (target?.to === "wild") return pieces.some((piece) => piece.id === target.piece);
   return target?.to === "meld" && target.meld === id;
-}
-
-/**
- * Returns a ref of an element that does not get lower while `isKept`. Marks come and go while a tile is carried; in a
- * page that is scrolled to its end, a lower table would move all places from under the pointer.
- */
-function useHeightKept(isKept: boolean): RefObject<HTMLElement | null> {
-  const element = useRef<HTMLElement>(null);
-  useLayoutEffect(() => {
-    if (element.current !== null) element.current.style.minHeight = isKept ? `${element.current.offsetHeight}px` : "";
-  });
-  return element;
-}
-
-/** Returns the tiles that the last play laid, by the melds in which they lie. */
-function freshTiles(play: LastPlay | undefined): Map<string, readonly Tile[]> {
-  const before = new Set(play?.before?.melds.map(({ tiles }) => tiles.join()));
-  const isNew = ({ tiles }: { tiles: readonly Tile[] }) => !before.has(tiles.join());
-  return new Map(play?.after?.melds.filter(isNew).map(({ tiles }) => [tiles.join(), play.tiles]));
 }
 
 interface MeldProps {
@@ -137,7 +131,7 @@ interface MeldProps {
   isPlacing: boolean;
   mayMove: boolean;
   isChanged: boolean;
-  fresh: readonly Tile[];
+  fresh: ReadonlySet<number>;
 }
 
 function MeldView(props: MeldProps) {
@@ -147,7 +141,6 @@ function MeldView(props: MeldProps) {
   const verdict = mark === undefined ? "" : mark.isLegal ? t("meldLegal") : t("meldIllegal");
   const state = mark === undefined ? "" : mark.isLegal ? "legal" : "illegal";
   const index = target?.to === "meld" ? target.index : -1;
-  const fresh = [...props.fresh];
   const violation = useTextKept(
     mark === undefined || mark.isLegal ? "" : [...new Set(mark.violations.map(violationText))].join(" "),
     carriedIds.length > 0,
@@ -168,10 +161,8 @@ function MeldView(props: MeldProps) {
             ⠿
           </span>
         )}
-        {isPlacing && !isMovedHere && <Slot label={t("placeStart", { number })} onPlace={() => place(0)} />}
+        {isPlacing && !isMovedHere && <Slot label={t("placeStart", { number })} side="first" onPlace={() => place(0)} />}
         {meld.pieces.flatMap((piece, i) => {
-          const freshIndex = fresh.indexOf(piece.tile);
-          if (freshIndex >= 0) fresh.splice(freshIndex, 1);
           const isFaulty = mark?.pieces.has(piece.id) ?? false;
           const isNew = piece.origin !== "table";
           const isWild = piece.tile === okey;
@@ -189,7 +180,7 @@ function MeldView(props: MeldProps) {
                 isFaulty && "faulty",
                 isNew && "mine",
                 isWild && "wild",
-                (freshIndex >= 0 || (target?.to === "wild" && target.piece === piece.id)) && "fresh",
+                ((!isNew && props.fresh.has(piece.id)) || (target?.to === "wild" && target.piece === piece.id)) && "fresh",
                 carriedIds.includes(piece.id) && "carried",
               ]
                 .filter(Boolean)
@@ -205,6 +196,7 @@ function MeldView(props: MeldProps) {
         {isPlacing && !isMovedHere && (
           <Slot
             label={t("placeAfter", { number, tile: tileText(tiles.at(-1)!) })}
+            side="last"
             onPlace={() => place(tiles.length)}
           />
         )}
@@ -235,9 +227,10 @@ function useTextKept(text: string, isKept: boolean): { text: string; isOutdated:
   return { text: last.current, isOutdated: text === "" };
 }
 
-function Slot({ label, onPlace }: { label: string; onPlace: () => void }) {
+/** A place at an end of a meld, laid over it: what a player has in view must not move when a tile is chosen. */
+function Slot({ label, side, onPlace }: { label: string; side: "first" | "last"; onPlace: () => void }) {
   return (
-    <button type="button" class="slot" aria-label={label} onClick={onPlace}>
+    <button type="button" class={`slot ${side}`} aria-label={label} onClick={onPlace}>
       +
     </button>
   );
@@ -328,12 +321,10 @@ export function OthersTable({ game, draft }: { game: Game; draft: SavedDraft }) 
   const name = playerOf(game, draft.seat)?.name ?? "";
   const onTable = (game.table?.melds ?? []).flatMap(({ tiles }) => tiles);
   const melds = draft.table?.melds ?? [];
-  const fresh = without(
-    melds.flatMap(({ tiles }) => tiles),
-    onTable,
-  ).left;
+  const tiles = melds.flatMap((meld) => meld.tiles);
+  const fresh = without(tiles, onTable).left;
   return (
-    <section class="felt others-draft" aria-label={t("table")} data-draft={draft.number}>
+    <section class={`felt others-draft ${densityOf(tiles.length)}`} aria-label={t("table")} data-draft={draft.number}>
       <p class="draft-label">{t(draft.isLegal ? "othersDraftLegal" : "othersDraft", { name })}</p>
       <ShownTable table={draft.table} before={game.table} fresh={fresh} />
     </section>

@@ -76,7 +76,7 @@ export function Board(props: BoardProps) {
       ))}
       <div class="middle">
         <Place {...(onPool && { deed: onPool })} place="pool">
-          <span class="tile back" role="img" aria-label={t("poolLabel", { count: poolCount })}>
+          <span class="tile back" data-pool role="img" aria-label={t("poolLabel", { count: poolCount })}>
             <span aria-hidden="true">{poolCount}</span>
           </span>
         </Place>

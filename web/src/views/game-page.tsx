@@ -4,6 +4,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { service } from "../api/connection.js";
 import { GameSession } from "../control/game-session.js";
 import { keepSeat, seats } from "../control/lobby.js";
+import { RackMemory } from "../control/rack-memory.js";
 import { go } from "../control/router.js";
 import { useStore } from "../control/store.js";
 import { t } from "../i18n/index.js";
@@ -14,7 +15,7 @@ export function GamePage({ gameId, joinCode }: { gameId: string; joinCode: strin
   // A seat that is taken or given up begins a session anew, with another token.
   const [token, setToken] = useState(seats.find(gameId)?.token);
   const session = useMemo(
-    () => new GameSession(token === undefined ? service : service.seated(token), gameId),
+    () => new GameSession(token === undefined ? service : service.seated(token), gameId, new RackMemory(sessionStorage, gameId)),
     [gameId, token],
   );
   const { game, connection, failure, spoken } = useStore(session.state);

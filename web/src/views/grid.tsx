@@ -1,7 +1,7 @@
 /** Grids: the frame in which one is enlarged and moved, and a grid that cannot be changed. */
 import type { Placement, Tile } from "rummikub-client";
 import type { ComponentChildren } from "preact";
-import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { t, tilesList, tileText } from "../i18n/index.js";
 import { type Box, boxOf, type Cell, freshCells, type Placed } from "../model/grid.js";
 import { StaticTile } from "./tile.js";
@@ -75,9 +75,20 @@ export function GridFrame({ cells, fitKey, hint, mayDrop = false, onClick, child
     const [x, y] = [(scrollLeft + clientWidth / 2) / width, (scrollTop + clientHeight / 2) / height];
     middle.current = { x: left + x, y: top + y };
   };
-  useLayoutEffect(() => {
-    if (!isMoved.current) showAll();
-  }, [fitKey]);
+  const fit = useRef((): unknown => undefined);
+  fit.current = () => !isMoved.current && showAll();
+  useLayoutEffect(() => void fit.current(), [fitKey]);
+  useEffect(() => {
+    // The first size is that of the laid out page; another width is that of a phone that was turned.
+    let width = 0;
+    const observer = new ResizeObserver(() => {
+      if (view.current === null || view.current.clientWidth === width) return;
+      width = view.current.clientWidth;
+      fit.current();
+    });
+    observer.observe(view.current!);
+    return () => observer.disconnect();
+  }, []);
   // Tiles beyond the cells of before, and another size of the cells, leave in sight what was there.
   useLayoutEffect(center, [left, top, width]);
   return (

@@ -3,6 +3,7 @@ import type { HintTier } from "rummikub-client";
 import { useState } from "preact/hooks";
 import type { GameSession } from "../control/game-session.js";
 import { type Key, t } from "../i18n/index.js";
+import { highestHint } from "../model/turn.js";
 
 interface HintMenuProps {
   session: GameSession;
@@ -13,6 +14,9 @@ interface HintMenuProps {
 
 export function HintMenu({ session, isReady, tiers }: HintMenuProps) {
   const [isOpen, setOpen] = useState(false);
+  const highest = highestHint(session.state.game);
+  const allowed = tiers.filter(([tier]) => tier <= highest);
+  if (allowed.length === 0) return null;
   const ask = (tier: HintTier) => {
     setOpen(false);
     void session.hints.hint(tier);
@@ -24,7 +28,7 @@ export function HintMenu({ session, isReady, tiers }: HintMenuProps) {
       </button>
       {isOpen && (
         <span class="menu-list up">
-          {tiers.map(([tier, text]) => (
+          {allowed.map(([tier, text]) => (
             <button key={tier} type="button" onClick={() => ask(tier)}>
               {t(text)}
             </button>

@@ -2,8 +2,36 @@
 import { AbortBy, type Game, GameState } from "rummikub-client";
 import { useState } from "preact/hooks";
 import type { Acting } from "../control/acting.js";
+import { useStore } from "../control/store.js";
 import { t } from "../i18n/index.js";
 import { meldingOf, playerOf } from "../model/turn.js";
+import { alerts, setAlert } from "./alerts.js";
+
+const ALERTS = [
+  ["sound", "alertSound"],
+  ["vibration", "alertVibration"],
+  ["notification", "alertNotification"],
+] as const;
+
+/** How the player is told that it is their turn. */
+function AlertChoices() {
+  const chosen = useStore(alerts);
+  const offered = ALERTS.filter(([name]) => name !== "notification" || "Notification" in globalThis);
+  return (
+    <>
+      {offered.map(([name, text]) => (
+        <label key={name} class="check">
+          <input
+            type="checkbox"
+            checked={chosen[name]}
+            onChange={(event) => void setAlert(name, event.currentTarget.checked)}
+          />
+          {t(text)}
+        </label>
+      ))}
+    </>
+  );
+}
 
 type Question = { text: string; act: () => Promise<void> };
 
@@ -29,6 +57,7 @@ export function Menu({ game, acting }: { game: Game; acting: Acting }) {
           {game.discardBoard === undefined && (
             <span class="help">{t("initialMeld", { points: meldingOf(game)?.initialMeld?.threshold ?? 30 })}</span>
           )}
+          <AlertChoices />
           <button type="button" onClick={() => setQuestion({ text: t("resignSure"), act: () => acting.resign() })}>
             {t("resign")}
           </button>

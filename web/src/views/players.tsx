@@ -44,43 +44,38 @@ function Opened({ opening: { isPairs, amount } }: { opening: DiscardOpening }) {
   );
 }
 
-/** When a screen reader is told how much time the player has left, in seconds. */
-const WARNINGS = [30, 10];
-
 interface PlayersProps {
   game: Game;
   clock: ServerClock;
-  /** Announces how many seconds the viewer's own turn has left. */
-  onWarning: (seconds: number) => void;
 }
 
-export function Players({ game, clock, onWarning }: PlayersProps) {
+export function Players({ game, clock }: PlayersProps) {
   const order = game.turnOrder.length > 0 ? game.turnOrder : game.players.map(({ seat }) => seat);
   const players = order.flatMap((seat) => game.players.filter((player) => player.seat === seat));
   return (
     <ul class="players">
       {players.map((player) => (
-        <PlayerCard key={player.seat} player={player} game={game} clock={clock} onWarning={onWarning} />
+        <PlayerCard key={player.seat} player={player} game={game} clock={clock} />
       ))}
     </ul>
   );
 }
 
-function PlayerCard({ player, game, clock, onWarning }: PlayersProps & { player: Player }) {
+function PlayerCard({ player, game, clock }: PlayersProps & { player: Player }) {
   const hasTurn = game.turn?.seat === player.seat;
   const isMe = player.seat === game.seat;
   const board = game.discardBoard;
   const opening = board?.openings.find(({ seat }) => seat === player.seat);
   const penalty = board?.penalties.reduce((sum, { seat, points }) => sum + (seat === player.seat ? points : 0), 0) ?? 0;
   return (
-    <li class={`player ${hasTurn ? "has-turn" : ""} ${player.resigned ? "is-out" : ""}`} aria-current={hasTurn}>
+    <li data-seat={player.seat} class={`player ${hasTurn ? "has-turn" : ""} ${player.resigned ? "is-out" : ""}`} aria-current={hasTurn}>
       <PlayerName player={player} isMe={isMe} />
       <span class="facts">
         <span class="count" role="img" aria-label={t("tiles", { count: player.tileCount })}>
           <span class="mini-tile" aria-hidden="true" /> {player.tileCount}
         </span>
         {board === undefined && (
-          <span class={player.hasMelded ? "badge good" : "badge"} title={player.hasMelded ? t("melded") : t("notMelded")}>
+          <span class={player.hasMelded ? "badge good" : "badge unmelded"} title={player.hasMelded ? t("melded") : t("notMelded")}>
             <span aria-hidden="true">{player.hasMelded ? "✓" : "–"}</span>
             <span class="hidden">{player.hasMelded ? t("melded") : t("notMelded")}</span>
           </span>
@@ -105,13 +100,7 @@ function PlayerCard({ player, game, clock, onWarning }: PlayersProps & { player:
         {player.isAbsent && <span class="badge warn">{t("absent")}</span>}
         {player.resigned && <span class="badge warn">{t("resigned")}</span>}
         {player.wantsAbort && <span class="badge warn">{t("abortVotes")}</span>}
-        {hasTurn && (
-          <Countdown
-            time={game.turn?.deadline}
-            clock={clock}
-            onSeconds={(seconds) => isMe && WARNINGS.includes(seconds) && onWarning(seconds)}
-          />
-        )}
+        {hasTurn && <Countdown time={game.turn?.deadline} clock={clock} />}
       </span>
     </li>
   );

@@ -6,23 +6,20 @@ import type { Piece } from "../model/arrangement.js";
 import { type TabStop, tabStopOf } from "./arranged-table.js";
 import { MovableTile } from "./tile.js";
 
-/** A rack with more tiles than this has smaller ones on a phone, so that the table stays in sight. */
-const CROWDED = 16;
-
 /** Whether a tile of the table is in the player's hand and has to be laid again. */
 function isInHand({ origin }: Piece): boolean {
   return origin === "table";
 }
 
 export function Rack({ arranging, tabStop }: { arranging: Arranging; tabStop: TabStop }) {
-  const { history, selection, carried, hinted } = useStore(arranging.state);
+  const { history, selection, carried, hinted, fresh } = useStore(arranging.state);
   const { rack } = history.present;
   const left = [...hinted];
   const stop = tabStopOf(tabStop, rack);
   const index = carried?.target?.to === "rack" ? carried.target.index : -1;
   const canReturn = selection.some((id) => !rack.some((piece) => piece.id === id));
   return (
-    <section class={`rack ${rack.length > CROWDED ? "crowded" : ""}`} aria-label={t("rack")} data-drop="rack">
+    <section class="rack" aria-label={t("rack")} data-drop="rack">
       {rack.flatMap((piece, i) => {
         const at = left.indexOf(piece.tile);
         if (at >= 0) left.splice(at, 1);
@@ -32,10 +29,11 @@ export function Rack({ arranging, tabStop }: { arranging: Arranging; tabStop: Ta
             key={piece.id}
             piece={piece}
             {...(isInHand(piece) && { name: t("layAgain", { tile: tileText(piece.tile) }) })}
-            mark={`${at >= 0 ? "hinted" : ""} ${piece.origin === "river" ? "from-river" : ""} ${isInHand(piece) ? "in-hand" : ""} ${carried?.ids.includes(piece.id) ? "carried" : ""}`}
+            mark={`${fresh.has(piece.id) ? "fresh" : ""} ${at >= 0 ? "hinted" : ""} ${piece.origin === "river" ? "from-river" : ""} ${isInHand(piece) ? "in-hand" : ""} ${carried?.ids.includes(piece.id) ? "carried" : ""}`}
             isSelected={selection.includes(piece.id)}
             isTabStop={piece.id === stop}
             onSelect={() => arranging.select(piece.id)}
+            onDoubleTap={() => arranging.layWhereItFits(piece.id)}
             onFocus={() => tabStop.set(piece.id)}
           />,
         ];

@@ -96,6 +96,7 @@ export interface MovableTileProps {
   /** Whether Tab reaches the tile; arrows reach the others. */
   isTabStop: boolean;
   onSelect: () => void;
+  onDoubleTap?: () => void;
   onFocus: () => void;
 }
 
@@ -113,6 +114,7 @@ export function MovableTile(props: MovableTileProps) {
       aria-pressed={isSelected}
       tabIndex={isTabStop ? 0 : -1}
       onClick={onSelect}
+      onDblClick={props.onDoubleTap}
       onFocus={onFocus}
     >
       <Face tile={piece.tile} />
@@ -150,7 +152,7 @@ export function StaticTable({
   fresh?: readonly Tile[];
 }) {
   return (
-    <div class="melds" role="list" aria-label={t("table")}>
+    <div class="melds" role="list" aria-label={t("table")} tabIndex={0}>
       {melds.map(({ tiles, isChanged = false }, i) => (
         <StaticMeld key={i} tiles={tiles} isChanged={isChanged} fresh={fresh} />
       ))}

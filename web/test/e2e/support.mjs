@@ -229,10 +229,16 @@ export function tilesOf(page) {
   });
 }
 
+/** Waits until no tile moves to its place any more. */
+export function settled(page) {
+  return page.waitForFunction(() => document.getAnimations().every((animation) => animation.constructor !== Animation));
+}
+
 /** Drags with the mouse from the middle of one element to the middle, or another place, of another one. */
 export async function drag(page, from, to, { x = 0.5, y = 0.5 } = {}) {
   // The hand covers the lower end of the window, and is always in sight.
   await to.evaluate((element) => element.scrollIntoView({ block: "center" }));
+  await settled(page);
   const start = await from.boundingBox();
   const aim = async () => {
     const box = await to.boundingBox();

@@ -419,6 +419,7 @@ test("on a phone of 360 px a finger drags a tile, and nothing scrolls sideways",
     touch.send("Input.dispatchTouchEvent", { type, touchPoints: type === "touchEnd" ? [] : [{ x, y }] });
   const [x, y] = [from.x + from.width / 2, from.y + from.height / 2];
   await send("touchStart", x, y);
+  await send("touchMove", x, y - 20); // along the rack it would scroll
   for (const part of [0.2, 0.5, 0.8, 1])
     await send(
       "touchMove",

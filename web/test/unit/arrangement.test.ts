@@ -7,6 +7,7 @@ import {
   arrangeAs,
   type Arrangement,
   declare,
+  inOrder,
   move,
   pull,
   reorder,
@@ -24,6 +25,9 @@ function at(table: string, rack: string): Arrangement {
     rack: tiles(rack),
   });
 }
+
+const meldOf = ({ pieces }: Arrangement["melds"][number]) =>
+  create(MeldSchema, { tiles: pieces.map(({ tile }) => tile), kind: MeldKind.RUN });
 
 const table = (arrangement: Arrangement) => meldsText(tableOf(arrangement));
 const rack = (arrangement: Arrangement) => tilesText(arrangement.rack.map(({ tile }) => tile));
@@ -149,4 +153,20 @@ test("a declaration states kind and faces, and is sent", () => {
   const start = at("J J R5", "");
   const next = declare(start, start.melds[0]!.id, MeldKind.GROUP, tiles("B5 K5"));
   assert.deepEqual(tableOf(next), [{ tiles: tiles("J J R5"), kind: MeldKind.GROUP, declaredFaces: tiles("B5 K5") }]);
+});
+
+test("the tiles of a table that others changed keep their ids, and so does a meld that lost or won tiles", () => {
+  const before = at("R5 R6 R7 R8 | K4 B4 O4", "R9 K1");
+  const after = arrange({ table: at("R5 R6 R7 | R8 K4 B4 O4 R9", "").melds.map(meldOf), rack: tiles("K1 B2") }, before);
+  const idOf = (arrangement: Arrangement, name: string) =>
+    [...arrangement.melds.flatMap(({ pieces }) => pieces), ...arrangement.rack].find((piece) => piece.tile === tiles(name)[0])?.id;
+  for (const name of ["R5", "R8", "K4", "R9", "K1"]) assert.equal(idOf(after, name), idOf(before, name), name);
+  assert.deepEqual(after.melds.map(({ id }) => id), before.melds.map(({ id }) => id));
+  assert.ok(idOf(after, "B2")! >= before.nextId);
+});
+
+test("a rack takes the order of another one; tiles that this does not have stay behind their neighbors", () => {
+  const start = at("", "R1 R2 R3 R4");
+  const sorted = inOrder(start.rack, [start.rack[3]!, start.rack[0]!]);
+  assert.equal(tilesText(sorted.map(({ tile }) => tile)), "R4 R1 R2 R3");
 });

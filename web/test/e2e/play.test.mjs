@@ -1,0 +1,217 @@
+/** What a player must never miss: what happened, what is new, the time, and whose turn it is. */
+import assert from "node:assert/strict";
+import { after, afterEach, before, test } from "node:test";
+import {
+  act,
+  button,
+  createGame,
+  drawOrPass,
+  findMeld,
+  inspect,
+  layMeld,
+  leave,
+  myTurn,
+  openWorld,
+  startGame,
+  tilesOf,
+} from "./support.mjs";
+
+const CALM = { "deal.hand_size": 7, "initial_meld.threshold": 200, turn_time_limit: 0 };
+const PLAYFUL = { "deal.hand_size": 21, "initial_meld.threshold": 0, turn_time_limit: 0 };
+let world;
+before(async () => {
+  world = await openWorld();
+});
+afterEach(() => world.clear());
+after(() => world?.close());
+
+/** Opens a game of Ann's, in which she has the turn. */
+async function begin(settings, page) {
+  page ??= await world.open();
+  await createGame(page, settings);
+  await startGame(page);
+  assert.ok(await myTurn(page));
+  return page;
+}
+
+const lines = (page) => page.locator(".log-lines li");
+
+test("the log has a time-out with its penalty tiles, which are marked on the rack until the next turn is over", async () => {
+  const page = await begin({ options: { ...CALM, turn_time_limit: 3, absent_after_timeouts: 0 } });
+  const { rack } = await tilesOf(page);
+  await layMeld(page, rack.filter((name) => name !== "J").slice(0, 1));
+  await page.locator(".rack [data-piece]").nth(rack.length + 2).waitFor();
+  assert.equal(await page.locator(".rack .tile.fresh").count(), 3);
+  await button(page, "Log").click();
+  const told = page.locator(".log-drawer li", { hasText: "Your time is up. You draw" });
+  await told.first().waitFor();
+  const penalty = await told.first().locator("[data-tile]").evaluateAll((tiles) => tiles.map((tile) => tile.dataset.tile));
+  assert.equal(penalty.length, 3);
+  const marked = await page.locator(".rack .tile.fresh").evaluateAll((tiles) => tiles.map((tile) => tile.dataset.tile));
+  assert.deepEqual(marked.toSorted(), penalty.toSorted());
+  await inspect(page, "log");
+  await button(page, "Close").click();
+  assert.deepEqual((await tilesOf(page)).rack.slice(0, rack.length), rack, "the laid tile is back in its place");
+  await leave(page);
+});
+
+test("the log is there after a reload, and its last lines are of this round", async () => {
+  const page = await begin({ bots: 3, options: CALM });
+  await act(page, () => button(page, "Draw").click());
+  await myTurn(page);
+  await lines(page).filter({ hasText: /Bot \d draws/ }).first().waitFor();
+  const told = await lines(page).allTextContents();
+  await page.reload();
+  await lines(page).filter({ hasText: /Bot \d draws/ }).first().waitFor();
+  assert.deepEqual(await lines(page).allTextContents(), told);
+  await button(page, "Log").click();
+  await page.locator(".log-drawer li", { hasText: "Round 1 is dealt." }).waitFor();
+  assert.equal(await page.locator(".log-drawer li", { hasText: "You draw" }).locator("[data-tile]").count(), 1);
+  await leave(page);
+});
+
+test("what a bot lays is marked, told with its tiles, moves to its place, and can be shown again", async () => {
+  const page = await world.open();
+  await page.evaluate(() => {
+    globalThis.moved = [];
+    const { animate } = Element.prototype;
+    Element.prototype.animate = function (frames, options) {
+      globalThis.moved.push({ tile: this.dataset.tile, isOnTable: this.closest(".felt") !== null, ms: options.duration });
+      return animate.call(this, frames, options);
+    };
+  });
+  await begin({ level: "hard", options: PLAYFUL }, page);
+  const played = lines(page).last().filter({ hasText: "Bot 1 plays" });
+  for (let turn = 0; ; turn++) {
+    assert.ok(turn < 12, "the bot plays");
+    await page.evaluate(() => globalThis.moved.splice(0));
+    await act(page, () => button(page, "Draw").click());
+    assert.ok(await myTurn(page));
+    if (await played.count()) break;
+  }
+  const tiles = await played.locator("[data-tile]").evaluateAll((all) => all.map((tile) => tile.dataset.tile));
+  const marked = await page.locator(".felt .tile.fresh").evaluateAll((all) => all.map((tile) => tile.dataset.tile));
+  assert.deepEqual(marked.toSorted(), tiles.toSorted());
+  const moved = await page.evaluate(() => globalThis.moved.splice(0));
+  assert.equal(moved.filter(({ isOnTable }) => isOnTable).length, tiles.length);
+  assert.ok(moved.every(({ ms }) => ms >= 150 && ms <= 400));
+  await button(page, "Show again").click();
+  const again = await page.evaluate(() => globalThis.moved.map(({ tile }) => tile));
+  assert.ok(tiles.every((tile) => again.includes(tile)));
+  await leave(page);
+});
+
+test("with reduced motion no tile is animated", async () => {
+  const page = await world.open({ reducedMotion: "reduce" });
+  await page.evaluate(() => {
+    Element.prototype.animate = () => assert.fail();
+  });
+  await begin({ level: "hard", options: PLAYFUL }, page);
+  await act(page, () => button(page, "Draw").click());
+  await myTurn(page);
+  assert.equal(await button(page, "Show again").count(), 0);
+  await leave(page);
+});
+
+test("notices and refusals end with their turn", async () => {
+  const page = await begin({ options: { ...CALM, turn_time_limit: 5, absent_after_timeouts: 0 } });
+  const { rack } = await tilesOf(page);
+  await layMeld(page, rack.filter((name) => name !== "J").slice(0, 1));
+  await button(page, "Play").click();
+  await page.locator(".turn-message.bad").waitFor();
+  await page.locator(".rack [data-piece]").nth(rack.length + 2).waitFor(); // the time is up
+  assert.equal(await page.locator(".turn-message.bad").count(), 0);
+  await leave(page);
+});
+
+test("drawing while a legal play lies asks first", async () => {
+  const page = await begin({ options: PLAYFUL });
+  const { rack } = await tilesOf(page);
+  await layMeld(page, findMeld(rack));
+  await page.locator(".turn-message.good").waitFor();
+  await button(page, "Draw").click();
+  await page.getByText("Your tiles lie legally. Draw all the same?").waitFor();
+  await inspect(page, "draw-sure");
+  await button(page, "Back").click();
+  assert.equal((await tilesOf(page)).melds.length, 1);
+  await button(page, "Draw").click();
+  await act(page, () => button(page, "Take back and draw").click());
+  await page.locator(".rack [data-piece]").nth(rack.length).waitFor();
+  await leave(page);
+});
+
+test("a hint is offered only where the game gives hints", async () => {
+  const page = await begin({ options: { ...CALM, hints: "TILES" } });
+  await button(page, "Hint").click();
+  await button(page, "Which tiles?").waitFor();
+  assert.equal(await button(page, "Show a best turn").count(), 0);
+  await page.goto(world.url);
+  await begin({ options: { ...CALM, hints: "OFF" } }, page);
+  assert.equal(await button(page, "Hint").count(), 0);
+  await leave(page);
+});
+
+test("below the initial meld the points are counted, no meld is checked, and Play does not invite", async () => {
+  const page = await begin({ options: { ...PLAYFUL, "initial_meld.threshold": 200 } });
+  await page.locator(".badge.initial", { hasText: "0 of 200" }).waitFor();
+  const { rack } = await tilesOf(page);
+  await layMeld(page, findMeld(rack));
+  await page.locator(".badge.initial", { hasText: /^[1-9]\d* of 200$/ }).waitFor();
+  assert.equal(await page.locator(".felt .verdict").count(), 0);
+  assert.equal(await page.locator(".turn-actions .primary").count(), 0);
+  await inspect(page, "initial-meld");
+  await leave(page);
+});
+
+test("the clock is at the hand, and the last ten seconds are seen and heard, unless the sound is off", async () => {
+  const page = await world.open();
+  await page.evaluate(() => {
+    globalThis.notes = 0;
+    OscillatorNode.prototype.start = () => globalThis.notes++;
+    OscillatorNode.prototype.stop = () => {};
+  });
+  await begin({ options: { ...CALM, turn_time_limit: 12, absent_after_timeouts: 0 } }, page);
+  await page.locator(".hand .clock", { hasText: "0:09" }).waitFor();
+  assert.ok(await page.locator(".hand .clock.urgent").count());
+  await page.waitForFunction(() => globalThis.notes >= 4); // two of the turn, one each second
+  await button(page, "Game").click();
+  await page.getByLabel("Sound").uncheck();
+  const heard = await page.evaluate(() => globalThis.notes);
+  await page.locator(".hand .clock", { hasText: "0:05" }).waitFor();
+  assert.equal(await page.evaluate(() => globalThis.notes), heard);
+  await page.reload();
+  await button(page, "Game").click();
+  assert.equal(await page.getByLabel("Sound").isChecked(), false);
+  await leave(page);
+});
+
+test("the turn is told in the tab's title and icon, by vibration, and by a notification if it is allowed", async () => {
+  const page = await world.open();
+  await page.context().grantPermissions(["notifications"]);
+  await page.evaluate(() => {
+    globalThis.told = [];
+    navigator.vibrate = () => globalThis.told.push("vibration");
+    globalThis.Notification = class {
+      static requestPermission = async () => "granted";
+      constructor(_title, { body }) {
+        globalThis.told.push(body);
+      }
+    };
+    Object.defineProperty(document, "hidden", { get: () => true });
+  });
+  await begin({ options: CALM }, page);
+  const icon = () => page.locator("link[rel=icon]").getAttribute("href");
+  const mine = await icon();
+  assert.match(await page.title(), /Your turn/);
+  await button(page, "Game").click();
+  await page.getByLabel("Notification").check();
+  await page.evaluate(() => globalThis.told.splice(0));
+  await act(page, () => button(page, "Draw").click());
+  await page.waitForFunction(() => document.title.includes("Your turn") && globalThis.told.length > 0);
+  assert.deepEqual(await page.evaluate(() => globalThis.told), ["vibration", "It is your turn."]);
+  await page.goto(`${world.url}#/`);
+  await page.getByRole("heading", { name: "New game" }).waitFor();
+  assert.equal(await page.title(), "Rummikub");
+  assert.notEqual(await icon(), mine);
+  await leave(page);
+});

@@ -1,0 +1,246 @@
+/** Phones, low windows and late games: what is in sight, what scrolls, what stays where it is. */
+import assert from "node:assert/strict";
+import { after, afterEach, before, test } from "node:test";
+import { act, button, createGame, drag, findMeld, inspect, layMeld, leave, myTurn, openWorld, rackTile, startGame, tilesOf } from "./support.mjs";
+
+const CALM = { "deal.hand_size": 14, "initial_meld.threshold": 200, turn_time_limit: 0 };
+const OPEN = { "deal.hand_size": 21, "initial_meld.threshold": 0, turn_time_limit: 0 };
+const UPRIGHT = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true };
+const SIDEWAYS = { viewport: { width: 844, height: 390 }, hasTouch: true, isMobile: true };
+let world;
+before(async () => {
+  world = await openWorld();
+});
+afterEach(() => world.clear());
+after(() => world?.close());
+
+/** Opens a game of Ann's, in which she has the turn. */
+async function begin(page, settings) {
+  await createGame(page, settings);
+  await startGame(page);
+  assert.ok(await myTurn(page));
+  return page;
+}
+
+const box = (page, selector) => page.locator(selector).first().boundingBox();
+
+/** Lays a meld of three tiles, which is brought to the front of the rack. */
+async function layFirst(page) {
+  await button(page, "Show melds").click();
+  await layMeld(page, (await tilesOf(page)).rack.slice(0, 3));
+}
+
+/** Shows copies of a meld of three tiles and of one of four until there are 26, as at the end of a round of four. */
+async function fillTable(page) {
+  if ((await page.locator(".felt .meld").count()) === 0) await layFirst(page);
+  await page.mouse.move(0, 0);
+  await page.evaluate(() => {
+    const melds = document.querySelector(".felt > .melds");
+    const first = melds.querySelector(".meld");
+    for (const extra of [...first.querySelectorAll("[data-piece]")].slice(3)) extra.remove();
+    for (const slot of first.querySelectorAll(".slot, .verdict")) slot.remove();
+    for (let i = melds.querySelectorAll(".meld").length; i < 26; i++) {
+      const copy = first.cloneNode(true);
+      if (i % 2) copy.querySelector(".meld-tiles").append(copy.querySelector("[data-piece]").cloneNode(true));
+      melds.append(copy);
+    }
+    document.querySelector(".felt").classList.add("full");
+  });
+}
+
+/** Returns how many melds are wholly in sight. */
+const meldsInSight = (page) =>
+  page.evaluate(() => {
+    const view = document.querySelector(".felt > .melds").getBoundingClientRect();
+    const end = Math.min(view.bottom, document.querySelector(".hand").getBoundingClientRect().top + 1e4 * (innerHeight < 480));
+    const boxes = [...document.querySelectorAll(".felt .meld")].map((meld) => meld.getBoundingClientRect());
+    return boxes.filter(({ top, bottom }) => top >= view.top - 1 && bottom <= end + 1).length;
+  });
+
+for (const [name, options] of [
+  ["390x844", UPRIGHT],
+  ["1280x800", { viewport: { width: 1280, height: 800 } }],
+]) {
+  test(`26 melds and the hand are in sight at ${name}, with tiles of the rack of 40 px at least`, async () => {
+    const page = await begin(await world.open(options), { bots: 3, options: OPEN });
+    await fillTable(page);
+    assert.equal(await page.locator(".felt .meld").count(), 26);
+    assert.equal(await meldsInSight(page), 26);
+    assert.ok((await box(page, ".rack [data-piece]")).width >= 40);
+    const table = await box(page, ".felt [data-piece]");
+    assert.ok(table.width >= 27.9 && table.width <= 40.1, `${table.width}`);
+    assert.equal(await page.evaluate(() => document.documentElement.scrollHeight <= innerHeight), true);
+    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), options.viewport.width);
+    await inspect(page, `late-${name}`);
+    await leave(page);
+  });
+}
+
+test("sideways on a phone, and in a window of 640x400, table and hand are side by side", async () => {
+  const page = await begin(await world.open(SIDEWAYS), { bots: 3, options: OPEN });
+  for (const viewport of [SIDEWAYS.viewport, { width: 640, height: 400 }]) {
+    await page.setViewportSize(viewport);
+    const [felt, hand] = [await box(page, ".felt"), await box(page, ".hand")];
+    assert.ok(felt.height >= 240, `${felt.height} px of table`);
+    assert.ok(hand.x >= felt.x + felt.width);
+    assert.ok(hand.y + hand.height <= viewport.height + 1);
+    assert.ok((await box(page, ".rack [data-piece]")).width >= 40);
+    await inspect(page, `sideways-${viewport.width}`);
+  }
+  await leave(page);
+});
+
+test("choosing a tile, aiming at the table and the next turn move no meld and no hand", async () => {
+  const page = await begin(await world.open(UPRIGHT), { bots: 1, level: "hard", options: OPEN });
+  await layFirst(page);
+  const boxes = () =>
+    page.evaluate(() =>
+      [".felt", ".felt .meld", ".hand", ".rack"].map((one) => {
+        const { x, y, width, height } = document.querySelector(one).getBoundingClientRect();
+        return [x, y, width, height].map(Math.round).join(" ");
+      }),
+    );
+  await page.locator(".turn-message.good").waitFor();
+  const before = await boxes();
+  await page.locator(".rack [data-piece]").first().click();
+  await page.locator(".felt .slot").first().waitFor();
+  assert.deepEqual(await boxes(), before);
+  await inspect(page, "places");
+  await page.locator(".felt .slot").last().click();
+  await page.waitForTimeout(600); // it is judged by now: the texts of violations move nothing either
+  const [felt, , hand] = await boxes();
+  assert.deepEqual([felt, hand], [before[0], before[2]]);
+  await button(page, "Undo").click();
+  await page.locator(".turn-message.good").waitFor();
+  await act(page, () => button(page, "Play").click());
+  await myTurn(page);
+  assert.deepEqual([(await boxes())[0], (await boxes())[2]], [before[0], before[2]]);
+  await leave(page);
+});
+
+/** Returns a function that sends a touch event at a point. */
+async function finger(page) {
+  const session = await page.context().newCDPSession(page);
+  return (type, x, y) =>
+    session.send("Input.dispatchTouchEvent", { type, touchPoints: type === "touchEnd" ? [] : [{ x, y }] });
+}
+
+test("a finger along the rack scrolls it, across it carries; on a full table it scrolls, a long press carries", async () => {
+  const page = await begin(await world.open(UPRIGHT), { bots: 1, options: OPEN });
+  await layFirst(page); // of which the table is filled
+  const touch = await finger(page);
+  const swipe = async (x, y, dx, dy) => {
+    await touch("touchStart", x, y);
+    for (let part = 1; part <= 10; part++) await touch("touchMove", x + (dx * part) / 10, y + (dy * part) / 10);
+    await touch("touchEnd");
+  };
+  const { melds } = await tilesOf(page);
+  const tile = await box(page, ".rack [data-piece] >> nth=4");
+  const [x, y] = [tile.x + tile.width / 2, tile.y + tile.height / 2];
+  await swipe(x, y, -150, 0);
+  await page.waitForFunction(() => document.querySelector(".rack").scrollLeft > 50);
+  assert.equal((await tilesOf(page)).melds.length, melds.length);
+  await page.locator(".rack").evaluate((rack) => (rack.scrollLeft = 0));
+  await swipe(x, y, 0, -300);
+  await page.locator(".felt .meld").nth(melds.length).waitFor();
+  await fillTable(page);
+  await page.locator(".zoom button").last().click();
+  await page.locator(".zoom button").last().click(); // now the table is higher than its place
+  const lying = await box(page, ".felt [data-piece]");
+  const [tx, ty] = [lying.x + lying.width / 2, lying.y + lying.height / 2];
+  const scrolled = () => page.locator(".felt > .melds").evaluate(({ scrollTop }) => scrollTop);
+  await swipe(tx, ty + 200, 0, -150);
+  await page.waitForTimeout(300);
+  assert.ok((await scrolled()) > 20);
+  assert.equal(await page.locator(".ghost").count(), 0);
+  await page.locator(".felt > .melds").evaluate((melds) => (melds.scrollTop = 0));
+  await touch("touchStart", tx, ty);
+  await page.locator(".ghost").waitFor();
+  await touch("touchMove", tx, ty + 20);
+  assert.equal(await scrolled(), 0);
+  await touch("touchEnd");
+  await leave(page);
+});
+
+test("at the edge of a full table it scrolls while a tile is held there; buttons and the wheel enlarge it", async () => {
+  const page = await begin(await world.open({ viewport: { width: 1280, height: 600 } }), { bots: 1, options: OPEN });
+  await fillTable(page);
+  const before = await box(page, ".felt [data-piece]");
+  await page.locator(".felt").hover();
+  await page.keyboard.down("Control");
+  await page.mouse.wheel(0, -100);
+  await page.keyboard.up("Control");
+  await page.waitForFunction((width) => document.querySelector(".felt [data-piece]").offsetWidth > width * 1.2, before.width);
+  await button(page, "Larger").click();
+  const felt = await box(page, ".felt");
+  const tile = await box(page, ".rack [data-piece]");
+  await page.mouse.move(tile.x + 10, tile.y + 10);
+  await page.mouse.down();
+  await page.mouse.move(felt.x + 100, felt.y + felt.height - 15, { steps: 4 });
+  await page.waitForFunction(() => document.querySelector(".felt > .melds").scrollTop > 60); // the mouse does not move
+  await page.keyboard.press("Escape");
+  await page.mouse.up();
+  await leave(page);
+});
+
+test("the order of the rack stays over draws, undo and a reload; sorting is kept until a tile is moved", async () => {
+  const page = await begin(await world.open(), { bots: 1, options: CALM });
+  const rack = async () => (await tilesOf(page)).rack;
+  const [first, ...others] = await rack();
+  const last = page.locator(".rack [data-piece]").last();
+  await drag(page, rackTile(page, first), last, { x: 0.95 });
+  const order = [...others, first];
+  assert.deepEqual(await rack(), order);
+  await layMeld(page, order.slice(2, 3));
+  await button(page, "Undo").click();
+  assert.deepEqual(await rack(), order);
+  await act(page, () => button(page, "Draw").click());
+  await myTurn(page);
+  const drawn = (await rack()).at(-1);
+  assert.deepEqual(await rack(), [...order, drawn]);
+  await page.reload();
+  await page.locator(".rack [data-piece]").first().waitFor();
+  assert.deepEqual(await rack(), [...order, drawn]);
+  await button(page, "Sort by number").click();
+  await act(page, () => button(page, "Draw").click());
+  await myTurn(page);
+  const values = (await rack()).filter((name) => name !== "J").map((name) => Number(name.slice(1)));
+  assert.deepEqual(values, [...values].sort((a, b) => a - b));
+  await leave(page);
+});
+
+/** Begins games until Ann has the first turn, and a run without jokers. Returns the page, and the run with the tile that follows. */
+async function beginWithRun() {
+  for (let games = 0; games < 40; games++) {
+    const page = await begin(await world.open(), { bots: 1, options: OPEN });
+    const { rack, melds } = await tilesOf(page);
+    const runs = rack.map((name) => [0, 1, 2, 3].map((step) => `${name[0]}${Number(name.slice(1)) + step}`));
+    const run = runs.find((names) => names.every((name) => rack.includes(name)));
+    if (run !== undefined && melds.length === 0) return [page, run];
+    await leave(page);
+  }
+  assert.fail("no run of four tiles was dealt");
+}
+
+test("a double tap lays a tile where it fits, and the melds of the rack are shown", async () => {
+  const [page, run] = await beginWithRun();
+  await button(page, "Show melds").click();
+  const meld = findMeld((await tilesOf(page)).rack.slice(0, 8)) ?? assert.fail("the rack begins with a meld");
+  assert.deepEqual((await tilesOf(page)).rack.slice(0, 3).toSorted(), meld.slice(0, 3).toSorted());
+  await layMeld(page, run.slice(0, 3));
+  await page.locator(".turn-message.good").waitFor();
+  await rackTile(page, run[3]).dblclick();
+  await page.waitForFunction(() => document.querySelectorAll(".felt .meld [data-piece]").length === 4);
+  const stranger = (await tilesOf(page)).rack.find((name) => name !== "J" && name[0] !== run[0][0]);
+  await rackTile(page, stranger).dblclick();
+  await page.locator(".turn-message", { hasText: "fits at" }).waitFor();
+  await leave(page);
+});
+
+test("in forced colors the hand hides what is under it, and the player to move is marked", async () => {
+  const page = await begin(await world.open({ forcedColors: "active" }), { bots: 1, options: CALM });
+  const style = (selector, name) => page.locator(selector).evaluate((element, name) => getComputedStyle(element)[name], name);
+  assert.notEqual(await style(".hand", "backgroundColor"), "rgba(0, 0, 0, 0)");
+  assert.equal(await style(".player.has-turn", "outlineStyle"), "solid");
+  await leave(page);
+});
