@@ -134,7 +134,7 @@ function scrollNearEdge(x: number, y: number): boolean {
   const beyond = (at: number, from: number, to: number) => Math.min(0, at - from - EDGE) || Math.max(0, at - to + EDGE);
   return [...document.querySelectorAll(SCROLLERS)].some((view) => {
     const { left, right, top, bottom } = view.getBoundingClientRect();
-    if (x < left || x > right || y < top - EDGE / 2 || y > bottom + EDGE / 2) return false;
+    if (x < left || x > right || y < top - EDGE / 2 || y > bottom + EDGE) return false;
     const { scrollLeft, scrollTop } = view;
     view.scrollBy(beyond(x, left, right) / 4, beyond(y, top, bottom) / 4);
     return view.scrollLeft !== scrollLeft || view.scrollTop !== scrollTop;

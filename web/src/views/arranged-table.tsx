@@ -95,13 +95,15 @@ export function ArrangedTable({ arranging, tabStop, okey }: TableProps) {
           );
         })}
       </div>
-      {okey === undefined && <ZoomButtons onZoom={enlarge} />}
-      {(carried?.target?.to === "new" || isPlacing) && (
-        <NewMeld
-          mark={carried?.preview && marks?.get(carried.preview.melds.at(-1)!.id)}
-          onPlace={() => arranging.move(selection, { to: "new" })}
-        />
-      )}
+      <div class="felt-foot">
+        {(carried?.target?.to === "new" || isPlacing) && (
+          <NewMeld
+            mark={carried?.preview && marks?.get(carried.preview.melds.at(-1)!.id)}
+            onPlace={() => arranging.move(selection, { to: "new" })}
+          />
+        )}
+        {okey === undefined && <ZoomButtons onZoom={enlarge} />}
+      </div>
     </section>
   );
 }
@@ -146,6 +148,7 @@ function MeldView(props: MeldProps) {
     carriedIds.length > 0,
   );
   const isMovedHere = selection.some((id) => meld.pieces.some((piece) => piece.id === id));
+  const isMovable = mayMove && meld.pieces.every(({ id }) => arranging.mayMove(id));
   const place = (at: number) => arranging.move(selection, { to: "meld", meld: meld.id, index: at });
   return (
     <div
@@ -156,8 +159,9 @@ function MeldView(props: MeldProps) {
       data-meld={meld.id}
     >
       <div class="meld-tiles">
-        {mayMove && meld.pieces.every(({ id }) => arranging.mayMove(id)) && (
-          <span class="grip" data-grip={meld.id} title={t("drag")} aria-hidden="true">
+        {(isMovable || okey === undefined) && (
+          // It has its place in the turns of others, too: melds must not move when a turn begins or ends.
+          <span class="grip" data-grip={isMovable ? meld.id : undefined} title={t("drag")} aria-hidden="true">
             ⠿
           </span>
         )}
@@ -240,7 +244,7 @@ function NewMeld({ mark, onPlace }: { mark: MeldMark | undefined; onPlace: () =>
   return (
     <button
       type="button"
-      class={`meld new-meld ${mark === undefined ? "" : mark.isLegal ? "legal" : "illegal"}`}
+      class={`new-meld ${mark === undefined ? "" : mark.isLegal ? "legal" : "illegal"}`}
       data-drop="new"
       onClick={onPlace}
     >

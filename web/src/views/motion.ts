@@ -13,6 +13,12 @@ interface Point {
   readonly y: number;
 }
 
+/** Where a tile is, and what moves with all its tiles when the hand grows or something scrolls. */
+interface Place extends Point {
+  readonly parent: Element | null;
+  readonly origin: Point;
+}
+
 /** Animates the tiles below an element. Returns a function that shows the last play of another player again. */
 export function useMotion(root: RefObject<HTMLElement | null>, state: SessionStore): () => void {
   const motion = useMemo(() => new Motion(state), [state]);
@@ -25,7 +31,7 @@ export function useMotion(root: RefObject<HTMLElement | null>, state: SessionSto
 class Motion {
   readonly #state: SessionStore;
   /** Where the tiles were before the change that is not rendered yet. */
-  #before: Map<number, Point> | undefined;
+  #before: Map<number, Place> | undefined;
   #shown: unknown;
   #carried: readonly number[] = [];
   /** The tiles that were dropped: they are already where they lie. */
@@ -45,7 +51,7 @@ class Motion {
     this.#carried = carried?.ids ?? [];
     if (root === null || history.present === this.#shown || this.#before !== undefined) return;
     this.#shown = history.present;
-    this.#before = new Map(tilesIn(root).map((tile) => [idOf(tile), cornerOf(tile)]));
+    this.#before = new Map(tilesIn(root).map((tile) => [idOf(tile), placeOf(tile)]));
   }
 
   play(root: HTMLElement | null): void {
@@ -59,7 +65,8 @@ class Motion {
     const origins = new Map<number, Point>();
     for (const tile of tilesIn(root)) {
       const id = idOf(tile);
-      const from = before.get(id) ?? (fresh.has(id) ? sourceOf(tile, root, lastPlay) : undefined);
+      const old = before.get(id);
+      const from = (old && shifted(old, tile)) ?? (fresh.has(id) ? sourceOf(tile, root, lastPlay) : undefined);
       if (from !== undefined && !dropped.includes(id)) {
         move(tile, from, DURATION_MS);
         origins.set(id, from);
@@ -91,6 +98,22 @@ function idOf(tile: HTMLElement): number {
 function cornerOf(element: Element): Point {
   const { left: x, top: y } = element.getBoundingClientRect();
   return { x, y };
+}
+
+function placeOf(tile: HTMLElement): Place {
+  const parent = parentOf(tile);
+  return { ...cornerOf(tile), parent, origin: parent === null ? { x: 0, y: 0 } : cornerOf(parent) };
+}
+
+function parentOf(tile: HTMLElement): Element | null {
+  return tile.closest(".melds, .rack");
+}
+
+/** Returns where a tile was, as if the part of the table in which it stays had not moved. */
+function shifted({ x, y, parent, origin }: Place, tile: HTMLElement): Point {
+  if (parent === null || parentOf(tile) !== parent) return { x, y };
+  const now = cornerOf(parent);
+  return { x: x + now.x - origin.x, y: y + now.y - origin.y };
 }
 
 /** Returns from where a tile comes that was not there before: the pool, or the player who laid it. */

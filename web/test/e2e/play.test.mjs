@@ -3,16 +3,14 @@ import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
 import {
   act,
+  begin,
+  beginWithMeld,
   button,
-  createGame,
-  drawOrPass,
-  findMeld,
   inspect,
   layMeld,
   leave,
   myTurn,
   openWorld,
-  startGame,
   tilesOf,
 } from "./support.mjs";
 
@@ -25,19 +23,10 @@ before(async () => {
 afterEach(() => world.clear());
 after(() => world?.close());
 
-/** Opens a game of Ann's, in which she has the turn. */
-async function begin(settings, page) {
-  page ??= await world.open();
-  await createGame(page, settings);
-  await startGame(page);
-  assert.ok(await myTurn(page));
-  return page;
-}
-
 const lines = (page) => page.locator(".log-lines li");
 
 test("the log has a time-out with its penalty tiles, which are marked on the rack until the next turn is over", async () => {
-  const page = await begin({ options: { ...CALM, turn_time_limit: 3, absent_after_timeouts: 0 } });
+  const page = await begin(await world.open(), { options: { ...CALM, turn_time_limit: 3, absent_after_timeouts: 0 } });
   const { rack } = await tilesOf(page);
   await layMeld(page, rack.filter((name) => name !== "J").slice(0, 1));
   await page.locator(".rack [data-piece]").nth(rack.length + 2).waitFor();
@@ -56,7 +45,7 @@ test("the log has a time-out with its penalty tiles, which are marked on the rac
 });
 
 test("the log is there after a reload, and its last lines are of this round", async () => {
-  const page = await begin({ bots: 3, options: CALM });
+  const page = await begin(await world.open(), { bots: 3, options: CALM });
   await act(page, () => button(page, "Draw").click());
   await myTurn(page);
   await lines(page).filter({ hasText: /Bot \d draws/ }).first().waitFor();
@@ -80,7 +69,7 @@ test("what a bot lays is marked, told with its tiles, moves to its place, and ca
       return animate.call(this, frames, options);
     };
   });
-  await begin({ level: "hard", options: PLAYFUL }, page);
+  await begin(page, { level: "hard", options: PLAYFUL });
   const played = lines(page).last().filter({ hasText: "Bot 1 plays" });
   for (let turn = 0; ; turn++) {
     assert.ok(turn < 12, "the bot plays");
@@ -106,7 +95,7 @@ test("with reduced motion no tile is animated", async () => {
   await page.evaluate(() => {
     Element.prototype.animate = () => assert.fail();
   });
-  await begin({ level: "hard", options: PLAYFUL }, page);
+  await begin(page, { level: "hard", options: PLAYFUL });
   await act(page, () => button(page, "Draw").click());
   await myTurn(page);
   assert.equal(await button(page, "Show again").count(), 0);
@@ -114,7 +103,7 @@ test("with reduced motion no tile is animated", async () => {
 });
 
 test("notices and refusals end with their turn", async () => {
-  const page = await begin({ options: { ...CALM, turn_time_limit: 5, absent_after_timeouts: 0 } });
+  const page = await begin(await world.open(), { options: { ...CALM, turn_time_limit: 5, absent_after_timeouts: 0 } });
   const { rack } = await tilesOf(page);
   await layMeld(page, rack.filter((name) => name !== "J").slice(0, 1));
   await button(page, "Play").click();
@@ -125,9 +114,10 @@ test("notices and refusals end with their turn", async () => {
 });
 
 test("drawing while a legal play lies asks first", async () => {
-  const page = await begin({ options: PLAYFUL });
+  const page = await world.open();
+  const meld = await beginWithMeld(page, { options: PLAYFUL });
   const { rack } = await tilesOf(page);
-  await layMeld(page, findMeld(rack));
+  await layMeld(page, meld);
   await page.locator(".turn-message.good").waitFor();
   await button(page, "Draw").click();
   await page.getByText("Your tiles lie legally. Draw all the same?").waitFor();
@@ -141,21 +131,21 @@ test("drawing while a legal play lies asks first", async () => {
 });
 
 test("a hint is offered only where the game gives hints", async () => {
-  const page = await begin({ options: { ...CALM, hints: "TILES" } });
+  const page = await begin(await world.open(), { options: { ...CALM, hints: "TILES" } });
   await button(page, "Hint").click();
   await button(page, "Which tiles?").waitFor();
   assert.equal(await button(page, "Show a best turn").count(), 0);
   await page.goto(world.url);
-  await begin({ options: { ...CALM, hints: "OFF" } }, page);
+  await begin(page, { options: { ...CALM, hints: "OFF" } });
   assert.equal(await button(page, "Hint").count(), 0);
   await leave(page);
 });
 
 test("below the initial meld the points are counted, no meld is checked, and Play does not invite", async () => {
-  const page = await begin({ options: { ...PLAYFUL, "initial_meld.threshold": 200 } });
+  const page = await world.open();
+  const meld = await beginWithMeld(page, { options: { ...PLAYFUL, "initial_meld.threshold": 200 } });
   await page.locator(".badge.initial", { hasText: "0 of 200" }).waitFor();
-  const { rack } = await tilesOf(page);
-  await layMeld(page, findMeld(rack));
+  await layMeld(page, meld);
   await page.locator(".badge.initial", { hasText: /^[1-9]\d* of 200$/ }).waitFor();
   assert.equal(await page.locator(".felt .verdict").count(), 0);
   assert.equal(await page.locator(".turn-actions .primary").count(), 0);
@@ -170,7 +160,7 @@ test("the clock is at the hand, and the last ten seconds are seen and heard, unl
     OscillatorNode.prototype.start = () => globalThis.notes++;
     OscillatorNode.prototype.stop = () => {};
   });
-  await begin({ options: { ...CALM, turn_time_limit: 12, absent_after_timeouts: 0 } }, page);
+  await begin(page, { options: { ...CALM, turn_time_limit: 12, absent_after_timeouts: 0 } });
   await page.locator(".hand .clock", { hasText: "0:09" }).waitFor();
   assert.ok(await page.locator(".hand .clock.urgent").count());
   await page.waitForFunction(() => globalThis.notes >= 4); // two of the turn, one each second
@@ -199,7 +189,7 @@ test("the turn is told in the tab's title and icon, by vibration, and by a notif
     };
     Object.defineProperty(document, "hidden", { get: () => true });
   });
-  await begin({ options: CALM }, page);
+  await begin(page, { options: CALM });
   const icon = () => page.locator("link[rel=icon]").getAttribute("href");
   const mine = await icon();
   assert.match(await page.title(), /Your turn/);

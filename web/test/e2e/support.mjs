@@ -195,6 +195,31 @@ export async function startGame(page) {
   await page.locator(".rack [data-piece]").first().waitFor();
 }
 
+/** Creates a game and starts it, until the page's player has the turn. */
+export async function begin(page, settings) {
+  await createGame(page, settings);
+  await startGame(page);
+  assert.ok(await myTurn(page));
+  return page;
+}
+
+/** Begins games until `find` finds something in the tiles of rack and melds. Returns it. */
+export async function beginWith(page, settings, find) {
+  for (let games = 0; games < 40; games++) {
+    await begin(page, settings);
+    const found = find(await tilesOf(page));
+    if (found !== undefined) return found;
+    await page.goto(page.url().replace(/#.*/, "#/"));
+    await page.getByRole("heading", { name: "New game" }).waitFor();
+  }
+  return assert.fail("such tiles were not dealt in 40 games");
+}
+
+/** Begins games until the rack has a meld without jokers. Returns it. */
+export function beginWithMeld(page, settings) {
+  return beginWith(page, settings, ({ rack }) => findMeld(rack));
+}
+
 export const button = (page, name) => page.getByRole("button", { name, exact: true });
 export const isOver = (page) => page.locator("section.result").count();
 
