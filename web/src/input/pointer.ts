@@ -136,7 +136,8 @@ function scrollNearEdge(x: number, y: number): boolean {
     const { left, right, top, bottom } = view.getBoundingClientRect();
     if (x < left || x > right || y < top - EDGE / 2 || y > bottom + EDGE) return false;
     const { scrollLeft, scrollTop } = view;
-    view.scrollBy(beyond(x, left, right) / 4, beyond(y, top, bottom) / 4);
+    // Melds are never wider than the table; a place beside the last one in a row must not move away from the pointer.
+    view.scrollBy(view.matches(".melds") ? 0 : beyond(x, left, right) / 4, beyond(y, top, bottom) / 4);
     return view.scrollLeft !== scrollLeft || view.scrollTop !== scrollTop;
   });
 }

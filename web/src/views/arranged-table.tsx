@@ -1,6 +1,6 @@
 /** The melds on the table: the player's own arrangement, or the draft of the player who has the turn. */
 import { type Game, JokersDeclaration, MeldKind, type SavedDraft, Tile } from "rummikub-client";
-import { useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Arranging } from "../control/arranging.js";
 import { useStore } from "../control/store.js";
 import { t, tilesList, tileText, violationText } from "../i18n/index.js";
@@ -210,7 +210,7 @@ function MeldView(props: MeldProps) {
           </span>
         )}
       </div>
-      {violation.text !== "" && <p class={`violation ${violation.isOutdated ? "outdated" : ""}`}>{violation.text}</p>}
+      {violation.text !== "" && <Violation {...violation} />}
       {mayMove && props.isChanged && mayNeedDeclaration(tiles, arranging) && (
         <Declaration meld={meld} arranging={arranging} />
       )}
@@ -229,6 +229,25 @@ function useTextKept(text: string, isKept: boolean): { text: string; isOutdated:
   const last = useRef("");
   if (text !== "" || !isKept) last.current = text;
   return { text: last.current, isOutdated: text === "" };
+}
+
+/** What is wrong with a meld, below it or above it, where the table shows it whole. */
+function Violation({ text, isOutdated }: { text: string; isOutdated: boolean }) {
+  const element = useRef<HTMLParagraphElement>(null);
+  useLayoutEffect(() => {
+    const { classList, style } = element.current!;
+    classList.remove("over");
+    style.translate = "";
+    const view = element.current!.closest(".melds")!.getBoundingClientRect();
+    const { right, bottom } = element.current!.getBoundingClientRect();
+    classList.toggle("over", bottom > view.bottom);
+    style.translate = `${Math.min(0, view.right - right)}px`;
+  });
+  return (
+    <p ref={element} class={`violation ${isOutdated ? "outdated" : ""}`}>
+      {text}
+    </p>
+  );
 }
 
 /** A place at an end of a meld, laid over it: what a player has in view must not move when a tile is chosen. */

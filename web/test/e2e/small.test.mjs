@@ -181,6 +181,24 @@ test("at the edge of a full table it scrolls while a tile is held there; buttons
   await leave(page);
 });
 
+test("a tile joins the meld at the end of a row, whose fault is told inside the table", async () => {
+  const page = await begin(await world.open(), { bots: 1, options: CALM });
+  const names = [...new Set((await tilesOf(page)).rack)];
+  for (const name of names.slice(0, 4)) await layMeld(page, [name]);
+  const last = page.locator(".felt .meld").nth(3);
+  await last.locator(".violation").waitFor();
+  const { x, width } = await last.boundingBox();
+  await page.setViewportSize({ width: Math.ceil(x + width + 25), height: 720 });
+  await button(page, "Undo").click();
+  await button(page, "Redo").click();
+  await last.locator(".violation").waitFor();
+  const [felt, told] = [await box(page, ".felt"), await last.locator(".violation").boundingBox()];
+  assert.ok(told.x + told.width <= felt.x + felt.width);
+  await drag(page, rackTile(page, names[4]), last.locator("[data-piece]").last(), { x: 0.95 });
+  assert.deepEqual((await tilesOf(page)).melds[3], names.slice(3, 5));
+  await leave(page);
+});
+
 test("the order of the rack stays over draws, undo and a reload; sorting is kept until a tile is moved", async () => {
   const page = await begin(await world.open(), { bots: 1, options: CALM });
   const rack = async () => (await tilesOf(page)).rack;
