@@ -7,7 +7,20 @@ import { cp, readdir, readFile, rm } from "node:fs/promises";
 import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
 
-const LIMIT = 128 * 1024;
+const LIMIT = 120 * 1024;
+
+/** Descriptors of the contract as bytes instead of Base64, in which gzip finds no repeated names: 6 KB less. */
+const descriptors = {
+  name: "descriptors",
+  setup({ onLoad }) {
+    onLoad({ filter: /_pb\.ts$/ }, async ({ path }) => {
+      const source = await readFile(path, "utf8");
+      const bytes = (base64) => JSON.stringify(Buffer.from(base64, "base64").toString("latin1"));
+      const contents = source.replace(/(fileDesc\(\s*)"([^"]+)"/, (_, call, base64) => `${call}btoa(${bytes(base64)})`);
+      return { contents, loader: "ts" };
+    });
+  },
+};
 
 const client = {
   name: "client",
@@ -29,7 +42,7 @@ const common = {
   target: "es2022",
   jsx: "automatic",
   jsxImportSource: "preact",
-  plugins: [client],
+  plugins: [client, descriptors],
   // Without the paths of tsconfig.json, which are for the type check: esbuild would ignore the exports of packages.
   tsconfigRaw: {},
   logLevel: "warning",
