@@ -13,6 +13,7 @@ import type { RackOrder } from "../model/tiles.js";
 import { choices, meldingOf, turnToJudge } from "../model/turn.js";
 import { DraftSaver } from "./draft-saver.js";
 import { Judge } from "./judge.js";
+import type { Moved, OtherWindows } from "./other-windows.js";
 import type { RackMemory } from "./rack-memory.js";
 import type { SessionState, SessionStore } from "./session-state.js";
 
@@ -24,10 +25,13 @@ export class Arranging {
   readonly #drafts: DraftSaver<{ game: Game; table: ReturnType<typeof tableOf> }>;
 
   readonly #memory: RackMemory | undefined;
+  readonly #windows: OtherWindows | undefined;
 
-  constructor(service: Rummikub, gameId: string, state: SessionStore, memory?: RackMemory) {
+  constructor(service: Rummikub, gameId: string, state: SessionStore, memory?: RackMemory, windows?: OtherWindows) {
     this.state = state;
     this.#memory = memory;
+    this.#windows = windows;
+    if (windows !== undefined) windows.onMoved = (moved) => this.#follow(moved);
     this.#judge = new Judge<Arrangement, Judgment>(
       async (arrangement, signal) => {
         if (isStand(arrangement)) return judgeLaying(service, state.game, arrangement, signal);
@@ -237,6 +241,17 @@ export class Arranging {
   stop(): void {
     this.#judge.cancel();
     this.#drafts.drop();
+    this.#windows?.close();
+  }
+
+  /** Lays the tiles as the player has laid them in another window, which saves the draft. */
+  #follow({ seat, turn, table, riverIndex }: Moved): void {
+    const { game, history } = this.state.value;
+    if (game === undefined || seat !== game.seat || turn !== game.turn?.revision || !this.mayArrange) return;
+    const start = history.past[0] ?? history.present;
+    const base = riverIndex === undefined ? start : pull(start, game.river, riverIndex);
+    this.state.set({ history: step(history, layoutOf(base).as(base, table)), carried: undefined, problem: undefined, notice: t("movedElsewhere") });
+    this.#consider();
   }
 
   /** Returns the arrangement with its rack as the player left it before a reload, and in the order that is kept. */
@@ -309,7 +324,11 @@ export class Arranging {
   #go(history: History<Arrangement>): void {
     this.state.set({ history, carried: undefined, problem: undefined, notice: undefined });
     this.#consider();
-    if (this.mayArrange && !isStand(history.present)) this.#drafts.offer({ game: this.state.game, table: tableOf(history.present) });
+    if (!this.mayArrange || isStand(history.present)) return;
+    const { game } = this.state;
+    const table = tableOf(history.present);
+    this.#drafts.offer({ game, table });
+    this.#windows?.tell({ seat: game.seat ?? 0, turn: game.turn?.revision ?? 0, table, riverIndex: history.present.riverIndex });
   }
 
   /** Asks for marks of the arrangement as it lies, if the player has changed it. */

@@ -18,6 +18,7 @@ import { Acting } from "./acting.js";
 import { Arranging } from "./arranging.js";
 import { eventText } from "./events.js";
 import { Hints } from "./hints.js";
+import type { OtherWindows } from "./other-windows.js";
 import type { RackMemory } from "./rack-memory.js";
 import { type LogEntry, SessionStore } from "./session-state.js";
 
@@ -43,10 +44,10 @@ export class GameSession {
   /** Whether the host has removed the player from the lobby. The watch ends then, because the token is void. */
   #isKicked = false;
 
-  constructor(service: Rummikub, gameId: string, memory?: RackMemory) {
+  constructor(service: Rummikub, gameId: string, memory?: RackMemory, windows?: OtherWindows) {
     this.#service = service;
     this.gameId = gameId;
-    this.arranging = new Arranging(service, gameId, this.state, memory);
+    this.arranging = new Arranging(service, gameId, this.state, memory, windows);
     this.acting = new Acting(service, gameId, this.arranging, this.clock);
     this.hints = new Hints(service, this.acting, this.state);
   }

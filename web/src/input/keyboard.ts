@@ -16,6 +16,10 @@ import { placeBeside } from "./stand-keys.js";
 
 export type Direction = "left" | "right" | "up" | "down";
 
+/** The keys of the buttons that play, and that draw or end the turn, as aria-keyshortcuts has them. */
+export const PLAY_KEYS = "Control+Enter";
+export const DRAW_KEYS = "Control+Shift+Enter";
+
 const ARROWS: Readonly<Record<string, Direction>> = {
   ArrowLeft: "left",
   ArrowRight: "right",
@@ -48,11 +52,16 @@ export function onTableKey(event: KeyboardEvent, root: HTMLElement, arranging: A
   }
 }
 
-/** Handles the keys of undo and redo, wherever the focus is. */
+/** Handles the keys of undo, redo, and of buttons that state theirs, wherever the focus is. */
 export function onShortcut(event: KeyboardEvent, arranging: Arranging): void {
   const isTyping = event.target instanceof HTMLInputElement || event.target instanceof HTMLTextAreaElement;
   if (!(event.ctrlKey || event.metaKey) || isTyping) return;
   const key = event.key.toLowerCase();
+  if (key === "enter") {
+    const name = event.shiftKey ? DRAW_KEYS : PLAY_KEYS;
+    document.querySelector<HTMLElement>(`[aria-keyshortcuts="${name}"]`)?.click();
+    return event.preventDefault();
+  }
   if (key === "z" && !event.shiftKey) arranging.undo();
   else if (key === "y" || key === "z") arranging.redo();
   else return;
@@ -151,8 +160,14 @@ export function placeText(arrangement: Arrangement, target: Target | undefined):
   }
   if (target.to === "wild") return t(isJokerAt(arrangement, target.piece) ? "placeJoker" : "placeWild", { number: numberOf(meldWith(arrangement, target.piece)?.id) });
   const number = numberOf(target.meld);
-  const before = arrangement.melds[number - 1]?.pieces[target.index - 1];
-  return before === undefined ? t("placeStart", { number }) : t("placeAfter", { number, tile: tileText(before.tile) });
+  const pieces = arrangement.melds[number - 1]?.pieces ?? [];
+  return meldPlaceText(number, pieces.map(({ tile }) => tile), target.index);
+}
+
+/** Returns a place before or behind a tile of a meld in words. */
+export function meldPlaceText(number: number, all: readonly Tile[], index: number): string {
+  const [tiles, before] = [tilesList(all), all[index - 1]];
+  return before === undefined ? t("placeStart", { number, tiles }) : t("placeAfter", { number, tiles, tile: tileText(before) });
 }
 
 /** Focuses the next tile to the left or right in reading order, or the nearest one above or below. */

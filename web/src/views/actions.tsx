@@ -3,6 +3,7 @@ import { type Game, HintTier } from "rummikub-client";
 import { useState } from "preact/hooks";
 import type { GameSession } from "../control/game-session.js";
 import { useStore } from "../control/store.js";
+import { DRAW_KEYS, PLAY_KEYS } from "../input/keyboard.js";
 import { t } from "../i18n/index.js";
 import { type Arrangement, meldWith } from "../model/arrangement.js";
 import { splittingPiece } from "../model/fitting.js";
@@ -31,10 +32,10 @@ export function Actions({ game, session }: { game: Game; session: GameSession })
     return (
       <div class="actions turn-actions" role="group" aria-label={t("drawSure")}>
         <strong role="alert">{t("drawSure")}</strong>
-        <button type="button" class="primary" disabled={!isReady} onClick={() => session.acting.play()}>
+        <button type="button" class="primary" aria-keyshortcuts={PLAY_KEYS} disabled={!isReady} onClick={() => session.acting.play()}>
           {t("play")}
         </button>
-        <button type="button" disabled={!isReady} onClick={() => session.acting.draw()}>
+        <button type="button" aria-keyshortcuts={DRAW_KEYS} disabled={!isReady} onClick={() => session.acting.draw()}>
           {t("drawAnyway")}
         </button>
         <button type="button" onClick={() => setAsked(undefined)}>
@@ -49,6 +50,7 @@ export function Actions({ game, session }: { game: Game; session: GameSession })
       <button
         type="button"
         class={isLegal ? "primary" : ""}
+        aria-keyshortcuts={PLAY_KEYS}
         disabled={!isReady || !may.mayPlay || laid === 0}
         onClick={() => session.acting.play()}
       >
@@ -65,11 +67,11 @@ export function Actions({ game, session }: { game: Game; session: GameSession })
         </button>
       )}
       {may.mayPass ? (
-        <button type="button" disabled={!isReady} onClick={() => session.acting.pass()}>
+        <button type="button" aria-keyshortcuts={DRAW_KEYS} disabled={!isReady} onClick={() => session.acting.pass()}>
           {game.poolCount === 0 ? t("pass") : t("endTurn")}
         </button>
       ) : (
-        <button type="button" disabled={!isReady || !may.mayDraw} onClick={draw}>
+        <button type="button" aria-keyshortcuts={DRAW_KEYS} disabled={!isReady || !may.mayDraw} onClick={draw}>
           {t("draw")}
         </button>
       )}

@@ -4,7 +4,8 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Arranging } from "../control/arranging.js";
 import { useStore } from "../control/store.js";
 import { t, tilesList, tileText, violationText } from "../i18n/index.js";
-import type { ArrangedMeld, Target } from "../model/arrangement.js";
+import { meldPlaceText } from "../input/keyboard.js";
+import type { ArrangedMeld, Piece, Target } from "../model/arrangement.js";
 import { pieceOf } from "../model/layout.js";
 import type { MeldMark } from "../model/marks.js";
 import { faceOf, isSpecialJoker, mayFitBothKinds, tileOf, without } from "../model/tiles.js";
@@ -165,7 +166,7 @@ function MeldView(props: MeldProps) {
             ⠿
           </span>
         )}
-        {isPlacing && !isMovedHere && <Slot label={t("placeStart", { number })} side="first" onPlace={() => place(0)} />}
+        {isPlacing && !isMovedHere && <Slot label={meldPlaceText(number, tiles, 0)} side="first" onPlace={() => place(0)} />}
         {meld.pieces.flatMap((piece, i) => {
           const isFaulty = mark?.pieces.has(piece.id) ?? false;
           const isNew = piece.origin !== "table";
@@ -178,7 +179,7 @@ function MeldView(props: MeldProps) {
             <MovableTile
               key={piece.id}
               piece={piece}
-              name={forTile === undefined ? okeyName(piece.tile, okey) : t(okey === Tile.JOKER ? "takeJoker" : "takeWild", { number, tile: tileText(forTile) })}
+              name={forTile === undefined ? (jokerName(meld, piece) ?? okeyName(piece.tile, okey)) : t(okey === Tile.JOKER ? "takeJoker" : "takeWild", { number, tile: tileText(forTile) })}
               drop={isTakeable ? "wild" : undefined}
               mark={[
                 isFaulty && "faulty",
@@ -199,7 +200,7 @@ function MeldView(props: MeldProps) {
         {index === meld.pieces.length && <span class="caret" />}
         {isPlacing && !isMovedHere && (
           <Slot
-            label={t("placeAfter", { number, tile: tileText(tiles.at(-1)!) })}
+            label={meldPlaceText(number, tiles, tiles.length)}
             side="last"
             onPlace={() => place(tiles.length)}
           />
@@ -216,6 +217,13 @@ function MeldView(props: MeldProps) {
       )}
     </div>
   );
+}
+
+/** Returns what a joker of a meld stands for in words, as it was declared or as the service has read it. */
+function jokerName({ pieces, declaredFaces }: ArrangedMeld, { id }: Piece): string | undefined {
+  const jokers = pieces.filter(({ tile }) => tile === Tile.JOKER);
+  const face = jokers.length === declaredFaces.length ? declaredFaces[jokers.findIndex((joker) => joker.id === id)] : undefined;
+  return face === undefined ? undefined : t("jokerAs", { faces: tileText(face) });
 }
 
 /** Returns the tile that is selected; undefined if several are. */

@@ -4,6 +4,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { service } from "../api/connection.js";
 import { GameSession } from "../control/game-session.js";
 import { keepSeat, seats } from "../control/lobby.js";
+import { OtherWindows } from "../control/other-windows.js";
 import { RackMemory } from "../control/rack-memory.js";
 import { go } from "../control/router.js";
 import { useStore } from "../control/store.js";
@@ -14,10 +15,11 @@ import { TableView } from "./table-view.js";
 export function GamePage({ gameId, joinCode }: { gameId: string; joinCode: string | undefined }) {
   // A seat that is taken or given up begins a session anew, with another token.
   const [token, setToken] = useState(seats.find(gameId)?.token);
-  const session = useMemo(
-    () => new GameSession(token === undefined ? service : service.seated(token), gameId, new RackMemory(sessionStorage, gameId)),
-    [gameId, token],
-  );
+  const session = useMemo(() => {
+    const windows = new OtherWindows(new BroadcastChannel(`rummikub.${gameId}`));
+    const memory = new RackMemory(sessionStorage, gameId);
+    return new GameSession(token === undefined ? service : service.seated(token), gameId, memory, windows);
+  }, [gameId, token]);
   const { game, connection, failure, spoken } = useStore(session.state);
   useEffect(() => {
     session.acting.onRematch = (joined, name) => go(`game/${keepSeat(joined, name)}`);
