@@ -10,6 +10,8 @@ const THRESHOLD = 6;
 const EDGE = 40;
 const LONG_PRESS_MS = 280;
 const SCROLL_EVERY_MS = 16;
+/** How long tiles are held at an edge before it scrolls: on their way to the table they only pass it. */
+const HELD_MS = 200;
 /** What scrolls under tiles that are carried to its edge. */
 const SCROLLERS = ".felt > .melds, .grid-view, .rack";
 
@@ -17,6 +19,7 @@ const SCROLLERS = ".felt > .melds, .grid-view, .rack";
 export function followPointer(root: HTMLElement, arranging: Arranging): () => void {
   let drag: Drag | undefined;
   let scrolling: ReturnType<typeof setInterval> | undefined;
+  let heldSince: number | undefined;
   let press: Press | undefined;
   let suppressClick = false;
 
@@ -50,7 +53,12 @@ export function followPointer(root: HTMLElement, arranging: Arranging): () => vo
   };
   /** Scrolls what lies under the tiles as long as they are at its edge. */
   const scroll = () => {
-    if (drag === undefined || !scrollNearEdge(drag.x, drag.y)) return;
+    if (drag === undefined) return;
+    const [view, dx, dy] = edgeAt(drag.x, drag.y) ?? [];
+    if (view === undefined) heldSince = undefined;
+    heldSince ??= performance.now();
+    if (view === undefined || performance.now() - heldSince < HELD_MS) return;
+    view.scrollBy(dx!, dy!);
     arranging.carry(drag.ids, targetAt(drag.x, drag.y));
   };
   // The browser must not scroll with a finger that carries tiles.
@@ -129,17 +137,22 @@ function scrollsOf({ pointerType }: PointerEvent, source: HTMLElement): Press["s
   return table !== null && table.scrollHeight > table.clientHeight + 1 ? "all" : "none";
 }
 
-/** Scrolls what lies at a point near its edge, or just beyond its upper or lower one. Returns whether it moved. */
-function scrollNearEdge(x: number, y: number): boolean {
+/** Returns what can scroll at a point near its edge, or just beyond its upper or lower one, and by how much it should. */
+function edgeAt(x: number, y: number): [Element, number, number] | undefined {
   const beyond = (at: number, from: number, to: number) => Math.min(0, at - from - EDGE) || Math.max(0, at - to + EDGE);
-  return [...document.querySelectorAll(SCROLLERS)].some((view) => {
+  const canScroll = (by: number, at: number, most: number) => (by < 0 ? at > 0 : by > 0 && at < most - 1);
+  for (const view of document.querySelectorAll(SCROLLERS)) {
     const { left, right, top, bottom } = view.getBoundingClientRect();
-    if (x < left || x > right || y < top - EDGE / 2 || y > bottom + EDGE) return false;
-    const { scrollLeft, scrollTop } = view;
+    if (x < left || x > right || y < top - EDGE / 2 || y > bottom + EDGE / 2) continue;
     // Melds are never wider than the table; a place beside the last one in a row must not move away from the pointer.
-    view.scrollBy(view.matches(".melds") ? 0 : beyond(x, left, right) / 4, beyond(y, top, bottom) / 4);
-    return view.scrollLeft !== scrollLeft || view.scrollTop !== scrollTop;
-  });
+    const dx = view.matches(".melds") ? 0 : beyond(x, left, right) / 4;
+    const dy = beyond(y, top, bottom) / 4;
+    const isScrolling =
+      canScroll(dx, view.scrollLeft, view.scrollWidth - view.clientWidth) ||
+      canScroll(dy, view.scrollTop, view.scrollHeight - view.clientHeight);
+    if (isScrolling) return [view, dx, dy];
+  }
+  return undefined;
 }
 
 /** Returns the pieces that a press on an element moves: a whole meld, the selection, or one tile. */

@@ -174,7 +174,7 @@ test("at the edge of a full table it scrolls while a tile is held there; buttons
   const tile = await box(page, ".rack [data-piece]");
   await page.mouse.move(tile.x + 10, tile.y + 10);
   await page.mouse.down();
-  await page.mouse.move(felt.x + 100, felt.y + felt.height - 15, { steps: 4 });
+  await page.mouse.move(felt.x + 100, felt.y + felt.height - 40, { steps: 4 });
   await page.waitForFunction(() => document.querySelector(".felt > .melds").scrollTop > 60); // the mouse does not move
   await page.keyboard.press("Escape");
   await page.mouse.up();
