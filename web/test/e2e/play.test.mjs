@@ -205,3 +205,59 @@ test("the turn is told in the tab's title and icon, by vibration, and by a notif
   assert.notEqual(await icon(), mine);
   await leave(page);
 });
+
+test("a place says its meld's tiles, and Ctrl with Enter plays or draws", async () => {
+  const page = await world.open();
+  const meld = await beginWithMeld(page, { options: PLAYFUL });
+  await layMeld(page, meld);
+  await page.locator(".turn-message.good").waitFor();
+  const [, tiles] = (await page.locator(".felt .meld").last().getAttribute("aria-label")).split(/: |\./);
+  await page.locator(".rack [data-piece]").first().press("Enter");
+  await page.keyboard.press("ArrowLeft");
+  const place = await page.locator("[data-spoken]").textContent();
+  assert.ok(place.includes(tiles), place);
+  await page.keyboard.press("Escape");
+  await act(page, () => page.keyboard.press("Control+Enter"));
+  assert.ok(await myTurn(page));
+  await act(page, () => page.keyboard.press("Control+Shift+Enter"));
+  await lines(page).filter({ hasText: "You draw" }).first().waitFor();
+  await leave(page);
+});
+
+test("one seat in two windows has one draft, and the other one says that tiles were moved", async () => {
+  const page = await begin(await world.open(), { options: CALM });
+  const other = await page.context().newPage();
+  await other.goto(page.url());
+  await other.locator(".rack [data-piece]").first().waitFor();
+  const [name] = (await tilesOf(page)).rack;
+  await layMeld(page, [name]);
+  await other.getByText("Your tiles were moved in another window.").waitFor();
+  assert.deepEqual((await tilesOf(other)).melds, [[name]]);
+  await button(other, "Undo").click();
+  await page.waitForFunction(() => document.querySelectorAll(".felt .meld").length === 0);
+  await leave(page);
+});
+
+test("messages say what happened: a tile that is put back needs none, a refused hint leaves the verdict", async () => {
+  const page = await begin(await world.open(), { options: CALM });
+  const { rack } = await tilesOf(page);
+  const tile = page.locator(".rack [data-piece]").first();
+  const { x, y } = await tile.boundingBox();
+  await page.mouse.move(x + 10, y + 10);
+  await page.mouse.down();
+  await page.mouse.move(x + 10, y - 100, { steps: 3 });
+  await page.mouse.move(x + 10, y + 10, { steps: 3 });
+  await page.mouse.up();
+  assert.deepEqual((await tilesOf(page)).rack, rack);
+  assert.equal(await page.getByText("Tiles of the table stay on the table.").count(), 0);
+  await layMeld(page, rack.slice(0, 1));
+  const verdict = page.locator(".turn-message", { hasText: "Not legal yet" });
+  await verdict.waitFor();
+  assert.equal(await page.locator(".turn-actions .primary").count(), 0);
+  await page.route("**/SuggestTurn", (route) => route.abort());
+  await button(page, "Hint").click();
+  await button(page, "Can I play?").click();
+  await verdict.filter({ hasText: /Not legal yet.+/ }).waitFor();
+  await page.locator(".felt .meld.illegal").waitFor();
+  await leave(page);
+});

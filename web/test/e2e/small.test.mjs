@@ -1,7 +1,7 @@
 /** Phones, low windows and late games: what is in sight, what scrolls, what stays where it is. */
 import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
-import { act, begin, beginWith, beginWithMeld, button, drag, findMeld, inspect, layMeld, leave, myTurn, openWorld, rackTile, tilesOf } from "./support.mjs";
+import { act, begin, beginWith, beginWithMeld, button, drag, fillTable, findMeld, inspect, layFirst, layMeld, leave, myTurn, openWorld, rackTile, tilesOf } from "./support.mjs";
 
 const CALM = { "deal.hand_size": 14, "initial_meld.threshold": 200, turn_time_limit: 0 };
 const OPEN = { "deal.hand_size": 21, "initial_meld.threshold": 0, turn_time_limit: 0 };
@@ -17,30 +17,6 @@ after(() => world?.close());
 /** The width as it is laid out: boxes of tiles on their way are fractions. */
 const widthOf = (page, selector) => page.locator(selector).first().evaluate(({ offsetWidth }) => offsetWidth);
 const box = (page, selector) => page.locator(selector).first().boundingBox();
-
-/** Lays a meld of three tiles, which is brought to the front of the rack. */
-async function layFirst(page) {
-  await button(page, "Show melds").click();
-  await layMeld(page, (await tilesOf(page)).rack.slice(0, 3));
-}
-
-/** Shows copies of a meld of three tiles and of one of four until there are 26, as at the end of a round of four. */
-async function fillTable(page) {
-  if ((await page.locator(".felt .meld").count()) === 0) await layFirst(page);
-  await page.mouse.move(0, 0);
-  await page.evaluate(() => {
-    const melds = document.querySelector(".felt > .melds");
-    const first = melds.querySelector(".meld");
-    for (const extra of [...first.querySelectorAll("[data-piece]")].slice(3)) extra.remove();
-    for (const slot of first.querySelectorAll(".slot, .verdict")) slot.remove();
-    for (let i = melds.querySelectorAll(".meld").length; i < 26; i++) {
-      const copy = first.cloneNode(true);
-      if (i % 2) copy.querySelector(".meld-tiles").append(copy.querySelector("[data-piece]").cloneNode(true));
-      melds.append(copy);
-    }
-    document.querySelector(".felt").classList.add("full");
-  });
-}
 
 /** Returns how many melds are wholly in sight. */
 const meldsInSight = (page) =>
@@ -244,6 +220,34 @@ test("a double tap lays a tile where it fits, and the melds of the rack are show
   const stranger = (await tilesOf(page)).rack.find((name) => name !== "J" && name[0] !== run[0][0]);
   await rackTile(page, stranger).dblclick();
   await page.locator(".turn-message", { hasText: "fits at" }).waitFor();
+  await leave(page);
+});
+
+test("at 2560x1440 the table uses the width, with larger tiles", async () => {
+  const page = await world.open({ viewport: { width: 2560, height: 1440 } });
+  await beginWithMeld(page, { bots: 1, options: OPEN });
+  await layFirst(page);
+  assert.ok((await widthOf(page, ".felt")) > 2450);
+  assert.ok((await widthOf(page, ".felt [data-piece]")) >= 56);
+  assert.ok((await widthOf(page, ".rack [data-piece]")) >= 56);
+  await leave(page);
+});
+
+test("two fingers enlarge the table", async () => {
+  const page = await world.open(UPRIGHT);
+  await beginWithMeld(page, { bots: 1, options: OPEN });
+  await layFirst(page);
+  const before = await widthOf(page, ".felt [data-piece]");
+  const { x, y, width } = await box(page, ".felt");
+  const session = await page.context().newCDPSession(page);
+  const touch = (type, apart) => {
+    const at = (side) => ({ x: x + width / 2 + (side * apart) / 2, y: y + 150, id: side + 1 });
+    return session.send("Input.dispatchTouchEvent", { type, touchPoints: apart === 0 ? [] : [at(-1), at(1)] });
+  };
+  await touch("touchStart", 80);
+  for (const apart of [90, 100, 110, 120]) await touch("touchMove", apart);
+  await touch("touchEnd", 0);
+  await page.waitForFunction((width) => document.querySelector(".felt [data-piece]").offsetWidth > width * 1.3, before);
   await leave(page);
 });
 

@@ -137,15 +137,18 @@ export async function leave(...pages) {
   }
 }
 
-/** Checks a screen with axe, and takes its picture if UPDATE_PICTURES is 1. */
+/** Checks a screen with axe in both color schemes, and takes its picture if UPDATE_PICTURES is 1. */
 export async function inspect(page, name) {
   await page.evaluate(AXE);
-  const found = await page.evaluate(async () => {
-    const { violations } = await globalThis.axe.run(document, { resultTypes: ["violations"] });
-    return violations.map(({ id, impact, nodes }) => ({ id, impact, html: nodes.slice(0, 3).map(({ html }) => html) }));
-  });
-  const grave = found.filter(({ impact }) => impact === "serious" || impact === "critical");
-  assert.deepEqual(grave, [], `axe on ${name}`);
+  for (const colorScheme of ["dark", "light"]) {
+    await page.emulateMedia({ colorScheme });
+    const found = await page.evaluate(async () => {
+      const { violations } = await globalThis.axe.run(document, { resultTypes: ["violations"] });
+      return violations.map(({ id, impact, nodes }) => ({ id, impact, html: nodes.slice(0, 3).map(({ html }) => html) }));
+    });
+    const grave = found.filter(({ impact }) => impact === "serious" || impact === "critical");
+    assert.deepEqual(grave, [], `axe on ${name} in ${colorScheme} colors`);
+  }
   if (!UPDATES_PICTURES) return;
   await mkdir(PICTURES, { recursive: true });
   await page.screenshot({ path: join(PICTURES, `${name}.png`), animations: "disabled" });
@@ -331,6 +334,30 @@ export function findExtension(rack, melds) {
     }
   }
   return undefined;
+}
+
+/** Lays a meld of three tiles, which is brought to the front of the rack. */
+export async function layFirst(page) {
+  await button(page, "Show melds").click();
+  await layMeld(page, (await tilesOf(page)).rack.slice(0, 3));
+}
+
+/** Shows copies of a meld of three tiles and of one of four until there are 26, as at the end of a round of four. */
+export async function fillTable(page) {
+  if ((await page.locator(".felt .meld").count()) === 0) await layFirst(page);
+  await page.mouse.move(0, 0);
+  await page.evaluate(() => {
+    const melds = document.querySelector(".felt > .melds");
+    const first = melds.querySelector(".meld");
+    for (const extra of [...first.querySelectorAll("[data-piece]")].slice(3)) extra.remove();
+    for (const slot of first.querySelectorAll(".slot, .verdict")) slot.remove();
+    for (let i = melds.querySelectorAll(".meld").length; i < 26; i++) {
+      const copy = first.cloneNode(true);
+      if (i % 2) copy.querySelector(".meld-tiles").append(copy.querySelector("[data-piece]").cloneNode(true));
+      melds.append(copy);
+    }
+    document.querySelector(".felt").classList.add("full");
+  });
 }
 
 export { sleep };
