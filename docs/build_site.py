@@ -9,6 +9,7 @@ files of the repository. `serve` also serves the site on 127.0.0.1:8000.
 import argparse
 import contextlib
 import functools
+import html
 import http.server
 import os
 import re
@@ -28,14 +29,18 @@ PAGES: Final = BUILD / "site-pages"
 SITE: Final = BUILD / "site"
 ENVIRONMENT: Final = BUILD / "docs-env"
 
+RULE_PAGES: Final = ("docs/how-to-play.md", "docs/rules.md", "docs/variants.md", "docs/rule-decisions.md")
+"""The pages whose melds are drawn as tiles, players' first."""
+
 SECTIONS: Final = (
     (
         "Tutorial",
         (
             "docs/tutorial/first-game.md",
-            "docs/examples.md",
+            "docs/tutorial/web.md",
             "docs/tutorial/front-end.md",
             "docs/tutorial/validation.md",
+            "docs/examples.md",
         ),
     ),
     (
@@ -61,7 +66,7 @@ SECTIONS: Final = (
             "web/tiles/README.md",
         ),
     ),
-    ("Rules", ("docs/rules.md", "docs/options.md")),
+    ("Rules", (*RULE_PAGES, "docs/options.md")),
     ("API", ("api/index.md", "errors.md", "api/*-service.md", "api/*.md")),
     (
         "Operation",
@@ -190,7 +195,7 @@ class Pages:
                 self.written[place] = self._decisions()
             else:
                 text = self.with_included(source, (ROOT / source).read_text())
-                if source == "docs/rules.md":
+                if source in RULE_PAGES:
                     text = with_tiles(NUMBERED_RULE.sub(r"* **R\1**{#r\1} ", text))
                 self.written[place] = self.with_links(source, place, text)
 
@@ -338,6 +343,22 @@ OUTSIDE_HOST: Final = re.compile(
 )
 
 
+ANCHOR: Final = re.compile(r"<a\b[^>]*>(.*?)</a>", re.DOTALL)
+FILE_NAME: Final = re.compile(
+    r"[\w.-]+(/[\w.-]+)+/?|[\w-]+\.(md|html|css|js|mjs|ts|tsx|py|go|rs|java|kt|cs|cpp|rb|proto|json|ya?ml|toml|sh)"
+)
+
+
+def file_names_as_links(site: Path) -> list[str]:
+    """Returns the links of built pages whose text is the name of a file or folder: readers need words."""
+    return [
+        f"{page.relative_to(site)}: {text}"
+        for page in sorted(site.rglob("*.html"))
+        for match in ANCHOR.finditer(page.read_text())
+        if FILE_NAME.fullmatch(text := html.unescape(re.sub(r"<[^>]*>", "", match[1])).strip())
+    ]
+
+
 def outside_resources(site: Path) -> list[str]:
     """Returns what a built page would load from another host."""
     return [
@@ -368,6 +389,9 @@ def main() -> None:
     loaded = outside_resources(SITE)
     if loaded:
         sys.exit("pages load from other hosts:\n" + "\n".join(loaded))
+    named = file_names_as_links(SITE)
+    if named:
+        sys.exit("links have the names of files; they need words:\n" + "\n".join(named))
     print(f"built {SITE.relative_to(ROOT)}/index.html")
     if action == "serve":
         handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(SITE))

@@ -97,7 +97,7 @@ set has the value of its preset; the defaults are the preset SABRA. The name of 
 `initial_meld_threshold`, stands in records as text and in comments; its field, such as `initial_meld.threshold`, is its
 place in the ruleset. An option in seconds (`turn_time_limit_seconds`) or milliseconds (`bot_pause_ms`) is a Duration
 in `RoomSettings`, without the unit in its name (`turn_time_limit`). What the options do to the rules, and what was
-decided where the sources leave something open, is in [rules.md](rules.md); R29 is a rule of that page.
+decided where the sources leave something open, is in [the rules](rules.md); R29 is a rule of that page.
 
 A number out of range is refused with OPTION_VALUE_INVALID, options that contradict each other with OPTIONS_CONFLICT,
 a value that the server does not know with OPTION_UNKNOWN. None is ignored.
@@ -119,7 +119,7 @@ ASKING: Final = """\
 ## Values that ask the exact solver
 
 Games with them ask whether a player could play, which only an exact search can answer. Judging a turn never asks. What
-follows when the search is not done in time is in [rules.md](rules.md#what-could-be-played).
+follows when the search is not done in time is in [the rules](rules.md#what-could-be-played).
 """
 
 ONE_VALUE: Final = """\
@@ -138,8 +138,8 @@ DISCARDS: Final = """\
 ## Games of discards
 
 The options of `DiscardRuleset`, beside the [settings of a room](#settings-of-a-room). Their defaults are the preset
-OKEY. What they do is in [rules.md](rules.md#okey). The named hands of `concealed_wins` are no option but a list of the
-ruleset, `hands` ([concepts/discards.md](concepts/discards.md#winning-concealed)).
+OKEY. What they do is in [Okey](variants.md#okey) and after it. The named hands of `concealed_wins` are no option but a
+list of the ruleset, `hands` ([Winning concealed](concepts/discards.md#winning-concealed)).
 """
 
 

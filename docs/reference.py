@@ -375,7 +375,8 @@ def parts_of_reason(comment: str) -> tuple[str, str, str]:
 def _title(file: FileDescriptorProto) -> str:
     if file.service:
         return file.service[0].name
-    return Path(file.name).name  # not the name of a message in it: anchors are unique
+    words = Path(file.name).stem.replace("_", " ")
+    return f"Messages: {words}"  # not the name of a message alone: anchors are unique
 
 
 def _types(method: MethodDescriptorProto) -> tuple[str, str]:

@@ -1,7 +1,7 @@
 """The named hands of International Rummikub, as data: what a hand must look like, and what it scores (concealed_wins).
 
-Of the 40 hands of the game's table only two are known, and the points of none: source incomplete, see docs/rules.md. So
-a ruleset may have its own list.
+Of the 40 hands of the game's table only two are known, and the points of none: source incomplete, see docs/variants.md.
+So a ruleset may have its own list.
 """
 
 import re

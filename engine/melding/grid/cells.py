@@ -1,4 +1,4 @@
-"""Grids: which tile lies in which cell (docs/rules.md, C1)."""
+"""Grids: which tile lies in which cell (docs/variants.md, C1)."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
