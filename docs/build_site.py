@@ -16,6 +16,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -271,7 +272,8 @@ class Pages:
                 f'{{ "{TITLES.get(source) or heading(self.written[place])}" = "{place}" }}' for source, place in pages
             ]
             nav += entries if not section else [f'{{ "{section}" = [\n    ' + ",\n    ".join(entries) + ",\n  ] }"]
-        text = "nav = [\n  " + ",\n  ".join(nav) + ",\n]\n"
+        text = repository_and_version()
+        text += "nav = [\n  " + ",\n  ".join(nav) + ",\n]\n"
         return (ROOT / "docs/zensical.toml").read_text().replace("\n[project.theme]", f"{text}\n[project.theme]", 1)
 
     def write(self) -> None:
@@ -281,12 +283,39 @@ class Pages:
             target = PAGES / place
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text)
-        for place, file in {**self.copied, "site.css": ROOT / "docs/site.css"}.items():
+        assets = {name: ROOT / "docs" / name for name in ("site.css", "logo.svg")}
+        for place, file in {**self.copied, **assets}.items():
             target = PAGES / place
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, target)
         (PAGES / TILES_SCRIPT).write_text(tiles_script())
         (BUILD / "zensical.toml").write_text(self.config())
+
+
+def repository_and_version() -> str:
+    """Returns the configuration of the link in the header of each page, which shows the version.
+
+    It leads to the repository: REPOSITORY, or the web page of the remote `origin`. Without either it leads to the
+    list of changes.
+    """
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    address = os.environ.get("REPOSITORY") or web_page(_origin())
+    name, url = ("Repository", address) if address else ("Changes", "changelog.html")
+    return f'repo_name = "{name}"\nrepo_url = "{url}"\nextra.version_name = "{version}"\n'
+
+
+def _origin() -> str:
+    """Returns the URL of the remote `origin`; empty if there is none."""
+    command = ["git", "config", "--get", "remote.origin.url"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+
+
+def web_page(remote: str) -> str:
+    """Returns the web page of a git remote at a host, without user and password; empty for a folder of this machine."""
+    found = re.fullmatch(
+        r"(?:(?:https?|ssh)://)?(?:[^@/]*@)?([\w-]+(?:\.[\w-]+)+)(?::\d+)?[:/]([\w./~-]+?)(?:\.git)?/?", remote
+    )
+    return f"https://{found[1]}/{found[2].lstrip('/')}" if found else ""
 
 
 def with_tiles(text: str) -> str:

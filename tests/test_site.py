@@ -2,8 +2,10 @@
 
 import re
 import subprocess
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,17 @@ from google.api import annotations_pb2
 from google.protobuf.descriptor_pb2 import MethodDescriptorProto
 
 import contract
-from build_site import INCLUDED, MELDS, RULE_PAGES, SECTIONS, Pages, file_names_as_links, outside_resources, with_tiles
+from build_site import (
+    INCLUDED,
+    MELDS,
+    RULE_PAGES,
+    SECTIONS,
+    Pages,
+    file_names_as_links,
+    outside_resources,
+    web_page,
+    with_tiles,
+)
 from diagrams import PICTURES, mark
 from engine.melding.melds import Meld, ProposedMeld, read_meld
 from engine.melding.ruleset import SABRA
@@ -206,7 +218,7 @@ def test_a_link_whose_text_is_a_file_name_is_found(tmp_path: Path) -> None:
 
 
 PX_PER_CHARACTER = 0.5
-"""The height of a long page in Chromium, 1280 px wide; measured: 0.43 to 0.49 px a character, by tables and headings."""
+"""The height of a long page in Chromium, 1280 px wide; measured: 0.43 to 0.49 px a character, by its tables."""
 
 
 @each_of("page", RULE_PAGES)
@@ -249,3 +261,46 @@ def test_melds_in_the_rules_are_drawn_and_no_other_code_is(pages: Pages) -> None
         assert all(parse_tiles(meld.strip(" []")) for meld in tiles.split("&#124;"))
     for kept in ("`R7`", "`jokers_may_lead`", "`R7 x`", "```\nR2 R3 R4 R5\n```"):
         assert with_tiles(kept) == kept
+
+
+def test_the_home_page_and_the_readme_begin_with_what_can_be_done_in_a_minute() -> None:
+    for page, moving in ((ROOT / "docs/index.md", "pictures/play.gif"), (ROOT / "README.md", "docs/pictures/play.gif")):
+        text = page.read_text()
+        [picture, *_] = re.findall(r"!\[.*?\]\((.*?)\)", text)
+        assert picture == moving
+        assert "make web" in text
+        assert "docker compose --profile web up" in text
+    home = (ROOT / "docs/index.md").read_text()
+    assert home.index("make web") < home.index("pictures/play.gif") < home.index("## Start here")
+
+
+def test_the_moving_picture_moves_and_is_small() -> None:
+    gif = (PICTURES / "play.gif").read_bytes()
+    frames = gif.count(b"\x21\xf9\x04")  # graphic control extensions
+    assert gif.startswith(b"GIF89a")
+    assert frames >= 20
+    assert len(gif) < 1.5 * 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    ("remote", "page"),
+    [
+        ("https://git.example.org/tiles/rummikub.git", "https://git.example.org/tiles/rummikub"),
+        ("https://ann:secret@git.example.org:8443/rummikub", "https://git.example.org/rummikub"),
+        ("git@git.example.org:tiles/rummikub.git", "https://git.example.org/tiles/rummikub"),
+        ("ssh://git@git.example.org:22/tiles/rummikub.git/", "https://git.example.org/tiles/rummikub"),
+        ("/srv/rummikub", ""),
+        ("../rummikub", ""),
+        ("", ""),
+    ],
+)
+def test_the_repository_is_the_web_page_of_the_remote(remote: str, page: str) -> None:
+    assert web_page(remote) == page
+
+
+def test_each_page_shows_the_version_and_links_to_the_repository(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REPOSITORY", "https://git.example.org/tiles")
+    config = tomllib.loads(pages.config())["project"]
+    assert config["repo_url"] == "https://git.example.org/tiles"
+    assert config["extra"]["version_name"] == version("rummikub-service")
+    assert (ROOT / "docs" / config["theme"]["logo"]).is_file()

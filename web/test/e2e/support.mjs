@@ -9,7 +9,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { chromium } from "playwright-core";
 
 const ROOT = join(import.meta.dirname, "../../..");
-const PICTURES = join(ROOT, "docs/pictures");
+/** The folder of the pictures. */
+export const PICTURES = join(ROOT, "docs/pictures");
 const FAILURES = join(ROOT, "web/build/failures");
 const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
 const FLAGS = [
