@@ -63,7 +63,7 @@ demo: $(STAMP) ## Play a round with four players over gRPC, on the running servi
 walkthrough: $(STAMP) ## Do all that a front end does, from the lobby to the record, on the same service as the demo (ARGS too)
 	@$(BIN)/python clients/python/examples/walkthrough.py $(ARGS)
 
-puzzle: $(STAMP) ## Print the best turn of today's puzzle, of NUMBER=17, or of POSITION="[R3 R4 R5] + *{R6}" (ARGS="--json")
+puzzle: $(STAMP) ## Show today's puzzle, or NUMBER=17, and on Enter its answer; or the best turn of POSITION="[R3 R4 R5] + *{R6}" (ARGS="--json")
 	@$(BIN)/python -m service.cli.analyze $(if $(POSITION),'$(POSITION)') $(if $(NUMBER),--puzzle $(NUMBER)) $(ARGS)
 
 test: $(STAMP) ## Run all tests, or some: ARGS="tests/conformance -k RUN"

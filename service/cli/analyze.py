@@ -96,6 +96,11 @@ def _analyze(words: Sequence[str] | None, search: Search) -> None:
         number = None if arguments.position else arguments.puzzle or _puzzle_of_the_day()
         position = PUZZLES[number - 1] if number else arguments.position
         situation = read_situation(position, ruleset, naming, arguments.river, unmelded=arguments.unmelded)
+        if not arguments.json:
+            heading = [f"Puzzle {number} of {len(PUZZLES)}: play the whole rack", ""] if number else []
+            _write(_colored("\n".join([*heading, *_position(situation, naming)]), naming))
+            if number and not arguments.answer and not _is_answer_wanted():
+                return
         budget = _budget(arguments.budget_ms)
         found = search(situation, objective, budget)
         is_late = budget.is_over is not None and budget.is_over()
@@ -103,10 +108,7 @@ def _analyze(words: Sequence[str] | None, search: Search) -> None:
             puzzle = {"puzzle": number} if number else {}
             text = json.dumps({**puzzle, **_values_of(situation, objective, found, naming)}, indent=2)
         else:
-            heading = [f"Puzzle {number} of {len(PUZZLES)}", ""] if number else []
-            text = _colored(
-                "\n".join([*heading, *_report(situation, objective, found, naming, is_late=is_late)]), naming
-            )
+            text = _colored("\n".join(_answer(situation, objective, found, naming, is_late=is_late)), naming)
     except (PositionError, NotationError, RecordFileError) as error:
         parser.exit(2, f"{NAME}: {error}\n")
     _write(text)
@@ -116,6 +118,15 @@ def _write(text: str) -> None:
     if sys.stdout:  # None if it is closed
         sys.stdout.write(f"{text}\n")
         sys.stdout.flush()
+
+
+def _is_answer_wanted() -> bool:
+    """Waits on a terminal until the answer of a puzzle is wanted. Elsewhere it is not, and an option is named."""
+    if not (sys.stdin and sys.stdin.isatty() and sys.stdout and sys.stdout.isatty()):
+        _write("\n--answer shows how.")
+        return False
+    _write("\nPress Enter for the answer.")
+    return bool(sys.stdin.readline())
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -139,6 +150,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="review the record of a game (docs/record.md): each move beside the best turn; - for standard input",
     )
+    parser.add_argument("--answer", action="store_true", help="show the answer of a puzzle at once")
     parser.add_argument("--json", action="store_true", help="print the answer as JSON, with the names of SuggestTurn")
     parser.add_argument(
         "--preset", default="SABRA", metavar="NAME", help="the rules; default SABRA (see docs/options.md)"
@@ -324,14 +336,17 @@ def _count(tiles: tuple[Tile, ...], ruleset: Ruleset, naming: Naming) -> None:
 # Output
 
 
-def _report(
-    situation: AnySituation, objective: Objective, found: Best, naming: Naming, *, is_late: bool
-) -> Iterator[str]:
+def _position(situation: AnySituation, naming: Naming) -> Iterator[str]:
     yield "Table"
     yield from _table(situation.table, situation, naming)
     yield f"Rack: {format_tiles(situation.rack, naming) or 'empty'}"
     if isinstance(situation, Situation) and situation.river:
         yield f"River: {format_tiles(situation.river, naming)}"
+
+
+def _answer(
+    situation: AnySituation, objective: Objective, found: Best, naming: Naming, *, is_late: bool
+) -> Iterator[str]:
     yield ""
     if found.turn is None:
         yield _no_turn(found, is_late=is_late)

@@ -57,13 +57,15 @@ def analyze(*arguments: str) -> Ran:
     return Ran(status, out.getvalue(), error.getvalue())
 
 
-def on_a_terminal(*arguments: str, **environment: str) -> str:
-    """Runs the command on a terminal; returns its output."""
+def on_a_terminal(*arguments: str, keys: bytes = b"", **environment: str) -> str:
+    """Runs the command on a terminal, where keys are pressed at once; returns its output."""
     master, slave = pty.openpty()
     with os.fdopen(master, "rb", buffering=0) as screen:
         env = {**os.environ, "TERM": "xterm", **environment}
-        with subprocess.Popen([*COMMAND, *arguments], cwd=ROOT, env=env, stdout=slave, close_fds=True) as process:
+        command = [*COMMAND, *arguments]
+        with subprocess.Popen(command, cwd=ROOT, env=env, stdin=slave, stdout=slave, close_fds=True) as process:
             os.close(slave)
+            os.write(master, keys)
             shown = b""
             try:
                 while part := screen.read(4096):
@@ -120,14 +122,32 @@ def test_puzzles_are_unlike_each_other() -> None:
 
 
 def test_a_puzzle_can_be_chosen_by_its_number() -> None:
-    ran = analyze("--puzzle", "2")
+    ran = analyze("--puzzle", "2", "--answer")
     assert ran.status == 0
-    assert ran.out.startswith(f"Puzzle 2 of {len(PUZZLES)}\n\nTable\n")
+    assert ran.out.startswith(f"Puzzle 2 of {len(PUZZLES)}: play the whole rack\n\nTable\n")
     assert "Rack then: empty, the round is won" in ran.out
     assert json.loads(analyze("--puzzle", "2", "--json").out)["puzzle"] == 2
     refused = analyze("--puzzle", str(len(PUZZLES) + 1))
     assert refused.status == 2
     assert f"is not the number of a puzzle: expected 1 to {len(PUZZLES)}" in refused.error
+
+
+def test_the_answer_of_a_puzzle_is_shown_on_demand_only() -> None:
+    def never(*_: object) -> BestTurn:
+        raise AssertionError("nobody has asked")
+
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        service.cli.analyze.main(["--puzzle", "2"], never)
+    assert out.getvalue().endswith("\n--answer shows how.\n")
+    assert "Rack: " in out.getvalue()
+    shown, prompt, answer = on_a_terminal("--puzzle", "2", keys=b"\n").partition("Press Enter for the answer.")
+    assert prompt
+    assert "Rack: " in shown
+    assert "Steps" not in shown
+    assert "Steps" in answer
+    end_of_file = b"\x04"
+    assert on_a_terminal("--puzzle", "2", keys=end_of_file).rstrip().endswith("Press Enter for the answer.")
 
 
 def test_each_day_has_another_puzzle(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -388,9 +408,9 @@ def test_ctrl_c_ends_a_search_without_a_traceback(capsys: pytest.CaptureFixture[
         raise KeyboardInterrupt
 
     with pytest.raises(SystemExit) as end:
-        service.cli.analyze.main([], search)
+        service.cli.analyze.main([".+*{R1}"], search)
     assert end.value.code == 130
-    assert capsys.readouterr() == ("", "")
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "1.5", "ten", "9999999"])
