@@ -2,6 +2,9 @@
 
 import asyncio
 import importlib.util
+import os
+import pty
+import re
 import signal
 import sys
 import time
@@ -95,3 +98,31 @@ async def test_a_game_is_played_and_ctrl_c_ends_it() -> None:
         process.send_signal(signal.SIGINT)
         _, errors = await asyncio.wait_for(process.communicate(), 30)
     assert (process.returncode, errors) == (0, b"")
+
+
+async def test_on_a_terminal_tiles_have_colors_and_the_arrow_keys_recall_a_command() -> None:
+    async with server_process({"RUMMIKUB_REDIS_URL": "memory://"}) as server:
+        near, far = pty.openpty()
+        command = [sys.executable, str(PROGRAM), server.target]
+        environment = {name: value for name, value in os.environ.items() if name != "NO_COLOR"} | {"TERM": "xterm"}
+        process = await asyncio.create_subprocess_exec(*command, stdin=far, stdout=far, stderr=far, env=environment)
+        os.close(far)
+
+        def shown_until(*texts: bytes) -> bytes:
+            shown = b""
+            while not all(text in shown for text in texts):
+                shown += os.read(near, 4096)
+            return shown
+
+        async with asyncio.timeout(60):
+            assert re.search(
+                rb"\x1b\[9[1345]m[RBOJ]\d*\x1b\[0m", await asyncio.to_thread(shown_until, b"Rack: ", b"> ")
+            )
+            os.write(near, b"sing\n")
+            await asyncio.to_thread(shown_until, b"help, quit", b"> ")
+            os.write(near, b"\x1b[A")
+            await asyncio.to_thread(shown_until, b"sing")
+            process.send_signal(signal.SIGINT)
+            assert await process.wait() == 0
+        assert b"Traceback" not in os.read(near, 4096)
+        os.close(near)
