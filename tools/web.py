@@ -1,7 +1,7 @@
 """Runs the service and the web edge before it: the page, gRPC-Web, gRPC and JSON at one address (`make web`).
 
-The edge is Envoy with deploy/envoy.yaml. The service has its own settings from the environment, as in `make run`.
-Ctrl-C ends both. docs/web-edge.md explains what to do where Envoy does not run.
+The edge is Envoy with deploy/envoy.yaml. The service has its own settings from the environment, as in `make run`. If it
+dies, it is started again. Ctrl-C ends both. docs/web-edge.md explains what to do where Envoy does not run.
 """
 
 import argparse
@@ -15,7 +15,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -37,6 +37,8 @@ WEB: Final = ROOT / "web"
 DIST: Final = WEB / "dist"
 SOURCES: Final = (WEB, ROOT / "clients" / "typescript" / "src")
 POLL_SECONDS: Final = 0.1
+RESTART_SECONDS: Final = 1.0
+"""How long a service that died stays away: its embedded store ends first, and one that cannot stay up is no storm."""
 DEFAULTS: Final = {
     "RUMMIKUB_LOG_LEVEL": "warning",
     "RUMMIKUB_BOT_DELAY_MS": "700",  # people must see what bots do
@@ -84,7 +86,8 @@ def _serve(arguments: argparse.Namespace) -> None:
         build_page()
     with contextlib.ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rummikub-web-")))
-        service = stack.enter_context(started("service", environment=environment, own_session=True))
+        services = stack.enter_context(contextlib.ExitStack())
+        service = services.enter_context(started("service", environment=environment, own_session=True))
         addresses = addresses_of(service)
         listen = (arguments.host, arguments.port)
         upstreams = [_upstream(addresses[0])], [_upstream(addresses[-1])]
@@ -93,13 +96,27 @@ def _serve(arguments: argparse.Namespace) -> None:
         wait_until_ready(envoy, *listen)
         print(_greeting(arguments.host, arguments.port), flush=True)
         try:
-            while service.poll() is None and envoy.poll() is None:
+            while envoy.poll() is None:
+                if service.poll() is not None:
+                    print(f"The service ended with status {service.returncode}; starting it again ...", flush=True)
+                    services.close()
+                    time.sleep(RESTART_SECONDS)
+                    service = services.enter_context(_started_again(environment, addresses))
+                    addresses_of(service)
                 time.sleep(POLL_SECONDS)
         finally:  # before Envoy ends, so that watches get their last update
             service.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 service.wait(STOP_SECONDS)
-        raise WebError("the service or the edge has ended by itself; see the messages above")
+        raise WebError("the edge has ended by itself; see the messages above")
+
+
+def _started_again(
+    environment: Mapping[str, str], addresses: Sequence[str]
+) -> contextlib.AbstractContextManager[subprocess.Popen[str]]:
+    """Starts the service at the addresses that the edge knows."""
+    listen = zip(("RUMMIKUB_LISTEN", "RUMMIKUB_VALIDATION_LISTEN"), addresses, strict=False)  # it may have one address
+    return started("service", environment={**environment, **dict(listen)}, own_session=True)
 
 
 def check_envoy() -> None:

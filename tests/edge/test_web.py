@@ -1,10 +1,12 @@
 """`make web` serves at one URL, and leaves no process behind, however it ends."""
 
+import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,9 +30,9 @@ def command(port: int) -> list[str]:
 
 
 @contextmanager
-def running(port: int) -> Iterator[subprocess.Popen[str]]:
+def running(port: int, environment: dict[str, str] = ENVIRONMENT) -> Iterator[subprocess.Popen[str]]:
     """Runs `make web`, and yields it when it has printed its URL."""
-    with subprocess.Popen(command(port), cwd=ROOT, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command(port), cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
         try:
             assert process.stdout.readline() == f"Open http://127.0.0.1:{port}/\n"
@@ -53,13 +55,37 @@ def test_no_process_is_left(number: signal.Signals) -> None:
         until(lambda: not any(is_running(pid) for pid in started))
 
 
-@pytest.mark.parametrize("index", [0, 1])
-def test_when_one_process_ends_all_do(index: int) -> None:
+def test_when_the_edge_ends_all_do() -> None:
     with running(free_port()) as process:
         started = children(process.pid)
-        os.kill(started[index], signal.SIGKILL)
+        os.kill(started[1], signal.SIGKILL)
         assert process.wait(30) == 1
         assert not any(is_running(pid) for pid in started)
+
+
+def test_a_service_that_died_is_started_again_with_its_games(tmp_path: Path) -> None:
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/v1/games"
+    kept = {name: value for name, value in ENVIRONMENT.items() if name != "RUMMIKUB_REDIS_URL"}
+    with running(port, {**kept, "RUMMIKUB_DATA_DIR": str(tmp_path)}) as process:
+        service, edge = children(process.pid)
+        game = json.loads(fetched(url, b"{}"))["game"]["gameId"]
+        os.kill(service, signal.SIGKILL)
+        until(lambda: not is_running(service))
+        until(lambda: game.encode() in fetched(f"{url}/{game}"))
+        assert edge in children(process.pid)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+
+
+def fetched(url: str, body: bytes | None = None) -> bytes:
+    """Returns the answer of a URL; empty if there is none now."""
+    request = urllib.request.Request(url, body, {"content-type": "application/json"})  # noqa: S310 - http only
+    try:
+        with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310 - http only
+            return bytes(answer.read())
+    except OSError:
+        return b""
 
 
 def test_a_taken_port_is_reported() -> None:
