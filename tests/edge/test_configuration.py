@@ -137,6 +137,16 @@ def test_the_service_in_compose_trusts_its_edge_alone() -> None:
     assert ip_address(place["ipv4_address"]) not in {first, second}
 
 
+def test_the_profile_web_of_compose_serves_the_page_on_this_machine() -> None:
+    services = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
+    added = {name for name, service in services.items() if service.get("profiles") == ["web"]}
+    assert added == {"edge"}
+    assert services["edge"]["ports"] == ["127.0.0.1:8080:8080"]
+    image = (ROOT / services["edge"]["build"]["dockerfile"]).read_text()
+    assert "npm run build" in image
+    assert "COPY --from=page /src/web/dist /srv/page" in image
+
+
 def test_a_lame_duck_lasts_until_the_edge_has_noticed_it() -> None:
     clusters = yaml.safe_load(PLAIN.read_text())["static_resources"]["clusters"]
     [check] = {json.dumps(cluster["health_checks"]): cluster["health_checks"][0] for cluster in clusters}.values()

@@ -27,6 +27,25 @@ export const AXE = await readFile(createRequire(import.meta.url).resolve("axe-co
 /** Whether the pictures of docs/pictures are taken. */
 export const UPDATES_PICTURES = process.env.UPDATE_PICTURES === "1";
 
+/** The sizes at which each screen is looked at: a desktop, a phone, and the phone sideways. */
+const SCREENS = join(ROOT, "web/build/screens");
+const SIZES = [
+  { width: 1280, height: 800 },
+  { width: 390, height: 844 },
+  { width: 844, height: 390 },
+];
+
+/** Takes pictures of a screen at each of SIZES, for web/build/screens. */
+async function takeScreens(page, name) {
+  await mkdir(SCREENS, { recursive: true });
+  const before = page.viewportSize();
+  for (const { width, height } of SIZES) {
+    await page.setViewportSize({ width, height });
+    await page.screenshot({ path: join(SCREENS, `${name}-${width}x${height}.png`), animations: "disabled" });
+  }
+  await page.setViewportSize(before);
+}
+
 /** Returns a port that is free now. */
 async function freePort() {
   const server = createServer().listen(0, "127.0.0.1");
@@ -140,6 +159,7 @@ export async function leave(...pages) {
 
 /** Checks a screen with axe in both color schemes, and takes its picture if UPDATE_PICTURES is 1. */
 export async function inspect(page, name) {
+  if (UPDATES_PICTURES) await takeScreens(page, name);
   await page.evaluate(AXE);
   for (const colorScheme of ["dark", "light"]) {
     await page.emulateMedia({ colorScheme });
