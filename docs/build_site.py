@@ -108,7 +108,7 @@ REST: Final = "Guides"
 """The section of pages in docs/ that no section names."""
 
 TITLES: Final = {
-    "README.md": "README",
+    "README.md": "The project",
     "clients/README.md": "All languages",
     "docs/index.md": "Home",
     "api/index.md": "Overview",
