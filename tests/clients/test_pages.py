@@ -36,6 +36,7 @@ VERSIONED = {
     "python/pyproject.toml": r'^version = "(.*)"$',
     "typescript/package.json": r'^  "version": "(.*)",$',
     "typescript/package-lock.json": r'^  "version": "(.*)",$',
+    "../web/board/package.json": r'^  "version": "(.*)",$',
     "../web/tiles/package.json": r'^  "version": "(.*)",$',
     "go/rummikub/client.go": r'^const Version = "(.*)"$',
     "rust/Cargo.toml": r'^version = "(.*)"$',

@@ -170,9 +170,14 @@ export async function inspect(page, name) {
     const grave = found.filter(({ impact }) => impact === "serious" || impact === "critical");
     assert.deepEqual(grave, [], `axe on ${name} in ${colorScheme} colors`);
   }
+  await takePicture(page, name);
+}
+
+/** Takes a picture for docs/pictures if UPDATE_PICTURES is 1. */
+export async function takePicture(page, name, options = {}) {
   if (!UPDATES_PICTURES) return;
   await mkdir(PICTURES, { recursive: true });
-  await page.screenshot({ path: join(PICTURES, `${name}.png`), animations: "disabled" });
+  await page.screenshot({ path: join(PICTURES, `${name}.png`), animations: "disabled", ...options });
 }
 
 /** Returns when the page first painted content, in milliseconds after the navigation began. */
