@@ -25,7 +25,7 @@ export interface Intended {
 
 /**
  * Judges an intended table. It is called a moment after the last change, also while tiles are carried over a place. A late
- * answer is dropped, and `signal` is aborted. Without an answer, or if it throws, nothing is marked.
+ * answer is dropped, and `signal` is aborted. Without an answer nothing is marked.
  */
 export type OnJudge = (intended: Intended, signal: AbortSignal) => Judgment | undefined | Promise<Judgment | undefined>;
 
@@ -54,7 +54,7 @@ export class LocalTable implements TableController {
     this.onJudge = onJudge;
     this.onChange = onChange;
     this.#judge = new Judge(
-      async (arrangement, signal) => this.onJudge?.(intendedBy(arrangement), signal),
+      (arrangement, signal) => this.#judgmentOf(arrangement, signal),
       (_, judgment) => this.#set({ judgment }),
       judgeDelayMs,
     );
@@ -225,6 +225,16 @@ export class LocalTable implements TableController {
     const lying = carried?.preview ?? arrangement;
     if (this.onJudge === undefined || textOf(lying) === textOf(start)) this.#judge.cancel();
     else this.#judge.consider(lying);
+  }
+
+  /** A judge that throws marks nothing. Its error is reported, as it may be the caller's mistake. */
+  async #judgmentOf(arrangement: BoardArrangement, signal: AbortSignal): Promise<Judgment | undefined> {
+    try {
+      return await this.onJudge?.(intendedBy(arrangement), signal);
+    } catch (error) {
+      if (!signal.aborted) console.error("rummikub-board: onJudge failed:", error);
+      return undefined;
+    }
   }
 
   #set(patch: Partial<TableState>): void {

@@ -56,7 +56,7 @@ async function freePort() {
 }
 
 /** Starts the service and the edge before it, as `make web` does. TABLE_EDGE is the port of an edge that runs already. */
-async function startEdge() {
+export async function startEdge() {
   if (process.env.TABLE_EDGE) return { port: Number(process.env.TABLE_EDGE), stop: async () => {} };
   const port = await freePort();
   const environment = {
