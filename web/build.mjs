@@ -37,6 +37,7 @@ const client = {
 
 const common = {
   absWorkingDir: import.meta.dirname,
+  alias: { "rummikub-board": "./board/src" },
   bundle: true,
   format: "esm",
   target: "es2022",

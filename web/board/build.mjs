@@ -12,7 +12,7 @@ const FOLDER = import.meta.dirname;
 rmSync(join(FOLDER, "dist"), { recursive: true, force: true });
 await build({
   absWorkingDir: FOLDER,
-  entryPoints: ["src/index.ts", "src/model.ts"],
+  entryPoints: ["src/index.ts", "src/input.ts", "src/model.ts"],
   outdir: "dist",
   bundle: true,
   minify: true,
@@ -23,7 +23,7 @@ await build({
   logLevel: "warning",
 });
 execFileSync(process.execPath, [createRequire(import.meta.url).resolve("typescript/bin/tsc"), "-p", FOLDER], { stdio: "inherit" });
-for (const name of ["index.js", "model.js"]) {
+for (const name of ["index.js", "input.js", "model.js"]) {
   const size = gzipSync(readFileSync(join(FOLDER, "dist", name))).length;
   console.log(`board/dist/${name}: ${(size / 1024).toFixed(1)} KB gzipped`);
   if (size > LIMIT) throw new Error(`${name} has ${size} bytes gzipped; at most ${LIMIT} are allowed`);

@@ -92,16 +92,18 @@ function mostShared<T>(melds: readonly Meld<Piece<T>>[], tiles: readonly T[]): n
 function takeId<T>(loose: Piece<T>[], tile: T, meld: Meld | undefined): number | undefined {
   const isIn = ({ id }: Piece) => meld?.pieces.some((piece) => piece.id === id) ?? false;
   const near = loose.findIndex((piece) => piece.tile === tile && isIn(piece));
-  const index = near < 0 ? loose.findIndex((piece) => piece.tile === tile) : near;
-  return index < 0 ? undefined : loose.splice(index, 1)[0]!.id;
+  return (near < 0 ? takePiece(loose, tile) : loose.splice(near, 1)[0])?.id;
+}
+
+/** Takes a piece with a face out of a list. Returns undefined if there is none. */
+export function takePiece<P extends Piece>(loose: P[], tile: P["tile"]): P | undefined {
+  const index = loose.findIndex((piece) => piece.tile === tile);
+  return index < 0 ? undefined : loose.splice(index, 1)[0];
 }
 
 /** Takes the pieces with some faces. A face of which there is none is left out. */
-function takePieces<T, P extends Piece<T>>(loose: P[], tiles: readonly T[]): P[] {
-  return tiles.flatMap((tile) => {
-    const index = loose.findIndex((piece) => piece.tile === tile);
-    return index < 0 ? [] : loose.splice(index, 1);
-  });
+function takePieces<P extends Piece>(loose: P[], tiles: readonly P["tile"][]): P[] {
+  return tiles.flatMap((tile) => takePiece(loose, tile) ?? []);
 }
 
 /** Returns pieces in another order: those of `order` as there, each other one behind the piece that it was behind. */

@@ -12,7 +12,7 @@ import { followPointer, type Hands, type Scrolls } from "./pointer.js";
 import { STYLE } from "./style.js";
 import { type BoardTexts, ENGLISH } from "./texts.js";
 import { drawing, parseTile, type TableLike, type TileLike } from "./tiles.js";
-import { followZoom, ZOOM, zoomed } from "./zoom.js";
+import { followZoom, ZOOM_STEP, zoomed } from "./zoom.js";
 
 const DURATION_MS = 260;
 /** With more tiles than this a table is dense, or full. */
@@ -398,7 +398,7 @@ class View implements Hands<Place> {
     else if (place !== undefined) {
       this.#stops = [...selection.slice(0, 1), ...this.#stops];
       this.#controller.move(selection, placeFrom(place));
-    } else if (action === "zoom-in" || action === "zoom-out") this.#enlarge(action === "zoom-in" ? ZOOM.step : 1 / ZOOM.step);
+    } else if (action === "zoom-in" || action === "zoom-out") this.#enlarge(action === "zoom-in" ? ZOOM_STEP : 1 / ZOOM_STEP);
     else if (action === "color" || action === "value") this.#controller.sort(action);
     else if (action === "undo" || action === "redo" || action === "reset") this.#controller[action]();
   }

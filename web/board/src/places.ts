@@ -15,7 +15,7 @@ export function places({ melds, rack }: Arrangement): Place[] {
  */
 export function nextPlace<T extends { readonly to: string; readonly meld?: number }>(
   all: readonly T[],
-  from: { readonly to: string } | undefined,
+  from: T | undefined,
   by: 1 | -1,
   isContainer: boolean,
 ): T {

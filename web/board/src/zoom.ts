@@ -1,10 +1,12 @@
 /** Enlarges by two fingers, and by the wheel with Ctrl. */
 
-export const ZOOM = { least: 0.7, most: 2, step: 1.25 };
+export const ZOOM_STEP = 1.25;
+const LEAST = 0.7;
+const MOST = 2;
 
 /** Returns a zoom after it was multiplied. */
 export function zoomed(zoom: number, by: number): number {
-  return Math.max(ZOOM.least, Math.min(ZOOM.most, zoom * by));
+  return Math.max(LEAST, Math.min(MOST, zoom * by));
 }
 
 /** Calls `enlarge` with the factor by which the player enlarges an element. Returns a function that ends it. */
@@ -24,7 +26,7 @@ export function followZoom(element: HTMLElement, enlarge: (by: number) => void):
   const onWheel = (event: WheelEvent) => {
     if (!event.ctrlKey) return;
     event.preventDefault();
-    enlarge(event.deltaY < 0 ? ZOOM.step : 1 / ZOOM.step);
+    enlarge(event.deltaY < 0 ? ZOOM_STEP : 1 / ZOOM_STEP);
   };
   element.addEventListener("touchstart", (event) => (distance = apart(event)), { passive: true, signal });
   element.addEventListener("touchmove", onMove, { passive: false, signal });

@@ -1,6 +1,9 @@
 /** Places where tiles can be dropped: under the pointer, and one after the other for the keyboard. */
-import type { Arrangement, Target } from "../model/arrangement.js";
+import { boxesBefore } from "rummikub-board/model";
+import type { Target } from "../model/arrangement.js";
 import type { Cell } from "../model/grid.js";
+
+export { nextPlace, places } from "rummikub-board/model";
 
 /**
  * Returns the target at a point of the page. Views mark containers with `data-drop` (`meld`, `rack`, `new`, `cell` for a
@@ -52,27 +55,5 @@ function slotAt(container: HTMLElement, x: number, y: number): number | undefine
 /** Returns how many tiles of a container come before a point, in reading order. */
 function indexAt(container: HTMLElement, x: number, y: number): number {
   const boxes = [...container.querySelectorAll("[data-piece]")].map((tile) => tile.getBoundingClientRect());
-  return boxes.filter((box) => box.bottom < y || (box.top <= y && box.left + box.width / 2 < x)).length;
-}
-
-/** Returns all places in order: in each meld before, between and after its tiles, then a new meld, then the rack. */
-export function places(arrangement: Arrangement): Target[] {
-  const inMelds = arrangement.melds.flatMap(({ id, pieces }) =>
-    Array.from({ length: pieces.length + 1 }, (_, index): Target => ({ to: "meld", meld: id, index })),
-  );
-  return [...inMelds, { to: "new" }, { to: "rack", index: arrangement.rack.length }];
-}
-
-/** Returns the place after or before another one (`by` 1 or -1), or the first of the next or previous container. */
-export function nextPlace(all: readonly Target[], from: Target | undefined, by: 1 | -1, isContainer: boolean): Target {
-  const container = (target: Target) => (target.to === "meld" ? `meld${target.meld}` : target.to);
-  const isIt = (target: Target) => JSON.stringify(target) === JSON.stringify(from);
-  const start = from === undefined ? -1 : all.findIndex(isIt);
-  const at = (index: number) => all[(index + all.length) % all.length]!;
-  if (start < 0) return all.find(({ to }) => to === "new") ?? all[0]!;
-  if (!isContainer) return at(start + by);
-  const other = all.findIndex((_, i) => container(at(start + i * by)) !== container(all[start]!));
-  // In another player's turn the rack is the only container.
-  const next = container(at(start + Math.max(0, other) * by));
-  return all.find((target) => container(target) === next)!;
+  return boxesBefore(boxes, x, y);
 }

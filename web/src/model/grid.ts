@@ -5,7 +5,7 @@
  * replaces goes to the hand, beside the rack, and has to be laid again. It goes home as soon as its cell is free.
  */
 import { type Placement, Tile, type Violation } from "rummikub-client";
-import { EMPTY, type Arrangement, type Piece, type Target, uniquePieces } from "./arrangement.js";
+import { EMPTY, type Arrangement, type Piece, takePiece, type Target, uniquePieces } from "./arrangement.js";
 import { faceOf } from "./tiles.js";
 
 export interface Cell {
@@ -89,8 +89,8 @@ export function arrangeGridAs(start: Grid, table: readonly Placed[]): Grid {
   // The tiles that left their cells come first: they have to lie on the table.
   loose.push(...start.rack.filter(({ origin }) => origin !== "table"), ...start.cells.filter(isOfRack));
   for (const { tile, x, y } of wanted) {
-    const index = loose.findIndex((piece) => piece.tile === tile);
-    if (index >= 0) cells.push({ ...loose.splice(index, 1)[0]!, x, y, faces: [] });
+    const piece = takePiece(loose, tile);
+    if (piece !== undefined) cells.push({ ...piece, x, y, faces: [] });
   }
   const rack = start.rack.filter((piece) => loose.includes(piece));
   return settled({ ...start, cells, rack: [...rack, ...loose.filter((piece) => !rack.includes(piece))] });

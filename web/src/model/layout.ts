@@ -10,6 +10,7 @@ import {
   piecesOfMelds,
   sortRack,
   tableOf as meldsOfTable,
+  takePiece,
   type Target,
 } from "./arrangement.js";
 import { isWideRack } from "./discards.js";
@@ -123,10 +124,7 @@ export function rackTiles(arrangement: Arrangement): Tile[] {
 /** Returns the arrangement with its rack in the order of `rackTiles`, as far as it has these tiles. */
 export function withRack(arrangement: Arrangement, tiles: readonly Tile[]): Arrangement {
   const left = [...arrangement.rack];
-  const places = tiles.map((tile) => {
-    const index = left.findIndex((piece) => piece.tile === tile);
-    return index < 0 ? undefined : left.splice(index, 1)[0];
-  });
+  const places = tiles.map((tile) => takePiece(left, tile));
   if (isStand(arrangement)) return left.length > 0 ? arrangement : withSlots(arrangement, places);
   return { ...arrangement, rack: [...places.flatMap((piece) => piece ?? []), ...left] };
 }

@@ -3,7 +3,7 @@
  * also what the player lays on the table in the next step: melds there only grow.
  */
 import { type HandPart, MeldKind, type Tile } from "rummikub-client";
-import { type ArrangedMeld, type Arrangement, EMPTY, type Piece, piecesOfMelds, sameIds, type Target } from "./arrangement.js";
+import { type ArrangedMeld, type Arrangement, EMPTY, type Piece, piecesOfMelds, sameIds, takePiece, type Target } from "./arrangement.js";
 import { compareTiles, type RackOrder } from "./tiles.js";
 
 export interface Stand extends Arrangement {
@@ -38,10 +38,7 @@ export function arrangeStand(
   const melds = table.map(({ tiles }, place): ArrangedMeld => {
     const old = before.melds[place];
     const left = [...(old?.pieces ?? [])];
-    const pieces = tiles.map((tile): Piece => {
-      const index = left.findIndex((piece) => piece.tile === tile);
-      return { id: (index < 0 ? undefined : left.splice(index, 1)[0]?.id) ?? nextId++, tile, origin: "table" };
-    });
+    const pieces = tiles.map((tile): Piece => ({ id: takePiece(left, tile)?.id ?? nextId++, tile, origin: "table" }));
     return { id: old?.id ?? nextId++, pieces, kind: MeldKind.UNSPECIFIED, declaredFaces: [] };
   });
   const left = [...rack];
