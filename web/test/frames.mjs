@@ -17,6 +17,9 @@ try {
   const [tile, felt] = [await page.locator(".rack [data-piece]").first().boundingBox(), await page.locator(".felt").boundingBox()];
   await page.mouse.move(tile.x + 10, tile.y + 10);
   await page.mouse.down();
+  await session.send("Performance.enable", { timeDomain: "threadTicks" });
+  const busy = async () => (await session.send("Performance.getMetrics")).metrics.find(({ name }) => name === "TaskDuration").value;
+  const before = await busy();
   await page.evaluate(() => {
     globalThis.frames = [];
     let last = performance.now();
@@ -33,8 +36,10 @@ try {
     await page.mouse.move(felt.x + 50 + x * (felt.width - 100), felt.y + 50 + y * (felt.height - 100));
   }
   const frames = (await page.evaluate(() => globalThis.frames.slice(1))).sort((a, b) => a - b);
+  const share = ((await busy()) - before) / SECONDS;
   const at = (part) => frames[Math.floor(frames.length * part)].toFixed(1);
   console.log(`${frames.length} frames in ${SECONDS} s: median ${at(0.5)} ms, p95 ${at(0.95)} ms, longest ${frames.at(-1).toFixed(1)} ms`);
+  console.log(`the page's thread needed ${((share * 1000 * SECONDS) / frames.length).toFixed(1)} ms of CPU for a frame`);
   await page.keyboard.press("Escape");
   await page.mouse.up();
   await button(page, "Undo").waitFor();
