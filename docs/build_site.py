@@ -64,6 +64,7 @@ SECTIONS: Final = (
             "clients/*.md",
             "clients/*/README.md",
             "clients/conformance/README.md",
+            "web/board/README.md",
             "web/tiles/README.md",
         ),
     ),

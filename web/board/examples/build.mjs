@@ -1,6 +1,6 @@
 /**
  * Builds the examples into build, each in a folder of its name. With --serve, serves them at http://127.0.0.1:8090.
- * The packages are taken from this repository, as they are in no registry yet. `npm ci && npm run build` in web comes first.
+ * The packages are taken from this repository, as they are in no registry yet. `npm ci && npm run packages` in web comes first.
  */
 import { cpSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
