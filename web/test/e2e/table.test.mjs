@@ -180,9 +180,11 @@ test("a cut is shown and mended, and a reload keeps seat and draft", async () =>
   await layMeld(page, rack.filter((name) => name !== "J").slice(0, 2));
   const laid = (await tilesOf(page)).melds;
   assert.equal(laid[0].length, 2);
+  const place = await page.locator(".felt").boundingBox();
   world.cut();
   await page.getByText("Connection lost. Reconnecting").first().waitFor();
   await inspect(page, "reconnecting");
+  assert.deepEqual(await page.locator(".felt").boundingBox(), place, "the banner moves nothing");
   assert.equal(await button(page, "Draw").isDisabled(), true);
   await world.restore();
   await page.locator(".banner.lost").waitFor({ state: "detached" });
