@@ -36,7 +36,7 @@ after(async () => {
 /** Opens the page of this test. */
 async function open(options = {}) {
   const page = await browser.newPage({ viewport: { width: 800, height: 600 }, ...options });
-  page.setDefaultTimeout(10_000);
+  page.setDefaultTimeout(20_000);
   page.faults = [];
   page.on("pageerror", (error) => page.faults.push(error.message));
   page.on("console", (message) => message.type() === "error" && !/favicon|404/.test(message.text()) && page.faults.push(message.text()));
