@@ -467,6 +467,11 @@ class View implements Hands<Place> {
     return [this.#melds];
   }
 
+  /** Melds are never wider than the table. */
+  scrollsAcross(): boolean {
+    return false;
+  }
+
   ghost(ids: readonly number[], source: HTMLElement): HTMLElement {
     const tiles = tilesIn(this.#root).filter((tile) => ids.includes(idOf(tile)));
     const copies = tiles.map((tile) => tile.cloneNode(true) as HTMLElement);

@@ -7,6 +7,8 @@ const THRESHOLD = 6;
 const EDGE = 40;
 const LONG_PRESS_MS = 280;
 const SCROLL_EVERY_MS = 16;
+/** How long tiles are held at an edge before it scrolls: on their way to the table they only pass it. */
+const HELD_MS = 200;
 
 /** In which directions the browser scrolls with a pointer on a tile. */
 export type Scrolls = "all" | "x" | "y" | "none";
@@ -23,6 +25,8 @@ export interface Hands<T> {
   scrolls(event: PointerEvent, source: HTMLElement): Scrolls;
   /** What scrolls under tiles that are carried to its edge. */
   scrollers(): Iterable<Element>;
+  /** Whether one of them scrolls to the left and right too. */
+  scrollsAcross(view: Element): boolean;
   /** Returns copies of the tiles, which follow the pointer. They are in the document. */
   ghost(ids: readonly number[], source: HTMLElement): HTMLElement;
   /** Called when a drag begins or ends. */
@@ -50,6 +54,7 @@ interface Drag {
 export function followPointer<T>(root: HTMLElement, hands: Hands<T>): () => void {
   let drag: Drag | undefined;
   let press: Press | undefined;
+  let heldSince: number | undefined;
   let suppressClick = false;
   const listening = new AbortController();
 
@@ -90,7 +95,12 @@ export function followPointer<T>(root: HTMLElement, hands: Hands<T>): () => void
   };
   /** Scrolls what lies under the tiles as long as they are at its edge. */
   const scroll = () => {
-    if (drag !== undefined && scrollNearEdge(hands.scrollers(), drag.x, drag.y)) moveTo(drag.x, drag.y);
+    if (drag === undefined) return;
+    const edge = edgeAt(hands, drag.x, drag.y);
+    heldSince = edge === undefined ? undefined : (heldSince ?? performance.now());
+    if (edge === undefined || performance.now() - heldSince! < HELD_MS) return;
+    edge.view.scrollBy(edge.dx, edge.dy);
+    moveTo(drag.x, drag.y);
   };
   const onUp = (event: PointerEvent) => {
     press = undefined;
@@ -147,14 +157,19 @@ function sourceOf(event: Event): HTMLElement | undefined {
   return path.find(({ dataset }) => dataset.piece !== undefined || dataset.grip !== undefined);
 }
 
-/** Scrolls what lies at a point near its edge, or just beyond its upper or lower one. Returns whether it moved. */
-function scrollNearEdge(views: Iterable<Element>, x: number, y: number): boolean {
+/** Returns what can scroll at a point near its edge, or just beyond its upper or lower one, and by how much it should. */
+function edgeAt(hands: Pick<Hands<unknown>, "scrollers" | "scrollsAcross">, x: number, y: number): { view: Element; dx: number; dy: number } | undefined {
   const beyond = (at: number, from: number, to: number) => Math.min(0, at - from - EDGE) || Math.max(0, at - to + EDGE);
-  return [...views].some((view) => {
+  const canScroll = (by: number, at: number, most: number) => (by < 0 ? at > 0 : by > 0 && at < most - 1);
+  for (const view of hands.scrollers()) {
     const { left, right, top, bottom } = view.getBoundingClientRect();
-    if (x < left || x > right || y < top - EDGE / 2 || y > bottom + EDGE / 2) return false;
-    const { scrollLeft, scrollTop } = view;
-    view.scrollBy(beyond(x, left, right) / 4, beyond(y, top, bottom) / 4);
-    return view.scrollLeft !== scrollLeft || view.scrollTop !== scrollTop;
-  });
+    if (x < left || x > right || y < top - EDGE / 2 || y > bottom + EDGE / 2) continue;
+    const dx = hands.scrollsAcross(view) ? beyond(x, left, right) / 4 : 0;
+    const dy = beyond(y, top, bottom) / 4;
+    const isScrolling =
+      canScroll(dx, view.scrollLeft, view.scrollWidth - view.clientWidth) ||
+      canScroll(dy, view.scrollTop, view.scrollHeight - view.clientHeight);
+    if (isScrolling) return { view, dx, dy };
+  }
+  return undefined;
 }
