@@ -13,6 +13,7 @@ import {
   myTurn,
   openWorld,
   rackTile,
+  settled,
   startGame,
   tilesOf,
 } from "./support.mjs";
@@ -62,6 +63,7 @@ function pointOf(page, { x, y }) {
 
 /** Drags a tile of the rack into a cell. */
 async function dragTo(page, name, cell) {
+  await settled(page);
   const point = await pointOf(page, cell);
   const start = await rackTile(page, name).boundingBox();
   await page.mouse.move(start.x + start.width / 2, start.y + start.height / 2);
