@@ -1,5 +1,7 @@
 """Generates docs/options.md: every option with its values and their evidence, every preset.
 
+It also writes web/src/i18n/options.json, the meanings and the ranges that the page in the browser shows.
+
 Usage: python docs/generate.py [--check]
 
 What an option and a value mean is read from the comments of the contract; defaults, ranges, conflicts and presets are
@@ -7,6 +9,7 @@ those of the engine. --check writes nothing and fails if the committed page is n
 """
 
 import argparse
+import json
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,6 +39,8 @@ from engine.room_settings import SETTINGS
 from rummikub.v1 import ruleset_pb2
 
 PAGE: Final = Path(__file__).parent / "options.md"
+TABLE: Final = Path(__file__).parent.parent / "web" / "src" / "i18n" / "options.json"
+"""The options for the page in the browser."""
 
 TITLES: Final = {
     row.stage.name.replace("_", " ").capitalize() if row.stage else "Settings of a room": row.stage
@@ -401,6 +406,45 @@ def _lines(said: dict[str, Comment]) -> Iterator[str]:
     yield from _discards()
 
 
+def table() -> str:
+    """The options by their fields and the values by their names in the contract, as JSON for the page."""
+    said = comments()
+    discard = _comments_of(ruleset_pb2.DiscardRuleset(), DISCARD_OPTIONS)
+    rows = [*((row, said) for row in GAME_OPTIONS.values()), *((row, discard) for row in DISCARD_OPTIONS.values())]
+    told = {
+        "melding": {_field(row): _told(row, _introduction(row.name, said)) for row in GAME_OPTIONS.values()},
+        "discard": {_field(row): _told(row, discard[row.name].meaning) for row in DISCARD_OPTIONS.values()},
+        "values": {
+            contract_name(value): _plain(names[contract_name(value)].meaning)
+            for row, names in rows
+            if isinstance(row.default, Enum)
+            for value in type(row.default)
+        },
+    }
+    return json.dumps(told, indent=1, ensure_ascii=False) + "\n"
+
+
+def _field(row: Option) -> str:
+    return ".".join(row.path)
+
+
+def _told(row: Option, meaning: str) -> dict[str, object]:
+    """What a player is told of an option: its meaning, and the bounds of a number."""
+    numbers = [value for value in row.values if type(value) is int]
+    told: dict[str, object] = {
+        "text": _plain(re.sub(rf" ?\({row.name}\)| Default {text_of(row.default)}\.", "", meaning))
+    }
+    # The page has every length of time in seconds.
+    unit = 1000 if row.name.endswith("_ms") else 1
+    return {**told, "least": min(numbers) // unit, "most": max(numbers) // unit} if numbers else told
+
+
+def _plain(meaning: str) -> str:
+    """The first sentence of a comment, without what only a developer needs: reasons, rules and names of options."""
+    without = re.sub(r" ?\((?:[A-Z]+_[A-Z_]+|[RCW]-?\d.*?|option \w+|[a-z]+_[a-z_]+|docs/[^)]*)\)", "", meaning)
+    return re.split(r"(?<=\.) (?=[A-Z])", without)[0].replace("whole milliseconds: 0 to 10000", "seconds: 0 to 10")
+
+
 def _link(heading: str) -> str:
     return f"[{heading}](#{heading.lower().replace(' ', '-')})"
 
@@ -409,11 +453,12 @@ def main() -> None:
     """Generates, or checks."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="write nothing, fail on a difference")
-    generated = page()
-    if not parser.parse_args().check:
-        PAGE.write_text(generated)
-    elif not PAGE.exists() or PAGE.read_text() != generated:
-        sys.exit("docs/options.md is not what the contract and the engine say: run `make docs`")
+    is_check = parser.parse_args().check
+    for file, generated in ((PAGE, page()), (TABLE, table())):
+        if not is_check:
+            file.write_text(generated)
+        elif not file.exists() or file.read_text() != generated:
+            sys.exit(f"{file.name} is not what the contract and the engine say: run `make docs`")
 
 
 if __name__ == "__main__":

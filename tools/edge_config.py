@@ -23,7 +23,16 @@ SCRIPT: Final = DEPLOY / "json.lua"
 ORIGINS_SCRIPT: Final = DEPLOY / "origins.lua"
 Address: TypeAlias = tuple[str, int]
 """A host and a port."""
-PAGE_FILES: Final = ("index.html", "app.css", "app.js", "chunk.js", "de.js", "replay-page.js")
+PAGE_FILES: Final = (
+    "index.html",
+    "app.css",
+    "app.js",
+    "chunk.js",
+    "de.js",
+    "replay-page.js",
+    "rules.js",
+    "settings.js",
+)
 """The files of the page that the edge serves."""
 
 _COMMENT: Final = PLAIN.read_text().partition("\n\n")[0] + "\n"

@@ -19,6 +19,7 @@ from rummikub.v1.game_service_pb2_grpc import GameServiceStub
 from rummikub.v1.validation_service_pb2_grpc import ValidationServiceStub
 from rummikub.v1.violation_pb2 import Refusal
 from support.edge import Web, decoded_details, framed, running_edge, running_web, unframed
+from tools.edge_config import PAGE_FILES
 from tools.server_process import from_another_address
 from tools.servers import free_port
 
@@ -216,7 +217,7 @@ async def test_a_large_body_is_refused(web: Web) -> None:
 
 
 async def test_the_page_is_served_with_its_headers(web: Web) -> None:
-    scripts = ("/app.js", "/chunk.js", "/de.js", "/replay-page.js")
+    scripts = [f"/{name}" for name in PAGE_FILES if name.endswith(".js")]
     for path, kind in (
         ("/", "text/html"),
         ("/app.css", "text/css"),

@@ -1,12 +1,15 @@
 import "../styles/base.css";
 import "../styles/table.css";
 import "../styles/pages.css";
+import "../styles/looks.css";
 import { render } from "preact";
+import { followSettings } from "./control/settings.js";
 import { language, preferredLanguage, speak } from "./i18n/index.js";
 import { App } from "./views/app.js";
 
 const LANGUAGE = "rummikub.language";
 
+followSettings(document.documentElement, localStorage);
 await speak(preferredLanguage(localStorage.getItem(LANGUAGE), navigator.languages));
 document.documentElement.lang = language.value.code;
 // Only a choice is stored: until then the page follows the browser.

@@ -10,7 +10,7 @@ import {
   MatchEnd,
   type NamedRuleset,
   type OwnGame,
-  type Preset,
+  Preset,
   RoomSettingsSchema,
   type RulesetSchema,
   TurnDraw,
@@ -41,6 +41,20 @@ export interface NewGame {
   /** Further options by their names in the contract, such as `deal.handSize` or `hints`. */
   readonly options: Readonly<Record<string, number | boolean>>;
 }
+
+/** What one plays at once: nobody waits, so there is no clock. */
+const AGAINST_BOTS: Omit<NewGame, "name"> = {
+  family: "melding",
+  preset: Preset.SABRA,
+  bots: 3,
+  level: BotLevel.MEDIUM,
+  turnSeconds: 0,
+  rounds: 1,
+  hasRiver: false,
+  showsDrafts: true,
+  isPublic: false,
+  options: {},
+};
 
 /** Returns whether a setting is a length of time. */
 function isLength(setting: string): boolean {
@@ -96,6 +110,13 @@ export async function createGame(wanted: NewGame): Promise<string> {
   await joinGame({ case: "gameId", value: gameId }, wanted.name);
   const host = service.seated(seats.find(gameId)!.token);
   for (let bot = 0; bot < wanted.bots; bot++) await host.games.addBot({ gameId, level: wanted.level });
+  return gameId;
+}
+
+/** Creates a game against three bots by the standard rules, without a clock, and starts it. Returns its id. */
+export async function playNow(name: string): Promise<string> {
+  const gameId = await createGame({ ...AGAINST_BOTS, name });
+  await service.seated(seats.find(gameId)!.token).games.startGame({ gameId });
   return gameId;
 }
 

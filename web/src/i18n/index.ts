@@ -7,6 +7,7 @@ import {
   ConnectError,
   ErrorReason,
   explain,
+  type NamedRuleset,
   refusal,
   StepKind,
   type SuggestedStep,
@@ -27,8 +28,13 @@ export interface Catalog {
 }
 
 export interface Texts {
-  readonly texts: Readonly<Record<Key, string>>;
+  /** A text that a language does not have yet is shown in English. */
+  readonly texts: Readonly<Partial<Record<Key, string>>>;
   readonly catalog: Catalog;
+  /** Titles and summaries of the presets by their names. English ones come from the service. */
+  readonly presets?: Readonly<Record<string, readonly [title: string, summary: string]>>;
+  /** The options by their places in the contract, and their values by their names there. */
+  readonly options?: Readonly<Record<string, string>>;
 }
 
 const ENGLISH: Texts = { texts: en, catalog: enMessages };
@@ -38,14 +44,21 @@ export const LANGUAGES = {
   de: { name: "Deutsch", load: (): Promise<Texts> => import("./de.js") },
 } as const;
 
+/** The language that the page speaks. */
+interface Spoken extends Pick<Texts, "texts" | "catalog"> {
+  readonly code: Language;
+  readonly presets?: Texts["presets"] | undefined;
+  readonly options?: Texts["options"] | undefined;
+}
+
 export type Language = keyof typeof LANGUAGES;
 
-export const language = new Store<Texts & { code: Language }>({ code: "en", ...ENGLISH });
+export const language = new Store<Spoken>({ code: "en", ...ENGLISH });
 
 /** Loads a language and speaks it. Without an answer the page keeps its language. */
 export async function speak(code: Language): Promise<void> {
-  const { texts, catalog } = await LANGUAGES[code].load().catch(() => language.value);
-  if (texts !== language.value.texts) language.set({ code, texts, catalog });
+  const { texts, catalog, presets, options } = await LANGUAGES[code].load().catch(() => language.value);
+  if (texts !== language.value.texts) language.set({ code, texts, catalog, presets, options });
 }
 
 /** Returns the language to begin with: the one chosen before, else the browser's, else English. */
@@ -60,7 +73,17 @@ export function fill(text: string, values: Readonly<Record<string, string | numb
 }
 
 export function t(key: Key, values: Readonly<Record<string, string | number>> = {}): string {
-  return fill(language.value.texts[key], values);
+  return fill(language.value.texts[key] ?? en[key], values);
+}
+
+/** Returns the title of a preset. */
+export function presetTitle({ name, title }: Pick<NamedRuleset, "name" | "title">): string {
+  return language.value.presets?.[name]?.[0] ?? title;
+}
+
+/** Returns what is special about a preset, in one line. */
+export function presetSummary({ name, summary }: Pick<NamedRuleset, "name" | "summary">): string {
+  return language.value.presets?.[name]?.[1] ?? summary;
 }
 
 export function colorOf(color: TileColor): { name: string; symbol: string } {

@@ -1,16 +1,31 @@
 /** The frame of all pages: the header, the page of the address, the developer's drawer. */
 import { useEffect, useState } from "preact/hooks";
 import { type Route, routeOf } from "../control/router.js";
+import { settings } from "../control/settings.js";
 import { useStore } from "../control/store.js";
 import { type Language, language, LANGUAGES, speak, t } from "../i18n/index.js";
-import { Drawer } from "./drawer.js";
 import { GamePage } from "./game-page.js";
 import { Home } from "./home.js";
+import { lazy } from "./lazy.js";
+
+const Drawer = lazy(async () => (await import("./settings.js")).Drawer);
+const SettingsDialog = lazy(async () => (await import("./settings.js")).SettingsDialog);
+const ReplayPage = lazy(async () => (await import("./replay-page.js")).ReplayPage);
 
 export function App() {
   const { code } = useStore(language);
   const [route, setRoute] = useState<Route>(routeOf(location.hash));
   const [isDrawerOpen, setDrawerOpen] = useState(false);
+  const [areSettingsOpen, setSettingsOpen] = useState(false);
+  const { developer } = useStore(settings);
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      // A key that no text field, browser or screen reader has.
+      if (event.ctrlKey && event.altKey && event.code === "KeyD") setDrawerOpen((isOpen) => !isOpen);
+    };
+    window.addEventListener("keydown", onKey);
+    return () => window.removeEventListener("keydown", onKey);
+  }, []);
   useEffect(() => {
     const follow = () => {
       setRoute(routeOf(location.hash));
@@ -39,19 +54,28 @@ export function App() {
             ))}
           </select>
         </label>
-        <button
-          type="button"
-          class="quiet"
-          aria-expanded={isDrawerOpen}
-          aria-controls={isDrawerOpen ? "drawer" : undefined}
-          aria-label={t("drawerTitle")}
-          onClick={() => setDrawerOpen(!isDrawerOpen)}
-        >
-          <span aria-hidden="true">{"{ }"}</span>
-          <span class="wide">&nbsp;{t("drawerTitle")}</span>
+        <a class="button quiet" href="#/how-to-play" aria-label={t("howToPlay")}>
+          <span aria-hidden="true">?</span>
+          <span class="wide">&nbsp;{t("howToPlay")}</span>
+        </a>
+        <button type="button" class="quiet" aria-label={t("settings")} onClick={() => setSettingsOpen(true)}>
+          <span aria-hidden="true">⚙</span>
         </button>
+        {developer === "on" && (
+          <button
+            type="button"
+            class="quiet"
+            aria-expanded={isDrawerOpen}
+            aria-controls={isDrawerOpen ? "drawer" : undefined}
+            aria-label={t("drawerTitle")}
+            onClick={() => setDrawerOpen(!isDrawerOpen)}
+          >
+            <span aria-hidden="true">{"{ }"}</span>
+          </button>
+        )}
       </header>
       <Page route={route} />
+      {areSettingsOpen && <SettingsDialog onClose={() => setSettingsOpen(false)} />}
       {isDrawerOpen && <Drawer onClose={() => setDrawerOpen(false)} />}
     </div>
   );
@@ -64,7 +88,7 @@ function Page({ route }: { route: Route }) {
     case "game":
       return <GamePage key={route.gameId} gameId={route.gameId} joinCode={route.joinCode} />;
     case "replay":
-      return <Replay key={route.gameId ?? ""} {...(route.gameId !== undefined && { gameId: route.gameId })} />;
+      return <ReplayPage key={route.gameId ?? ""} {...(route.gameId !== undefined && { gameId: route.gameId })} />;
     case "unknown":
       return (
         <main class="page" tabIndex={-1}>
@@ -73,12 +97,4 @@ function Page({ route }: { route: Route }) {
         </main>
       );
   }
-}
-
-/** The replay, a file of its own that few games need. */
-function Replay({ gameId }: { gameId?: string }) {
-  const [file, setFile] = useState<typeof import("./replay-page.js")>();
-  useEffect(() => void import("./replay-page.js").then(setFile), []);
-  if (file === undefined) return <main class="page" tabIndex={-1} />;
-  return <file.ReplayPage {...(gameId !== undefined && { gameId })} />;
 }

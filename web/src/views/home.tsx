@@ -1,26 +1,33 @@
-/** The home page: create, join, find, continue and replay games. */
-import { BotLevel, GameState, type GameSummary, type NamedRuleset, type OwnGame, Preset, TableLayout } from "rummikub-client";
+/** The home page: play at once, create, join, find, continue and replay games. */
+import { GameState, type GameSummary, type OwnGame, Preset } from "rummikub-client";
 import { useEffect, useState } from "preact/hooks";
-import { createGame, joinAnyGame, joinGame, listGames, listOwnGames, listRulesets, type NewGame, seats } from "../control/lobby.js";
+import { joinGame, listGames, listOwnGames, playNow, seats } from "../control/lobby.js";
 import { go } from "../control/router.js";
-import { errorText, t } from "../i18n/index.js";
-import { AllOptions } from "./options.js";
-import { meldingOf, rulesetOf } from "../model/turn.js";
+import { errorText, presetTitle, t } from "../i18n/index.js";
+import { lazy } from "./lazy.js";
+import { NameField, storedName, storeName } from "./name.js";
+import { rulesetOf } from "../model/turn.js";
 
-const NAME = "rummikub.name";
-const SECONDS = [30, 60, 120, 300];
+/** The form with all rules, which only few need. */
+const NewGameForm = lazy(async () => (await import("./rules.js")).NewGameForm);
+
+/** What a form of the home page can do. */
+export interface FormProps {
+  isBusy: boolean;
+  /** Does something that leads to a game, and goes there. */
+  enter: (act: () => Promise<string>) => Promise<void>;
+  onProblem: (text: string) => void;
+}
 
 export function Home() {
-  const [name, setName] = useState(localStorage.getItem(NAME) ?? "");
   const [problem, setProblem] = useState("");
   const [isBusy, setBusy] = useState(false);
-  /** Does something that leads to a game, and goes there. */
+  const [isFormShown, setFormShown] = useState(false);
   const enter = async (act: () => Promise<string>) => {
     if (isBusy) return;
     setBusy(true);
     setProblem("");
     try {
-      localStorage.setItem(NAME, name);
       go(`game/${await act()}`);
     } catch (error) {
       setProblem(errorText(error));
@@ -28,6 +35,7 @@ export function Home() {
       setBusy(false);
     }
   };
+  const form = { isBusy, enter, onProblem: setProblem };
   return (
     <main class="page home" tabIndex={-1}>
       <h1>{t("title")}</h1>
@@ -35,24 +43,27 @@ export function Home() {
       <p class="problem" role="alert">
         {problem}
       </p>
-      <div class="name-row">
-        <label class="field">
-          {t("yourName")}
-          <input
-            value={name}
-            maxLength={40}
-            autocomplete="nickname"
-            required
-            onInput={(e) => setName(e.currentTarget.value)}
-          />
-        </label>
-      </div>
       <div class="columns">
-        <CreateForm name={name} isBusy={isBusy} enter={enter} onProblem={(error) => setProblem(errorText(error))} />
+        <section class="card new-game">
+          <h2>{t("newGame")}</h2>
+          <button
+            type="button"
+            class="primary play-now"
+            disabled={isBusy}
+            onClick={() => enter(() => playNow(storedName() || t("player")))}
+          >
+            {t("playNow")}
+          </button>
+          <p class="help">{t("playNowHelp")}</p>
+          <button type="button" aria-expanded={isFormShown} onClick={() => setFormShown(!isFormShown)}>
+            {t("chooseRules")}
+          </button>
+          {isFormShown && <NewGameForm {...form} />}
+        </section>
         <div>
-          <JoinForm name={name} isBusy={isBusy} enter={enter} />
+          <JoinForm {...form} />
           <YourGames />
-          <OpenGames name={name} enter={enter} />
+          <OpenGames />
           <section class="card">
             <h2>{t("replayTitle")}</h2>
             <a class="button" href="#/replay">
@@ -65,160 +76,9 @@ export function Home() {
   );
 }
 
-interface FormProps {
-  name: string;
-  isBusy: boolean;
-  enter: (act: () => Promise<string>) => Promise<void>;
-}
-
-function CreateForm({ name, isBusy, enter, onProblem }: FormProps & { onProblem: (error: unknown) => void }) {
-  const [rulesets, setRulesets] = useState<NamedRuleset[]>([]);
-  const [preset, setPreset] = useState(Preset.SABRA);
-  const [bots, setBots] = useState(1);
-  const [level, setLevel] = useState(BotLevel.MEDIUM);
-  const [turnSeconds, setTurnSeconds] = useState<number>();
-  const [rounds, setRounds] = useState(1);
-  const [hasRiver, setRiver] = useState(false);
-  const [showsDrafts, setDrafts] = useState(true);
-  const [isPublic, setPublic] = useState(false);
-  const [options, setOptions] = useState<NewGame["options"]>({});
-  const [isAllShown, setAllShown] = useState(false);
-  useEffect(() => {
-    listRulesets().then(setRulesets, onProblem);
-  }, []);
-  const chosen = rulesets.find((named) => rulesetOf(named)?.preset === preset);
-  const family = chosen?.ruleset?.game.case ?? "melding";
-  const playersMax = rulesetOf(chosen)?.deal?.playersMax ?? 4;
-  const hasMelds = family === "melding";
-  const mayHaveRiver = hasMelds && meldingOf(chosen)?.melds?.tableLayout !== TableLayout.GRID;
-  const choose = (next: Preset) => {
-    setPreset(next);
-    // A game of another family has other options.
-    const named = rulesets.find((one) => rulesetOf(one)?.preset === next);
-    if (named?.ruleset?.game.case !== family) setOptions({});
-  };
-  const wanted = {
-    name: name.trim() || t("player"),
-    family,
-    preset,
-    bots,
-    level,
-    turnSeconds,
-    rounds,
-    hasRiver: hasRiver && mayHaveRiver,
-    showsDrafts,
-    isPublic,
-    options,
-  };
-  return (
-    <section class="card">
-      <h2>{t("newGame")}</h2>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          void enter(() => createGame(wanted));
-        }}
-      >
-        <label class="field">
-          {t("rules")}
-          <select value={preset} onChange={(e) => choose(Number(e.currentTarget.value))}>
-            {rulesets.length === 0 && <option value={Preset.SABRA}>Sabra</option>}
-            {rulesets.map((named) => (
-              <option key={named.title} value={rulesetOf(named)?.preset}>
-                {named.title}
-              </option>
-            ))}
-          </select>
-        </label>
-        <p class="help" lang="en">
-          {chosen?.summary}
-        </p>
-        <div class="pair">
-          <label class="field">
-            {t("bots")}
-            <select value={bots} onChange={(e) => setBots(Number(e.currentTarget.value))}>
-              {Array.from({ length: playersMax }, (_, count) => (
-                <option key={count} value={count}>
-                  {count}
-                </option>
-              ))}
-            </select>
-          </label>
-          <label class="field">
-            {t("botLevel")}
-            <LevelSelect value={level} onChange={setLevel} />
-          </label>
-        </div>
-        <div class="pair">
-          <label class="field">
-            {t("turnTime")}
-            <select
-              value={turnSeconds ?? ""}
-              onChange={({ currentTarget: { value } }) => setTurnSeconds(value === "" ? undefined : Number(value))}
-            >
-              <option value="">{t("asRules")}</option>
-              <option value="0">{t("noLimit")}</option>
-              {SECONDS.map((seconds) => (
-                <option key={seconds} value={seconds}>
-                  {t("seconds", { seconds })}
-                </option>
-              ))}
-            </select>
-          </label>
-          {hasMelds && (
-            <label class="field">
-              {t("rounds")}
-              <input
-                type="number"
-                min={1}
-                max={100}
-                value={rounds}
-                onInput={(e) => setRounds(Number(e.currentTarget.value))}
-              />
-            </label>
-          )}
-        </div>
-        {hasMelds && <Check label={t("withDrafts")} isOn={showsDrafts} onChange={setDrafts} />}
-        {mayHaveRiver && <Check label={t("withRiver")} isOn={hasRiver} onChange={setRiver} />}
-        <Check label={t("isPublic")} isOn={isPublic} onChange={setPublic} />
-        <details onToggle={(event) => setAllShown(event.currentTarget.open)}>
-          <summary>{t("allOptions")}</summary>
-          {isAllShown && <AllOptions family={family} options={options} base={chosen} onChange={setOptions} />}
-        </details>
-        <div class="actions">
-          <button class="primary" disabled={isBusy}>
-            {t("create")}
-          </button>
-          <button type="button" disabled={isBusy} onClick={() => enter(() => joinAnyGame(wanted))}>
-            {t("quickMatch")}
-          </button>
-        </div>
-      </form>
-    </section>
-  );
-}
-
-export function LevelSelect({ value, onChange }: { value: BotLevel; onChange: (level: BotLevel) => void }) {
-  return (
-    <select value={value} onChange={(e) => onChange(Number(e.currentTarget.value))} aria-label={t("botLevel")}>
-      <option value={BotLevel.EASY}>{t("easy")}</option>
-      <option value={BotLevel.MEDIUM}>{t("medium")}</option>
-      <option value={BotLevel.HARD}>{t("hard")}</option>
-    </select>
-  );
-}
-
-function Check({ label, isOn, onChange }: { label: string; isOn: boolean; onChange: (isOn: boolean) => void }) {
-  return (
-    <label class="check">
-      <input type="checkbox" checked={isOn} onChange={(e) => onChange(e.currentTarget.checked)} />
-      {label}
-    </label>
-  );
-}
-
-function JoinForm({ name, isBusy, enter }: FormProps) {
+function JoinForm({ isBusy, enter }: FormProps) {
   const [code, setCode] = useState("");
+  const [name, setName] = useState(storedName());
   return (
     <section class="card">
       <h2>{t("joinTitle")}</h2>
@@ -226,9 +86,11 @@ function JoinForm({ name, isBusy, enter }: FormProps) {
         class="inline"
         onSubmit={(event) => {
           event.preventDefault();
+          storeName(name);
           void enter(() => joinGame({ case: "joinCode", value: code.trim() }, name.trim() || t("player")));
         }}
       >
+        <NameField name={name} onName={setName} />
         <label class="field">
           {t("code")}
           <input
@@ -298,7 +160,7 @@ function isOnTurn(own?: OwnGame): boolean {
   return own?.found.case === "game" && own.seat !== undefined && own.found.value.turnSeat === own.seat;
 }
 
-function OpenGames({ name, enter }: Pick<FormProps, "name" | "enter">) {
+function OpenGames() {
   const [open, setOpen] = useState<GameSummary[]>([]);
   const [running, setRunning] = useState<GameSummary[]>([]);
   const refresh = () => {
@@ -317,12 +179,9 @@ function OpenGames({ name, enter }: Pick<FormProps, "name" | "enter">) {
       <GameList
         games={open.filter(({ seatsFree }) => seatsFree > 0)}
         action={({ gameId }) => (
-          <button
-            type="button"
-            onClick={() => enter(() => joinGame({ case: "gameId", value: gameId }, name.trim() || t("player")))}
-          >
+          <a class="button" href={`#/game/${gameId}`}>
             {t("join")}
-          </button>
+          </a>
         )}
       />
       <h3>{t("runningGames")}</h3>
@@ -338,6 +197,12 @@ function OpenGames({ name, enter }: Pick<FormProps, "name" | "enter">) {
   );
 }
 
+/** The preset of a game, with its name in the contract for a title. */
+function presetOf(game: GameSummary): { name: string; title: string } {
+  const name = Preset[rulesetOf(game)?.preset ?? Preset.SABRA] ?? "";
+  return { name, title: name.charAt(0) + name.slice(1).toLowerCase().replaceAll("_", " ") };
+}
+
 function GameList({ games, action }: { games: GameSummary[]; action: (game: GameSummary) => preact.ComponentChild }) {
   if (games.length === 0) return <p class="help">{t("noGames")}</p>;
   return (
@@ -347,7 +212,7 @@ function GameList({ games, action }: { games: GameSummary[]; action: (game: Game
           <span>
             {game.playerNames.join(", ") || "–"}{" "}
             <small class="help">
-              {Preset[rulesetOf(game)?.preset ?? 0]} {game.seatsTaken}/{game.playersMax}
+              {presetTitle(presetOf(game))} {game.seatsTaken}/{game.playersMax}
             </small>
           </span>
           {action(game)}

@@ -10,8 +10,12 @@ import { clockText } from "../model/clock.js";
 import { playerOf, rulesetOf } from "../model/turn.js";
 import { useSecondsUntil } from "./clock.js";
 import { CopyButton } from "./copy.js";
-import { LevelSelect } from "./home.js";
+import { LevelSelect } from "./level.js";
+import { lazy } from "./lazy.js";
+import { NameField, storedName, storeName } from "./name.js";
 import { PlayerName } from "./players.js";
+
+const GameRules = lazy(async () => (await import("./rules.js")).GameRules);
 
 export interface LobbyProps {
   game: Game;
@@ -24,7 +28,7 @@ export interface LobbyProps {
 
 export function Lobby({ game, session, joinCode, onSeat }: LobbyProps) {
   const { isBusy, problem } = useStore(session.state);
-  const [name, setName] = useState(localStorage.getItem("rummikub.name") ?? "");
+  const [name, setName] = useState(storedName());
   const [failure, setFailure] = useState("");
   const [level, setLevel] = useState(BotLevel.MEDIUM);
   const me = playerOf(game, game.seat);
@@ -34,7 +38,11 @@ export function Lobby({ game, session, joinCode, onSeat }: LobbyProps) {
     (seat) => ![...game.players, ...game.reservedSeats].some((taken) => taken.seat === seat),
   );
   const seconds = useSecondsUntil(game.nextRoundTime, session.clock);
+  // Where the host alone decides, nobody waits for a player to be ready.
+  const countsReady = [StartBy.ALL_READY, StartBy.FULL_OR_READY].includes(game.settings?.startBy ?? StartBy.HOST);
+  const [areRulesShown, setRulesShown] = useState(false);
   const sit = async (seat: number) => {
+    storeName(name);
     try {
       const address = joinCode ? { case: "joinCode", value: joinCode } : { case: "gameId", value: game.gameId };
       await joinGame(address as Parameters<typeof joinGame>[0], name.trim() || t("player"), seat);
@@ -62,11 +70,15 @@ export function Lobby({ game, session, joinCode, onSeat }: LobbyProps) {
           <CopyButton text={inviteLink(game.gameId, game.joinCode)} label={t("copyLink")} />
         </p>
       )}
+      <details onToggle={(event) => setRulesShown(event.currentTarget.open)}>
+        <summary>{t("rules")}</summary>
+        {areRulesShown && <GameRules game={game} />}
+      </details>
       <ul class="seats">
         {game.players.map((player) => (
           <li key={player.seat}>
             <PlayerName player={player} isMe={player.seat === game.seat} />
-            <Ready player={player} />
+            {countsReady && <Ready player={player} />}
             {isHost && player.seat !== game.seat && <Remove {...player} session={session} />}
           </li>
         ))}
@@ -95,10 +107,7 @@ export function Lobby({ game, session, joinCode, onSeat }: LobbyProps) {
         ))}
       </ul>
       {me === undefined ? (
-        <label class="field">
-          {t("yourName")}
-          <input value={name} maxLength={40} autocomplete="nickname" onInput={(e) => setName(e.currentTarget.value)} />
-        </label>
+        <NameField name={name} onName={setName} />
       ) : (
         <label class="field">
           {t("botLevel")}
@@ -118,9 +127,11 @@ export function Lobby({ game, session, joinCode, onSeat }: LobbyProps) {
         )}
         {me !== undefined && (
           <>
-            <button type="button" disabled={isBusy} onClick={() => session.acting.setReady(!me.isReady)}>
-              {me.isReady ? t("notReady") : t("ready")}
-            </button>
+            {countsReady && (
+              <button type="button" disabled={isBusy} onClick={() => session.acting.setReady(!me.isReady)}>
+                {me.isReady ? t("notReady") : t("ready")}
+              </button>
+            )}
             <button type="button" class="quiet" disabled={isBusy} onClick={leave}>
               {t("leave")}
             </button>

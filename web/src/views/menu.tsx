@@ -4,8 +4,12 @@ import { useState } from "preact/hooks";
 import type { Acting } from "../control/acting.js";
 import { useStore } from "../control/store.js";
 import { t } from "../i18n/index.js";
-import { meldingOf, playerOf } from "../model/turn.js";
+import { playerOf } from "../model/turn.js";
 import { alerts, setAlert } from "./alerts.js";
+import { Dialog } from "./dialog.js";
+import { lazy } from "./lazy.js";
+
+const GameRules = lazy(async () => (await import("./rules.js")).GameRules);
 
 const ALERTS = [
   ["sound", "alertSound"],
@@ -38,6 +42,7 @@ type Question = { text: string; act: () => Promise<void> };
 export function Menu({ game, acting }: { game: Game; acting: Acting }) {
   const [isOpen, setOpen] = useState(false);
   const [question, setQuestion] = useState<Question>();
+  const [areRulesShown, setRulesShown] = useState(false);
   const me = playerOf(game, game.seat);
   const isRunning = game.state === GameState.PLAYING || game.state === GameState.ROUND_OVER;
   if (me === undefined || me.resigned || !isRunning) return null;
@@ -54,9 +59,15 @@ export function Menu({ game, acting }: { game: Game; acting: Acting }) {
       </button>
       {isOpen && question === undefined && (
         <span class="menu-list">
-          {game.discardBoard === undefined && (
-            <span class="help">{t("initialMeld", { points: meldingOf(game)?.initialMeld?.threshold ?? 30 })}</span>
-          )}
+          <button
+            type="button"
+            onClick={() => {
+              close();
+              setRulesShown(true);
+            }}
+          >
+            {t("rules")}
+          </button>
           <AlertChoices />
           <button type="button" onClick={() => setQuestion({ text: t("resignSure"), act: () => acting.resign() })}>
             {t("resign")}
@@ -82,6 +93,11 @@ export function Menu({ game, acting }: { game: Game; acting: Acting }) {
             {t("no")}
           </button>
         </span>
+      )}
+      {areRulesShown && (
+        <Dialog title={t("rules")} onClose={() => setRulesShown(false)}>
+          <GameRules game={game} />
+        </Dialog>
       )}
     </span>
   );

@@ -1,10 +1,20 @@
 /** All options of a ruleset and the settings of a room, made from the contract's descriptors: a new one appears by itself. */
-import { ScalarType, type DescField, type DescMessage } from "@bufbuild/protobuf";
-import type { Duration } from "@bufbuild/protobuf/wkt";
-import { DiscardRulesetSchema, MeldingRulesetSchema, type NamedRuleset, RoomSettingsSchema } from "rummikub-client";
+import { ScalarType, type DescField } from "@bufbuild/protobuf";
+import { type NamedRuleset } from "rummikub-client";
 import type { Family } from "../control/lobby.js";
 import { t } from "../i18n/index.js";
-import { rulesetOf } from "../model/turn.js";
+import {
+  type Option,
+  optionHelp,
+  optionName,
+  OPTIONS,
+  optionValue,
+  pathOf,
+  rangeOf,
+  stageName,
+  valueName,
+  valueHelp,
+} from "./option-text.js";
 
 type Options = Readonly<Record<string, number | boolean>>;
 
@@ -19,71 +29,96 @@ export function AllOptions(props: {
     const { [name]: _, ...others } = options;
     onChange(value === undefined ? others : { ...others, [name]: value });
   };
+  const stages = [...new Set(OPTIONS[family].map(({ stage }) => stage))];
   return (
     <>
       <p class="help">{t("allOptionsHelp")}</p>
       <div class="options">
-        {OPTIONS[family].map(({ field, stage }) => (
-          <label key={path(field.name, stage?.name)} class="field">
-            <code>{path(field.name, stage?.name)}</code>
-            <OptionInput
-              field={field}
-              value={options[path(field.localName, stage?.localName)]}
-              base={baseOf(field, stage, base)}
-              onChange={(value) => set(path(field.localName, stage?.localName), value)}
-            />
-          </label>
+        {stages.map((stage) => (
+          <fieldset key={stage?.name ?? ""}>
+            <legend>{stageName(stage)}</legend>
+            {OPTIONS[family].filter((option) => option.stage === stage).map((option) => (
+              <OptionField
+                key={pathOf(option)}
+                family={family}
+                option={option}
+                value={options[keyOf(option)]}
+                base={base && optionValue(base, option)}
+                onChange={(value) => set(keyOf(option), value)}
+              />
+            ))}
+          </fieldset>
         ))}
       </div>
     </>
   );
 }
 
-interface Option {
-  readonly field: DescField;
-  /** The field of the ruleset that has it; undefined for a setting of the room. */
-  readonly stage?: DescField;
+/** The key of an option in a new game. */
+function keyOf({ field, stage }: Option): string {
+  return stage === undefined ? field.localName : `${stage.localName}.${field.localName}`;
 }
 
-const OPTIONS: Readonly<Record<Family, readonly Option[]>> = {
-  melding: optionsOf(MeldingRulesetSchema),
-  discard: optionsOf(DiscardRulesetSchema),
-};
-
-function optionsOf(ruleset: DescMessage): Option[] {
-  return [
-    // A list, such as that of the named hands, has no input.
-    ...ruleset.fields.flatMap((stage) => (stage.fieldKind === "message" ? stage.message.fields.map((field) => ({ field, stage })) : [])),
-    ...RoomSettingsSchema.fields.map((field) => ({ field })),
-  ];
+/** Returns what is wrong with the first number out of its range, in words. */
+export function firstOutOfRange(family: Family, options: Options): string | undefined {
+  const wrong = OPTIONS[family].find((option) => isOutOfRange(family, option, options[keyOf(option)]));
+  return wrong && `${optionName(wrong)}: ${t("rangeIs", rangeOf(family, wrong)!)}`;
 }
 
-function path(name: string, stage: string | undefined): string {
-  return stage === undefined ? name : `${stage}.${name}`;
-}
-
-/** Returns the value of an option under a preset; of a length of time its seconds. */
-function baseOf(field: DescField, stage: DescField | undefined, base: NamedRuleset | undefined): unknown {
-  const part = (message: unknown, name: string) => (message as Record<string, unknown> | undefined)?.[name];
-  const message = stage === undefined ? base?.settings : part(rulesetOf(base), stage.localName);
-  const value = part(message, field.localName);
-  return field.fieldKind === "message" ? (value as Duration | undefined)?.seconds : value;
+function isOutOfRange(family: Family, option: Option, value: number | boolean | undefined): boolean {
+  const range = rangeOf(family, option);
+  return typeof value === "number" && range !== undefined && (value < range.least || value > range.most);
 }
 
 interface OptionProps {
-  field: DescField;
+  family: Family;
+  option: Option;
   value: number | boolean | undefined;
   base: unknown;
   onChange: (value: number | boolean | undefined) => void;
 }
 
-function OptionInput({ field, value, base, onChange }: OptionProps) {
+function OptionField({ family, option, value, base, onChange }: OptionProps) {
+  const path = pathOf(option);
+  const id = `option-${path}`;
+  const range = rangeOf(family, option);
+  const isWrong = isOutOfRange(family, option, value);
+  const { field } = option;
+  const chosen = field.fieldKind === "enum" ? valueHelp(field, Number(value ?? base ?? 0)) : "";
+  return (
+    <div class="option" data-option={path}>
+      <label class="field">
+        {optionName(option)}
+        <OptionInput
+          field={field}
+          value={value}
+          base={base}
+          aria-describedby={id}
+          aria-invalid={isWrong}
+          onChange={onChange}
+        />
+      </label>
+      <p id={id} class={isWrong ? "problem" : "help"}>
+        {isWrong ? t("rangeIs", range!) : [optionHelp(family, option), chosen].filter(Boolean).join(" ")}
+      </p>
+    </div>
+  );
+}
+
+type InputProps = Pick<OptionProps, "value" | "base" | "onChange"> & {
+  field: DescField;
+  "aria-describedby": string;
+  "aria-invalid": boolean;
+};
+
+function OptionInput({ field, value, base, onChange, ...aria }: InputProps) {
   if (field.fieldKind === "message" || (field.fieldKind === "scalar" && field.scalar !== ScalarType.BOOL)) {
     return (
       <input
+        {...aria}
         type="number"
         min={0}
-        step={field.fieldKind === "message" ? "any" : 1}
+        step="any"
         value={value === undefined ? "" : Number(value)}
         placeholder={String(base ?? "")}
         onInput={({ currentTarget: { value: text } }) => onChange(text === "" ? undefined : Number(text))}
@@ -93,21 +128,21 @@ function OptionInput({ field, value, base, onChange }: OptionProps) {
   const isBool = field.fieldKind === "scalar";
   const choices: [string, number][] =
     field.fieldKind === "enum"
-      ? field.enum.values.filter(({ number }) => number > 0).map(({ localName, number }) => [localName, number])
+      ? field.enum.values.filter(({ number }) => number > 0).map(({ number }) => [valueName(field, number), number])
       : [
-          ["true", 1],
-          ["false", 0],
+          [t("yes"), 1],
+          [t("no"), 0],
         ];
-  const baseName = isBool ? String(base) : choices.find(([, number]) => number === base)?.[0];
   return (
     <select
+      {...aria}
       value={value === undefined ? "" : Number(value)}
       onChange={({ currentTarget: { value: text } }) => {
         if (text === "") onChange(undefined);
         else onChange(isBool ? text === "1" : Number(text));
       }}
     >
-      <option value="">{base === undefined ? "–" : `– (${baseName})`}</option>
+      <option value="">{base === undefined ? "–" : `– (${valueName(field, base)})`}</option>
       {choices.map(([name, number]) => (
         <option key={name} value={number}>
           {name}

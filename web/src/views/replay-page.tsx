@@ -1,4 +1,6 @@
 /** A record step by step, with the review of the service: the best turn beside the one played. */
+// Files that are loaded later share all of the page's start, so that it stays one chunk.
+import "./app.js";
 import {
   type GameRecord,
   type MoveReview,

@@ -10,6 +10,7 @@ import {
   inspect,
   leave,
   myTurn,
+  openForm,
   openWorld,
   rackTile,
   startGame,
@@ -26,7 +27,7 @@ afterEach(() => world.clear());
 after(() => world?.close());
 
 async function create(page, rules, { options, ...settings } = {}) {
-  await page.getByLabel(/^Rules/).selectOption({ label: rules });
+  await openForm(page, rules);
   await createGame(page, { bots: 2, ...settings, options: { ...CALM, ...options } });
   await startGame(page);
 }
@@ -269,9 +270,8 @@ async function joinGame(page, discard, seat = addBot) {
   await page.getByLabel("Your name").fill("Ann");
   await page.getByLabel("Code of the game").fill(game.joinCode);
   await button(page, "Join").first().click();
-  await button(page, "Ready").waitFor();
+  await button(page, "Leave").waitFor();
   const other = await seat(page, hostToken);
-  await button(page, "Ready").click();
   await call(page, "/v1/games/{game}:start", {}, hostToken);
   await page.locator(".stand [data-piece]").first().waitFor();
   return other;

@@ -11,6 +11,7 @@ import {
   inspect,
   leave,
   myTurn,
+  openForm,
   openWorld,
   rackTile,
   settled,
@@ -26,7 +27,7 @@ afterEach(() => world.clear());
 after(() => world?.close());
 
 async function createGridGame(page, settings) {
-  await page.getByLabel(/^Rules/).selectOption({ label: "Cross layout" });
+  await openForm(page, "Cross layout");
   await page.locator(".help", { hasText: "as in a crossword" }).waitFor();
   assert.equal(await page.getByLabel("Play with the River").count(), 0);
   await createGame(page, settings);

@@ -10,6 +10,7 @@ import {
   inspect,
   leave,
   myTurn,
+  openForm,
   openWorld,
   rackTile,
   startGame,
@@ -26,7 +27,7 @@ afterEach(() => world.clear());
 after(() => world?.close());
 
 async function create101Game(page, { options, ...settings }, rules = "101 Okey") {
-  await page.getByLabel(/^Rules/).selectOption({ label: rules });
+  await openForm(page, rules);
   await createGame(page, { ...settings, options: { ...CALM, ...options } });
   await startGame(page);
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
-import { act, button, createGame, drag, inspect, leave, myTurn, openWorld, startGame } from "./support.mjs";
+import { act, button, createGame, drag, inspect, leave, myTurn, openForm, openWorld, startGame } from "./support.mjs";
 
 const CALM = { turn_time_limit: 0 };
 let world;
@@ -11,7 +11,7 @@ afterEach(() => world.clear());
 after(() => world?.close());
 
 async function createOkeyGame(page, settings, rules = "Okey") {
-  await page.getByLabel(/^Rules/).selectOption({ label: rules });
+  await openForm(page, rules);
   await page.locator(".help", { hasText: rules === "Okey" ? "Take a tile, discard one" : "opposite seats" }).waitFor();
   assert.equal(await page.getByLabel("Play with the River").count(), 0);
   await createGame(page, { ...settings, options: { ...CALM, ...settings.options } });

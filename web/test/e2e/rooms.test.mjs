@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, afterEach, before, test } from "node:test";
-import { CALM, button, createGame, inspect, layMeld, leave, myTurn, openWorld, startGame, tilesOf } from "./support.mjs";
+import { CALM, button, createGame, inspect, layMeld, leave, myTurn, openForm, openWorld, setOptions, startGame, tilesOf } from "./support.mjs";
 
 /** The example of a watch in the page on the web edge. */
 const EVENTS = /### Events.*?```js\n(.*?)```/s.exec(await readFile(new URL("../../../docs/web-edge.md", import.meta.url), "utf8"))[1];
@@ -12,7 +12,7 @@ before(async () => {
 afterEach(() => world.clear());
 after(() => world?.close());
 
-test("two people play in one game: join by code, ready, live drafts; a third one watches", async () => {
+test("two people play in one game: join by code, live drafts; a third one watches", async () => {
   const ann = await world.open();
   await createGame(ann, { bots: 0, options: CALM });
   const code = await ann.locator("output.code").textContent();
@@ -20,8 +20,7 @@ test("two people play in one game: join by code, ready, live drafts; a third one
   await ben.getByLabel("Dein Name").fill("Ben");
   await ben.getByLabel("Code des Spiels").fill(code);
   await ben.getByRole("button", { name: "Mitspielen", exact: true }).click();
-  await ben.getByRole("button", { name: "Bereit", exact: true }).click();
-  await ann.locator(".seats li", { hasText: "Ben" }).getByText("Ready").waitFor();
+  await ann.locator(".seats li", { hasText: "Ben" }).waitFor();
   await startGame(ann);
   await ben.locator(".rack [data-piece]").first().waitFor();
   const isAnnsTurn = (await ann.locator(".turn-title", { hasText: "Your turn" }).count()) > 0;
@@ -89,10 +88,10 @@ test("a rematch reserves the seats: one is taken, the host gives one up, and the
 test("strangers start a full table by itself, abort it together, and one declines the rematch", async () => {
   const [ann, ben] = [await world.open(), await world.open()];
   for (const [page, name] of [[ann, "Ann"], [ben, "Ben"]]) {
-    await page.getByLabel("Your name").fill(name);
-    await page.getByLabel("Time for a turn").selectOption({ label: "no limit" });
-    await page.getByText("All options").click();
-    await page.locator("label.field", { has: page.locator('code:text-is("deal.players_max")') }).locator("input").fill("2");
+    const form = await openForm(page);
+    await form.getByLabel("Your name").fill(name);
+    await form.getByLabel("Time for a turn").selectOption({ label: "no limit" });
+    await setOptions(page, { "deal.players_max": 2 });
     await button(page, "Play with anyone").click();
     await page.getByRole("heading", { name: "Lobby" }).waitFor();
   }
@@ -195,7 +194,7 @@ test("a game that is not there, a seat that is not one's own, and a service that
   await button(page, "Forget").click();
   await page.getByRole("heading", { name: "New game" }).waitFor();
   world.cut();
-  await button(page, "Create game").click();
+  await button(page, "Play now").click();
   await page.getByText("The service does not answer.").waitFor();
   await world.restore();
   await page.goto(`${world.url}#/nowhere`);

@@ -199,24 +199,38 @@ export const QUICK = { "deal.hand_size": 7, "initial_meld.threshold": 0, turn_ti
 /** Nobody can make the initial meld: the table stays empty. */
 export const CALM = { ...QUICK, "initial_meld.threshold": 200 };
 
+/** Opens the form of a new game, and chooses the rules by their title. */
+export async function openForm(page, rules) {
+  const toggle = button(page, "Choose rules and players");
+  if ((await toggle.getAttribute("aria-expanded")) === "false") await toggle.click();
+  if (rules !== undefined) await page.getByLabel(/^Rules/).selectOption({ label: rules });
+  return page.locator(".new-game form");
+}
+
+/** Sets options by their names in the contract. */
+export async function setOptions(page, options) {
+  if (Object.keys(options).length > 0) await page.getByText("All options").click();
+  for (const [option, value] of Object.entries(options)) {
+    const field = page.locator(`[data-option="${option}"]`);
+    await field.waitFor();
+    const input = field.locator("input");
+    if (await input.count()) await input.fill(String(value));
+    else await field.locator("select").selectOption({ label: wordsOf(value) });
+  }
+}
+
+const wordsOf = (name) => name.charAt(0) + name.slice(1).toLowerCase().replaceAll("_", " ");
+
 /** Creates a game. `options` are those of the contract by name; `bots` and `level` as in the form. */
 export async function createGame(page, { name = "Ann", bots = 1, level = "easy", checks = {}, options = {} } = {}) {
-  await page.getByLabel("Your name").fill(name);
-  await page.getByLabel(/^Bots/).selectOption(String(bots));
-  await page.locator("form").getByLabel("Strength").first().selectOption({ label: level });
-  for (const [label, isOn] of Object.entries(checks)) await page.getByLabel(label).setChecked(isOn);
-  if (Object.keys(options).length > 0) {
-    await page.getByText("All options").click();
-    for (const [option, value] of Object.entries(options)) {
-      const field = page.locator("label.field", { has: page.locator(`code:text-is("${option}")`) });
-      await field.waitFor();
-      const input = field.locator("input");
-      if (await input.count()) await input.fill(String(value));
-      else await field.locator("select").selectOption({ label: value });
-    }
-  }
-  await page.getByRole("button", { name: "Create game" }).click();
-  await page.getByRole("button", { name: "Start game" }).waitFor();
+  const form = await openForm(page);
+  await form.getByLabel("Your name").fill(name);
+  await form.getByLabel(/^Bots/).selectOption(String(bots));
+  await form.getByLabel("Strength").first().selectOption({ label: level });
+  for (const [label, isOn] of Object.entries(checks)) await form.getByLabel(label).setChecked(isOn);
+  await setOptions(page, options);
+  await button(page, "Create game").click();
+  await button(page, "Start game").waitFor();
 }
 
 export async function startGame(page) {

@@ -12,6 +12,7 @@ import {
   layMeld,
   leave,
   myTurn,
+  openForm,
   openWorld,
   rackTile,
   startGame,
@@ -97,7 +98,7 @@ test("a round of Twist is played to its end against bots, with melds of special 
   const specials = new Set();
   for (let games = 0; !isEnough(specials) || !isEnough(laid); games++) {
     assert.ok(games < 6, "the player and the table have melds of special jokers in six games");
-    await page.getByLabel(/^Rules/).selectOption({ label: "Twist" });
+    await openForm(page, "Twist");
     await createGame(page, { level: UPDATES_PICTURES ? "hard" : "medium", options: QUICK });
     await startGame(page);
     for (let turn = 0; await myTurn(page); turn++) {
