@@ -32,6 +32,14 @@ PAGE_FILES: Final = (
     "replay-page.js",
     "rules.js",
     "settings.js",
+    "es.js",
+    "fr.js",
+    "he.js",
+    "ja.js",
+    "nl.js",
+    "pl.js",
+    "pt.js",
+    "tr.js",
 )
 """The files of the page that the edge serves."""
 

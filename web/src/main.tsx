@@ -11,10 +11,14 @@ const LANGUAGE = "rummikub.language";
 
 followSettings(document.documentElement, localStorage);
 await speak(preferredLanguage(localStorage.getItem(LANGUAGE), navigator.languages));
-document.documentElement.lang = language.value.code;
+const tag = () => {
+  document.documentElement.lang = language.value.code;
+  document.documentElement.dir = language.value.catalog.direction;
+};
+tag();
 // Only a choice is stored: until then the page follows the browser.
 language.subscribe(() => {
-  document.documentElement.lang = language.value.code;
+  tag();
   try {
     localStorage.setItem(LANGUAGE, language.value.code);
   } catch {

@@ -1,10 +1,10 @@
 import catalog from "../../../service/messages/de.json";
-import type { Key } from "./en.js";
+import type { Texts } from "./index.js";
 
 export { catalog };
 
 /** The German texts of the page. */
-export const texts: Readonly<Record<Key, string>> = {
+export const texts: Texts["texts"] = {
   title: "Rummikub",
   tagline: "Spiele des Regeldienstes spielen, ansehen und nachspielen.",
   language: "Sprache",
@@ -444,6 +444,28 @@ export const texts: Readonly<Record<Key, string>> = {
   stepExtend: "Lege {tiles} vom Brett an: {laid}.",
   stepJokers: "Lege den Joker: {laid}.",
   and: " und ",
+  rank: "Platz",
+  tilesLeft: "Übrige Steine",
+  myTurns: "Nur meine Züge",
+  missedGraph: "Verpasste Steine je Zug",
+  missedBar: "Schritt {move}, {name}: {missed} weitere Steine wären möglich gewesen",
+  copyMove: "Link zu diesem Zug kopieren",
+  qrCode: "QR-Code des Links zu diesem Spiel",
+  offline: "Du bist offline. Bis der Dienst antwortet, kannst du lesen, wie gespielt wird.",
+  lay: "Legen",
+  htGoal: "Lege als Erster alle deine Steine auf den Tisch.",
+  htRun: "Eine Reihe: drei oder mehr Steine einer Farbe mit aufeinanderfolgenden Zahlen.",
+  htGroup: "Eine Gruppe: drei oder vier Steine einer Zahl in verschiedenen Farben.",
+  htJoker: "Ein Joker steht für jeden Stein.",
+  htInitial: "Deine erste Auslage braucht 30 Punkte vom eigenen Brett: Die Zahlen auf den Steinen zählen.",
+  htTable: "Danach darfst du Steine an Kombinationen des Tisches anlegen und sie umbauen. Am Ende deines Zuges muss jede eine Reihe oder eine Gruppe sein.",
+  htDraw: "Wenn du nicht legst, ziehst du einen Stein, und dein Zug endet.",
+  htEnd: "Wer keinen Stein mehr hat, gewinnt die Runde. Die anderen verlieren die Punkte auf ihrem Brett; ein Joker zählt 30.",
+  htTry: "Dein erster Zug",
+  htTryText: "Wähle die Steine einer Kombination mit mindestens 30 Punkten und lege sie.",
+  htTryNoMeld: "Diese Steine sind weder eine Reihe noch eine Gruppe.",
+  htTryFew: "{points} Punkte: Die erste Auslage braucht 30.",
+  htTryGood: "Gut gemacht: {points} Punkte. Damit ist das Spiel eröffnet.",
   oldServer: "Der Dienst ist älter als diese Seite und kann das nicht. Aktualisiere den Dienst.",
   notFound: "Unter dieser Adresse gibt es nichts.",
 };

@@ -23,6 +23,8 @@ import { en, type Key } from "./en.js";
 export type { Key };
 
 export interface Catalog {
+  /** "ltr" or "rtl". */
+  readonly direction: string;
   readonly colors: Readonly<Record<string, { readonly name: string; readonly symbol: string }>>;
   readonly reasons: Readonly<Record<string, string>>;
 }
@@ -42,6 +44,14 @@ const ENGLISH: Texts = { texts: en, catalog: enMessages };
 export const LANGUAGES = {
   en: { name: "English", load: (): Promise<Texts> => Promise.resolve(ENGLISH) },
   de: { name: "Deutsch", load: (): Promise<Texts> => import("./de.js") },
+  es: { name: "Español", load: (): Promise<Texts> => import("./es.js") },
+  fr: { name: "Français", load: (): Promise<Texts> => import("./fr.js") },
+  he: { name: "עברית", load: (): Promise<Texts> => import("./he.js") },
+  ja: { name: "日本語", load: (): Promise<Texts> => import("./ja.js") },
+  nl: { name: "Nederlands", load: (): Promise<Texts> => import("./nl.js") },
+  pl: { name: "Polski", load: (): Promise<Texts> => import("./pl.js") },
+  pt: { name: "Português", load: (): Promise<Texts> => import("./pt.js") },
+  tr: { name: "Türkçe", load: (): Promise<Texts> => import("./tr.js") },
 } as const;
 
 /** The language that the page speaks. */
