@@ -40,6 +40,16 @@ PAGE_FILES: Final = (
     "pl.js",
     "pt.js",
     "tr.js",
+    "how-to-play.js",
+    "lobby.js",
+    "qr-code.js",
+    "result.js",
+    "sw.js",
+    "manifest.webmanifest",
+    "icon.svg",
+    "icon-192.png",
+    "icon-512.png",
+    "preview.png",
 )
 """The files of the page that the edge serves."""
 

@@ -1,6 +1,6 @@
 /**
- * Builds the page into dist: index.html, app.js with chunk.js, app.css, and files that are loaded when they are needed: the
- * replay, and each language but English. With --tests, builds the unit tests into build/test.
+ * Builds the page into dist: index.html, app.js with chunk.js, app.css, and files that are loaded when they are needed: parts
+ * of the page, each language but English, icons, and the service worker. With --tests, builds the unit tests into build/test.
  * The TypeScript client is compiled from its source beside this folder, with the packages that are installed here.
  */
 import { cp, readdir, readFile, rm } from "node:fs/promises";
@@ -71,9 +71,19 @@ if (process.argv.includes("--tests")) {
     charset: "utf8",
   });
   await cp("index.html", "dist/index.html");
+  await cp("public", "dist", { recursive: true });
+  // The service worker keeps what a visit without a connection shows.
+  const kept = (await readdir("dist")).filter((name) => /\.(js|css|svg)$/.test(name));
+  await build({
+    ...common,
+    entryPoints: { sw: "worker/sw.ts" },
+    outdir: "dist",
+    minify: true,
+    define: { PAGE_FILES: JSON.stringify(["./", ...kept]) },
+  });
   const size = async (name) => gzipSync(await readFile(`dist/${name}`)).length;
   const page = ["index.html", "app.js", "chunk.js", "app.css"];
-  const others = (await readdir("dist")).filter((name) => !page.includes(name));
+  const others = (await readdir("dist")).filter((name) => name.endsWith(".js") && !page.includes(name));
   const sizes = await Promise.all(page.map(size));
   const largest = Math.max(...(await Promise.all(others.map(size))));
   const total = sizes.reduce((sum, size) => sum + size, 0);

@@ -28,3 +28,9 @@ language.subscribe(() => {
 const root = document.getElementById("app")!;
 root.replaceChildren();
 render(<App />, root);
+// After the page, which it must not slow down. Browsers have service workers over TLS and on this machine only.
+if ("serviceWorker" in navigator) {
+  const register = () => void navigator.serviceWorker.register("sw.js").catch(() => {});
+  if (document.readyState === "complete") register();
+  else window.addEventListener("load", register);
+}

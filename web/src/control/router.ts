@@ -1,8 +1,12 @@
-/** The page's addresses: `#/`, `#/game/<id>`, `#/game/<id>/<join code>`, `#/replay`, `#/replay/<id>`. */
+/**
+ * The page's addresses: `#/`, `#/game/<id>`, `#/game/<id>/<join code>`, `#/replay`,
+ * `#/replay/<id>`, `#/replay/<id>/<move>`, `#/replay/<id>/review`, `#/how-to-play`.
+ */
 export type Route =
   | { readonly page: "home" }
   | { readonly page: "game"; readonly gameId: string; readonly joinCode?: string }
-  | { readonly page: "replay"; readonly gameId?: string }
+  | { readonly page: "replay"; readonly gameId?: string; readonly move?: number; readonly isReview?: boolean }
+  | { readonly page: "how-to-play" }
   | { readonly page: "unknown" };
 
 /** Returns the route of an address's hash. */
@@ -11,8 +15,21 @@ export function routeOf(hash: string): Route {
   if (page === "" && id === undefined) return { page: "home" };
   if (page === "game" && id !== undefined && /^[0-9a-f]{32}$/.test(id))
     return { page, gameId: id, ...(code && { joinCode: code }) };
-  if (page === "replay") return id === undefined ? { page } : { page, gameId: id };
+  if (page === "replay") return id === undefined ? { page } : { page, gameId: id, ...replayOf(code) };
+  if (page === "how-to-play") return { page };
   return { page: "unknown" };
+}
+
+/** Returns where a replay begins: at a move, or with the review. */
+function replayOf(part: string | undefined): { move?: number; isReview?: boolean } {
+  const move = Number(part);
+  if (Number.isInteger(move) && move > 0) return { move };
+  return part === "review" ? { isReview: true } : {};
+}
+
+/** Returns the address of a move of a replay, from 1. */
+export function moveLink(gameId: string, move: number): string {
+  return new URL(`#/replay/${gameId}/${move}`, location.href).href;
 }
 
 /** Returns the address by which a friend finds a lobby and may join it. */

@@ -197,8 +197,6 @@ export const texts: Texts["texts"] = {
   knocked: "Es wurde geklopft. Die wenigsten Punkte auf dem Brett gewinnen.",
   allResigned: "Die anderen haben aufgegeben.",
   player: "Spieler",
-  rackLeft: "Noch auf dem Brett",
-  rackValue: "Wert",
   roundPoints: "Punkte",
   total: "Gesamt",
   nextRound: "Nächste Runde",

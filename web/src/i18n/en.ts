@@ -192,8 +192,6 @@ export const en = {
   knocked: "A player knocked. The fewest points on the rack win.",
   allResigned: "The others have resigned.",
   player: "Player",
-  rackLeft: "Left on the rack",
-  rackValue: "Value",
   roundPoints: "Points",
   total: "Total",
   nextRound: "Next round",

@@ -197,8 +197,6 @@ export const texts: Texts["texts"] = {
   knocked: "Un jugador cerró. Gana quien tiene menos puntos en el atril.",
   allResigned: "Los demás han abandonado.",
   player: "Jugador",
-  rackLeft: "Queda en el atril",
-  rackValue: "Valor",
   roundPoints: "Puntos",
   total: "Total",
   nextRound: "Ronda siguiente",

@@ -197,8 +197,6 @@ export const texts: Texts["texts"] = {
   knocked: "Un joueur a frappé. Le moins de points sur le chevalet gagne.",
   allResigned: "Les autres ont abandonné.",
   player: "Joueur",
-  rackLeft: "Reste sur le chevalet",
-  rackValue: "Valeur",
   roundPoints: "Points",
   total: "Total",
   nextRound: "Manche suivante",

@@ -96,6 +96,16 @@ export function presetSummary({ name, summary }: Pick<NamedRuleset, "name" | "su
   return language.value.presets?.[name]?.[1] ?? summary;
 }
 
+/** Returns a number, with a true minus. */
+export function numberText(number: number): string {
+  return String(number).replace("-", "−");
+}
+
+/** Returns points with their sign. */
+export function signed(points: number): string {
+  return points > 0 ? `+${points}` : numberText(points);
+}
+
 export function colorOf(color: TileColor): { name: string; symbol: string } {
   return language.value.catalog.colors[TileColor[color] ?? ""] ?? { name: "?", symbol: "?" };
 }

@@ -197,8 +197,6 @@ export const texts: Texts["texts"] = {
   knocked: "ノックがありました。ラックの点が最も少ない人の勝ちです。",
   allResigned: "ほかの人は投了しました。",
   player: "プレイヤー",
-  rackLeft: "ラックの残り",
-  rackValue: "点数",
   roundPoints: "得点",
   total: "合計",
   nextRound: "次のラウンド",

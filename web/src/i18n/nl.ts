@@ -197,8 +197,6 @@ export const texts: Texts["texts"] = {
   knocked: "Een speler klopte. De minste punten op het plankje winnen.",
   allResigned: "De anderen hebben opgegeven.",
   player: "Speler",
-  rackLeft: "Nog op het plankje",
-  rackValue: "Waarde",
   roundPoints: "Punten",
   total: "Totaal",
   nextRound: "Volgende ronde",

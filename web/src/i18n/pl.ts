@@ -197,8 +197,6 @@ export const texts: Texts["texts"] = {
   knocked: "Gracz zapukał. Wygrywa najmniej punktów na stojaku.",
   allResigned: "Pozostali się poddali.",
   player: "Gracz",
-  rackLeft: "Zostało na stojaku",
-  rackValue: "Wartość",
   roundPoints: "Punkty",
   total: "Razem",
   nextRound: "Następna runda",

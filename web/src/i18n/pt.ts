@@ -197,8 +197,6 @@ export const texts: Texts["texts"] = {
   knocked: "Um jogador bateu. Quem tem menos pontos no suporte vence.",
   allResigned: "Os outros desistiram.",
   player: "Jogador",
-  rackLeft: "Sobrou no suporte",
-  rackValue: "Valor",
   roundPoints: "Pontos",
   total: "Total",
   nextRound: "Próxima rodada",

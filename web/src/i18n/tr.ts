@@ -197,8 +197,6 @@ export const texts: Texts["texts"] = {
   knocked: "Bir oyuncu vurdu. Istakasında en az puan olan kazanır.",
   allResigned: "Ötekiler çekildi.",
   player: "Oyuncu",
-  rackLeft: "Istakada kalan",
-  rackValue: "Değer",
   roundPoints: "Puan",
   total: "Toplam",
   nextRound: "Sonraki el",

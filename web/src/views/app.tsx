@@ -5,11 +5,14 @@ import { settings } from "../control/settings.js";
 import { useStore } from "../control/store.js";
 import { type Language, language, LANGUAGES, speak, t } from "../i18n/index.js";
 import { GamePage } from "./game-page.js";
+// Several files that are loaded later share it: here it is in the chunk of the start.
+import "./copy.js";
 import { Home } from "./home.js";
 import { lazy } from "./lazy.js";
 
 const Drawer = lazy(async () => (await import("./settings.js")).Drawer);
 const SettingsDialog = lazy(async () => (await import("./settings.js")).SettingsDialog);
+const HowToPlay = lazy(async () => (await import("./how-to-play.js")).HowToPlay);
 const ReplayPage = lazy(async () => (await import("./replay-page.js")).ReplayPage);
 
 export function App() {
@@ -88,7 +91,9 @@ function Page({ route }: { route: Route }) {
     case "game":
       return <GamePage key={route.gameId} gameId={route.gameId} joinCode={route.joinCode} />;
     case "replay":
-      return <ReplayPage key={route.gameId ?? ""} {...(route.gameId !== undefined && { gameId: route.gameId })} />;
+      return <ReplayPage key={route.gameId ?? ""} {...route} />;
+    case "how-to-play":
+      return <HowToPlay />;
     case "unknown":
       return (
         <main class="page" tabIndex={-1}>

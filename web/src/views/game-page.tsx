@@ -9,8 +9,11 @@ import { RackMemory } from "../control/rack-memory.js";
 import { go } from "../control/router.js";
 import { useStore } from "../control/store.js";
 import { t } from "../i18n/index.js";
-import { Lobby, type LobbyProps } from "./lobby.js";
+import { lazy } from "./lazy.js";
+import type { LobbyProps } from "./lobby.js";
 import { TableView } from "./table-view.js";
+
+const Lobby = lazy(async () => (await import("./lobby.js")).Lobby);
 
 export function GamePage({ gameId, joinCode }: { gameId: string; joinCode: string | undefined }) {
   // A seat that is taken or given up begins a session anew, with another token.

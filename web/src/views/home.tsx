@@ -5,7 +5,7 @@ import { joinGame, listGames, listOwnGames, playNow, seats } from "../control/lo
 import { go } from "../control/router.js";
 import { errorText, presetTitle, t } from "../i18n/index.js";
 import { lazy } from "./lazy.js";
-import { NameField, storedName, storeName } from "./name.js";
+import { NameField, storedName, storeName } from "./fields.js";
 import { rulesetOf } from "../model/turn.js";
 
 /** The form with all rules, which only few need. */
@@ -19,7 +19,23 @@ export interface FormProps {
   onProblem: (text: string) => void;
 }
 
+/** Whether the browser has a connection. */
+function useOnline(): boolean {
+  const [isOnline, setOnline] = useState(navigator.onLine);
+  useEffect(() => {
+    const follow = () => setOnline(navigator.onLine);
+    window.addEventListener("online", follow);
+    window.addEventListener("offline", follow);
+    return () => {
+      window.removeEventListener("online", follow);
+      window.removeEventListener("offline", follow);
+    };
+  }, []);
+  return isOnline;
+}
+
 export function Home() {
+  const isOnline = useOnline();
   const [problem, setProblem] = useState("");
   const [isBusy, setBusy] = useState(false);
   const [isFormShown, setFormShown] = useState(false);
@@ -43,6 +59,11 @@ export function Home() {
       <p class="problem" role="alert">
         {problem}
       </p>
+      {!isOnline && (
+        <p class="banner" role="status">
+          {t("offline")} <a href="#/how-to-play">{t("howToPlay")}</a>
+        </p>
+      )}
       <div class="columns">
         <section class="card new-game">
           <h2>{t("newGame")}</h2>
@@ -54,7 +75,9 @@ export function Home() {
           >
             {t("playNow")}
           </button>
-          <p class="help">{t("playNowHelp")}</p>
+          <p class="help">
+            {t("playNowHelp")} <a href="#/how-to-play">{t("howToPlay")}</a>
+          </p>
           <button type="button" aria-expanded={isFormShown} onClick={() => setFormShown(!isFormShown)}>
             {t("chooseRules")}
           </button>

@@ -1,4 +1,6 @@
 /** The lobby: seats, bots, the code for friends, the start. */
+// Files that are loaded later share all of the page's start, so that it stays one chunk.
+import "./app.js";
 import { BotLevel, type Game, type Player, StartBy } from "rummikub-client";
 import { useState } from "preact/hooks";
 import type { GameSession } from "../control/game-session.js";
@@ -10,11 +12,11 @@ import { clockText } from "../model/clock.js";
 import { playerOf, rulesetOf } from "../model/turn.js";
 import { useSecondsUntil } from "./clock.js";
 import { CopyButton } from "./copy.js";
-import { LevelSelect } from "./level.js";
 import { lazy } from "./lazy.js";
-import { NameField, storedName, storeName } from "./name.js";
+import { LevelSelect, NameField, storedName, storeName } from "./fields.js";
 import { PlayerName } from "./players.js";
 
+const QrCode = lazy(async () => (await import("./qr-code.js")).QrCode);
 const GameRules = lazy(async () => (await import("./rules.js")).GameRules);
 
 export interface LobbyProps {
@@ -40,6 +42,7 @@ export function Lobby({ game, session, joinCode, onSeat }: LobbyProps) {
   const seconds = useSecondsUntil(game.nextRoundTime, session.clock);
   // Where the host alone decides, nobody waits for a player to be ready.
   const countsReady = [StartBy.ALL_READY, StartBy.FULL_OR_READY].includes(game.settings?.startBy ?? StartBy.HOST);
+  const [isQrShown, setQrShown] = useState(false);
   const [areRulesShown, setRulesShown] = useState(false);
   const sit = async (seat: number) => {
     storeName(name);
@@ -67,9 +70,13 @@ export function Lobby({ game, session, joinCode, onSeat }: LobbyProps) {
         <p class="code-row">
           {t("shareCode")}: <output class="code">{game.joinCode}</output>{" "}
           <CopyButton text={game.joinCode} label={t("copy")} />{" "}
-          <CopyButton text={inviteLink(game.gameId, game.joinCode)} label={t("copyLink")} />
+          <CopyButton text={inviteLink(game.gameId, game.joinCode)} label={t("copyLink")} />{" "}
+          <button type="button" class="quiet" aria-expanded={isQrShown} onClick={() => setQrShown(!isQrShown)}>
+            QR
+          </button>
         </p>
       )}
+      {isQrShown && <QrCode text={inviteLink(game.gameId, game.joinCode)} />}
       <details onToggle={(event) => setRulesShown(event.currentTarget.open)}>
         <summary>{t("rules")}</summary>
         {areRulesShown && <GameRules game={game} />}

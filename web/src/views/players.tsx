@@ -1,6 +1,6 @@
 /** The players around the table. */
 import { BotLevel, type DiscardOpening, type Game, type Player, Teams } from "rummikub-client";
-import { t } from "../i18n/index.js";
+import { numberText, t } from "../i18n/index.js";
 import { clockText, type ServerClock } from "../model/clock.js";
 import { Countdown } from "./clock.js";
 import { hasThreeLeft } from "../model/discards.js";
@@ -89,7 +89,7 @@ function PlayerCard({ player, game, clock }: PlayersProps & { player: Player }) 
         {opening !== undefined && <Opened opening={opening} />}
         {hasThreeLeft(game, player.seat) && <span class="badge warn">{t("threeLeft")}</span>}
         {penalty > 0 && <span class="badge warn">{t("penalty", { points: penalty })}</span>}
-        {(game.rounds.length > 0 || board !== undefined) && <span class="badge">{t("points", { points: player.totalPoints })}</span>}
+        {(game.rounds.length > 0 || board !== undefined) && <span class="badge">{t("points", { points: numberText(player.totalPoints) })}</span>}
         {rulesetOf(game)?.deal?.teams === Teams.PAIRS && (
           <span class="badge">{t("team", { team: player.seat % 2 === 1 ? "A" : "B" })}</span>
         )}

@@ -14,13 +14,15 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { service } from "../api/connection.js";
 import { finishText } from "../control/finish-text.js";
 import { seats } from "../control/lobby.js";
-import { errorText, type Key, t, tilesList } from "../i18n/index.js";
+import { moveLink } from "../control/router.js";
+import { errorText, type Key, signed, t, tilesList } from "../i18n/index.js";
 import { type OpenBoard, pileOf } from "../model/board.js";
 import { cornersOf } from "../model/discards.js";
 import { type Frame, framesOf } from "../model/replay.js";
 import { stepsOf } from "../model/steps.js";
 import { compareTiles } from "../model/tiles.js";
 import { Board, FinishedHand, OkeyMelds, OkeyTile } from "./board.js";
+import { CopyButton } from "./copy.js";
 import { Stepper } from "./stepper.js";
 import { ShownTable } from "./shown-table.js";
 import { StaticTile } from "./tile.js";
@@ -56,7 +58,15 @@ const AUTOPLAY_MS = 1_200;
 /** A review of a long game takes a while; the service allows a minute. */
 const REVIEW_SECONDS = 30n;
 
-export function ReplayPage({ gameId }: { gameId?: string }) {
+export interface ReplayProps {
+  gameId?: string;
+  /** The move to begin with, from 1. */
+  move?: number;
+  /** Whether the review is asked for at once. */
+  isReview?: boolean;
+}
+
+export function ReplayPage({ gameId, move, isReview = false }: ReplayProps) {
   const [record, setRecord] = useState<GameRecord>();
   const [problem, setProblem] = useState("");
   useEffect(() => {
@@ -77,7 +87,7 @@ export function ReplayPage({ gameId }: { gameId?: string }) {
       {record === undefined ? (
         gameId === undefined && <ImportForm onRecord={setRecord} onProblem={setProblem} />
       ) : (
-        <Replay record={record} />
+        <Replay record={record} gameId={gameId} move={move} isReview={isReview} />
       )}
     </main>
   );
@@ -136,9 +146,20 @@ function ImportForm({ onRecord, onProblem }: RecordFormProps) {
   );
 }
 
-function Replay({ record }: { record: GameRecord }) {
+interface ShownReplay {
+  record: GameRecord;
+  /** The game that is kept by the service: its moves have addresses. */
+  gameId: string | undefined;
+  move: number | undefined;
+  isReview: boolean;
+}
+
+function Replay({ record, gameId, move, isReview }: ShownReplay) {
   const frames = useMemo(() => framesOf(record), [record]);
-  const [at, setAt] = useState(0);
+  const placeOf = (wanted: number) => Math.max(0, Math.min(wanted, frames.length) - 1);
+  const [at, setAt] = useState(placeOf(move ?? 1));
+  const mySeat = gameId === undefined ? undefined : seats.find(gameId)?.seat || undefined;
+  const [isMine, setMine] = useState(mySeat !== undefined);
   const [isAuto, setAuto] = useState(false);
   const [review, setReview] = useState<ReviewGameResponse>();
   const [problem, setProblem] = useState("");
@@ -151,12 +172,12 @@ function Replay({ record }: { record: GameRecord }) {
   }, [isAuto, last]);
   useEffect(() => {
     if (at === last) setAuto(false);
+    // Each move has its address, and going back leaves the replay.
+    if (gameId !== undefined) history.replaceState(null, "", moveLink(gameId, at + 1));
   }, [at]);
-  const frame = frames[at];
-  if (frame === undefined) return null;
-  const name = (seat: number | undefined) => record.players.find((player) => player.seat === seat)?.name ?? "";
-  const reviewOf = new Map(review?.moves.map((move) => [move.moveIndex, move]));
-  const nextMissed = review?.moves.find(({ moveIndex, missed }) => moveIndex > at && missed > 0)?.moveIndex;
+  useEffect(() => {
+    if (move !== undefined) setAt(placeOf(move));
+  }, [move]);
   const ask = async () => {
     setReviewing(true);
     setProblem("");
@@ -173,6 +194,15 @@ function Replay({ record }: { record: GameRecord }) {
       setReviewing(false);
     }
   };
+  useEffect(() => {
+    if (isReview && frames[0]?.board === undefined) void ask();
+  }, []);
+  const frame = frames[at];
+  const name = (seat: number | undefined) => record.players.find((player) => player.seat === seat)?.name ?? "";
+  const reviewOf = new Map(review?.moves.map((move) => [move.moveIndex, move]));
+  const reviewed = review?.moves.filter(({ seat }) => !isMine || seat === mySeat) ?? [];
+  const nextMissed = reviewed.find(({ moveIndex, missed }) => moveIndex > at && missed > 0)?.moveIndex;
+  if (frame === undefined) return null;
   return (
     <div class="replay">
       <div class="actions" role="group" aria-label={t("replayOf")}>
@@ -196,13 +226,28 @@ function Replay({ record }: { record: GameRecord }) {
           <input type="range" min={0} max={last} value={at} onInput={(e) => setAt(Number(e.currentTarget.value))} />
         </label>
       </div>
+      {review !== undefined && (
+        <>
+          <MissedGraph moves={reviewed} at={at} name={name} onMove={setAt} />
+          {mySeat !== undefined && (
+            <label class="check">
+              <input type="checkbox" checked={isMine} onChange={(event) => setMine(event.currentTarget.checked)} />
+              {t("myTurns")}
+            </label>
+          )}
+          <button type="button" disabled={nextMissed === undefined} onClick={() => setAt(nextMissed ?? at)}>
+            {t("onlyMistakes")}
+          </button>
+        </>
+      )}
       <p class="move-text" aria-live="polite">
         <span class="badge">{t("round", { round: frame.round })}</span>{" "}
-        <strong>{moveText(frame, name(frame.move.seat))}</strong>
+        <strong>{moveText(frame, name(frame.move.seat))}</strong>{" "}
+        {gameId !== undefined && <CopyButton text={moveLink(gameId, at + 1)} label={t("copyMove")} />}
       </p>
       {frame.score !== undefined && (
         <p class="winner">
-          {frame.score.points.map(({ seat, points }) => `${name(seat)}: ${points > 0 ? "+" : ""}${points}`).join(", ")}
+          {frame.score.points.map(({ seat, points }) => `${name(seat)}: ${signed(points)}`).join(", ")}
         </p>
       )}
       {frame.board !== undefined ? (
@@ -256,19 +301,43 @@ function Replay({ record }: { record: GameRecord }) {
           ) : (
             <>
               <ul>
-                {review.seats.map(({ seat, played }) => {
+                {[...review.seats].sort((a, b) => Number(b.seat === mySeat) - Number(a.seat === mySeat)).map(({ seat, played }) => {
                   const turns = review.moves.filter((move) => move.seat === seat && move.missed > 0).length;
                   return <li key={seat}>{t("reviewSeat", { name: name(seat), played, turns })}</li>;
                 })}
               </ul>
-              <button type="button" disabled={nextMissed === undefined} onClick={() => setAt(nextMissed ?? at)}>
-                {t("onlyMistakes")}
-              </button>
               <Reviewed frame={frame} review={reviewOf.get(frame.index)} />
             </>
           )}
         </section>
       )}
+    </div>
+  );
+}
+
+/** The missed tiles of the reviewed turns, in their order: a bar for each, which leads to it. */
+function MissedGraph(props: {
+  moves: readonly MoveReview[];
+  at: number;
+  name: (seat: number) => string;
+  onMove: (at: number) => void;
+}) {
+  const { moves, at, name, onMove } = props;
+  const most = Math.max(1, ...moves.map(({ missed }) => missed));
+  return (
+    <div class="graph" role="group" aria-label={t("missedGraph")}>
+      {moves.map(({ moveIndex, seat, missed }) => (
+        <button
+          key={moveIndex}
+          type="button"
+          class={missed > 0 ? "bar missed" : "bar"}
+          aria-current={moveIndex === at}
+          aria-label={t("missedBar", { move: moveIndex + 1, name: name(seat), missed })}
+          title={t("missedBar", { move: moveIndex + 1, name: name(seat), missed })}
+          style={{ "--missed": missed / most }}
+          onClick={() => onMove(moveIndex)}
+        />
+      ))}
     </div>
   );
 }

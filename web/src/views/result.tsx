@@ -1,11 +1,13 @@
 /** The end of a round or a game: scores, racks, and how to go on. */
-import { type Game, GameState, RoundEnd, type RoundResult, ScoreSystem, type SeatResult, Tile } from "rummikub-client";
+// Files that are loaded later share all of the page's start, so that it stays one chunk.
+import "./app.js";
+import { type Game, GameState, RoundEnd, type RoundResult, ScoreSystem, Tile } from "rummikub-client";
 import { finishText, rackFinishText } from "../control/finish-text.js";
 import type { GameSession } from "../control/game-session.js";
 import { seats } from "../control/lobby.js";
 import { go } from "../control/router.js";
 import { useStore } from "../control/store.js";
-import { t } from "../i18n/index.js";
+import { numberText, signed, t } from "../i18n/index.js";
 import { clockText } from "../model/clock.js";
 import { wildOf } from "../model/discards.js";
 import { discardOf, playerOf } from "../model/turn.js";
@@ -37,6 +39,11 @@ export function Result({ game, session }: { game: Game; session: GameSession }) 
         {isOver && me !== undefined && <Rematch game={game} session={session} />}
         {isOver && (
           <>
+            {game.discardBoard === undefined && (
+              <button type="button" onClick={() => go(`replay/${game.gameId}/review`)}>
+                {t("review")}
+              </button>
+            )}
             <button type="button" onClick={() => go(`replay/${game.gameId}`)}>
               {t("replay")}
             </button>
@@ -123,6 +130,19 @@ function hasRackValues(game: Game): boolean {
   return board === undefined || wildOf(board) === Tile.JOKER;
 }
 
+/** Returns the seats in the order of the game's table, each with its place. */
+function ranking(game: Game): readonly { readonly seat: number; readonly place: number }[] {
+  const sign = fewestWin(game) ? 1 : -1;
+  const total = (seat: number) => playerOf(game, seat)?.totalPoints ?? 0;
+  const isWinner = (seat: number) => game.winnerSeats.includes(seat);
+  const seats = game.rounds
+    .at(-1)!
+    .seats.map(({ seat }) => seat)
+    .sort((a, b) => Number(isWinner(b)) - Number(isWinner(a)) || sign * (total(a) - total(b)));
+  const isEqual = (a: number, b: number) => total(a) === total(b) && isWinner(a) === isWinner(b);
+  return seats.map((seat) => ({ seat, place: seats.findIndex((other) => isEqual(other, seat)) + 1 }));
+}
+
 function Scores({ game, result }: { game: Game; result: RoundResult }) {
   return (
     <>
@@ -132,47 +152,73 @@ function Scores({ game, result }: { game: Game; result: RoundResult }) {
         <table class="scores">
           <thead>
             <tr>
+              <th scope="col">{t("rank")}</th>
               <th scope="col">{t("player")}</th>
-              <th scope="col">{t("roundPoints")}</th>
-              <th scope="col">{t("total")}</th>
-              {hasRackValues(game) && <th scope="col">{t("rackValue")}</th>}
+              {game.rounds.map(({ round }) => (
+                <th key={round} scope="col" class="number">
+                  {t("round", { round })}
+                </th>
+              ))}
+              <th scope="col" class="number">
+                {t("total")}
+              </th>
             </tr>
           </thead>
           <tbody>
-            {result.seats.map((seat) => (
-              <Score key={seat.seat} game={game} seat={seat} isWinner={result.winnerSeats.includes(seat.seat)} />
+            {ranking(game).map((ranked) => (
+              <Score key={ranked.seat} game={game} isWinner={result.winnerSeats.includes(ranked.seat)} {...ranked} />
             ))}
           </tbody>
         </table>
       </div>
+      <TilesLeft game={game} result={result} />
     </>
   );
 }
 
-function Score({ game, seat, isWinner }: { game: Game; seat: SeatResult; isWinner: boolean }) {
-  const player = playerOf(game, seat.seat);
-  // The rack of who finished a hand is the hand.
-  const hasHand = game.discardBoard?.finish?.seat === seat.seat;
+function Score({ game, seat, place, isWinner }: { game: Game; seat: number; place: number; isWinner: boolean }) {
+  const player = playerOf(game, seat);
   return (
-    <>
-      <tr class={isWinner ? "is-winner" : ""}>
-        <th scope="row">{player?.name}</th>
-        <td>{seat.points > 0 ? `+${seat.points}` : seat.points}</td>
-        <td>{player?.totalPoints}</td>
-        {hasRackValues(game) && <td>{hasHand ? 0 : seat.rackValue}</td>}
-      </tr>
-      {seat.rack.length > 0 && !hasHand && (
-        <tr>
-          <td colSpan={4}>
-            <div class="small-tiles" role="group" aria-label={t("rackLeft")}>
+    <tr class={isWinner ? "is-winner" : ""}>
+      <td>{place}.</td>
+      <th scope="row">
+        {player?.name} {seat === game.seat && <small>({t("you")})</small>}
+      </th>
+      {game.rounds.map(({ round, seats }) => {
+        const points = seats.find((one) => one.seat === seat)?.points;
+        return (
+          <td key={round} class="number">
+            {points === undefined ? "–" : signed(points)}
+          </td>
+        );
+      })}
+      <td class="number total">{numberText(player?.totalPoints ?? 0)}</td>
+    </tr>
+  );
+}
+
+/** What is left on the racks; the rack of who finished a hand is the hand. */
+function TilesLeft({ game, result }: { game: Game; result: RoundResult }) {
+  const board = game.discardBoard;
+  const left = result.seats.filter(({ seat, rack }) => rack.length > 0 && board?.finish?.seat !== seat);
+  if (left.length === 0) return null;
+  return (
+    <section class="tiles-left" aria-label={t("tilesLeft")}>
+      <h3>{t("tilesLeft")}</h3>
+      <ul>
+        {left.map((seat) => (
+          <li key={seat.seat}>
+            <strong>{playerOf(game, seat.seat)?.name}</strong>{" "}
+            {hasRackValues(game) && <span class="badge">{t("points", { points: seat.rackValue })}</span>}
+            <div class="small-tiles">
               {seat.rack.map((tile, i) => (
-                <OkeyTile key={i} tile={tile} okey={game.discardBoard && wildOf(game.discardBoard)} />
+                <OkeyTile key={i} tile={tile} okey={board && wildOf(board)} />
               ))}
             </div>
-          </td>
-        </tr>
-      )}
-    </>
+          </li>
+        ))}
+      </ul>
+    </section>
   );
 }
 

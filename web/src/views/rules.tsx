@@ -7,8 +7,7 @@ import { createGame, joinAnyGame, listRulesets, type NewGame } from "../control/
 import { errorText, presetSummary, presetTitle, t } from "../i18n/index.js";
 import { meldingOf, rulesetOf } from "../model/turn.js";
 import type { FormProps } from "./home.js";
-import { LevelSelect } from "./level.js";
-import { NameField, storedName, storeName } from "./name.js";
+import { LevelSelect, NameField, storedName, storeName } from "./fields.js";
 import { AllOptions, firstOutOfRange } from "./options.js";
 
 export { GameRules } from "./game-rules.js";

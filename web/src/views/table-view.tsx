@@ -13,16 +13,18 @@ import { useTurnAlert } from "./alerts.js";
 import { ArrangedTable, OthersTable, type TabStop, useTabStop } from "./arranged-table.js";
 import { DiscardActions, DiscardTable, promptText, StandView } from "./discard-table.js";
 import { GridTable } from "./grid-table.js";
+import { lazy } from "./lazy.js";
 import { Log } from "./log.js";
 import { Menu } from "./menu.js";
 import { useMotion } from "./motion.js";
 import { Players } from "./players.js";
 import { Rack } from "./rack.js";
-import { Result } from "./result.js";
 import { River, RiverChoice } from "./river.js";
 import { ShownClaim } from "./claim.js";
 import { Stepper } from "./stepper.js";
 import { TurnMessage } from "./turn-message.js";
+
+const Result = lazy(async () => (await import("./result.js")).Result);
 
 export function TableView({ game, session }: { game: Game; session: GameSession }) {
   const state = useStore(session.state);
@@ -51,12 +53,12 @@ export function TableView({ game, session }: { game: Game; session: GameSession 
       <div class="scene">
         <div class="status-row">
           <h1 class="turn-title">{title(game)}</h1>
-          {board === undefined && (
+          {board === undefined && !isOver && (
             <span class="badge" data-pool role="img" aria-label={t("poolLabel", { count: game.poolCount })}>
               {t("pool", { count: game.poolCount })}
             </span>
           )}
-          <span class="badge">{t("round", { round: game.round })}</span>
+          {!isOver && <span class="badge">{t("round", { round: game.round })}</span>}
           <Menu game={game} acting={session.acting} />
         </div>
         <Players game={game} clock={session.clock} />

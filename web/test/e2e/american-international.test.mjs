@@ -202,7 +202,7 @@ test("a round of American Rummikub by drags, clicks and keys: the trump, opening
   await playUntil(page, "American Rummikub", options, (done) => done.has("lay-off") && done.has("trump") && isInspected, onTurn);
   await page.getByText("The game is over").first().waitFor();
   assert.equal(await page.getByText("The fewest points win the game.").count(), 0);
-  assert.equal(await page.locator(".scores thead th").count(), 4, "with the values of the racks");
+  assert.equal(await page.locator(".scores thead th").count(), 4);
   await inspect(page, "american-over");
   await replay(page, "american-replay");
   await leave(page);
@@ -374,7 +374,7 @@ test("a named hand is shown by a drag onto the place to finish, and wins the rou
   const end = page.locator("section.result");
   await end.getByText("Ann finishes with a hand: all melds.").first().waitFor();
   await end.getByText("The fewest points win the game.").waitFor();
-  await end.locator(".scores td", { hasText: /^-(300|250|200|600|500|400)$/ }).first().waitFor();
+  await end.locator(".scores td", { hasText: /^−(300|250|200|600|500|400)$/ }).first().waitFor();
   await inspect(page, "international-hand");
   await replay(page, "international-hand-replay");
   await leave(page);

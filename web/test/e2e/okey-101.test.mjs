@@ -238,7 +238,7 @@ test("a player opens, lays off and ends a round of 101 Okey against bots, and th
   }
   await page.getByText("The game is over").first().waitFor();
   await page.locator(".winner").first().waitFor();
-  assert.equal(await page.locator(".scores tbody td", { hasText: /^[+-]?\d+$/ }).count(), 8);
+  assert.equal(await page.locator(".scores tbody td", { hasText: /^[+−]?\d+$/ }).count(), 8);
   await inspect(page, "okey-101-over");
   await button(page, "Replay").click();
   await button(page, "Last").click();

@@ -87,6 +87,9 @@ test("addresses lead to pages", () => {
   assert.deepEqual(routeOf(`#/game/${id}/K3VH7N`), { page: "game", gameId: id, joinCode: "K3VH7N" });
   assert.deepEqual(routeOf("#/replay"), { page: "replay" });
   assert.deepEqual(routeOf(`#/replay/${id}`), { page: "replay", gameId: id });
+  assert.deepEqual(routeOf(`#/replay/${id}/37`), { page: "replay", gameId: id, move: 37 });
+  assert.deepEqual(routeOf(`#/replay/${id}/review`), { page: "replay", gameId: id, isReview: true });
+  assert.deepEqual(routeOf("#/how-to-play"), { page: "how-to-play" });
   assert.deepEqual(routeOf("#/game/x"), { page: "unknown" });
 });
 

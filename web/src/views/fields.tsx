@@ -1,4 +1,5 @@
-/** The player's name: asked for where one sits down, and remembered. */
+/** Fields of several forms: the player's name, which is remembered, and the strength of bots. */
+import { BotLevel } from "rummikub-client";
 import { t } from "../i18n/index.js";
 
 const NAME = "rummikub.name";
@@ -29,3 +30,14 @@ export function NameField({ name, onName }: { name: string; onName: (name: strin
     </label>
   );
 }
+
+export function LevelSelect({ value, onChange }: { value: BotLevel; onChange: (level: BotLevel) => void }) {
+  return (
+    <select value={value} onChange={(e) => onChange(Number(e.currentTarget.value))} aria-label={t("botLevel")}>
+      <option value={BotLevel.EASY}>{t("easy")}</option>
+      <option value={BotLevel.MEDIUM}>{t("medium")}</option>
+      <option value={BotLevel.HARD}>{t("hard")}</option>
+    </select>
+  );
+}
+

@@ -1,0 +1,95 @@
+/** The end of a game, its review, addresses of moves; how to play, without a connection too. */
+import assert from "node:assert/strict";
+import { after, afterEach, before, test } from "node:test";
+import { button, createGame, drawOrPass, inspect, leave, myTurn, openWorld, QUICK, startGame } from "./support.mjs";
+
+let world;
+before(async () => {
+  world = await openWorld();
+});
+afterEach(() => world.clear());
+after(() => world?.close());
+
+test("the result has places, rounds and what is left; the review shows missed tiles, and a move has an address", async () => {
+  const page = await world.open();
+  await createGame(page, { level: "hard", options: { ...QUICK, "deal.hand_size": 9 } });
+  await startGame(page);
+  for (let turn = 0; await myTurn(page); turn++) {
+    assert.ok(turn < 150, "the round ends");
+    await drawOrPass(page);
+  }
+  const row = page.locator(".scores tbody tr", { hasText: "Ann (you)" });
+  await row.waitFor();
+  assert.deepEqual(await page.locator(".scores thead th").allTextContents(), ["Place", "Player", "Round 1", "Total"]);
+  const [place, points, total] = await row.locator("td").allTextContents();
+  assert.deepEqual([place, points], ["2.", total]);
+  assert.match(points, /^−\d+$/);
+  assert.equal(await row.locator("td").nth(1).evaluate((cell) => getComputedStyle(cell).textAlign), "end");
+  await page.locator(".tiles-left li", { hasText: "Ann" }).locator("[data-tile]").first().waitFor();
+  assert.equal(await page.locator("[data-pool]").count(), 0, "nothing goes on");
+  await inspect(page, "result");
+  await button(page, "Review").click();
+  const bar = page.locator(".graph .bar.missed").last();
+  await bar.waitFor();
+  await page.getByLabel("My turns only").waitFor();
+  const mine = await page.locator(".graph .bar").count();
+  for (const label of await page.locator(".graph .bar").evaluateAll((bars) => bars.map((one) => one.ariaLabel)))
+    assert.match(label, /, Ann: /);
+  const move = Number(/^Move (\d+),/.exec(await bar.getAttribute("aria-label"))[1]);
+  await bar.click();
+  await page.getByText(new RegExp(`^Move ${move} of`)).waitFor();
+  await page.locator(".beside .stepper").waitFor();
+  await inspect(page, "review-graph");
+  await page.getByLabel("My turns only").uncheck();
+  assert.ok((await page.locator(".graph .bar").count()) > mine);
+  await button(page, "Copy link to this move").click();
+  const link = await page.evaluate(() => navigator.clipboard.readText());
+  assert.match(link, new RegExp(`#/replay/[0-9a-f]{32}/${move}$`));
+  const friend = await world.open();
+  await friend.goto(link);
+  await friend.getByText(new RegExp(`^Move ${move} of`)).waitFor();
+  await leave(friend, page);
+});
+
+test("how to play has a first turn to try, and is there without a connection", async () => {
+  const page = await world.open({ colorScheme: "dark" });
+  await page.getByRole("link", { name: "How to play" }).first().click();
+  const rack = page.getByRole("group", { name: "Your rack" });
+  const choose = async (...names) => {
+    for (const name of names) await rack.getByRole("button", { name, exact: true }).click();
+    await button(page, "Lay").click();
+  };
+  await choose("red 2", "red 3", "red 4");
+  await page.getByText("9 points: the first play needs 30.").waitFor();
+  await choose("orange 5");
+  await page.getByText("These tiles are neither a run nor a group.").waitFor();
+  await button(page, "Reset").click();
+  await choose("red 11", "blue 11", "black 11");
+  await page.getByText("Well done: 33 points.").waitFor();
+  await inspect(page, "how-to-play");
+  await page.evaluate(() => navigator.serviceWorker.ready);
+  await page.context().setOffline(true);
+  await page.reload();
+  await rack.waitFor();
+  await page.goto(`${world.url}#/`);
+  await page.locator(".banner").getByText("You are offline.").waitFor();
+  await page.context().setOffline(false);
+  const head = await page.evaluate(async () => {
+    const manifest = await (await fetch(document.querySelector("link[rel=manifest]").href)).json();
+    const files = [...manifest.icons.map(({ src }) => src), document.querySelector("meta[property='og:image']").content];
+    return Promise.all(files.map(async (file) => (await fetch(file)).headers.get("content-type")));
+  });
+  assert.deepEqual(head, ["image/svg+xml", "image/png", "image/png", "image/png"]);
+  await leave(page);
+});
+
+test("a lobby shows its link as a QR code", async () => {
+  const page = await world.open();
+  await createGame(page);
+  await button(page, "QR").click();
+  const code = page.getByRole("img", { name: "QR code of the link to this game" });
+  await code.waitFor();
+  assert.ok((await code.locator("path").getAttribute("d")).length > 1_000);
+  await inspect(page, "lobby-qr");
+  await leave(page);
+});
