@@ -20,6 +20,11 @@ test("the page speaks the ten languages of the catalog, and stays in the chosen 
     await page.getByRole("button", { name, exact: true }).waitFor();
     assert.equal(await page.evaluate(() => document.documentElement.lang), code);
   }
+  await page.getByRole("button", { name: "Kuralları ve oyuncuları seç" }).click();
+  await page.getByText("Olağan oyun: 30 puanlık ilk açılış").waitFor();
+  await page.getByText("Bütün seçenekler").click();
+  await page.getByLabel("Oyuncu başına taş").waitFor();
+  await inspect(page, "options-tr");
   await page.reload();
   await page.getByRole("button", { name: "Hemen oyna", exact: true }).waitFor();
   await leave(page);

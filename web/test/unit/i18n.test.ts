@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Code, ConnectError, ErrorReason, RefusalSchema, tiles } from "rummikub-client";
+import { Code, ConnectError, ErrorReason, Preset, RefusalSchema, tiles } from "rummikub-client";
+import options from "../../src/i18n/options.json";
 import { en } from "../../src/i18n/en.js";
 import { errorText, fill, LANGUAGES, preferredLanguage, speak, tilesList } from "../../src/i18n/index.js";
 
@@ -20,6 +21,16 @@ test("every language has the texts, with the same values, and says which ones it
       assert.notEqual(text, "", `${code}: ${key}`);
       assert.deepEqual(placeholders(text), placeholders(en[key as keyof typeof en]), `${code}: ${key}`);
     }
+  }
+});
+
+test("every language but English, which the service has, names all presets and options", async () => {
+  const names = Object.values(Preset).filter((name) => typeof name === "string" && name !== "UNSPECIFIED");
+  const places = [...Object.keys(options.melding), ...Object.keys(options.discard)];
+  for (const [code, { load }] of Object.entries(LANGUAGES).filter(([code]) => code !== "en")) {
+    const language = await load();
+    assert.deepEqual(Object.keys(language.presets ?? {}).sort(), [...names].sort(), code);
+    assert.deepEqual(places.filter((place) => !language.options?.[place]), [], code);
   }
 });
 
