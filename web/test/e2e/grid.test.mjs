@@ -70,7 +70,8 @@ async function dragTo(page, name, cell) {
   await page.mouse.move(start.x + start.width / 2, start.y + start.height / 2);
   await page.mouse.down();
   await page.mouse.move(point.x, point.y, { steps: 3 });
-  await page.mouse.move(point.x + 1, point.y);
+  const now = await pointOf(page, cell); // the table may have scrolled under the tile
+  await page.mouse.move(now.x + 1, now.y);
   await page.mouse.up();
 }
 
