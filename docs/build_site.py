@@ -79,6 +79,7 @@ SECTIONS: Final = (
             "docs/admin.md",
             "docs/archive.md",
             "docs/keys.md",
+            "docs/tickets.md",
             "docs/kubernetes.md",
             "docs/web-edge.md",
             "docs/performance.md",

@@ -81,7 +81,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class ReservedSeat:
-    """A seat of a lobby that only its owner of the game before can take, and the name there."""
+    """A seat of a lobby that only one person can take, and the name that is shown until then."""
 
     seat: int
     name: str

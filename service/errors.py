@@ -146,6 +146,70 @@ class PlayerRefTaken(NotAdmitted):
     message = "a player with this player_ref has a seat in this game"
 
 
+class TicketRequired(Fault):
+    """Players of the caller's key join, and have references, with tickets only."""
+
+    reason = "TICKET_REQUIRED"
+    message = "players of this key join with a join_ticket of its back end; send one"
+
+
+class TicketMalformed(Fault):
+    """A join ticket is no JWT, or a claim is missing or of the wrong form. `claim` names the claim or the part."""
+
+    reason = "TICKET_MALFORMED"
+
+    def __init__(self, claim: str) -> None:
+        super().__init__()
+        self.message = f"the join_ticket is no JWT of the expected form: {claim} is missing or not valid"
+        self.metadata = {"claim": claim}
+
+
+class TicketAlgorithmNotAllowed(Fault):
+    """No ticket key of the caller's key has the algorithm of a join ticket."""
+
+    reason = "TICKET_ALGORITHM_NOT_ALLOWED"
+    message = "your key has no ticket key for the algorithm (alg) of this join_ticket; see docs/tickets.md"
+
+
+class TicketSignatureInvalid(Fault):
+    """No ticket key of the caller's key has signed a join ticket."""
+
+    reason = "TICKET_SIGNATURE_INVALID"
+    message = "no ticket key of your key has signed this join_ticket"
+
+
+class TicketAudienceWrong(Fault):
+    """A join ticket is for another audience."""
+
+    reason = "TICKET_AUDIENCE_WRONG"
+    message = "the audience (aud) of this join_ticket is not that of your key"
+
+
+class TicketExpired(Fault):
+    """A join ticket has expired."""
+
+    reason = "TICKET_EXPIRED"
+    message = "this join_ticket has expired; get a new one from the back end"
+
+
+class TicketOutOfScope(Fault):
+    """A join ticket is for something else than the request; `claim` names the claim that differs."""
+
+    reason = "TICKET_OUT_OF_SCOPE"
+
+    def __init__(self, claim: str) -> None:
+        super().__init__()
+        self.message = f"this join_ticket is for another {claim} than the request"
+        self.metadata = {"claim": claim}
+
+
+class TicketUsed(Fault):
+    """A join ticket has taken a seat before."""
+
+    reason = "TICKET_USED"
+    message = "this join_ticket has already taken a seat; get a new one from the back end"
+
+
 class AlreadySeated(Fault):
     """The caller who wants to join has a seat in the game."""
 

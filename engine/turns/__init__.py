@@ -71,13 +71,21 @@ def may_search(game: Game) -> bool:
 
 
 def create(
-    ruleset: Ruleset, settings: RoomSettings = DEFAULT_SETTINGS, position_seats: tuple[int, ...] = ()
+    ruleset: Ruleset,
+    settings: RoomSettings = DEFAULT_SETTINGS,
+    reserved: tuple[ReservedSeat, ...] = (),
+    position_seats: tuple[int, ...] = (),
 ) -> Applied:
-    """Returns a new game in the lobby. Neither rules nor settings may have problems (ruleset.problems).
+    """Returns a new game in the lobby.
 
-    A game that shall begin with a position names its seats; the deal of its first round is then the position's start.
+    Args:
+        ruleset: The rules, without problems (ruleset.problems).
+        settings: The settings of the room, without problems (option_problems).
+        reserved: The reserved seats of the ruleset, or of the position, ascending.
+        position_seats: The seats of the position that the game shall begin with. The deal of its first round is then the
+            position's start.
     """
-    return _created(GameCreated(ruleset, settings, position_seats=position_seats))
+    return _created(GameCreated(ruleset, settings, reserved, position_seats))
 
 
 def create_rematch(game: Game) -> Applied:

@@ -26,10 +26,19 @@ from service.app.commands.command import NO_ANSWER, Answer, Basis, Command, Deci
 from service.app.commands.turns import decide_due
 from service.app.history import OffLoopRunner
 from service.app.identity import Caller, Chance, check_key, join_codes, seat_token
-from service.errors import DuplicateRequest, Fault, GameNotFound, StaleState, StoredFormatUnknown, StoreUnavailable
+from service.errors import (
+    DuplicateRequest,
+    Fault,
+    GameNotFound,
+    StaleState,
+    StoredFormatUnknown,
+    StoreUnavailable,
+    TicketUsed,
+)
 from service.model.change import NO_ETAG, TIME, Cause, CauseKind, Commit, Committed, Loaded, Memo, Outcome, lineage
 from service.model.outbox import OUTBOX_VALID_MS
 from service.model.record import KICKED_MAX, Kicked, OperatorData, PlayerRef, Record, code_name
+from service.runtime.join_tickets import TICKET_MS_MAX, JoinTicket
 from service.runtime.slow_calls import in_one_step
 from service.storage.lists import listing_after
 from service.storage.store import Store
@@ -325,6 +334,8 @@ class ChangeLoop:
         after, change = self.after(basis, decision, cause) if is_change else (before, b"")
         encoded, request_key = answer.encode(decision, after), command.request.key
         memo = Memo(command.request.fingerprint, encoded, decision.salt)
+        if decision.ticket is not None:
+            await self._use_up(decision.ticket, request_key or self._chance.token_bytes(NONCE_BYTES).hex())
         commit = Commit(
             before.etag,
             after,
@@ -346,6 +357,15 @@ class ChangeLoop:
         if isinstance(outcome, Memo):
             return replay(outcome, command, answer)
         raise Overtaken
+
+    async def _use_up(self, ticket: JoinTicket, user: str) -> None:
+        """Makes a ticket void for all others. Raises TicketUsed.
+
+        This precedes the commit, so no two calls join with one ticket; a repeated request is the same user. If a
+        change of others comes between, and the next decision refuses the player, a ticket is lost.
+        """
+        if await self._store.names.point(f"ticket:{ticket.digest}", user, kept_ms=TICKET_MS_MAX) != user:
+            raise TicketUsed
 
     async def _store_change(self, before: Record, commit: Commit) -> Outcome:
         """Commits a change and reports bot turns, also if it is unknown whether the change is stored."""

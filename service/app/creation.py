@@ -62,7 +62,7 @@ class GameCreation:
         """
         await self._store.check_room()
         listing = Listing(plan.visibility, await reserve_code(self._store, game_id), plan.labels, plan.key)
-        operator_data = OperatorData(plan.operator_labels)
+        operator_data = OperatorData(plan.operator_labels, plan.player_refs)
         start = self._start(plan, len(game.position_seats))
         new = Record(game_id, game, NO_ETAG, (), now_ms, now_ms, listing, operator_data=operator_data, position=start)
         await self._store.lists.index(new)
@@ -130,17 +130,19 @@ class GameCreation:
             return
         applied = create_rematch(record.game)
         listing, operator = record.listing, record.operator_data
-        game = record.game
-        plan = GamePlan(game.ruleset, game.settings, listing.visibility, listing.labels, listing.key, operator.labels)
-        basis = await self._prepare(game_id, applied.game, plan, loaded.now_ms)
-        new = replace(
-            basis.record, operator_data=replace(basis.record.operator_data, player_refs=_refs_at_creation(operator))
+        plan = GamePlan(
+            record.game.ruleset,
+            record.game.settings,
+            listing.visibility,
+            listing.labels,
+            listing.key,
+            operator.labels,
+            player_refs=_refs_at_creation(operator),
         )
+        basis = await self._prepare(game_id, applied.game, plan, loaded.now_ms)
         is_host_seated = record.game.host_seat is not None
         tokens = tuple(token for token in record.tokens if token.seat != HOST or not is_host_seated)
-        after, change = self._changes.after(
-            replace(basis, record=new), Decision(applied, tokens), Cause(CauseKind.HOST)
-        )
+        after, change = self._changes.after(basis, Decision(applied, tokens), Cause(CauseKind.HOST))
         await self._store.games.commit(Commit(NO_ETAG, after, change))  # a conflict: another call has created it
 
 

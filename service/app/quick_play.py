@@ -15,7 +15,7 @@ from service.app.creation import GameCreation
 from service.app.identity import Chance, new_game_id
 from service.errors import ActionRefused, NotAdmitted, StaleState
 from service.storage.lists import match_key
-from service.storage.store import Store
+from service.storage.store import BRIEF_MS, Store
 
 OPEN_GAMES: Final = 20
 """Most open games that a call tries before it creates one."""
@@ -61,7 +61,7 @@ class QuickPlay:
         meeting = ""
         for _ in range(ATTEMPTS):
             new = new_game_id(self._chance)
-            meeting = await self._store.names.point(f"meeting:{match}", new, meeting, is_brief=True)
+            meeting = await self._store.names.point(f"meeting:{match}", new, meeting, kept_ms=BRIEF_MS)
             yield meeting
 
     async def _assign(self, command: JoinOrCreateGame, game_id: str, refused: str) -> str:

@@ -5,8 +5,8 @@ import binascii
 import hashlib
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, Literal, Protocol, TypeVar
 
 from google.protobuf.duration_pb2 import Duration
@@ -15,7 +15,8 @@ from google.protobuf.message import DecodeError, Message
 from service.app.identity import CODE_ALPHABET, CODE_LENGTH, WatchTicket
 from service.app.names import JOINERS, is_visible
 from service.codec.submessages import first_excess, numbers_of
-from service.errors import FieldFault, InvalidRequest, MalformedRequest, TooManyElements
+from service.errors import FieldFault, InvalidRequest, MalformedRequest, TicketMalformed, TooManyElements
+from service.runtime.join_tickets import JoinTicket
 from service.runtime.keys import NAME_FORM, NAME_RULE
 
 NAME_MAX: Final = 40
@@ -28,6 +29,8 @@ OPERATOR_LABELS_MAX: Final = 16
 """Most labels of a game that only the operator sees."""
 PLAYER_REF_MAX: Final = 64
 """Most bytes of the operator's reference to a player."""
+JOIN_TICKET_MAX: Final = 2_000
+"""Most characters of a ticket. Longer ones are not verified."""
 LABEL_VALUE_MAX: Final = 64
 """Most characters of a label's value."""
 REQUEST_ID_MAX: Final = 64
@@ -196,6 +199,29 @@ def player_ref(text: str, field: str = "player_ref") -> str:
     return text
 
 
+def join_ticket(text: str) -> str:
+    """Returns a ticket to verify; "" for none. The error does not repeat it."""
+    if len(text) > JOIN_TICKET_MAX:
+        raise invalid("join_ticket", f"expected at most {JOIN_TICKET_MAX} characters")
+    return text
+
+
+def well_formed(ticket: JoinTicket) -> JoinTicket:
+    """Returns a ticket whose claims have the forms of the fields that they stand for. Raises TicketMalformed."""
+    forms: dict[str, Callable[[], object]] = {
+        "sub": lambda: player_ref(ticket.player_ref),
+        "name": lambda: optional_name(ticket.name),
+        "game_id": lambda: game_id(ticket.game_id) if ticket.game_id else "",
+        "labels": lambda: labels(dict(ticket.labels)),
+    }
+    for claim, check in forms.items():
+        try:
+            check()
+        except InvalidRequest:
+            raise TicketMalformed(claim) from None
+    return replace(ticket, name=optional_name(ticket.name))
+
+
 def key_name(text: str, field: str) -> str:
     """Returns the name of a key; "" for none."""
     if text and not NAME_FORM.fullmatch(text):
@@ -216,8 +242,8 @@ def _is_printable(name: str) -> bool:
     return name.strip(" " + JOINERS) == name and name.translate(dict.fromkeys(map(ord, JOINERS))).isprintable()
 
 
-def bot_name(text: str) -> str:
-    """Returns a valid name for a bot, or "" if the service shall choose one."""
+def optional_name(text: str) -> str:
+    """Returns a valid name of a player, or "" for none."""
     return player_name(text) if text else ""
 
 

@@ -21,10 +21,11 @@ from engine.views import EventView, PlayerView
 from rummikub.v1 import game_pb2, game_service_pb2, score_pb2
 from service.app.commands.command import Answer, Decision
 from service.app.identity import WatchTicket
+from service.app.names import are_alike
 from service.app.views import ChangeView, GameSnapshotView, SeatPresence, snapshot_view
 from service.app.watch_updates import Content
 from service.codec.families import EVENT_FIELDS, WHOLE_EVENTS, codec_of
-from service.codec.fields import encode_etag, invalid, seat_token
+from service.codec.fields import encode_etag, invalid, player_name, player_ref, seat_token
 from service.codec.fields import game_id as game_id_of
 from service.codec.rulesets import encode_difference, encode_ruleset, encode_settings
 from service.codec.tiles import tile_numbers
@@ -267,6 +268,24 @@ def own_seats(sent: Sequence[game_service_pb2.OwnSeat]) -> Iterator[tuple[str, s
     for index, seat in enumerate(sent):
         game_id = game_id_of(seat.game_id, f"seats[{index}].game_id")
         yield game_id, seat_token(seat.seat_token, f"seats[{index}].seat_token")
+
+
+def reserved_seats(
+    sent: Sequence[game_service_pb2.SeatReservation], seats: tuple[int, ...]
+) -> tuple[tuple[ReservedSeat, str], ...]:
+    """Returns the reserved seats of a new game with some seats, ascending, each with the reference of its player."""
+    found: list[tuple[ReservedSeat, str]] = []
+    for index, one in enumerate(sent):
+        path = f"reserved_seats[{index}]"
+        name, ref = player_name(one.name, f"{path}.name"), player_ref(one.player_ref, f"{path}.player_ref")
+        if one.seat not in seats or any(one.seat == other.seat for other, _ in found):
+            raise invalid(f"{path}.seat", f"expected one of the seats {', '.join(map(str, seats))}, each once")
+        if not ref or any(ref == other for _, other in found):
+            raise invalid(f"{path}.player_ref", "expected a reference to a player, each once")
+        if any(are_alike(name, other.name) for other, _ in found):
+            raise invalid(f"{path}.name", "expected a name that is unlike the others")
+        found.append((ReservedSeat(one.seat, name), ref))
+    return tuple(sorted(found, key=lambda one: one[0].seat))
 
 
 def encode_own_game(sight: GameSnapshotView) -> game_service_pb2.OwnGame:

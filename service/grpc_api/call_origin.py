@@ -4,8 +4,10 @@ from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from typing import Final, TypeAlias
 
+from service.codec import fields
 from service.errors import ApiKeyNotAllowed
 from service.runtime.admission import SERVER_METHODS
+from service.runtime.join_tickets import Person, identified, verified
 from service.runtime.keys import Keys
 from service.runtime.origins import DEFAULT_RIGHTS, Metadata, Origin, TrustedProxies
 
@@ -39,6 +41,17 @@ def check_right(right: str) -> None:
     key = current_origin().key
     if right not in (DEFAULT_RIGHTS if key is None else key.rights):
         raise ApiKeyNotAllowed("right", right)
+
+
+def identified_by(text: str, name: str, player_ref: str) -> Person:
+    """Returns who joins with a ticket, a name and a reference, each empty for none.
+
+    Raises the faults of tickets (join_tickets.verified, join_tickets.identified).
+    """
+    key = current_origin().key
+    policy = key.tickets if key else None
+    ticket = fields.well_formed(verified(policy, text)) if text else None
+    return identified(policy, ticket, name, player_ref)
 
 
 class Origins:

@@ -17,6 +17,7 @@ import structlog
 
 from service.errors import ApiKeyInvalid, ApiKeyNotAllowed
 from service.runtime.files import stamp_of
+from service.runtime.join_tickets import TicketKey, TicketPolicy, key_problem, read_key
 from service.runtime.origins import DEFAULT_RIGHTS, QUOTAS, RIGHTS, Key, Metadata
 
 HEADER: Final = "x-api-key"
@@ -33,7 +34,8 @@ NAME_RULE: Final = "a name has 1 to 32 of a-z, 0-9, - and _, and begins with nei
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _SERVICES: Final = frozenset({"GameService", "TurnService", "ValidationService", "AnalysisService", "RecordService"})
 _PACKAGE: Final = "/rummikub.v1."
-_FIELDS: Final = frozenset({"sha256", "certificate", "services", "labels", "proxy", *RIGHTS, *QUOTAS})
+_TICKETS: Final = ("ticket_keys", "ticket_audience", "require_tickets")
+_FIELDS: Final = frozenset({"sha256", "certificate", "services", "labels", "proxy", *_TICKETS, *RIGHTS, *QUOTAS})
 
 _log = structlog.get_logger()
 
@@ -193,7 +195,29 @@ def _key(name: str, entry: Mapping[str, Any], place: str) -> Key:
     for quota, value in quotas.items():
         is_number = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= QUOTA_MAX
         _expect(is_number, f"{place}.{quota}", f"expected a whole number from 0 to {QUOTA_MAX}")
-    return Key(name, services, _texts(entry, "labels", place), quotas, is_proxy, rights)
+    labels, tickets = _texts(entry, "labels", place), _tickets(name, entry, place)
+    return Key(name, services, labels, quotas, is_proxy, rights, tickets)
+
+
+def _tickets(name: str, entry: Mapping[str, Any], place: str) -> TicketPolicy | None:
+    """Returns how players of a key prove who they are; None if it has no ticket keys."""
+    keys = [_ticket_key(text, place) for text in sorted(_texts(entry, "ticket_keys", place) or ())]
+    audience = entry.get("ticket_audience", name)
+    _expect(isinstance(audience, str) and audience, f"{place}.ticket_audience", "expected a text")
+    is_required = _is_set(entry, "require_tickets", place, default=False)
+    needless = [field for field in _TICKETS if field in entry and not keys]
+    _expect(not needless, f"{place}.ticket_keys", "expected a key, because of " + ", ".join(needless))
+    return TicketPolicy(tuple(keys), audience, is_required) if keys else None
+
+
+def _ticket_key(text: str, place: str) -> TicketKey:
+    """Returns a key of tickets. No error repeats it, because it may be a secret."""
+    key = read_key(text)
+    if key is None:
+        raise KeysFileError(f"{place}.ticket_keys: expected EdDSA: or HS256: and a key in base64url")
+    problem = key_problem(key)
+    _expect(not problem, f"{place}.ticket_keys", problem)
+    return key
 
 
 def _is_set(entry: Mapping[str, Any], name: str, place: str, *, default: bool) -> bool:

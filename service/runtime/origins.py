@@ -10,6 +10,8 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from typing import Final, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
+from service.runtime.join_tickets import TicketPolicy
+
 IPAddress: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
 Metadata: TypeAlias = Iterable[tuple[str, str | bytes]]
@@ -62,6 +64,7 @@ class Key:
         quotas: Its limits, by the names in QUOTAS. It has no limit of its own where it has no entry.
         is_proxy: Whether its callers share few addresses, so limits for each address do not apply to them.
         rights: The rights that it has, by the names in RIGHTS.
+        tickets: How its players prove who they are; None: they make claims.
     """
 
     name: str
@@ -70,6 +73,7 @@ class Key:
     quotas: Mapping[str, int] = field(default_factory=dict)
     is_proxy: bool = False
     rights: frozenset[str] = DEFAULT_RIGHTS
+    tickets: TicketPolicy | None = None
 
     @property
     def holder(self) -> str:

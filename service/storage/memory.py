@@ -332,7 +332,7 @@ class MemoryNames(_Part):
             del self._names[name]
 
     @timed("point_name")
-    async def point(self, name: str, game_id: str, instead_of: str = "", *, is_brief: bool = False) -> str:  # noqa: ARG002 - nothing expires
+    async def point(self, name: str, game_id: str, instead_of: str = "", *, kept_ms: int | None = None) -> str:  # noqa: ARG002 - nothing expires
         if self._names.get(name, instead_of) == instead_of:
             self._names[name] = game_id
         return self._names[name]

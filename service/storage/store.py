@@ -220,11 +220,11 @@ class Lists(Protocol):
 class Names(Protocol):
     """Names that point at games."""
 
-    async def point(self, name: str, game_id: str, instead_of: str = "", *, is_brief: bool = False) -> str:
+    async def point(self, name: str, game_id: str, instead_of: str = "", *, kept_ms: int | None = None) -> str:
         """Points a name at a game, and returns the game that the name points at after that.
 
         A name that points at another game than `instead_of` is left as it is. Of concurrent callers all get the same
-        game. A name is kept a little longer than a lobby after the last call that set it; if `is_brief`, BRIEF_MS.
+        game. A name is kept for kept_ms after the last call that set it; None: a little longer than a lobby.
         """
 
     async def find(self, name: str) -> str:

@@ -5,11 +5,14 @@ import os
 import re
 import shutil
 import subprocess
+import sys
+import time
 import tomllib
 from pathlib import Path
 
 import pytest
 
+from service.runtime.join_tickets import TicketPolicy, new_ticket_key, read_key, verified
 from support.harness import ROOT
 
 pytestmark = pytest.mark.slow
@@ -110,3 +113,26 @@ def test_the_packages_state_their_license() -> None:
 
 def test_no_lock_file_names_a_registry() -> None:
     assert '"resolved": "http' not in (CLIENTS / "typescript" / "package-lock.json").read_text(encoding="utf-8")
+
+
+TICKET_SIGNERS = {
+    "python": (sys.executable, "python/examples/join_ticket.py"),
+    "node": ("node", "typescript/examples/join_ticket.mjs"),
+    "go": ("go", "-C", "go", "run", "./examples/ticket"),
+}
+"""The programs that sign join tickets, as they run in the folder of the clients."""
+
+
+@pytest.mark.parametrize("tool", TICKET_SIGNERS)
+def test_each_example_signs_a_ticket_that_the_service_accepts(tool: str) -> None:
+    program = TICKET_SIGNERS[tool]
+    if not shutil.which(program[0]):
+        pytest.skip(f"{program[0]} is not installed")
+    private, public = new_ticket_key()
+    arguments = (*program, "web", "account of Ada", "Ada")
+    signed = subprocess.run(arguments, cwd=CLIENTS, input=private, capture_output=True, text=True, check=True)
+    key = read_key(public)
+    assert key
+    ticket = verified(TicketPolicy((key,), "web"), signed.stdout.strip())
+    assert (ticket.player_ref, ticket.name, ticket.game_id) == ("account of Ada", "Ada", "")
+    assert 0 < ticket.expires_ms - time.time() * 1000 <= 300_000

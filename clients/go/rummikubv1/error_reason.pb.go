@@ -101,6 +101,26 @@ const (
 	// PERMISSION_DENIED. The host has removed a player with this player_ref, or with this name or one like it, from the
 	// lobby.
 	ErrorReason_PLAYER_KICKED ErrorReason = 109
+	// UNAUTHENTICATED. Players of the caller's key join with a ticket of its back end (docs/tickets.md), and the request has
+	// none: it needs one to join, or to have a player_ref.
+	ErrorReason_TICKET_REQUIRED ErrorReason = 110
+	// UNAUTHENTICATED. The algorithm of the join ticket (`alg`) is not that of a ticket key of the caller's key. `none`
+	// never is, and a key without ticket keys accepts no ticket; nor does a server without keys.
+	ErrorReason_TICKET_ALGORITHM_NOT_ALLOWED ErrorReason = 111
+	// UNAUTHENTICATED. No ticket key of the caller's key has signed the join ticket.
+	ErrorReason_TICKET_SIGNATURE_INVALID ErrorReason = 112
+	// UNAUTHENTICATED. The join ticket is for another audience (`aud`).
+	ErrorReason_TICKET_AUDIENCE_WRONG ErrorReason = 113
+	// UNAUTHENTICATED. The join ticket has expired (`exp`). Get a new one from the back end.
+	ErrorReason_TICKET_EXPIRED ErrorReason = 114
+	// PERMISSION_DENIED. The join ticket is for something else: another game, other labels, another seat, another name or
+	// player_ref. Metadata: `claim`.
+	ErrorReason_TICKET_OUT_OF_SCOPE ErrorReason = 115
+	// PERMISSION_DENIED. The join ticket has already taken a seat: a ticket joins once. A repeated request with the same
+	// request_id gets the first answer instead. Get a new ticket from the back end.
+	ErrorReason_TICKET_USED ErrorReason = 116
+	// UNAUTHENTICATED. The join ticket is no JWT, or a claim is missing or of the wrong form. Metadata: `claim`.
+	ErrorReason_TICKET_MALFORMED ErrorReason = 117
 	// NOT_FOUND. The game does not exist: it has expired, its id is wrong, or it is a game of another key.
 	ErrorReason_GAME_NOT_FOUND ErrorReason = 201
 	// ALREADY_EXISTS. The caller's token already has a seat, or the host who sent the host token has one, or a seated
@@ -457,6 +477,14 @@ var (
 		107: "SPECTATORS_NOT_ALLOWED",
 		108: "JOIN_CODE_REQUIRED",
 		109: "PLAYER_KICKED",
+		110: "TICKET_REQUIRED",
+		111: "TICKET_ALGORITHM_NOT_ALLOWED",
+		112: "TICKET_SIGNATURE_INVALID",
+		113: "TICKET_AUDIENCE_WRONG",
+		114: "TICKET_EXPIRED",
+		115: "TICKET_OUT_OF_SCOPE",
+		116: "TICKET_USED",
+		117: "TICKET_MALFORMED",
 		201: "GAME_NOT_FOUND",
 		202: "PLAYER_ALREADY_JOINED",
 		203: "GAME_FULL",
@@ -615,6 +643,14 @@ var (
 		"SPECTATORS_NOT_ALLOWED":                 107,
 		"JOIN_CODE_REQUIRED":                     108,
 		"PLAYER_KICKED":                          109,
+		"TICKET_REQUIRED":                        110,
+		"TICKET_ALGORITHM_NOT_ALLOWED":           111,
+		"TICKET_SIGNATURE_INVALID":               112,
+		"TICKET_AUDIENCE_WRONG":                  113,
+		"TICKET_EXPIRED":                         114,
+		"TICKET_OUT_OF_SCOPE":                    115,
+		"TICKET_USED":                            116,
+		"TICKET_MALFORMED":                       117,
 		"GAME_NOT_FOUND":                         201,
 		"PLAYER_ALREADY_JOINED":                  202,
 		"GAME_FULL":                              203,
@@ -784,7 +820,7 @@ var File_rummikub_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"\x1erummikub/v1/error_reason.proto\x12\vrummikub.v1*\xc0\x1e\n" +
+	"\x1erummikub/v1/error_reason.proto\x12\vrummikub.v1*\x84 \n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11MALFORMED_REQUEST\x10\x01\x12\x11\n" +
@@ -809,6 +845,14 @@ const file_rummikub_v1_error_reason_proto_rawDesc = "" +
 	"\x16SPECTATORS_NOT_ALLOWED\x10k\x12\x16\n" +
 	"\x12JOIN_CODE_REQUIRED\x10l\x12\x11\n" +
 	"\rPLAYER_KICKED\x10m\x12\x13\n" +
+	"\x0fTICKET_REQUIRED\x10n\x12 \n" +
+	"\x1cTICKET_ALGORITHM_NOT_ALLOWED\x10o\x12\x1c\n" +
+	"\x18TICKET_SIGNATURE_INVALID\x10p\x12\x19\n" +
+	"\x15TICKET_AUDIENCE_WRONG\x10q\x12\x12\n" +
+	"\x0eTICKET_EXPIRED\x10r\x12\x17\n" +
+	"\x13TICKET_OUT_OF_SCOPE\x10s\x12\x0f\n" +
+	"\vTICKET_USED\x10t\x12\x14\n" +
+	"\x10TICKET_MALFORMED\x10u\x12\x13\n" +
 	"\x0eGAME_NOT_FOUND\x10\xc9\x01\x12\x1a\n" +
 	"\x15PLAYER_ALREADY_JOINED\x10\xca\x01\x12\x0e\n" +
 	"\tGAME_FULL\x10\xcb\x01\x12\x14\n" +

@@ -969,8 +969,8 @@ type Game struct {
 	// Whether the game ended because all people who had not resigned were absent (absent_after_timeouts). The round that
 	// was being played is not scored.
 	Abandoned bool `protobuf:"varint,28,opt,name=abandoned,proto3" json:"abandoned,omitempty"`
-	// The seats of the lobby that only their owners of the game before can take (CreateRematch), by seat. The game cannot
-	// start before each is taken or given up.
+	// The seats of the lobby that only certain players can take, by seat: the players of the game before (CreateRematch), or
+	// those whom CreateGame names. The game cannot start before each is taken or given up.
 	ReservedSeats []*ReservedSeat `protobuf:"bytes,29,rep,name=reserved_seats,json=reservedSeats,proto3" json:"reserved_seats,omitempty"`
 	// The settings of the room, all of them set. They never change; set where the ruleset is.
 	Settings *RoomSettings `protobuf:"bytes,30,opt,name=settings,proto3" json:"settings,omitempty"`
@@ -1237,12 +1237,12 @@ func (x *Game) GetPositionSeats() []uint32 {
 	return nil
 }
 
-// A seat of a rematch that its owner of the game before has not taken yet.
+// A reserved seat that its player has not taken yet.
 type ReservedSeat struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The seat.
 	Seat uint32 `protobuf:"varint,1,opt,name=seat,proto3" json:"seat,omitempty"`
-	// The name of its owner in the game before.
+	// The name of the player: in the game before, or in CreateGame.
 	Name          string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2779,7 +2779,7 @@ type GameCreated struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The rules of the game, with every option set.
 	Ruleset *Ruleset `protobuf:"bytes,1,opt,name=ruleset,proto3" json:"ruleset,omitempty"`
-	// The reserved seats of a rematch, which are reserved_seats.
+	// The seats that are reserved, which are reserved_seats.
 	ReservedSeats []*ReservedSeat `protobuf:"bytes,2,rep,name=reserved_seats,json=reservedSeats,proto3" json:"reserved_seats,omitempty"`
 	// The settings of the room, all of them set.
 	Settings *RoomSettings `protobuf:"bytes,3,opt,name=settings,proto3" json:"settings,omitempty"`

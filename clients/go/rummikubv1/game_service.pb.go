@@ -158,7 +158,11 @@ type CreateGameRequest struct {
 	// The position that the first round begins with, in place of a deal: for lessons, to play on from a record, or to
 	// repeat what went wrong. Only for the rules `melding`, and not with VISIBILITY_PUBLIC. An impossible position is
 	// refused with all its problems (POSITION_IMPOSSIBLE). Later rounds and a rematch are dealt.
-	Position      *StartPosition `protobuf:"bytes,7,opt,name=position,proto3" json:"position,omitempty"`
+	Position *StartPosition `protobuf:"bytes,7,opt,name=position,proto3" json:"position,omitempty"`
+	// Seats that only certain players can take, such as those of a tournament or an invitation. The game cannot start
+	// before they are taken, and starts by itself five seconds after the last one is, if it has enough players; the host
+	// may remove a reservation (KickPlayer).
+	ReservedSeats []*SeatReservation `protobuf:"bytes,8,rep,name=reserved_seats,json=reservedSeats,proto3" json:"reserved_seats,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -238,6 +242,13 @@ func (x *CreateGameRequest) GetSettings() *RoomSettings {
 func (x *CreateGameRequest) GetPosition() *StartPosition {
 	if x != nil {
 		return x.Position
+	}
+	return nil
+}
+
+func (x *CreateGameRequest) GetReservedSeats() []*SeatReservation {
+	if x != nil {
+		return x.ReservedSeats
 	}
 	return nil
 }
@@ -382,6 +393,71 @@ func (x *StartSeat) GetHasMelded() bool {
 	return false
 }
 
+// A seat of a new game that is reserved for a player.
+type SeatReservation struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The seat, from 1. Each is reserved once.
+	Seat uint32 `protobuf:"varint,1,opt,name=seat,proto3" json:"seat,omitempty"`
+	// The front end's reference to the player, as in JoinGame. JoinGame takes the seat for a player with this player_ref. Each
+	// has one seat.
+	PlayerRef string `protobuf:"bytes,2,opt,name=player_ref,json=playerRef,proto3" json:"player_ref,omitempty"`
+	// The name that the lobby shows until the player comes, as in JoinGame. Everyone may see it.
+	Name          string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SeatReservation) Reset() {
+	*x = SeatReservation{}
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SeatReservation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SeatReservation) ProtoMessage() {}
+
+func (x *SeatReservation) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SeatReservation.ProtoReflect.Descriptor instead.
+func (*SeatReservation) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *SeatReservation) GetSeat() uint32 {
+	if x != nil {
+		return x.Seat
+	}
+	return 0
+}
+
+func (x *SeatReservation) GetPlayerRef() string {
+	if x != nil {
+		return x.PlayerRef
+	}
+	return ""
+}
+
+func (x *SeatReservation) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
 // The response to CreateGame.
 type CreateGameResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -395,7 +471,7 @@ type CreateGameResponse struct {
 
 func (x *CreateGameResponse) Reset() {
 	*x = CreateGameResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[3]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -407,7 +483,7 @@ func (x *CreateGameResponse) String() string {
 func (*CreateGameResponse) ProtoMessage() {}
 
 func (x *CreateGameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[3]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -420,7 +496,7 @@ func (x *CreateGameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateGameResponse.ProtoReflect.Descriptor instead.
 func (*CreateGameResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{3}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *CreateGameResponse) GetGame() *Game {
@@ -449,23 +525,29 @@ type JoinGameRequest struct {
 	Game isJoinGameRequest_Game `protobuf_oneof:"game"`
 	// The player's name: 1 to 40 printable characters without leading or trailing spaces, unlike the other players'
 	// names (PLAYER_ALREADY_JOINED). Zero-width joiners and non-joiners may be inside. The game shows the name in NFC.
+	// Required, unless the join_ticket has a name.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	// An idempotency key. Optional, but without it a lost response means a lost seat. Keep it as secret as the token: a
 	// repeated request with it returns the token.
 	RequestId string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// The seat to take. Unset: the lowest free one.
 	Seat *uint32 `protobuf:"varint,4,opt,name=seat,proto3,oneof" json:"seat,omitempty"`
-	// The front end's own reference to the player, such as the id of an account: up to 64 bytes, opaque. Only the operator
-	// sees it (docs/admin.md). No view of a player has it, nor a watch or a record. Two players of a game cannot have the
-	// same one. It proves nothing: whoever sends the request chooses it, so rely on it only if your back end sends it.
-	PlayerRef     string `protobuf:"bytes,6,opt,name=player_ref,json=playerRef,proto3" json:"player_ref,omitempty"`
+	// The front end's own reference to the player, such as the id of an account: up to 64 bytes, opaque. It is a claim:
+	// whoever sends the request chooses it. Rely on it only if your back end sends it, or with tickets: a key that has
+	// ticket keys accepts none without a join_ticket. Only the operator sees it (docs/admin.md). No view of a player has it,
+	// nor a watch or a record. Two players of a game cannot have the same one.
+	PlayerRef string `protobuf:"bytes,6,opt,name=player_ref,json=playerRef,proto3" json:"player_ref,omitempty"`
+	// A ticket that the holder of the key has signed for this player: a JWT of up to 2,000 characters (docs/tickets.md). It
+	// proves the player_ref, and may limit the game, its labels, the seat, and the name; leave player_ref and name unset, or
+	// send the same. It takes one seat, once.
+	JoinTicket    string `protobuf:"bytes,7,opt,name=join_ticket,json=joinTicket,proto3" json:"join_ticket,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JoinGameRequest) Reset() {
 	*x = JoinGameRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[4]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -477,7 +559,7 @@ func (x *JoinGameRequest) String() string {
 func (*JoinGameRequest) ProtoMessage() {}
 
 func (x *JoinGameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[4]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -490,7 +572,7 @@ func (x *JoinGameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinGameRequest.ProtoReflect.Descriptor instead.
 func (*JoinGameRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{4}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *JoinGameRequest) GetGame() isJoinGameRequest_Game {
@@ -546,6 +628,13 @@ func (x *JoinGameRequest) GetPlayerRef() string {
 	return ""
 }
 
+func (x *JoinGameRequest) GetJoinTicket() string {
+	if x != nil {
+		return x.JoinTicket
+	}
+	return ""
+}
+
 type isJoinGameRequest_Game interface {
 	isJoinGameRequest_Game()
 }
@@ -580,7 +669,7 @@ type JoinGameResponse struct {
 
 func (x *JoinGameResponse) Reset() {
 	*x = JoinGameResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[5]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -592,7 +681,7 @@ func (x *JoinGameResponse) String() string {
 func (*JoinGameResponse) ProtoMessage() {}
 
 func (x *JoinGameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[5]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -605,7 +694,7 @@ func (x *JoinGameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinGameResponse.ProtoReflect.Descriptor instead.
 func (*JoinGameResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{5}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *JoinGameResponse) GetGame() *Game {
@@ -634,26 +723,28 @@ type JoinOrCreateGameRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The rules of the game. Unset: the preset SABRA.
 	Ruleset *Ruleset `protobuf:"bytes,1,opt,name=ruleset,proto3" json:"ruleset,omitempty"`
-	// The player's name, as in JoinGame.
+	// The player's name, as in JoinGame. Required, unless the join_ticket has a name.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	// An idempotency key, as in JoinGame.
 	RequestId string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// The labels of the game, as in CreateGame.
 	Labels map[string]string `protobuf:"bytes,4,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// The front end's own reference to the player, as in JoinGame. It is only as good as who sets it.
+	// The front end's own reference to the player, as in JoinGame: a claim, without a join_ticket.
 	PlayerRef string `protobuf:"bytes,5,opt,name=player_ref,json=playerRef,proto3" json:"player_ref,omitempty"`
 	// The operator's labels of the game, as in CreateGame, if this call creates it. They do not matter for the choice of a
 	// game.
 	OperatorLabels map[string]string `protobuf:"bytes,6,rep,name=operator_labels,json=operatorLabels,proto3" json:"operator_labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The settings of the room. Unset: the defaults, but start_by FULL_OR_READY and abort_by ALL.
-	Settings      *RoomSettings `protobuf:"bytes,7,opt,name=settings,proto3" json:"settings,omitempty"`
+	Settings *RoomSettings `protobuf:"bytes,7,opt,name=settings,proto3" json:"settings,omitempty"`
+	// A ticket that the holder of the key has signed for this player, as in JoinGame.
+	JoinTicket    string `protobuf:"bytes,8,opt,name=join_ticket,json=joinTicket,proto3" json:"join_ticket,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JoinOrCreateGameRequest) Reset() {
 	*x = JoinOrCreateGameRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[6]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -665,7 +756,7 @@ func (x *JoinOrCreateGameRequest) String() string {
 func (*JoinOrCreateGameRequest) ProtoMessage() {}
 
 func (x *JoinOrCreateGameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[6]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -678,7 +769,7 @@ func (x *JoinOrCreateGameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinOrCreateGameRequest.ProtoReflect.Descriptor instead.
 func (*JoinOrCreateGameRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{6}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *JoinOrCreateGameRequest) GetRuleset() *Ruleset {
@@ -730,6 +821,13 @@ func (x *JoinOrCreateGameRequest) GetSettings() *RoomSettings {
 	return nil
 }
 
+func (x *JoinOrCreateGameRequest) GetJoinTicket() string {
+	if x != nil {
+		return x.JoinTicket
+	}
+	return ""
+}
+
 // The response to JoinOrCreateGame.
 type JoinOrCreateGameResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -747,7 +845,7 @@ type JoinOrCreateGameResponse struct {
 
 func (x *JoinOrCreateGameResponse) Reset() {
 	*x = JoinOrCreateGameResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[7]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -759,7 +857,7 @@ func (x *JoinOrCreateGameResponse) String() string {
 func (*JoinOrCreateGameResponse) ProtoMessage() {}
 
 func (x *JoinOrCreateGameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[7]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -772,7 +870,7 @@ func (x *JoinOrCreateGameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinOrCreateGameResponse.ProtoReflect.Descriptor instead.
 func (*JoinOrCreateGameResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{7}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *JoinOrCreateGameResponse) GetGame() *Game {
@@ -822,7 +920,7 @@ type AddBotRequest struct {
 
 func (x *AddBotRequest) Reset() {
 	*x = AddBotRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[8]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -834,7 +932,7 @@ func (x *AddBotRequest) String() string {
 func (*AddBotRequest) ProtoMessage() {}
 
 func (x *AddBotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[8]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -847,7 +945,7 @@ func (x *AddBotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddBotRequest.ProtoReflect.Descriptor instead.
 func (*AddBotRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{8}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *AddBotRequest) GetGameId() string {
@@ -898,7 +996,7 @@ type AddBotResponse struct {
 
 func (x *AddBotResponse) Reset() {
 	*x = AddBotResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[9]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -910,7 +1008,7 @@ func (x *AddBotResponse) String() string {
 func (*AddBotResponse) ProtoMessage() {}
 
 func (x *AddBotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[9]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -923,7 +1021,7 @@ func (x *AddBotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddBotResponse.ProtoReflect.Descriptor instead.
 func (*AddBotResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{9}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *AddBotResponse) GetGame() *Game {
@@ -953,7 +1051,7 @@ type LeaveGameRequest struct {
 
 func (x *LeaveGameRequest) Reset() {
 	*x = LeaveGameRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[10]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -965,7 +1063,7 @@ func (x *LeaveGameRequest) String() string {
 func (*LeaveGameRequest) ProtoMessage() {}
 
 func (x *LeaveGameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[10]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -978,7 +1076,7 @@ func (x *LeaveGameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveGameRequest.ProtoReflect.Descriptor instead.
 func (*LeaveGameRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{10}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *LeaveGameRequest) GetGameId() string {
@@ -1006,7 +1104,7 @@ type LeaveGameResponse struct {
 
 func (x *LeaveGameResponse) Reset() {
 	*x = LeaveGameResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[11]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1018,7 +1116,7 @@ func (x *LeaveGameResponse) String() string {
 func (*LeaveGameResponse) ProtoMessage() {}
 
 func (x *LeaveGameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[11]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1031,7 +1129,7 @@ func (x *LeaveGameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveGameResponse.ProtoReflect.Descriptor instead.
 func (*LeaveGameResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{11}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *LeaveGameResponse) GetGame() *Game {
@@ -1056,7 +1154,7 @@ type KickPlayerRequest struct {
 
 func (x *KickPlayerRequest) Reset() {
 	*x = KickPlayerRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[12]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1068,7 +1166,7 @@ func (x *KickPlayerRequest) String() string {
 func (*KickPlayerRequest) ProtoMessage() {}
 
 func (x *KickPlayerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[12]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1081,7 +1179,7 @@ func (x *KickPlayerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KickPlayerRequest.ProtoReflect.Descriptor instead.
 func (*KickPlayerRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{12}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *KickPlayerRequest) GetGameId() string {
@@ -1116,7 +1214,7 @@ type KickPlayerResponse struct {
 
 func (x *KickPlayerResponse) Reset() {
 	*x = KickPlayerResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[13]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1128,7 +1226,7 @@ func (x *KickPlayerResponse) String() string {
 func (*KickPlayerResponse) ProtoMessage() {}
 
 func (x *KickPlayerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[13]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1141,7 +1239,7 @@ func (x *KickPlayerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KickPlayerResponse.ProtoReflect.Descriptor instead.
 func (*KickPlayerResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{13}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *KickPlayerResponse) GetGame() *Game {
@@ -1166,7 +1264,7 @@ type SetReadyRequest struct {
 
 func (x *SetReadyRequest) Reset() {
 	*x = SetReadyRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[14]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1178,7 +1276,7 @@ func (x *SetReadyRequest) String() string {
 func (*SetReadyRequest) ProtoMessage() {}
 
 func (x *SetReadyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[14]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1191,7 +1289,7 @@ func (x *SetReadyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetReadyRequest.ProtoReflect.Descriptor instead.
 func (*SetReadyRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{14}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *SetReadyRequest) GetGameId() string {
@@ -1226,7 +1324,7 @@ type SetReadyResponse struct {
 
 func (x *SetReadyResponse) Reset() {
 	*x = SetReadyResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[15]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1238,7 +1336,7 @@ func (x *SetReadyResponse) String() string {
 func (*SetReadyResponse) ProtoMessage() {}
 
 func (x *SetReadyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[15]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1251,7 +1349,7 @@ func (x *SetReadyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetReadyResponse.ProtoReflect.Descriptor instead.
 func (*SetReadyResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{15}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *SetReadyResponse) GetGame() *Game {
@@ -1275,7 +1373,7 @@ type RenewSeatTokenRequest struct {
 
 func (x *RenewSeatTokenRequest) Reset() {
 	*x = RenewSeatTokenRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[16]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1287,7 +1385,7 @@ func (x *RenewSeatTokenRequest) String() string {
 func (*RenewSeatTokenRequest) ProtoMessage() {}
 
 func (x *RenewSeatTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[16]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1300,7 +1398,7 @@ func (x *RenewSeatTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewSeatTokenRequest.ProtoReflect.Descriptor instead.
 func (*RenewSeatTokenRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{16}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *RenewSeatTokenRequest) GetGameId() string {
@@ -1330,7 +1428,7 @@ type RenewSeatTokenResponse struct {
 
 func (x *RenewSeatTokenResponse) Reset() {
 	*x = RenewSeatTokenResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[17]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1342,7 +1440,7 @@ func (x *RenewSeatTokenResponse) String() string {
 func (*RenewSeatTokenResponse) ProtoMessage() {}
 
 func (x *RenewSeatTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[17]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1355,7 +1453,7 @@ func (x *RenewSeatTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewSeatTokenResponse.ProtoReflect.Descriptor instead.
 func (*RenewSeatTokenResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{17}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *RenewSeatTokenResponse) GetGame() *Game {
@@ -1388,7 +1486,7 @@ type ReissueSeatTokenRequest struct {
 
 func (x *ReissueSeatTokenRequest) Reset() {
 	*x = ReissueSeatTokenRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[18]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1400,7 +1498,7 @@ func (x *ReissueSeatTokenRequest) String() string {
 func (*ReissueSeatTokenRequest) ProtoMessage() {}
 
 func (x *ReissueSeatTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[18]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1413,7 +1511,7 @@ func (x *ReissueSeatTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReissueSeatTokenRequest.ProtoReflect.Descriptor instead.
 func (*ReissueSeatTokenRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{18}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ReissueSeatTokenRequest) GetGameId() string {
@@ -1450,7 +1548,7 @@ type ReissueSeatTokenResponse struct {
 
 func (x *ReissueSeatTokenResponse) Reset() {
 	*x = ReissueSeatTokenResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[19]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1462,7 +1560,7 @@ func (x *ReissueSeatTokenResponse) String() string {
 func (*ReissueSeatTokenResponse) ProtoMessage() {}
 
 func (x *ReissueSeatTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[19]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1475,7 +1573,7 @@ func (x *ReissueSeatTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReissueSeatTokenResponse.ProtoReflect.Descriptor instead.
 func (*ReissueSeatTokenResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{19}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ReissueSeatTokenResponse) GetGame() *Game {
@@ -1505,7 +1603,7 @@ type StartGameRequest struct {
 
 func (x *StartGameRequest) Reset() {
 	*x = StartGameRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[20]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1517,7 +1615,7 @@ func (x *StartGameRequest) String() string {
 func (*StartGameRequest) ProtoMessage() {}
 
 func (x *StartGameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[20]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1530,7 +1628,7 @@ func (x *StartGameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartGameRequest.ProtoReflect.Descriptor instead.
 func (*StartGameRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{20}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *StartGameRequest) GetGameId() string {
@@ -1558,7 +1656,7 @@ type StartGameResponse struct {
 
 func (x *StartGameResponse) Reset() {
 	*x = StartGameResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[21]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1570,7 +1668,7 @@ func (x *StartGameResponse) String() string {
 func (*StartGameResponse) ProtoMessage() {}
 
 func (x *StartGameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[21]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1583,7 +1681,7 @@ func (x *StartGameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartGameResponse.ProtoReflect.Descriptor instead.
 func (*StartGameResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{21}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *StartGameResponse) GetGame() *Game {
@@ -1606,7 +1704,7 @@ type AbortGameRequest struct {
 
 func (x *AbortGameRequest) Reset() {
 	*x = AbortGameRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[22]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1618,7 +1716,7 @@ func (x *AbortGameRequest) String() string {
 func (*AbortGameRequest) ProtoMessage() {}
 
 func (x *AbortGameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[22]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1631,7 +1729,7 @@ func (x *AbortGameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbortGameRequest.ProtoReflect.Descriptor instead.
 func (*AbortGameRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{22}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *AbortGameRequest) GetGameId() string {
@@ -1659,7 +1757,7 @@ type AbortGameResponse struct {
 
 func (x *AbortGameResponse) Reset() {
 	*x = AbortGameResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[23]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1671,7 +1769,7 @@ func (x *AbortGameResponse) String() string {
 func (*AbortGameResponse) ProtoMessage() {}
 
 func (x *AbortGameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[23]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1684,7 +1782,7 @@ func (x *AbortGameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbortGameResponse.ProtoReflect.Descriptor instead.
 func (*AbortGameResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{23}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *AbortGameResponse) GetGame() *Game {
@@ -1707,7 +1805,7 @@ type CreateRematchRequest struct {
 
 func (x *CreateRematchRequest) Reset() {
 	*x = CreateRematchRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[24]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1719,7 +1817,7 @@ func (x *CreateRematchRequest) String() string {
 func (*CreateRematchRequest) ProtoMessage() {}
 
 func (x *CreateRematchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[24]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1732,7 +1830,7 @@ func (x *CreateRematchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateRematchRequest.ProtoReflect.Descriptor instead.
 func (*CreateRematchRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{24}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *CreateRematchRequest) GetGameId() string {
@@ -1760,7 +1858,7 @@ type CreateRematchResponse struct {
 
 func (x *CreateRematchResponse) Reset() {
 	*x = CreateRematchResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[25]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1772,7 +1870,7 @@ func (x *CreateRematchResponse) String() string {
 func (*CreateRematchResponse) ProtoMessage() {}
 
 func (x *CreateRematchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[25]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1785,7 +1883,7 @@ func (x *CreateRematchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateRematchResponse.ProtoReflect.Descriptor instead.
 func (*CreateRematchResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{25}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *CreateRematchResponse) GetGame() *Game {
@@ -1812,7 +1910,7 @@ type GetGameRequest struct {
 
 func (x *GetGameRequest) Reset() {
 	*x = GetGameRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[26]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1824,7 +1922,7 @@ func (x *GetGameRequest) String() string {
 func (*GetGameRequest) ProtoMessage() {}
 
 func (x *GetGameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[26]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1837,7 +1935,7 @@ func (x *GetGameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGameRequest.ProtoReflect.Descriptor instead.
 func (*GetGameRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{26}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GetGameRequest) GetGameId() string {
@@ -1872,7 +1970,7 @@ type GetGameResponse struct {
 
 func (x *GetGameResponse) Reset() {
 	*x = GetGameResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[27]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1884,7 +1982,7 @@ func (x *GetGameResponse) String() string {
 func (*GetGameResponse) ProtoMessage() {}
 
 func (x *GetGameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[27]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1897,7 +1995,7 @@ func (x *GetGameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGameResponse.ProtoReflect.Descriptor instead.
 func (*GetGameResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{27}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *GetGameResponse) GetGame() *Game {
@@ -1928,7 +2026,7 @@ type ListGamesRequest struct {
 
 func (x *ListGamesRequest) Reset() {
 	*x = ListGamesRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[28]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1940,7 +2038,7 @@ func (x *ListGamesRequest) String() string {
 func (*ListGamesRequest) ProtoMessage() {}
 
 func (x *ListGamesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[28]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1953,7 +2051,7 @@ func (x *ListGamesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGamesRequest.ProtoReflect.Descriptor instead.
 func (*ListGamesRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{28}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ListGamesRequest) GetPageSize() uint32 {
@@ -2012,7 +2110,7 @@ type ListGamesResponse struct {
 
 func (x *ListGamesResponse) Reset() {
 	*x = ListGamesResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[29]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2024,7 +2122,7 @@ func (x *ListGamesResponse) String() string {
 func (*ListGamesResponse) ProtoMessage() {}
 
 func (x *ListGamesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[29]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2037,7 +2135,7 @@ func (x *ListGamesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGamesResponse.ProtoReflect.Descriptor instead.
 func (*ListGamesResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{29}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ListGamesResponse) GetGames() []*GameSummary {
@@ -2065,7 +2163,7 @@ type ListOwnGamesRequest struct {
 
 func (x *ListOwnGamesRequest) Reset() {
 	*x = ListOwnGamesRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[30]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2077,7 +2175,7 @@ func (x *ListOwnGamesRequest) String() string {
 func (*ListOwnGamesRequest) ProtoMessage() {}
 
 func (x *ListOwnGamesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[30]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2090,7 +2188,7 @@ func (x *ListOwnGamesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOwnGamesRequest.ProtoReflect.Descriptor instead.
 func (*ListOwnGamesRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{30}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ListOwnGamesRequest) GetSeats() []*OwnSeat {
@@ -2113,7 +2211,7 @@ type OwnSeat struct {
 
 func (x *OwnSeat) Reset() {
 	*x = OwnSeat{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[31]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2125,7 +2223,7 @@ func (x *OwnSeat) String() string {
 func (*OwnSeat) ProtoMessage() {}
 
 func (x *OwnSeat) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[31]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2138,7 +2236,7 @@ func (x *OwnSeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OwnSeat.ProtoReflect.Descriptor instead.
 func (*OwnSeat) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{31}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *OwnSeat) GetGameId() string {
@@ -2166,7 +2264,7 @@ type ListOwnGamesResponse struct {
 
 func (x *ListOwnGamesResponse) Reset() {
 	*x = ListOwnGamesResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[32]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2178,7 +2276,7 @@ func (x *ListOwnGamesResponse) String() string {
 func (*ListOwnGamesResponse) ProtoMessage() {}
 
 func (x *ListOwnGamesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[32]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2191,7 +2289,7 @@ func (x *ListOwnGamesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOwnGamesResponse.ProtoReflect.Descriptor instead.
 func (*ListOwnGamesResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{32}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ListOwnGamesResponse) GetGames() []*OwnGame {
@@ -2221,7 +2319,7 @@ type OwnGame struct {
 
 func (x *OwnGame) Reset() {
 	*x = OwnGame{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[33]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2233,7 +2331,7 @@ func (x *OwnGame) String() string {
 func (*OwnGame) ProtoMessage() {}
 
 func (x *OwnGame) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[33]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2246,7 +2344,7 @@ func (x *OwnGame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OwnGame.ProtoReflect.Descriptor instead.
 func (*OwnGame) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{33}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *OwnGame) GetGameId() string {
@@ -2329,7 +2427,7 @@ type WatchGameRequest struct {
 
 func (x *WatchGameRequest) Reset() {
 	*x = WatchGameRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[34]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2341,7 +2439,7 @@ func (x *WatchGameRequest) String() string {
 func (*WatchGameRequest) ProtoMessage() {}
 
 func (x *WatchGameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[34]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2354,7 +2452,7 @@ func (x *WatchGameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchGameRequest.ProtoReflect.Descriptor instead.
 func (*WatchGameRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{34}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *WatchGameRequest) GetGameId() string {
@@ -2420,7 +2518,7 @@ type WatchGameResponse struct {
 
 func (x *WatchGameResponse) Reset() {
 	*x = WatchGameResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[35]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2432,7 +2530,7 @@ func (x *WatchGameResponse) String() string {
 func (*WatchGameResponse) ProtoMessage() {}
 
 func (x *WatchGameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[35]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2445,7 +2543,7 @@ func (x *WatchGameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchGameResponse.ProtoReflect.Descriptor instead.
 func (*WatchGameResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{35}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *WatchGameResponse) GetUpdate() isWatchGameResponse_Update {
@@ -2590,7 +2688,7 @@ type Presence struct {
 
 func (x *Presence) Reset() {
 	*x = Presence{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[36]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2602,7 +2700,7 @@ func (x *Presence) String() string {
 func (*Presence) ProtoMessage() {}
 
 func (x *Presence) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[36]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2615,7 +2713,7 @@ func (x *Presence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Presence.ProtoReflect.Descriptor instead.
 func (*Presence) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{36}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Presence) GetSeat() uint32 {
@@ -2650,7 +2748,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[37]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2662,7 +2760,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[37]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2675,7 +2773,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{37}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Heartbeat) GetRevision() uint32 {
@@ -2698,7 +2796,7 @@ type Closing struct {
 
 func (x *Closing) Reset() {
 	*x = Closing{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[38]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2710,7 +2808,7 @@ func (x *Closing) String() string {
 func (*Closing) ProtoMessage() {}
 
 func (x *Closing) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[38]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2723,7 +2821,7 @@ func (x *Closing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Closing.ProtoReflect.Descriptor instead.
 func (*Closing) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{38}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Closing) GetEtag() string {
@@ -2751,7 +2849,7 @@ type CreateWatchTicketRequest struct {
 
 func (x *CreateWatchTicketRequest) Reset() {
 	*x = CreateWatchTicketRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[39]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2763,7 +2861,7 @@ func (x *CreateWatchTicketRequest) String() string {
 func (*CreateWatchTicketRequest) ProtoMessage() {}
 
 func (x *CreateWatchTicketRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[39]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2776,7 +2874,7 @@ func (x *CreateWatchTicketRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateWatchTicketRequest.ProtoReflect.Descriptor instead.
 func (*CreateWatchTicketRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{39}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *CreateWatchTicketRequest) GetGameId() string {
@@ -2800,7 +2898,7 @@ type CreateWatchTicketResponse struct {
 
 func (x *CreateWatchTicketResponse) Reset() {
 	*x = CreateWatchTicketResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[40]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2812,7 +2910,7 @@ func (x *CreateWatchTicketResponse) String() string {
 func (*CreateWatchTicketResponse) ProtoMessage() {}
 
 func (x *CreateWatchTicketResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[40]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2825,7 +2923,7 @@ func (x *CreateWatchTicketResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateWatchTicketResponse.ProtoReflect.Descriptor instead.
 func (*CreateWatchTicketResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{40}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *CreateWatchTicketResponse) GetTicket() string {
@@ -2864,7 +2962,7 @@ type ListChangesRequest struct {
 
 func (x *ListChangesRequest) Reset() {
 	*x = ListChangesRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[41]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2876,7 +2974,7 @@ func (x *ListChangesRequest) String() string {
 func (*ListChangesRequest) ProtoMessage() {}
 
 func (x *ListChangesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[41]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2889,7 +2987,7 @@ func (x *ListChangesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListChangesRequest.ProtoReflect.Descriptor instead.
 func (*ListChangesRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{41}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ListChangesRequest) GetGameId() string {
@@ -2940,7 +3038,7 @@ type ListChangesResponse struct {
 
 func (x *ListChangesResponse) Reset() {
 	*x = ListChangesResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[42]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2952,7 +3050,7 @@ func (x *ListChangesResponse) String() string {
 func (*ListChangesResponse) ProtoMessage() {}
 
 func (x *ListChangesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[42]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2965,7 +3063,7 @@ func (x *ListChangesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListChangesResponse.ProtoReflect.Descriptor instead.
 func (*ListChangesResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{42}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ListChangesResponse) GetChanges() []*GameChange {
@@ -2986,7 +3084,7 @@ var File_rummikub_v1_game_service_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_game_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1erummikub/v1/game_service.proto\x12\vrummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1erummikub/v1/error_reason.proto\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x1frummikub/v1/room_settings.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x16rummikub/v1/tile.proto\"\xd3\x04\n" +
+	"\x1erummikub/v1/game_service.proto\x12\vrummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1erummikub/v1/error_reason.proto\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x1frummikub/v1/room_settings.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x16rummikub/v1/tile.proto\"\x9e\x05\n" +
 	"\x11CreateGameRequest\x124\n" +
 	"\aruleset\x18\x01 \x01(\v2\x14.rummikub.v1.RulesetB\x04\xe2A\x01\x01R\aruleset\x12#\n" +
 	"\n" +
@@ -2997,7 +3095,8 @@ const file_rummikub_v1_game_service_proto_rawDesc = "" +
 	"\x06labels\x18\x04 \x03(\v2*.rummikub.v1.CreateGameRequest.LabelsEntryB\x04\xe2A\x01\x01R\x06labels\x12a\n" +
 	"\x0foperator_labels\x18\x05 \x03(\v22.rummikub.v1.CreateGameRequest.OperatorLabelsEntryB\x04\xe2A\x01\x01R\x0eoperatorLabels\x12;\n" +
 	"\bsettings\x18\x06 \x01(\v2\x19.rummikub.v1.RoomSettingsB\x04\xe2A\x01\x01R\bsettings\x12<\n" +
-	"\bposition\x18\a \x01(\v2\x1a.rummikub.v1.StartPositionB\x04\xe2A\x01\x01R\bposition\x1a9\n" +
+	"\bposition\x18\a \x01(\v2\x1a.rummikub.v1.StartPositionB\x04\xe2A\x01\x01R\bposition\x12I\n" +
+	"\x0ereserved_seats\x18\b \x03(\v2\x1c.rummikub.v1.SeatReservationB\x04\xe2A\x01\x01R\rreservedSeats\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1aA\n" +
@@ -3013,37 +3112,46 @@ const file_rummikub_v1_game_service_proto_rawDesc = "" +
 	"\x04seat\x18\x01 \x01(\rB\x04\xe2A\x01\x02R\x04seat\x12+\n" +
 	"\x04rack\x18\x02 \x03(\x0e2\x11.rummikub.v1.TileB\x04\xe2A\x01\x02R\x04rack\x12#\n" +
 	"\n" +
-	"has_melded\x18\x03 \x01(\bB\x04\xe2A\x01\x01R\thasMelded\"Z\n" +
+	"has_melded\x18\x03 \x01(\bB\x04\xe2A\x01\x01R\thasMelded\"j\n" +
+	"\x0fSeatReservation\x12\x18\n" +
+	"\x04seat\x18\x01 \x01(\rB\x04\xe2A\x01\x02R\x04seat\x12#\n" +
+	"\n" +
+	"player_ref\x18\x02 \x01(\tB\x04\xe2A\x01\x02R\tplayerRef\x12\x18\n" +
+	"\x04name\x18\x03 \x01(\tB\x04\xe2A\x01\x02R\x04name\"Z\n" +
 	"\x12CreateGameResponse\x12%\n" +
 	"\x04game\x18\x01 \x01(\v2\x11.rummikub.v1.GameR\x04game\x12\x1d\n" +
 	"\n" +
-	"host_token\x18\x02 \x01(\tR\thostToken\"\xeb\x01\n" +
+	"host_token\x18\x02 \x01(\tR\thostToken\"\x92\x02\n" +
 	"\x0fJoinGameRequest\x12\x1f\n" +
 	"\agame_id\x18\x01 \x01(\tB\x04\xe2A\x01\x01H\x00R\x06gameId\x12#\n" +
 	"\tjoin_code\x18\x05 \x01(\tB\x04\xe2A\x01\x01H\x00R\bjoinCode\x12\x18\n" +
-	"\x04name\x18\x02 \x01(\tB\x04\xe2A\x01\x02R\x04name\x12#\n" +
+	"\x04name\x18\x02 \x01(\tB\x04\xe2A\x01\x01R\x04name\x12#\n" +
 	"\n" +
 	"request_id\x18\x03 \x01(\tB\x04\xe2A\x01\x01R\trequestId\x12\x1d\n" +
 	"\x04seat\x18\x04 \x01(\rB\x04\xe2A\x01\x01H\x01R\x04seat\x88\x01\x01\x12#\n" +
 	"\n" +
-	"player_ref\x18\x06 \x01(\tB\x04\xe2A\x01\x01R\tplayerRefB\x06\n" +
+	"player_ref\x18\x06 \x01(\tB\x04\xe2A\x01\x01R\tplayerRef\x12%\n" +
+	"\vjoin_ticket\x18\a \x01(\tB\x04\xe2A\x01\x01R\n" +
+	"joinTicketB\x06\n" +
 	"\x04gameB\a\n" +
 	"\x05_seat\"l\n" +
 	"\x10JoinGameResponse\x12%\n" +
 	"\x04game\x18\x01 \x01(\v2\x11.rummikub.v1.GameR\x04game\x12\x12\n" +
 	"\x04seat\x18\x02 \x01(\rR\x04seat\x12\x1d\n" +
 	"\n" +
-	"seat_token\x18\x03 \x01(\tR\tseatToken\"\xa7\x04\n" +
+	"seat_token\x18\x03 \x01(\tR\tseatToken\"\xce\x04\n" +
 	"\x17JoinOrCreateGameRequest\x124\n" +
 	"\aruleset\x18\x01 \x01(\v2\x14.rummikub.v1.RulesetB\x04\xe2A\x01\x01R\aruleset\x12\x18\n" +
-	"\x04name\x18\x02 \x01(\tB\x04\xe2A\x01\x02R\x04name\x12#\n" +
+	"\x04name\x18\x02 \x01(\tB\x04\xe2A\x01\x01R\x04name\x12#\n" +
 	"\n" +
 	"request_id\x18\x03 \x01(\tB\x04\xe2A\x01\x01R\trequestId\x12N\n" +
 	"\x06labels\x18\x04 \x03(\v20.rummikub.v1.JoinOrCreateGameRequest.LabelsEntryB\x04\xe2A\x01\x01R\x06labels\x12#\n" +
 	"\n" +
 	"player_ref\x18\x05 \x01(\tB\x04\xe2A\x01\x01R\tplayerRef\x12g\n" +
 	"\x0foperator_labels\x18\x06 \x03(\v28.rummikub.v1.JoinOrCreateGameRequest.OperatorLabelsEntryB\x04\xe2A\x01\x01R\x0eoperatorLabels\x12;\n" +
-	"\bsettings\x18\a \x01(\v2\x19.rummikub.v1.RoomSettingsB\x04\xe2A\x01\x01R\bsettings\x1a9\n" +
+	"\bsettings\x18\a \x01(\v2\x19.rummikub.v1.RoomSettingsB\x04\xe2A\x01\x01R\bsettings\x12%\n" +
+	"\vjoin_ticket\x18\b \x01(\tB\x04\xe2A\x01\x01R\n" +
+	"joinTicket\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1aA\n" +
@@ -3245,166 +3353,168 @@ func file_rummikub_v1_game_service_proto_rawDescGZIP() []byte {
 }
 
 var file_rummikub_v1_game_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_rummikub_v1_game_service_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
+var file_rummikub_v1_game_service_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
 var file_rummikub_v1_game_service_proto_goTypes = []any{
 	(GameView)(0),                     // 0: rummikub.v1.GameView
 	(WatchContent)(0),                 // 1: rummikub.v1.WatchContent
 	(*CreateGameRequest)(nil),         // 2: rummikub.v1.CreateGameRequest
 	(*StartPosition)(nil),             // 3: rummikub.v1.StartPosition
 	(*StartSeat)(nil),                 // 4: rummikub.v1.StartSeat
-	(*CreateGameResponse)(nil),        // 5: rummikub.v1.CreateGameResponse
-	(*JoinGameRequest)(nil),           // 6: rummikub.v1.JoinGameRequest
-	(*JoinGameResponse)(nil),          // 7: rummikub.v1.JoinGameResponse
-	(*JoinOrCreateGameRequest)(nil),   // 8: rummikub.v1.JoinOrCreateGameRequest
-	(*JoinOrCreateGameResponse)(nil),  // 9: rummikub.v1.JoinOrCreateGameResponse
-	(*AddBotRequest)(nil),             // 10: rummikub.v1.AddBotRequest
-	(*AddBotResponse)(nil),            // 11: rummikub.v1.AddBotResponse
-	(*LeaveGameRequest)(nil),          // 12: rummikub.v1.LeaveGameRequest
-	(*LeaveGameResponse)(nil),         // 13: rummikub.v1.LeaveGameResponse
-	(*KickPlayerRequest)(nil),         // 14: rummikub.v1.KickPlayerRequest
-	(*KickPlayerResponse)(nil),        // 15: rummikub.v1.KickPlayerResponse
-	(*SetReadyRequest)(nil),           // 16: rummikub.v1.SetReadyRequest
-	(*SetReadyResponse)(nil),          // 17: rummikub.v1.SetReadyResponse
-	(*RenewSeatTokenRequest)(nil),     // 18: rummikub.v1.RenewSeatTokenRequest
-	(*RenewSeatTokenResponse)(nil),    // 19: rummikub.v1.RenewSeatTokenResponse
-	(*ReissueSeatTokenRequest)(nil),   // 20: rummikub.v1.ReissueSeatTokenRequest
-	(*ReissueSeatTokenResponse)(nil),  // 21: rummikub.v1.ReissueSeatTokenResponse
-	(*StartGameRequest)(nil),          // 22: rummikub.v1.StartGameRequest
-	(*StartGameResponse)(nil),         // 23: rummikub.v1.StartGameResponse
-	(*AbortGameRequest)(nil),          // 24: rummikub.v1.AbortGameRequest
-	(*AbortGameResponse)(nil),         // 25: rummikub.v1.AbortGameResponse
-	(*CreateRematchRequest)(nil),      // 26: rummikub.v1.CreateRematchRequest
-	(*CreateRematchResponse)(nil),     // 27: rummikub.v1.CreateRematchResponse
-	(*GetGameRequest)(nil),            // 28: rummikub.v1.GetGameRequest
-	(*GetGameResponse)(nil),           // 29: rummikub.v1.GetGameResponse
-	(*ListGamesRequest)(nil),          // 30: rummikub.v1.ListGamesRequest
-	(*ListGamesResponse)(nil),         // 31: rummikub.v1.ListGamesResponse
-	(*ListOwnGamesRequest)(nil),       // 32: rummikub.v1.ListOwnGamesRequest
-	(*OwnSeat)(nil),                   // 33: rummikub.v1.OwnSeat
-	(*ListOwnGamesResponse)(nil),      // 34: rummikub.v1.ListOwnGamesResponse
-	(*OwnGame)(nil),                   // 35: rummikub.v1.OwnGame
-	(*WatchGameRequest)(nil),          // 36: rummikub.v1.WatchGameRequest
-	(*WatchGameResponse)(nil),         // 37: rummikub.v1.WatchGameResponse
-	(*Presence)(nil),                  // 38: rummikub.v1.Presence
-	(*Heartbeat)(nil),                 // 39: rummikub.v1.Heartbeat
-	(*Closing)(nil),                   // 40: rummikub.v1.Closing
-	(*CreateWatchTicketRequest)(nil),  // 41: rummikub.v1.CreateWatchTicketRequest
-	(*CreateWatchTicketResponse)(nil), // 42: rummikub.v1.CreateWatchTicketResponse
-	(*ListChangesRequest)(nil),        // 43: rummikub.v1.ListChangesRequest
-	(*ListChangesResponse)(nil),       // 44: rummikub.v1.ListChangesResponse
-	nil,                               // 45: rummikub.v1.CreateGameRequest.LabelsEntry
-	nil,                               // 46: rummikub.v1.CreateGameRequest.OperatorLabelsEntry
-	nil,                               // 47: rummikub.v1.JoinOrCreateGameRequest.LabelsEntry
-	nil,                               // 48: rummikub.v1.JoinOrCreateGameRequest.OperatorLabelsEntry
-	nil,                               // 49: rummikub.v1.ListGamesRequest.LabelsEntry
-	(*Ruleset)(nil),                   // 50: rummikub.v1.Ruleset
-	(Visibility)(0),                   // 51: rummikub.v1.Visibility
-	(*RoomSettings)(nil),              // 52: rummikub.v1.RoomSettings
-	(*Table)(nil),                     // 53: rummikub.v1.Table
-	(Tile)(0),                         // 54: rummikub.v1.Tile
-	(*Game)(nil),                      // 55: rummikub.v1.Game
-	(BotLevel)(0),                     // 56: rummikub.v1.BotLevel
-	(GameState)(0),                    // 57: rummikub.v1.GameState
-	(Preset)(0),                       // 58: rummikub.v1.Preset
-	(*GameSummary)(nil),               // 59: rummikub.v1.GameSummary
-	(ErrorReason)(0),                  // 60: rummikub.v1.ErrorReason
-	(*GameChange)(nil),                // 61: rummikub.v1.GameChange
-	(*SavedDraft)(nil),                // 62: rummikub.v1.SavedDraft
-	(*timestamppb.Timestamp)(nil),     // 63: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),       // 64: google.protobuf.Duration
+	(*SeatReservation)(nil),           // 5: rummikub.v1.SeatReservation
+	(*CreateGameResponse)(nil),        // 6: rummikub.v1.CreateGameResponse
+	(*JoinGameRequest)(nil),           // 7: rummikub.v1.JoinGameRequest
+	(*JoinGameResponse)(nil),          // 8: rummikub.v1.JoinGameResponse
+	(*JoinOrCreateGameRequest)(nil),   // 9: rummikub.v1.JoinOrCreateGameRequest
+	(*JoinOrCreateGameResponse)(nil),  // 10: rummikub.v1.JoinOrCreateGameResponse
+	(*AddBotRequest)(nil),             // 11: rummikub.v1.AddBotRequest
+	(*AddBotResponse)(nil),            // 12: rummikub.v1.AddBotResponse
+	(*LeaveGameRequest)(nil),          // 13: rummikub.v1.LeaveGameRequest
+	(*LeaveGameResponse)(nil),         // 14: rummikub.v1.LeaveGameResponse
+	(*KickPlayerRequest)(nil),         // 15: rummikub.v1.KickPlayerRequest
+	(*KickPlayerResponse)(nil),        // 16: rummikub.v1.KickPlayerResponse
+	(*SetReadyRequest)(nil),           // 17: rummikub.v1.SetReadyRequest
+	(*SetReadyResponse)(nil),          // 18: rummikub.v1.SetReadyResponse
+	(*RenewSeatTokenRequest)(nil),     // 19: rummikub.v1.RenewSeatTokenRequest
+	(*RenewSeatTokenResponse)(nil),    // 20: rummikub.v1.RenewSeatTokenResponse
+	(*ReissueSeatTokenRequest)(nil),   // 21: rummikub.v1.ReissueSeatTokenRequest
+	(*ReissueSeatTokenResponse)(nil),  // 22: rummikub.v1.ReissueSeatTokenResponse
+	(*StartGameRequest)(nil),          // 23: rummikub.v1.StartGameRequest
+	(*StartGameResponse)(nil),         // 24: rummikub.v1.StartGameResponse
+	(*AbortGameRequest)(nil),          // 25: rummikub.v1.AbortGameRequest
+	(*AbortGameResponse)(nil),         // 26: rummikub.v1.AbortGameResponse
+	(*CreateRematchRequest)(nil),      // 27: rummikub.v1.CreateRematchRequest
+	(*CreateRematchResponse)(nil),     // 28: rummikub.v1.CreateRematchResponse
+	(*GetGameRequest)(nil),            // 29: rummikub.v1.GetGameRequest
+	(*GetGameResponse)(nil),           // 30: rummikub.v1.GetGameResponse
+	(*ListGamesRequest)(nil),          // 31: rummikub.v1.ListGamesRequest
+	(*ListGamesResponse)(nil),         // 32: rummikub.v1.ListGamesResponse
+	(*ListOwnGamesRequest)(nil),       // 33: rummikub.v1.ListOwnGamesRequest
+	(*OwnSeat)(nil),                   // 34: rummikub.v1.OwnSeat
+	(*ListOwnGamesResponse)(nil),      // 35: rummikub.v1.ListOwnGamesResponse
+	(*OwnGame)(nil),                   // 36: rummikub.v1.OwnGame
+	(*WatchGameRequest)(nil),          // 37: rummikub.v1.WatchGameRequest
+	(*WatchGameResponse)(nil),         // 38: rummikub.v1.WatchGameResponse
+	(*Presence)(nil),                  // 39: rummikub.v1.Presence
+	(*Heartbeat)(nil),                 // 40: rummikub.v1.Heartbeat
+	(*Closing)(nil),                   // 41: rummikub.v1.Closing
+	(*CreateWatchTicketRequest)(nil),  // 42: rummikub.v1.CreateWatchTicketRequest
+	(*CreateWatchTicketResponse)(nil), // 43: rummikub.v1.CreateWatchTicketResponse
+	(*ListChangesRequest)(nil),        // 44: rummikub.v1.ListChangesRequest
+	(*ListChangesResponse)(nil),       // 45: rummikub.v1.ListChangesResponse
+	nil,                               // 46: rummikub.v1.CreateGameRequest.LabelsEntry
+	nil,                               // 47: rummikub.v1.CreateGameRequest.OperatorLabelsEntry
+	nil,                               // 48: rummikub.v1.JoinOrCreateGameRequest.LabelsEntry
+	nil,                               // 49: rummikub.v1.JoinOrCreateGameRequest.OperatorLabelsEntry
+	nil,                               // 50: rummikub.v1.ListGamesRequest.LabelsEntry
+	(*Ruleset)(nil),                   // 51: rummikub.v1.Ruleset
+	(Visibility)(0),                   // 52: rummikub.v1.Visibility
+	(*RoomSettings)(nil),              // 53: rummikub.v1.RoomSettings
+	(*Table)(nil),                     // 54: rummikub.v1.Table
+	(Tile)(0),                         // 55: rummikub.v1.Tile
+	(*Game)(nil),                      // 56: rummikub.v1.Game
+	(BotLevel)(0),                     // 57: rummikub.v1.BotLevel
+	(GameState)(0),                    // 58: rummikub.v1.GameState
+	(Preset)(0),                       // 59: rummikub.v1.Preset
+	(*GameSummary)(nil),               // 60: rummikub.v1.GameSummary
+	(ErrorReason)(0),                  // 61: rummikub.v1.ErrorReason
+	(*GameChange)(nil),                // 62: rummikub.v1.GameChange
+	(*SavedDraft)(nil),                // 63: rummikub.v1.SavedDraft
+	(*timestamppb.Timestamp)(nil),     // 64: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),       // 65: google.protobuf.Duration
 }
 var file_rummikub_v1_game_service_proto_depIdxs = []int32{
-	50, // 0: rummikub.v1.CreateGameRequest.ruleset:type_name -> rummikub.v1.Ruleset
-	51, // 1: rummikub.v1.CreateGameRequest.visibility:type_name -> rummikub.v1.Visibility
-	45, // 2: rummikub.v1.CreateGameRequest.labels:type_name -> rummikub.v1.CreateGameRequest.LabelsEntry
-	46, // 3: rummikub.v1.CreateGameRequest.operator_labels:type_name -> rummikub.v1.CreateGameRequest.OperatorLabelsEntry
-	52, // 4: rummikub.v1.CreateGameRequest.settings:type_name -> rummikub.v1.RoomSettings
+	51, // 0: rummikub.v1.CreateGameRequest.ruleset:type_name -> rummikub.v1.Ruleset
+	52, // 1: rummikub.v1.CreateGameRequest.visibility:type_name -> rummikub.v1.Visibility
+	46, // 2: rummikub.v1.CreateGameRequest.labels:type_name -> rummikub.v1.CreateGameRequest.LabelsEntry
+	47, // 3: rummikub.v1.CreateGameRequest.operator_labels:type_name -> rummikub.v1.CreateGameRequest.OperatorLabelsEntry
+	53, // 4: rummikub.v1.CreateGameRequest.settings:type_name -> rummikub.v1.RoomSettings
 	3,  // 5: rummikub.v1.CreateGameRequest.position:type_name -> rummikub.v1.StartPosition
-	53, // 6: rummikub.v1.StartPosition.table:type_name -> rummikub.v1.Table
-	4,  // 7: rummikub.v1.StartPosition.seats:type_name -> rummikub.v1.StartSeat
-	54, // 8: rummikub.v1.StartPosition.pool:type_name -> rummikub.v1.Tile
-	54, // 9: rummikub.v1.StartSeat.rack:type_name -> rummikub.v1.Tile
-	55, // 10: rummikub.v1.CreateGameResponse.game:type_name -> rummikub.v1.Game
-	55, // 11: rummikub.v1.JoinGameResponse.game:type_name -> rummikub.v1.Game
-	50, // 12: rummikub.v1.JoinOrCreateGameRequest.ruleset:type_name -> rummikub.v1.Ruleset
-	47, // 13: rummikub.v1.JoinOrCreateGameRequest.labels:type_name -> rummikub.v1.JoinOrCreateGameRequest.LabelsEntry
-	48, // 14: rummikub.v1.JoinOrCreateGameRequest.operator_labels:type_name -> rummikub.v1.JoinOrCreateGameRequest.OperatorLabelsEntry
-	52, // 15: rummikub.v1.JoinOrCreateGameRequest.settings:type_name -> rummikub.v1.RoomSettings
-	55, // 16: rummikub.v1.JoinOrCreateGameResponse.game:type_name -> rummikub.v1.Game
-	56, // 17: rummikub.v1.AddBotRequest.level:type_name -> rummikub.v1.BotLevel
-	55, // 18: rummikub.v1.AddBotResponse.game:type_name -> rummikub.v1.Game
-	55, // 19: rummikub.v1.LeaveGameResponse.game:type_name -> rummikub.v1.Game
-	55, // 20: rummikub.v1.KickPlayerResponse.game:type_name -> rummikub.v1.Game
-	55, // 21: rummikub.v1.SetReadyResponse.game:type_name -> rummikub.v1.Game
-	55, // 22: rummikub.v1.RenewSeatTokenResponse.game:type_name -> rummikub.v1.Game
-	55, // 23: rummikub.v1.ReissueSeatTokenResponse.game:type_name -> rummikub.v1.Game
-	55, // 24: rummikub.v1.StartGameResponse.game:type_name -> rummikub.v1.Game
-	55, // 25: rummikub.v1.AbortGameResponse.game:type_name -> rummikub.v1.Game
-	55, // 26: rummikub.v1.CreateRematchResponse.game:type_name -> rummikub.v1.Game
-	0,  // 27: rummikub.v1.GetGameRequest.view:type_name -> rummikub.v1.GameView
-	55, // 28: rummikub.v1.GetGameResponse.game:type_name -> rummikub.v1.Game
-	57, // 29: rummikub.v1.ListGamesRequest.states:type_name -> rummikub.v1.GameState
-	58, // 30: rummikub.v1.ListGamesRequest.preset:type_name -> rummikub.v1.Preset
-	49, // 31: rummikub.v1.ListGamesRequest.labels:type_name -> rummikub.v1.ListGamesRequest.LabelsEntry
-	59, // 32: rummikub.v1.ListGamesResponse.games:type_name -> rummikub.v1.GameSummary
-	33, // 33: rummikub.v1.ListOwnGamesRequest.seats:type_name -> rummikub.v1.OwnSeat
-	35, // 34: rummikub.v1.ListOwnGamesResponse.games:type_name -> rummikub.v1.OwnGame
-	59, // 35: rummikub.v1.OwnGame.game:type_name -> rummikub.v1.GameSummary
-	60, // 36: rummikub.v1.OwnGame.refusal:type_name -> rummikub.v1.ErrorReason
-	1,  // 37: rummikub.v1.WatchGameRequest.content:type_name -> rummikub.v1.WatchContent
-	0,  // 38: rummikub.v1.WatchGameRequest.view:type_name -> rummikub.v1.GameView
-	55, // 39: rummikub.v1.WatchGameResponse.snapshot:type_name -> rummikub.v1.Game
-	61, // 40: rummikub.v1.WatchGameResponse.change:type_name -> rummikub.v1.GameChange
-	39, // 41: rummikub.v1.WatchGameResponse.heartbeat:type_name -> rummikub.v1.Heartbeat
-	40, // 42: rummikub.v1.WatchGameResponse.closing:type_name -> rummikub.v1.Closing
-	62, // 43: rummikub.v1.WatchGameResponse.draft:type_name -> rummikub.v1.SavedDraft
-	38, // 44: rummikub.v1.WatchGameResponse.presence:type_name -> rummikub.v1.Presence
-	55, // 45: rummikub.v1.WatchGameResponse.game:type_name -> rummikub.v1.Game
-	63, // 46: rummikub.v1.Presence.last_seen_time:type_name -> google.protobuf.Timestamp
-	64, // 47: rummikub.v1.Closing.retry_delay:type_name -> google.protobuf.Duration
-	63, // 48: rummikub.v1.CreateWatchTicketResponse.expire_time:type_name -> google.protobuf.Timestamp
-	61, // 49: rummikub.v1.ListChangesResponse.changes:type_name -> rummikub.v1.GameChange
-	2,  // 50: rummikub.v1.GameService.CreateGame:input_type -> rummikub.v1.CreateGameRequest
-	6,  // 51: rummikub.v1.GameService.JoinGame:input_type -> rummikub.v1.JoinGameRequest
-	8,  // 52: rummikub.v1.GameService.JoinOrCreateGame:input_type -> rummikub.v1.JoinOrCreateGameRequest
-	10, // 53: rummikub.v1.GameService.AddBot:input_type -> rummikub.v1.AddBotRequest
-	12, // 54: rummikub.v1.GameService.LeaveGame:input_type -> rummikub.v1.LeaveGameRequest
-	14, // 55: rummikub.v1.GameService.KickPlayer:input_type -> rummikub.v1.KickPlayerRequest
-	16, // 56: rummikub.v1.GameService.SetReady:input_type -> rummikub.v1.SetReadyRequest
-	18, // 57: rummikub.v1.GameService.RenewSeatToken:input_type -> rummikub.v1.RenewSeatTokenRequest
-	20, // 58: rummikub.v1.GameService.ReissueSeatToken:input_type -> rummikub.v1.ReissueSeatTokenRequest
-	22, // 59: rummikub.v1.GameService.StartGame:input_type -> rummikub.v1.StartGameRequest
-	24, // 60: rummikub.v1.GameService.AbortGame:input_type -> rummikub.v1.AbortGameRequest
-	26, // 61: rummikub.v1.GameService.CreateRematch:input_type -> rummikub.v1.CreateRematchRequest
-	28, // 62: rummikub.v1.GameService.GetGame:input_type -> rummikub.v1.GetGameRequest
-	30, // 63: rummikub.v1.GameService.ListGames:input_type -> rummikub.v1.ListGamesRequest
-	32, // 64: rummikub.v1.GameService.ListOwnGames:input_type -> rummikub.v1.ListOwnGamesRequest
-	36, // 65: rummikub.v1.GameService.WatchGame:input_type -> rummikub.v1.WatchGameRequest
-	41, // 66: rummikub.v1.GameService.CreateWatchTicket:input_type -> rummikub.v1.CreateWatchTicketRequest
-	43, // 67: rummikub.v1.GameService.ListChanges:input_type -> rummikub.v1.ListChangesRequest
-	5,  // 68: rummikub.v1.GameService.CreateGame:output_type -> rummikub.v1.CreateGameResponse
-	7,  // 69: rummikub.v1.GameService.JoinGame:output_type -> rummikub.v1.JoinGameResponse
-	9,  // 70: rummikub.v1.GameService.JoinOrCreateGame:output_type -> rummikub.v1.JoinOrCreateGameResponse
-	11, // 71: rummikub.v1.GameService.AddBot:output_type -> rummikub.v1.AddBotResponse
-	13, // 72: rummikub.v1.GameService.LeaveGame:output_type -> rummikub.v1.LeaveGameResponse
-	15, // 73: rummikub.v1.GameService.KickPlayer:output_type -> rummikub.v1.KickPlayerResponse
-	17, // 74: rummikub.v1.GameService.SetReady:output_type -> rummikub.v1.SetReadyResponse
-	19, // 75: rummikub.v1.GameService.RenewSeatToken:output_type -> rummikub.v1.RenewSeatTokenResponse
-	21, // 76: rummikub.v1.GameService.ReissueSeatToken:output_type -> rummikub.v1.ReissueSeatTokenResponse
-	23, // 77: rummikub.v1.GameService.StartGame:output_type -> rummikub.v1.StartGameResponse
-	25, // 78: rummikub.v1.GameService.AbortGame:output_type -> rummikub.v1.AbortGameResponse
-	27, // 79: rummikub.v1.GameService.CreateRematch:output_type -> rummikub.v1.CreateRematchResponse
-	29, // 80: rummikub.v1.GameService.GetGame:output_type -> rummikub.v1.GetGameResponse
-	31, // 81: rummikub.v1.GameService.ListGames:output_type -> rummikub.v1.ListGamesResponse
-	34, // 82: rummikub.v1.GameService.ListOwnGames:output_type -> rummikub.v1.ListOwnGamesResponse
-	37, // 83: rummikub.v1.GameService.WatchGame:output_type -> rummikub.v1.WatchGameResponse
-	42, // 84: rummikub.v1.GameService.CreateWatchTicket:output_type -> rummikub.v1.CreateWatchTicketResponse
-	44, // 85: rummikub.v1.GameService.ListChanges:output_type -> rummikub.v1.ListChangesResponse
-	68, // [68:86] is the sub-list for method output_type
-	50, // [50:68] is the sub-list for method input_type
-	50, // [50:50] is the sub-list for extension type_name
-	50, // [50:50] is the sub-list for extension extendee
-	0,  // [0:50] is the sub-list for field type_name
+	5,  // 6: rummikub.v1.CreateGameRequest.reserved_seats:type_name -> rummikub.v1.SeatReservation
+	54, // 7: rummikub.v1.StartPosition.table:type_name -> rummikub.v1.Table
+	4,  // 8: rummikub.v1.StartPosition.seats:type_name -> rummikub.v1.StartSeat
+	55, // 9: rummikub.v1.StartPosition.pool:type_name -> rummikub.v1.Tile
+	55, // 10: rummikub.v1.StartSeat.rack:type_name -> rummikub.v1.Tile
+	56, // 11: rummikub.v1.CreateGameResponse.game:type_name -> rummikub.v1.Game
+	56, // 12: rummikub.v1.JoinGameResponse.game:type_name -> rummikub.v1.Game
+	51, // 13: rummikub.v1.JoinOrCreateGameRequest.ruleset:type_name -> rummikub.v1.Ruleset
+	48, // 14: rummikub.v1.JoinOrCreateGameRequest.labels:type_name -> rummikub.v1.JoinOrCreateGameRequest.LabelsEntry
+	49, // 15: rummikub.v1.JoinOrCreateGameRequest.operator_labels:type_name -> rummikub.v1.JoinOrCreateGameRequest.OperatorLabelsEntry
+	53, // 16: rummikub.v1.JoinOrCreateGameRequest.settings:type_name -> rummikub.v1.RoomSettings
+	56, // 17: rummikub.v1.JoinOrCreateGameResponse.game:type_name -> rummikub.v1.Game
+	57, // 18: rummikub.v1.AddBotRequest.level:type_name -> rummikub.v1.BotLevel
+	56, // 19: rummikub.v1.AddBotResponse.game:type_name -> rummikub.v1.Game
+	56, // 20: rummikub.v1.LeaveGameResponse.game:type_name -> rummikub.v1.Game
+	56, // 21: rummikub.v1.KickPlayerResponse.game:type_name -> rummikub.v1.Game
+	56, // 22: rummikub.v1.SetReadyResponse.game:type_name -> rummikub.v1.Game
+	56, // 23: rummikub.v1.RenewSeatTokenResponse.game:type_name -> rummikub.v1.Game
+	56, // 24: rummikub.v1.ReissueSeatTokenResponse.game:type_name -> rummikub.v1.Game
+	56, // 25: rummikub.v1.StartGameResponse.game:type_name -> rummikub.v1.Game
+	56, // 26: rummikub.v1.AbortGameResponse.game:type_name -> rummikub.v1.Game
+	56, // 27: rummikub.v1.CreateRematchResponse.game:type_name -> rummikub.v1.Game
+	0,  // 28: rummikub.v1.GetGameRequest.view:type_name -> rummikub.v1.GameView
+	56, // 29: rummikub.v1.GetGameResponse.game:type_name -> rummikub.v1.Game
+	58, // 30: rummikub.v1.ListGamesRequest.states:type_name -> rummikub.v1.GameState
+	59, // 31: rummikub.v1.ListGamesRequest.preset:type_name -> rummikub.v1.Preset
+	50, // 32: rummikub.v1.ListGamesRequest.labels:type_name -> rummikub.v1.ListGamesRequest.LabelsEntry
+	60, // 33: rummikub.v1.ListGamesResponse.games:type_name -> rummikub.v1.GameSummary
+	34, // 34: rummikub.v1.ListOwnGamesRequest.seats:type_name -> rummikub.v1.OwnSeat
+	36, // 35: rummikub.v1.ListOwnGamesResponse.games:type_name -> rummikub.v1.OwnGame
+	60, // 36: rummikub.v1.OwnGame.game:type_name -> rummikub.v1.GameSummary
+	61, // 37: rummikub.v1.OwnGame.refusal:type_name -> rummikub.v1.ErrorReason
+	1,  // 38: rummikub.v1.WatchGameRequest.content:type_name -> rummikub.v1.WatchContent
+	0,  // 39: rummikub.v1.WatchGameRequest.view:type_name -> rummikub.v1.GameView
+	56, // 40: rummikub.v1.WatchGameResponse.snapshot:type_name -> rummikub.v1.Game
+	62, // 41: rummikub.v1.WatchGameResponse.change:type_name -> rummikub.v1.GameChange
+	40, // 42: rummikub.v1.WatchGameResponse.heartbeat:type_name -> rummikub.v1.Heartbeat
+	41, // 43: rummikub.v1.WatchGameResponse.closing:type_name -> rummikub.v1.Closing
+	63, // 44: rummikub.v1.WatchGameResponse.draft:type_name -> rummikub.v1.SavedDraft
+	39, // 45: rummikub.v1.WatchGameResponse.presence:type_name -> rummikub.v1.Presence
+	56, // 46: rummikub.v1.WatchGameResponse.game:type_name -> rummikub.v1.Game
+	64, // 47: rummikub.v1.Presence.last_seen_time:type_name -> google.protobuf.Timestamp
+	65, // 48: rummikub.v1.Closing.retry_delay:type_name -> google.protobuf.Duration
+	64, // 49: rummikub.v1.CreateWatchTicketResponse.expire_time:type_name -> google.protobuf.Timestamp
+	62, // 50: rummikub.v1.ListChangesResponse.changes:type_name -> rummikub.v1.GameChange
+	2,  // 51: rummikub.v1.GameService.CreateGame:input_type -> rummikub.v1.CreateGameRequest
+	7,  // 52: rummikub.v1.GameService.JoinGame:input_type -> rummikub.v1.JoinGameRequest
+	9,  // 53: rummikub.v1.GameService.JoinOrCreateGame:input_type -> rummikub.v1.JoinOrCreateGameRequest
+	11, // 54: rummikub.v1.GameService.AddBot:input_type -> rummikub.v1.AddBotRequest
+	13, // 55: rummikub.v1.GameService.LeaveGame:input_type -> rummikub.v1.LeaveGameRequest
+	15, // 56: rummikub.v1.GameService.KickPlayer:input_type -> rummikub.v1.KickPlayerRequest
+	17, // 57: rummikub.v1.GameService.SetReady:input_type -> rummikub.v1.SetReadyRequest
+	19, // 58: rummikub.v1.GameService.RenewSeatToken:input_type -> rummikub.v1.RenewSeatTokenRequest
+	21, // 59: rummikub.v1.GameService.ReissueSeatToken:input_type -> rummikub.v1.ReissueSeatTokenRequest
+	23, // 60: rummikub.v1.GameService.StartGame:input_type -> rummikub.v1.StartGameRequest
+	25, // 61: rummikub.v1.GameService.AbortGame:input_type -> rummikub.v1.AbortGameRequest
+	27, // 62: rummikub.v1.GameService.CreateRematch:input_type -> rummikub.v1.CreateRematchRequest
+	29, // 63: rummikub.v1.GameService.GetGame:input_type -> rummikub.v1.GetGameRequest
+	31, // 64: rummikub.v1.GameService.ListGames:input_type -> rummikub.v1.ListGamesRequest
+	33, // 65: rummikub.v1.GameService.ListOwnGames:input_type -> rummikub.v1.ListOwnGamesRequest
+	37, // 66: rummikub.v1.GameService.WatchGame:input_type -> rummikub.v1.WatchGameRequest
+	42, // 67: rummikub.v1.GameService.CreateWatchTicket:input_type -> rummikub.v1.CreateWatchTicketRequest
+	44, // 68: rummikub.v1.GameService.ListChanges:input_type -> rummikub.v1.ListChangesRequest
+	6,  // 69: rummikub.v1.GameService.CreateGame:output_type -> rummikub.v1.CreateGameResponse
+	8,  // 70: rummikub.v1.GameService.JoinGame:output_type -> rummikub.v1.JoinGameResponse
+	10, // 71: rummikub.v1.GameService.JoinOrCreateGame:output_type -> rummikub.v1.JoinOrCreateGameResponse
+	12, // 72: rummikub.v1.GameService.AddBot:output_type -> rummikub.v1.AddBotResponse
+	14, // 73: rummikub.v1.GameService.LeaveGame:output_type -> rummikub.v1.LeaveGameResponse
+	16, // 74: rummikub.v1.GameService.KickPlayer:output_type -> rummikub.v1.KickPlayerResponse
+	18, // 75: rummikub.v1.GameService.SetReady:output_type -> rummikub.v1.SetReadyResponse
+	20, // 76: rummikub.v1.GameService.RenewSeatToken:output_type -> rummikub.v1.RenewSeatTokenResponse
+	22, // 77: rummikub.v1.GameService.ReissueSeatToken:output_type -> rummikub.v1.ReissueSeatTokenResponse
+	24, // 78: rummikub.v1.GameService.StartGame:output_type -> rummikub.v1.StartGameResponse
+	26, // 79: rummikub.v1.GameService.AbortGame:output_type -> rummikub.v1.AbortGameResponse
+	28, // 80: rummikub.v1.GameService.CreateRematch:output_type -> rummikub.v1.CreateRematchResponse
+	30, // 81: rummikub.v1.GameService.GetGame:output_type -> rummikub.v1.GetGameResponse
+	32, // 82: rummikub.v1.GameService.ListGames:output_type -> rummikub.v1.ListGamesResponse
+	35, // 83: rummikub.v1.GameService.ListOwnGames:output_type -> rummikub.v1.ListOwnGamesResponse
+	38, // 84: rummikub.v1.GameService.WatchGame:output_type -> rummikub.v1.WatchGameResponse
+	43, // 85: rummikub.v1.GameService.CreateWatchTicket:output_type -> rummikub.v1.CreateWatchTicketResponse
+	45, // 86: rummikub.v1.GameService.ListChanges:output_type -> rummikub.v1.ListChangesResponse
+	69, // [69:87] is the sub-list for method output_type
+	51, // [51:69] is the sub-list for method input_type
+	51, // [51:51] is the sub-list for extension type_name
+	51, // [51:51] is the sub-list for extension extendee
+	0,  // [0:51] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_game_service_proto_init() }
@@ -3418,17 +3528,17 @@ func file_rummikub_v1_game_service_proto_init() {
 	file_rummikub_v1_room_settings_proto_init()
 	file_rummikub_v1_ruleset_proto_init()
 	file_rummikub_v1_tile_proto_init()
-	file_rummikub_v1_game_service_proto_msgTypes[4].OneofWrappers = []any{
+	file_rummikub_v1_game_service_proto_msgTypes[5].OneofWrappers = []any{
 		(*JoinGameRequest_GameId)(nil),
 		(*JoinGameRequest_JoinCode)(nil),
 	}
-	file_rummikub_v1_game_service_proto_msgTypes[8].OneofWrappers = []any{}
-	file_rummikub_v1_game_service_proto_msgTypes[26].OneofWrappers = []any{}
-	file_rummikub_v1_game_service_proto_msgTypes[33].OneofWrappers = []any{
+	file_rummikub_v1_game_service_proto_msgTypes[9].OneofWrappers = []any{}
+	file_rummikub_v1_game_service_proto_msgTypes[27].OneofWrappers = []any{}
+	file_rummikub_v1_game_service_proto_msgTypes[34].OneofWrappers = []any{
 		(*OwnGame_Game)(nil),
 		(*OwnGame_Refusal)(nil),
 	}
-	file_rummikub_v1_game_service_proto_msgTypes[35].OneofWrappers = []any{
+	file_rummikub_v1_game_service_proto_msgTypes[36].OneofWrappers = []any{
 		(*WatchGameResponse_Snapshot)(nil),
 		(*WatchGameResponse_Change)(nil),
 		(*WatchGameResponse_Heartbeat)(nil),
@@ -3443,7 +3553,7 @@ func file_rummikub_v1_game_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rummikub_v1_game_service_proto_rawDesc), len(file_rummikub_v1_game_service_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   48,
+			NumMessages:   49,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

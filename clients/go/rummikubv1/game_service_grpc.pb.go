@@ -85,7 +85,11 @@ type GameServiceClient interface {
 	// Takes a free seat while the game is in the lobby, and returns its token, which only this response contains. No token
 	// is needed. The host sends the host token to become the player who is the host. A player of the game before sends the
 	// token of that game to take the seat that is reserved in its rematch, whatever `seat` says and without a join code.
-	// Errors: NOT_FOUND (JOIN_CODE_UNKNOWN), PERMISSION_DENIED (JOIN_CODE_REQUIRED, PLAYER_KICKED), ALREADY_EXISTS
+	// A player for whom CreateGame has reserved a seat takes that one. A key may require a ticket of its back end
+	// (join_ticket, docs/tickets.md), except for a player of the game before.
+	// Errors: UNAUTHENTICATED (TICKET_REQUIRED, TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
+	// TICKET_AUDIENCE_WRONG, TICKET_EXPIRED), NOT_FOUND (JOIN_CODE_UNKNOWN),
+	// PERMISSION_DENIED (JOIN_CODE_REQUIRED, PLAYER_KICKED, TICKET_OUT_OF_SCOPE, TICKET_USED), ALREADY_EXISTS
 	// (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER,
 	// TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
 	JoinGame(ctx context.Context, in *JoinGameRequest, opts ...grpc.CallOption) (*JoinGameResponse, error)
@@ -95,8 +99,11 @@ type GameServiceClient interface {
 	// its players did not choose each other. Callers who find no game at the same time get seats in the same new one. It
 	// never joins an unlisted game. A call that joins a game takes nothing of the limits of creating one. A
 	// refused call leaves no game behind. No token is needed. A repeated request gets the first answer for at least
-	// RUMMIKUB_LOBBY_TTL_SECONDS after the first one.
-	// Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
+	// RUMMIKUB_LOBBY_TTL_SECONDS after the first one. A key may require a ticket, as in JoinGame; one that is for a certain
+	// game or seat is TICKET_OUT_OF_SCOPE here.
+	// Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES),
+	// UNAUTHENTICATED (TICKET_REQUIRED, TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
+	// TICKET_AUDIENCE_WRONG, TICKET_EXPIRED), PERMISSION_DENIED (TICKET_OUT_OF_SCOPE, TICKET_USED), ABORTED
 	// (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
 	JoinOrCreateGame(ctx context.Context, in *JoinOrCreateGameRequest, opts ...grpc.CallOption) (*JoinOrCreateGameResponse, error)
 	// Adds a bot, which the service plays, in a free seat. Any seated player and the host may call it while the game is
@@ -443,7 +450,11 @@ type GameServiceServer interface {
 	// Takes a free seat while the game is in the lobby, and returns its token, which only this response contains. No token
 	// is needed. The host sends the host token to become the player who is the host. A player of the game before sends the
 	// token of that game to take the seat that is reserved in its rematch, whatever `seat` says and without a join code.
-	// Errors: NOT_FOUND (JOIN_CODE_UNKNOWN), PERMISSION_DENIED (JOIN_CODE_REQUIRED, PLAYER_KICKED), ALREADY_EXISTS
+	// A player for whom CreateGame has reserved a seat takes that one. A key may require a ticket of its back end
+	// (join_ticket, docs/tickets.md), except for a player of the game before.
+	// Errors: UNAUTHENTICATED (TICKET_REQUIRED, TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
+	// TICKET_AUDIENCE_WRONG, TICKET_EXPIRED), NOT_FOUND (JOIN_CODE_UNKNOWN),
+	// PERMISSION_DENIED (JOIN_CODE_REQUIRED, PLAYER_KICKED, TICKET_OUT_OF_SCOPE, TICKET_USED), ALREADY_EXISTS
 	// (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER,
 	// TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
 	JoinGame(context.Context, *JoinGameRequest) (*JoinGameResponse, error)
@@ -453,8 +464,11 @@ type GameServiceServer interface {
 	// its players did not choose each other. Callers who find no game at the same time get seats in the same new one. It
 	// never joins an unlisted game. A call that joins a game takes nothing of the limits of creating one. A
 	// refused call leaves no game behind. No token is needed. A repeated request gets the first answer for at least
-	// RUMMIKUB_LOBBY_TTL_SECONDS after the first one.
-	// Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
+	// RUMMIKUB_LOBBY_TTL_SECONDS after the first one. A key may require a ticket, as in JoinGame; one that is for a certain
+	// game or seat is TICKET_OUT_OF_SCOPE here.
+	// Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES),
+	// UNAUTHENTICATED (TICKET_REQUIRED, TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
+	// TICKET_AUDIENCE_WRONG, TICKET_EXPIRED), PERMISSION_DENIED (TICKET_OUT_OF_SCOPE, TICKET_USED), ABORTED
 	// (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
 	JoinOrCreateGame(context.Context, *JoinOrCreateGameRequest) (*JoinOrCreateGameResponse, error)
 	// Adds a bot, which the service plays, in a free seat. Any seated player and the host may call it while the game is

@@ -23,6 +23,7 @@ from service.app.identity import (
 )
 from service.errors import ActionRefused
 from service.model.record import Record, SeatToken
+from service.runtime.join_tickets import JoinTicket
 
 KEY_LENGTH: Final = 32
 """Hexadecimal digits of a request key: 128 bits."""
@@ -97,6 +98,7 @@ class Decision:
         new_seat: The seat of a player or bot who has joined; 0 for none.
         salt: The salt of a new token (Memo.salt); empty if there is none.
         player_ref: The operator's reference to the person who has joined; empty for none.
+        ticket: The ticket with which the person has joined, which is used up.
     """
 
     applied: Applied
@@ -106,6 +108,7 @@ class Decision:
     new_seat: int = 0
     salt: bytes = b""
     player_ref: str = ""
+    ticket: JoinTicket | None = None
 
 
 @dataclass(frozen=True, slots=True)

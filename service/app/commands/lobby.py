@@ -11,7 +11,7 @@ from engine.game import Game
 from engine.melding.position import Position
 from engine.replay import advance
 from engine.room_settings import DEFAULT_SETTINGS, RoomSettings
-from engine.seats import HOST, BotLevel
+from engine.seats import HOST, BotLevel, ReservedSeat
 from engine.turns import Applied, apply, create
 from engine.unions import Ruleset
 from engine.violations import Reason, refused
@@ -31,16 +31,23 @@ from service.errors import (
     JoinCodeRequired,
     JoinCodeUnknown,
     PlayerRefTaken,
+    TicketOutOfScope,
+    TicketRequired,
     WasKicked,
 )
-from service.model.record import Record, SeatToken, Visibility
+from service.model.record import PlayerRef, Record, SeatToken, Visibility
+from service.runtime.join_tickets import Person
 
 DIGEST_BYTES: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
 class GamePlan:
-    """A game to create: rules, settings and position without problems, its record.Listing, the operator's labels."""
+    """A game to create: rules, settings and position without problems, its record.Listing, what only the operator sees.
+
+    Attributes:
+        reserved: The reserved seats, ascending; each has a reference in `player_refs`.
+    """
 
     ruleset: Ruleset
     settings: RoomSettings = DEFAULT_SETTINGS
@@ -49,6 +56,8 @@ class GamePlan:
     key: str = ""
     operator_labels: tuple[tuple[str, str], ...] = ()
     position: Position | None = None
+    reserved: tuple[ReservedSeat, ...] = ()
+    player_refs: tuple[PlayerRef, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +69,8 @@ class CreateGame(Command):
     def decide(self, chance: Chance) -> Decision:
         """Returns the new game."""
         plan = self.plan
-        created = create(plan.ruleset, plan.settings, plan.position.seats if plan.position else ())
+        seats = plan.position.seats if plan.position else ()
+        created = create(plan.ruleset, plan.settings, plan.reserved, seats)
         return self.with_new_token(Decision(created, (), viewer=HOST), HOST, chance)
 
 
@@ -70,28 +80,35 @@ class JoinOrCreateGame(Command):
 
     Attributes:
         plan: The game.
-        name: The player's name.
-        player_ref: The operator's reference to the player.
+        person: The player.
         creating: Returns a context for the creation of a game with an id. Raises a Fault to refuse that.
     """
 
     plan: GamePlan
-    name: str
-    player_ref: str
+    person: Person
     creating: Callable[[str], AbstractContextManager[None]]
 
     def join(self, basis: Basis) -> Decision:
-        """Returns the decision to join a game. Raises ActionRefused, NotAdmitted."""
-        check_admitted(basis.record, self.name, self.player_ref)
-        join = Join(self.name, is_host=not _has_host(basis.record) and not basis.record.game.reserved)
+        """Returns the decision to join a game. Raises ActionRefused, NotAdmitted, and as `check_ticket`."""
+        self.check_ticket(basis)
+        check_admitted(basis.record, self.person)
+        join = Join(self.person.name, is_host=not _has_host(basis.record) and not basis.record.game.reserved)
         return _seated(basis, _joined(basis, join), self)
 
     def create(self, basis: Basis) -> Decision:
-        """Returns the decision to create a game with the player in it, in one change."""
+        """Returns the decision to create a game with the player in it, in one change. Raises as `check_ticket`."""
+        self.check_ticket(basis)
         created = create(self.plan.ruleset, self.plan.settings)
-        joined = applied_or_refused(apply(created.game, Join(self.name, is_host=True), basis.now_ms))
+        joined = applied_or_refused(apply(created.game, Join(self.person.name, is_host=True), basis.now_ms))
         events = (*created.events, *joined.events)
         return _seated(basis, Applied(advance(None, events), events), self)
+
+    def check_ticket(self, basis: Basis) -> None:
+        """Raises TicketRequired, TicketExpired, TicketOutOfScope: also for a ticket for a certain game or seat."""
+        check_ticket(basis, self.person)
+        ticket = self.person.ticket
+        if ticket and (ticket.game_id or ticket.seat):
+            raise TicketOutOfScope("game_id" if ticket.game_id else "seat")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,33 +116,34 @@ class JoinGame(GameCommand):
     """Seats a player; the answer has the seat's token.
 
     Attributes:
-        name: The player's name.
-        player_ref: The operator's reference to the player.
+        person: The player.
         join_code: The code with which the caller found the game; empty if by its id.
         seat: The seat; 0 for the lowest free one.
     """
 
-    name: str
-    player_ref: str
+    person: Person
     join_code: str
     seat: int
 
     def decide(self, basis: Basis) -> Decision:
-        record = basis.record
-        reserved = invited_in(record, self.request.caller)
-        actor = None if reserved else token_in(record, self.request.caller)
+        record, person = basis.record, self.person
+        invited = invited_in(record, self.request.caller)
+        actor = None if invited else token_in(record, self.request.caller)
         is_host = actor == HOST
         if actor is not None and (not is_host or record.game.host_seat):
             raise AlreadySeated
-        if actor is None and not reserved:
+        reserved = invited or _reserved_for(record, person)
+        check_ticket(basis, person, reserved or self.seat, is_known=invited is not None)
+        if actor is None and not invited and not (reserved and person.ticket):
             check_code(record, self.join_code)
-        check_admitted(record, self.name, self.player_ref, reserved or 0)
-        may_be_host = reserved is not None or not record.game.reserved
+        check_admitted(record, person, reserved)
+        may_be_host = reserved or not record.game.reserved
+        wanted = person.ticket.seat if person.ticket else 0
         join = Join(
-            self.name,
-            seat=reserved or self.seat,
-            is_host=is_host or (may_be_host and not _has_host(record)),
-            takes_reserved=reserved is not None,
+            person.name,
+            seat=reserved or wanted or self.seat,
+            is_host=is_host or (bool(may_be_host) and not _has_host(record)),
+            takes_reserved=bool(reserved),
         )
         return _seated(basis, _joined(basis, join), self, actor)
 
@@ -174,9 +192,37 @@ def check_code(record: Record, join_code: str) -> None:
         raise JoinCodeRequired
 
 
-def check_admitted(record: Record, name: str, ref: str, reserved: int = 0) -> None:
+def check_ticket(basis: Basis, person: Person, seat: int = 0, *, is_known: bool = False) -> None:
+    """Raises TicketRequired, TicketExpired, TicketMalformed, TicketOutOfScope.
+
+    Args:
+        basis: The game.
+        person: Who joins.
+        seat: The seat that the person is to take; 0 for any.
+        is_known: Whether a token of the game before says who it is.
+    """
+    if person.ticket is None:
+        if person.needs_ticket and not is_known:
+            raise TicketRequired
+        return
+    person.ticket.check_time(basis.now_ms)
+    person.ticket.check_scope(basis.record.game_id, basis.record.listing.labels, seat)
+
+
+def _reserved_for(record: Record, person: Person) -> int:
+    """Returns the seat that is reserved for a person's reference; 0 for none.
+
+    A seat that is reserved for the owner of a token needs a ticket: a reference alone proves nothing.
+    """
+    by_token = {token.seat for token in record.invited}
+    own = (seat.seat for seat in record.game.reserved if record.operator_data.ref_of(seat.seat) == person.player_ref)
+    return next((seat for seat in own if person.player_ref and (person.ticket or seat not in by_token)), 0)
+
+
+def check_admitted(record: Record, person: Person, reserved: int = 0) -> None:
     """Raises WasKicked, PlayerRefTaken for a person whom a lobby does not admit; `reserved` is the person's seat."""
-    if any((ref and ref == one.player_ref) or are_alike(name, one.name) for one in record.kicked):
+    ref = person.player_ref
+    if any((ref and ref == one.player_ref) or are_alike(person.name, one.name) for one in record.kicked):
         raise WasKicked
     if ref and record.operator_data.has(ref, besides=reserved):
         raise PlayerRefTaken
@@ -202,8 +248,8 @@ def _seated(basis: Basis, applied: Applied, command: JoinGame | JoinOrCreateGame
     """Returns the decision that seats a person, with a new token."""
     before = basis.record
     seat = _new_seat(before.game, applied.game)
-    ref = command.player_ref or before.operator_data.ref_of(seat)
-    seated = Decision(applied, before.tokens, viewer=seat, actor=actor, new_seat=seat, player_ref=ref)
+    ref, ticket = command.person.player_ref or before.operator_data.ref_of(seat), command.person.ticket
+    seated = Decision(applied, before.tokens, viewer=seat, actor=actor, new_seat=seat, player_ref=ref, ticket=ticket)
     return command.with_new_token(seated, seat, basis.chance)
 
 

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -15,10 +16,11 @@ from service.app.commands.tokens import ReissueToken, RenewToken
 from service.codec import fields, positions, rulesets
 from service.codec import games as game_codec
 from service.errors import JoinCodeUnknown
-from service.grpc_api.call_origin import check_labels, current_origin
+from service.grpc_api.call_origin import check_labels, current_origin, identified_by
 from service.grpc_api.handlers import Context
 from service.grpc_api.rpc import Backend, Rpc, Token, change, seat_action
-from service.model.record import Visibility
+from service.model.record import PlayerRef, Visibility
+from service.runtime.join_tickets import Person
 from service.runtime.origins import REISSUE_SEAT_TOKENS
 
 
@@ -33,7 +35,19 @@ async def create_game(
     position = positions.start_position(request.position, ruleset) if request.HasField("position") else None
     if position and visibility is Visibility.PUBLIC:
         raise fields.invalid("visibility", "a game that begins with a position is never public")
-    plan = GamePlan(ruleset, settings, visibility, labels, identity.caller.key, operator_labels, position)
+    seats = position.seats if position else tuple(range(1, ruleset.players_max + 1))
+    reserved = game_codec.reserved_seats(request.reserved_seats, seats)
+    plan = GamePlan(
+        ruleset,
+        settings,
+        visibility,
+        labels,
+        identity.caller.key,
+        operator_labels,
+        position,
+        tuple(seat for seat, _ in reserved),
+        tuple(PlayerRef(1, seat.seat, ref) for seat, ref in reserved),
+    )
     with _creating(backend, object()):
         return await backend.app.creation.create(CreateGame(identity, plan), _CREATED)
 
@@ -52,11 +66,11 @@ async def join_game(
         raise fields.invalid("game", "expected one of game_id, join_code")
     code = fields.join_code(request.join_code) if stated == "join_code" else ""
     game_id = "" if code else fields.game_id(request.game_id)
-    name, ref, seat = fields.player_name(request.name), fields.player_ref(request.player_ref), _seat_to_take(request)
+    person, seat = _person(request), _seat_to_take(request)
     if code:
         game_id = await _game_of_code(backend, code, identity.caller.key)
     try:
-        return await backend.app.changes.run(JoinGame(identity, game_id, name, ref, code, seat), _JOINED)
+        return await backend.app.changes.run(JoinGame(identity, game_id, person, code, seat), _JOINED)
     except JoinCodeUnknown:  # a former code of the game
         backend.limits.guesses.take(current_origin(), time.monotonic())
         raise
@@ -80,15 +94,21 @@ async def join_or_create_game(
     backend: Backend, request: pb.JoinOrCreateGameRequest, identity: RequestIdentity, _context: Context
 ) -> bytes:
     """JoinOrCreateGame."""
-    labels, name = fields.labels(request.labels), fields.player_name(request.name)
+    labels, person = fields.labels(request.labels), _person(request)
     ruleset, settings = rulesets.quick_play_options(request.ruleset, request.settings)
     operator_labels = fields.operator_labels(request.operator_labels)
     check_labels((*labels, *operator_labels))
     plan = GamePlan(ruleset, settings, Visibility.PUBLIC, labels, identity.caller.key, operator_labels)
-    command = JoinOrCreateGame(
-        identity, plan, name, fields.player_ref(request.player_ref), creating=partial(_creating, backend)
-    )
+    command = JoinOrCreateGame(identity, plan, person, creating=partial(_creating, backend))
     return await backend.app.quick_play.join_or_create(command, _JOINED_OR_CREATED)
+
+
+def _person(request: pb.JoinGameRequest | pb.JoinOrCreateGameRequest) -> Person:
+    """Returns who wants to join. Raises InvalidRequest, and the faults of tickets."""
+    text, ref = fields.join_ticket(request.join_ticket), fields.player_ref(request.player_ref)
+    name = fields.player_name(request.name) if request.name or not text else ""
+    person = identified_by(text, name, ref)
+    return person if person.name else replace(person, name=fields.player_name(""))
 
 
 async def create_rematch(
@@ -104,7 +124,7 @@ async def create_rematch(
 
 
 def _add_bot(request: pb.AddBotRequest, game_id: str, identity: RequestIdentity) -> AddBot:
-    level, name = game_codec.bot_level(request.level), fields.bot_name(request.name)
+    level, name = game_codec.bot_level(request.level), fields.optional_name(request.name)
     return AddBot(identity, game_id, level, name, _seat_to_take(request))
 
 

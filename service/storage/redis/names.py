@@ -2,7 +2,6 @@
 
 from service.storage.redis.keys import pointer_key
 from service.storage.redis.nodes import Nodes, Script
-from service.storage.store import BRIEF_MS
 from service.storage.timing import timed
 
 
@@ -21,8 +20,8 @@ class RedisNames:
         self._point = Script.read("point.lua", nodes.publish)
 
     @timed("point_name")
-    async def point(self, name: str, game_id: str, instead_of: str = "", *, is_brief: bool = False) -> str:
-        key, arguments = pointer_key(name), (game_id, instead_of, BRIEF_MS if is_brief else self._name_ms)
+    async def point(self, name: str, game_id: str, instead_of: str = "", *, kept_ms: int | None = None) -> str:
+        key, arguments = pointer_key(name), (game_id, instead_of, kept_ms or self._name_ms)
         needs_replicas = bool if self._nodes.needs_replicas(key, game_id) else None
         found: bytes = await self._nodes.run(self._point, (key,), arguments, needs_replicas)
         return found.decode(errors="replace")

@@ -21,7 +21,7 @@ from service.errors import StoreUnavailable
 from service.model.change import Commit, Outcome
 from service.model.record import EMPTIED_MS, GameState, Record
 from service.storage.memory import MemoryStore
-from service.storage.store import Store
+from service.storage.store import BRIEF_MS, Store
 from support.delegating_store import DelegatingStore
 from support.harness import (
     LIFETIMES,
@@ -514,7 +514,7 @@ async def test_quick_play_continues_where_a_server_died_before_it_created_the_ga
     assert len(names) == 1
     promised = "ef" * 16
     before = await store.names.find(names[0])
-    assert await store.names.point(names[0], promised, before, is_brief=True) == promised
+    assert await store.names.point(names[0], promised, before, kept_ms=BRIEF_MS) == promised
     joined = await quick(client, "ADA", labels={"x": "1"})
     assert (joined.game.game_id, joined.created) == (promised, True)
 

@@ -91,6 +91,7 @@ from service.model.change import Commit, Conflict, Loaded, Outcome
 from service.runtime.keys import HEADER
 from service.settings import Settings
 from service.storage.store import Store
+from support import join_tickets
 from support.cases import each_of
 from support.conformance_cases import (
     Breach,
@@ -371,6 +372,22 @@ async def with_keys(_redis_url: str) -> AsyncIterator[Stage]:
             client_with_key(server.port, "all") as keyed,
         ):
             yield replace(await staged(keyed, store, clock), client=client)
+
+
+@asynccontextmanager
+async def with_tickets(_redis_url: str) -> AsyncIterator[Stage]:
+    """The server has a key whose players join with tickets only."""
+    clock = FakeClock()
+    store = memory_store(clock)
+    with tempfile.TemporaryDirectory() as folder:
+        keys = keys_file(Path(folder), web=f"{join_tickets.ENTRY}\nrequire_tickets = true")
+        async with (
+            running_server(store, settings(keys_file=keys)) as (server, _),
+            client_with_key(server.port, "web") as client,
+        ):
+            created = await client.games.CreateGame(gs.CreateGameRequest())
+            game = GameAtHand(client, created.game.game_id, host_token=created.host_token)
+            yield Stage(client, store, clock, gs.CreateGameRequest(), game)
 
 
 class ContendedStore(DelegatingStore):
@@ -945,6 +962,40 @@ async def _by_the_id_after_a_kick(stage: Stage, rpc: str) -> Ask:
 async def _kicked_before(stage: Stage, rpc: str) -> Ask:
     code = (await (await with_kicked(stage)).see(1)).join_code
     return Ask(new_message(rpc, join_code=code, name="Eve"))
+
+
+BAD_TICKETS = {
+    "TICKET_REQUIRED": "",
+    "TICKET_MALFORMED": join_tickets.signed("ada", seat="first"),
+    "TICKET_ALGORITHM_NOT_ALLOWED": join_tickets.unsigned("none"),
+    "TICKET_SIGNATURE_INVALID": join_tickets.signed("ada", join_tickets.OTHER_KEY),
+    "TICKET_AUDIENCE_WRONG": join_tickets.signed("ada", aud="partner"),
+    "TICKET_EXPIRED": join_tickets.signed("ada", seconds=-1),
+    "TICKET_OUT_OF_SCOPE": join_tickets.signed("ada", game_id=UNKNOWN_GAME),
+}
+
+
+def with_ticket(stage: Stage, rpc: str, ticket: str) -> Message:
+    """Returns a request to join with a ticket."""
+    game = {"game_id": stage.game.game_id} if rpc == "JoinGame" else {}
+    return new_message(rpc, name="Ada", join_ticket=ticket, **game)
+
+
+def _joins_with(reason: str, ticket: str) -> None:
+    @case(reason, "JoinGame", "JoinOrCreateGame", staging=with_tickets)
+    async def _with_a_bad_ticket(stage: Stage, rpc: str) -> Ask:
+        return Ask(with_ticket(stage, rpc, ticket))
+
+
+for bad_ticket in BAD_TICKETS.items():
+    _joins_with(*bad_ticket)
+
+
+@case("TICKET_USED", "JoinGame", "JoinOrCreateGame", staging=with_tickets)
+async def _(stage: Stage, rpc: str) -> Ask:
+    ticket, labels = join_tickets.signed("ada", jti=new_id()), {"another": rpc.lower()}
+    await stage.client.games.JoinOrCreateGame(gs.JoinOrCreateGameRequest(name="Ada", join_ticket=ticket, labels=labels))
+    return Ask(with_ticket(stage, rpc, ticket))
 
 
 @case("JOIN_CODE_UNKNOWN", "JoinGame")

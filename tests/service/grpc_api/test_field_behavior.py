@@ -34,6 +34,7 @@ SIMPLE = {name: value for fields in USUAL.values() for name, value in fields.ite
 VALUES: dict[str, Callable[[GameAtHand], Any]] = {
     **{name: partial(lambda value, _: value, value) for name, value in SIMPLE.items()},
     "etag": lambda game: game.etag,
+    "player_ref": lambda _: "a reference",
     "game_id": lambda game: game.game_id,
     "seat_token": lambda game: game.tokens[1],
     "racks": lambda _: USUAL["ScoreRound"]["racks"],
@@ -62,8 +63,11 @@ def messages_of(rpcs: list[Descriptor]) -> set[Descriptor]:
     return found
 
 
-BY_DEFAULT = {f"rummikub.v1.{name}Request.indicator" for name in ("ValidateHand", "ValidateDiscardTurn")}
-"""Fields that are required by the default rules, but not by all: games with jokers have no indicator."""
+BY_DEFAULT = {
+    *(f"rummikub.v1.{name}Request.indicator" for name in ("ValidateHand", "ValidateDiscardTurn")),
+    *(f"rummikub.v1.{name}Request.name" for name in ("JoinGame", "JoinOrCreateGame")),
+}
+"""Fields that are required by default, but not always: games with jokers have no indicator, and a ticket has a name."""
 
 ONLY_IN_REQUESTS = messages_of([rpc.input_type for rpc in RPCS]) - messages_of([rpc.output_type for rpc in RPCS])
 """Messages that only clients send. Melds and rulesets are also sent by the server."""

@@ -113,6 +113,15 @@ def test_a_call_without_one_valid_key_is_refused(tmp_path: Path, metadata: tuple
             '[keys.web]\ncertificate = "a"\nreissue_seat_tokens = "yes"',
             "keys.web.reissue_seat_tokens: expected true or false",
         ),
+        ('[keys.web]\ncertificate = "a"\nrequire_tickets = true', "keys.web.ticket_keys: expected a key, because of"),
+        ('[keys.web]\ncertificate = "a"\nticket_keys = ["none:"]', "keys.web.ticket_keys: expected EdDSA: or HS256:"),
+        ('[keys.web]\ncertificate = "a"\nticket_keys = ["HS256:?"]', "keys.web.ticket_keys: expected EdDSA: or HS256:"),
+        ('[keys.web]\ncertificate = "a"\nticket_keys = ["HS256:AAAA"]', "keys.web.ticket_keys: expected a secret of"),
+        ('[keys.web]\ncertificate = "a"\nticket_keys = ["EdDSA:AAAA"]', "keys.web.ticket_keys: expected an Ed25519"),
+        (
+            f'[keys.web]\ncertificate = "a"\nticket_keys = ["EdDSA:{"A" * 43}"]\nticket_audience = ""',
+            "keys.web.ticket_audience: expected a text",
+        ),
     ],
 )
 def test_an_error_says_what_is_wrong_and_where(tmp_path: Path, text: str, problem: str) -> None:

@@ -642,7 +642,7 @@ async def test_a_name_points_at_the_first_game_until_it_is_replaced(store: Store
 
 async def test_concurrent_callers_point_a_name_at_one_game(store: Store) -> None:
     games = await asyncio.gather(
-        *(store.names.point("meeting:X", f"{number:032x}", is_brief=True) for number in range(20))
+        *(store.names.point("meeting:X", f"{number:032x}", kept_ms=BRIEF_MS) for number in range(20))
     )
     assert len(set(games)) == 1
 
@@ -651,7 +651,7 @@ async def test_a_name_is_kept_longer_than_a_lobby_and_a_brief_one_less_than_an_e
     redis_backed: RedisStore, raw: "aredis.Redis"
 ) -> None:
     await redis_backed.names.point("code:X", GAME)
-    await redis_backed.names.point("meeting:X", GAME, is_brief=True)
+    await redis_backed.names.point("meeting:X", GAME, kept_ms=BRIEF_MS)
     assert LIFETIMES.lobby * 1000 < await raw.pttl("rummikub:name:code:X") <= LIFETIMES.lobby * 1000 + NAME_MARGIN_MS
     assert 0 < await raw.pttl("rummikub:name:meeting:X") <= BRIEF_MS < EMPTIED_MS
     await raw.pexpire("rummikub:name:code:X", 1000)

@@ -491,6 +491,26 @@ pub enum ErrorReason {
     /// PERMISSION_DENIED. The host has removed a player with this player_ref, or with this name or one like it, from the
     /// lobby.
     PlayerKicked = 109,
+    /// UNAUTHENTICATED. Players of the caller's key join with a ticket of its back end (docs/tickets.md), and the request has
+    /// none: it needs one to join, or to have a player_ref.
+    TicketRequired = 110,
+    /// UNAUTHENTICATED. The algorithm of the join ticket (`alg`) is not that of a ticket key of the caller's key. `none`
+    /// never is, and a key without ticket keys accepts no ticket; nor does a server without keys.
+    TicketAlgorithmNotAllowed = 111,
+    /// UNAUTHENTICATED. No ticket key of the caller's key has signed the join ticket.
+    TicketSignatureInvalid = 112,
+    /// UNAUTHENTICATED. The join ticket is for another audience (`aud`).
+    TicketAudienceWrong = 113,
+    /// UNAUTHENTICATED. The join ticket has expired (`exp`). Get a new one from the back end.
+    TicketExpired = 114,
+    /// PERMISSION_DENIED. The join ticket is for something else: another game, other labels, another seat, another name or
+    /// player_ref. Metadata: `claim`.
+    TicketOutOfScope = 115,
+    /// PERMISSION_DENIED. The join ticket has already taken a seat: a ticket joins once. A repeated request with the same
+    /// request_id gets the first answer instead. Get a new ticket from the back end.
+    TicketUsed = 116,
+    /// UNAUTHENTICATED. The join ticket is no JWT, or a claim is missing or of the wrong form. Metadata: `claim`.
+    TicketMalformed = 117,
     /// NOT_FOUND. The game does not exist: it has expired, its id is wrong, or it is a game of another key.
     GameNotFound = 201,
     /// ALREADY_EXISTS. The caller's token already has a seat, or the host who sent the host token has one, or a seated
@@ -850,6 +870,14 @@ impl ErrorReason {
             Self::SpectatorsNotAllowed => "SPECTATORS_NOT_ALLOWED",
             Self::JoinCodeRequired => "JOIN_CODE_REQUIRED",
             Self::PlayerKicked => "PLAYER_KICKED",
+            Self::TicketRequired => "TICKET_REQUIRED",
+            Self::TicketAlgorithmNotAllowed => "TICKET_ALGORITHM_NOT_ALLOWED",
+            Self::TicketSignatureInvalid => "TICKET_SIGNATURE_INVALID",
+            Self::TicketAudienceWrong => "TICKET_AUDIENCE_WRONG",
+            Self::TicketExpired => "TICKET_EXPIRED",
+            Self::TicketOutOfScope => "TICKET_OUT_OF_SCOPE",
+            Self::TicketUsed => "TICKET_USED",
+            Self::TicketMalformed => "TICKET_MALFORMED",
             Self::GameNotFound => "GAME_NOT_FOUND",
             Self::PlayerAlreadyJoined => "PLAYER_ALREADY_JOINED",
             Self::GameFull => "GAME_FULL",
@@ -1015,6 +1043,14 @@ impl ErrorReason {
             "SPECTATORS_NOT_ALLOWED" => Some(Self::SpectatorsNotAllowed),
             "JOIN_CODE_REQUIRED" => Some(Self::JoinCodeRequired),
             "PLAYER_KICKED" => Some(Self::PlayerKicked),
+            "TICKET_REQUIRED" => Some(Self::TicketRequired),
+            "TICKET_ALGORITHM_NOT_ALLOWED" => Some(Self::TicketAlgorithmNotAllowed),
+            "TICKET_SIGNATURE_INVALID" => Some(Self::TicketSignatureInvalid),
+            "TICKET_AUDIENCE_WRONG" => Some(Self::TicketAudienceWrong),
+            "TICKET_EXPIRED" => Some(Self::TicketExpired),
+            "TICKET_OUT_OF_SCOPE" => Some(Self::TicketOutOfScope),
+            "TICKET_USED" => Some(Self::TicketUsed),
+            "TICKET_MALFORMED" => Some(Self::TicketMalformed),
             "GAME_NOT_FOUND" => Some(Self::GameNotFound),
             "PLAYER_ALREADY_JOINED" => Some(Self::PlayerAlreadyJoined),
             "GAME_FULL" => Some(Self::GameFull),
@@ -5079,8 +5115,8 @@ pub struct Game {
     /// was being played is not scored.
     #[prost(bool, tag = "28")]
     pub abandoned: bool,
-    /// The seats of the lobby that only their owners of the game before can take (CreateRematch), by seat. The game cannot
-    /// start before each is taken or given up.
+    /// The seats of the lobby that only certain players can take, by seat: the players of the game before (CreateRematch), or
+    /// those whom CreateGame names. The game cannot start before each is taken or given up.
     #[prost(message, repeated, tag = "29")]
     pub reserved_seats: ::prost::alloc::vec::Vec<ReservedSeat>,
     /// The settings of the room, all of them set. They never change; set where the ruleset is.
@@ -5094,13 +5130,13 @@ pub struct Game {
     #[prost(uint32, repeated, tag = "32")]
     pub position_seats: ::prost::alloc::vec::Vec<u32>,
 }
-/// A seat of a rematch that its owner of the game before has not taken yet.
+/// A reserved seat that its player has not taken yet.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ReservedSeat {
     /// The seat.
     #[prost(uint32, tag = "1")]
     pub seat: u32,
-    /// The name of its owner in the game before.
+    /// The name of the player: in the game before, or in CreateGame.
     #[prost(string, tag = "2")]
     pub name: ::prost::alloc::string::String,
 }
@@ -5428,7 +5464,7 @@ pub struct GameCreated {
     /// The rules of the game, with every option set.
     #[prost(message, optional, tag = "1")]
     pub ruleset: ::core::option::Option<Ruleset>,
-    /// The reserved seats of a rematch, which are reserved_seats.
+    /// The seats that are reserved, which are reserved_seats.
     #[prost(message, repeated, tag = "2")]
     pub reserved_seats: ::prost::alloc::vec::Vec<ReservedSeat>,
     /// The settings of the room, all of them set.
@@ -7235,6 +7271,11 @@ pub struct CreateGameRequest {
     /// refused with all its problems (POSITION_IMPOSSIBLE). Later rounds and a rematch are dealt.
     #[prost(message, optional, tag = "7")]
     pub position: ::core::option::Option<StartPosition>,
+    /// Seats that only certain players can take, such as those of a tournament or an invitation. The game cannot start
+    /// before they are taken, and starts by itself five seconds after the last one is, if it has enough players; the host
+    /// may remove a reservation (KickPlayer).
+    #[prost(message, repeated, tag = "8")]
+    pub reserved_seats: ::prost::alloc::vec::Vec<SeatReservation>,
 }
 /// A position that a game begins with. Only the caller of CreateGame knows its racks and its pool before they are played:
 /// no view, event or watch shows them to others.
@@ -7268,6 +7309,20 @@ pub struct StartSeat {
     #[prost(bool, tag = "3")]
     pub has_melded: bool,
 }
+/// A seat of a new game that is reserved for a player.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SeatReservation {
+    /// The seat, from 1. Each is reserved once.
+    #[prost(uint32, tag = "1")]
+    pub seat: u32,
+    /// The front end's reference to the player, as in JoinGame. JoinGame takes the seat for a player with this player_ref. Each
+    /// has one seat.
+    #[prost(string, tag = "2")]
+    pub player_ref: ::prost::alloc::string::String,
+    /// The name that the lobby shows until the player comes, as in JoinGame. Everyone may see it.
+    #[prost(string, tag = "3")]
+    pub name: ::prost::alloc::string::String,
+}
 /// The response to CreateGame.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct CreateGameResponse {
@@ -7283,6 +7338,7 @@ pub struct CreateGameResponse {
 pub struct JoinGameRequest {
     /// The player's name: 1 to 40 printable characters without leading or trailing spaces, unlike the other players'
     /// names (PLAYER_ALREADY_JOINED). Zero-width joiners and non-joiners may be inside. The game shows the name in NFC.
+    /// Required, unless the join_ticket has a name.
     #[prost(string, tag = "2")]
     pub name: ::prost::alloc::string::String,
     /// An idempotency key. Optional, but without it a lost response means a lost seat. Keep it as secret as the token: a
@@ -7292,11 +7348,17 @@ pub struct JoinGameRequest {
     /// The seat to take. Unset: the lowest free one.
     #[prost(uint32, optional, tag = "4")]
     pub seat: ::core::option::Option<u32>,
-    /// The front end's own reference to the player, such as the id of an account: up to 64 bytes, opaque. Only the operator
-    /// sees it (docs/admin.md). No view of a player has it, nor a watch or a record. Two players of a game cannot have the
-    /// same one. It proves nothing: whoever sends the request chooses it, so rely on it only if your back end sends it.
+    /// The front end's own reference to the player, such as the id of an account: up to 64 bytes, opaque. It is a claim:
+    /// whoever sends the request chooses it. Rely on it only if your back end sends it, or with tickets: a key that has
+    /// ticket keys accepts none without a join_ticket. Only the operator sees it (docs/admin.md). No view of a player has it,
+    /// nor a watch or a record. Two players of a game cannot have the same one.
     #[prost(string, tag = "6")]
     pub player_ref: ::prost::alloc::string::String,
+    /// A ticket that the holder of the key has signed for this player: a JWT of up to 2,000 characters (docs/tickets.md). It
+    /// proves the player_ref, and may limit the game, its labels, the seat, and the name; leave player_ref and name unset, or
+    /// send the same. It takes one seat, once.
+    #[prost(string, tag = "7")]
+    pub join_ticket: ::prost::alloc::string::String,
     /// The game. Required.
     #[prost(oneof = "join_game_request::Game", tags = "1, 5")]
     pub game: ::core::option::Option<join_game_request::Game>,
@@ -7334,7 +7396,7 @@ pub struct JoinOrCreateGameRequest {
     /// The rules of the game. Unset: the preset SABRA.
     #[prost(message, optional, tag = "1")]
     pub ruleset: ::core::option::Option<Ruleset>,
-    /// The player's name, as in JoinGame.
+    /// The player's name, as in JoinGame. Required, unless the join_ticket has a name.
     #[prost(string, tag = "2")]
     pub name: ::prost::alloc::string::String,
     /// An idempotency key, as in JoinGame.
@@ -7346,7 +7408,7 @@ pub struct JoinOrCreateGameRequest {
         ::prost::alloc::string::String,
         ::prost::alloc::string::String,
     >,
-    /// The front end's own reference to the player, as in JoinGame. It is only as good as who sets it.
+    /// The front end's own reference to the player, as in JoinGame: a claim, without a join_ticket.
     #[prost(string, tag = "5")]
     pub player_ref: ::prost::alloc::string::String,
     /// The operator's labels of the game, as in CreateGame, if this call creates it. They do not matter for the choice of a
@@ -7359,6 +7421,9 @@ pub struct JoinOrCreateGameRequest {
     /// The settings of the room. Unset: the defaults, but start_by FULL_OR_READY and abort_by ALL.
     #[prost(message, optional, tag = "7")]
     pub settings: ::core::option::Option<RoomSettings>,
+    /// A ticket that the holder of the key has signed for this player, as in JoinGame.
+    #[prost(string, tag = "8")]
+    pub join_ticket: ::prost::alloc::string::String,
 }
 /// The response to JoinOrCreateGame.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -8025,7 +8090,11 @@ pub mod game_service_client {
         /// Takes a free seat while the game is in the lobby, and returns its token, which only this response contains. No token
         /// is needed. The host sends the host token to become the player who is the host. A player of the game before sends the
         /// token of that game to take the seat that is reserved in its rematch, whatever `seat` says and without a join code.
-        /// Errors: NOT_FOUND (JOIN_CODE_UNKNOWN), PERMISSION_DENIED (JOIN_CODE_REQUIRED, PLAYER_KICKED), ALREADY_EXISTS
+        /// A player for whom CreateGame has reserved a seat takes that one. A key may require a ticket of its back end
+        /// (join_ticket, docs/tickets.md), except for a player of the game before.
+        /// Errors: UNAUTHENTICATED (TICKET_REQUIRED, TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
+        /// TICKET_AUDIENCE_WRONG, TICKET_EXPIRED), NOT_FOUND (JOIN_CODE_UNKNOWN),
+        /// PERMISSION_DENIED (JOIN_CODE_REQUIRED, PLAYER_KICKED, TICKET_OUT_OF_SCOPE, TICKET_USED), ALREADY_EXISTS
         /// (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER,
         /// TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
         pub async fn join_game(
@@ -8058,8 +8127,11 @@ pub mod game_service_client {
         /// its players did not choose each other. Callers who find no game at the same time get seats in the same new one. It
         /// never joins an unlisted game. A call that joins a game takes nothing of the limits of creating one. A
         /// refused call leaves no game behind. No token is needed. A repeated request gets the first answer for at least
-        /// RUMMIKUB_LOBBY_TTL_SECONDS after the first one.
-        /// Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
+        /// RUMMIKUB_LOBBY_TTL_SECONDS after the first one. A key may require a ticket, as in JoinGame; one that is for a certain
+        /// game or seat is TICKET_OUT_OF_SCOPE here.
+        /// Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES),
+        /// UNAUTHENTICATED (TICKET_REQUIRED, TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
+        /// TICKET_AUDIENCE_WRONG, TICKET_EXPIRED), PERMISSION_DENIED (TICKET_OUT_OF_SCOPE, TICKET_USED), ABORTED
         /// (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
         pub async fn join_or_create_game(
             &mut self,

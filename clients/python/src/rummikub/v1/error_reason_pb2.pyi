@@ -93,6 +93,30 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """PERMISSION_DENIED. The host has removed a player with this player_ref, or with this name or one like it, from the
     lobby.
     """
+    TICKET_REQUIRED: _ErrorReason.ValueType  # 110
+    """UNAUTHENTICATED. Players of the caller's key join with a ticket of its back end (docs/tickets.md), and the request has
+    none: it needs one to join, or to have a player_ref.
+    """
+    TICKET_ALGORITHM_NOT_ALLOWED: _ErrorReason.ValueType  # 111
+    """UNAUTHENTICATED. The algorithm of the join ticket (`alg`) is not that of a ticket key of the caller's key. `none`
+    never is, and a key without ticket keys accepts no ticket; nor does a server without keys.
+    """
+    TICKET_SIGNATURE_INVALID: _ErrorReason.ValueType  # 112
+    """UNAUTHENTICATED. No ticket key of the caller's key has signed the join ticket."""
+    TICKET_AUDIENCE_WRONG: _ErrorReason.ValueType  # 113
+    """UNAUTHENTICATED. The join ticket is for another audience (`aud`)."""
+    TICKET_EXPIRED: _ErrorReason.ValueType  # 114
+    """UNAUTHENTICATED. The join ticket has expired (`exp`). Get a new one from the back end."""
+    TICKET_OUT_OF_SCOPE: _ErrorReason.ValueType  # 115
+    """PERMISSION_DENIED. The join ticket is for something else: another game, other labels, another seat, another name or
+    player_ref. Metadata: `claim`.
+    """
+    TICKET_USED: _ErrorReason.ValueType  # 116
+    """PERMISSION_DENIED. The join ticket has already taken a seat: a ticket joins once. A repeated request with the same
+    request_id gets the first answer instead. Get a new ticket from the back end.
+    """
+    TICKET_MALFORMED: _ErrorReason.ValueType  # 117
+    """UNAUTHENTICATED. The join ticket is no JWT, or a claim is missing or of the wrong form. Metadata: `claim`."""
     GAME_NOT_FOUND: _ErrorReason.ValueType  # 201
     """The state of the game, 201 to 399: of the game (201), and of the turn (301).
 
@@ -573,6 +597,30 @@ PLAYER_KICKED: ErrorReason.ValueType  # 109
 """PERMISSION_DENIED. The host has removed a player with this player_ref, or with this name or one like it, from the
 lobby.
 """
+TICKET_REQUIRED: ErrorReason.ValueType  # 110
+"""UNAUTHENTICATED. Players of the caller's key join with a ticket of its back end (docs/tickets.md), and the request has
+none: it needs one to join, or to have a player_ref.
+"""
+TICKET_ALGORITHM_NOT_ALLOWED: ErrorReason.ValueType  # 111
+"""UNAUTHENTICATED. The algorithm of the join ticket (`alg`) is not that of a ticket key of the caller's key. `none`
+never is, and a key without ticket keys accepts no ticket; nor does a server without keys.
+"""
+TICKET_SIGNATURE_INVALID: ErrorReason.ValueType  # 112
+"""UNAUTHENTICATED. No ticket key of the caller's key has signed the join ticket."""
+TICKET_AUDIENCE_WRONG: ErrorReason.ValueType  # 113
+"""UNAUTHENTICATED. The join ticket is for another audience (`aud`)."""
+TICKET_EXPIRED: ErrorReason.ValueType  # 114
+"""UNAUTHENTICATED. The join ticket has expired (`exp`). Get a new one from the back end."""
+TICKET_OUT_OF_SCOPE: ErrorReason.ValueType  # 115
+"""PERMISSION_DENIED. The join ticket is for something else: another game, other labels, another seat, another name or
+player_ref. Metadata: `claim`.
+"""
+TICKET_USED: ErrorReason.ValueType  # 116
+"""PERMISSION_DENIED. The join ticket has already taken a seat: a ticket joins once. A repeated request with the same
+request_id gets the first answer instead. Get a new ticket from the back end.
+"""
+TICKET_MALFORMED: ErrorReason.ValueType  # 117
+"""UNAUTHENTICATED. The join ticket is no JWT, or a claim is missing or of the wrong form. Metadata: `claim`."""
 GAME_NOT_FOUND: ErrorReason.ValueType  # 201
 """The state of the game, 201 to 399: of the game (201), and of the turn (301).
 

@@ -682,8 +682,8 @@ class Game(_message.Message):
 
     @_builtins.property
     def reserved_seats(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReservedSeat]:
-        """The seats of the lobby that only their owners of the game before can take (CreateRematch), by seat. The game cannot
-        start before each is taken or given up.
+        """The seats of the lobby that only certain players can take, by seat: the players of the game before (CreateRematch), or
+        those whom CreateGame names. The game cannot start before each is taken or given up.
         """
 
     @_builtins.property
@@ -753,7 +753,7 @@ Global___Game: _TypeAlias = Game  # noqa: Y015
 
 @_typing.final
 class ReservedSeat(_message.Message):
-    """A seat of a rematch that its owner of the game before has not taken yet."""
+    """A reserved seat that its player has not taken yet."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -762,7 +762,7 @@ class ReservedSeat(_message.Message):
     seat: _builtins.int
     """The seat."""
     name: _builtins.str
-    """The name of its owner in the game before."""
+    """The name of the player: in the game before, or in CreateGame."""
     def __init__(
         self,
         *,
@@ -1587,7 +1587,7 @@ class GameCreated(_message.Message):
 
     @_builtins.property
     def reserved_seats(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReservedSeat]:
-        """The reserved seats of a rematch, which are reserved_seats."""
+        """The seats that are reserved, which are reserved_seats."""
 
     @_builtins.property
     def settings(self) -> _room_settings_pb2.RoomSettings:

@@ -140,6 +140,7 @@ class CreateGameRequest(_message.Message):
     OPERATOR_LABELS_FIELD_NUMBER: _builtins.int
     SETTINGS_FIELD_NUMBER: _builtins.int
     POSITION_FIELD_NUMBER: _builtins.int
+    RESERVED_SEATS_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """An idempotency key: a repeated request with it returns the first answer. Optional, but without it a lost response
     means a game without a host. Keep it as secret as the host token: a repeated request with it returns the token.
@@ -174,6 +175,13 @@ class CreateGameRequest(_message.Message):
         refused with all its problems (POSITION_IMPOSSIBLE). Later rounds and a rematch are dealt.
         """
 
+    @_builtins.property
+    def reserved_seats(self) -> _containers.RepeatedCompositeFieldContainer[Global___SeatReservation]:
+        """Seats that only certain players can take, such as those of a tournament or an invitation. The game cannot start
+        before they are taken, and starts by itself five seconds after the last one is, if it has enough players; the host
+        may remove a reservation (KickPlayer).
+        """
+
     def __init__(
         self,
         *,
@@ -184,10 +192,11 @@ class CreateGameRequest(_message.Message):
         operator_labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         settings: _room_settings_pb2.RoomSettings | None = ...,
         position: Global___StartPosition | None = ...,
+        reserved_seats: _abc.Iterable[Global___SeatReservation] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["position", b"position", "ruleset", b"ruleset", "settings", b"settings"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["labels", b"labels", "operator_labels", b"operator_labels", "position", b"position", "request_id", b"request_id", "ruleset", b"ruleset", "settings", b"settings", "visibility", b"visibility"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["labels", b"labels", "operator_labels", b"operator_labels", "position", b"position", "request_id", b"request_id", "reserved_seats", b"reserved_seats", "ruleset", b"ruleset", "settings", b"settings", "visibility", b"visibility"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -272,6 +281,38 @@ class StartSeat(_message.Message):
 Global___StartSeat: _TypeAlias = StartSeat  # noqa: Y015
 
 @_typing.final
+class SeatReservation(_message.Message):
+    """A seat of a new game that is reserved for a player."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEAT_FIELD_NUMBER: _builtins.int
+    PLAYER_REF_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    seat: _builtins.int
+    """The seat, from 1. Each is reserved once."""
+    player_ref: _builtins.str
+    """The front end's reference to the player, as in JoinGame. JoinGame takes the seat for a player with this player_ref. Each
+    has one seat.
+    """
+    name: _builtins.str
+    """The name that the lobby shows until the player comes, as in JoinGame. Everyone may see it."""
+    def __init__(
+        self,
+        *,
+        seat: _builtins.int = ...,
+        player_ref: _builtins.str = ...,
+        name: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "player_ref", b"player_ref", "seat", b"seat"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SeatReservation: _TypeAlias = SeatReservation  # noqa: Y015
+
+@_typing.final
 class CreateGameResponse(_message.Message):
     """The response to CreateGame."""
 
@@ -311,6 +352,7 @@ class JoinGameRequest(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     SEAT_FIELD_NUMBER: _builtins.int
     PLAYER_REF_FIELD_NUMBER: _builtins.int
+    JOIN_TICKET_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
     """The id of the game."""
     join_code: _builtins.str
@@ -320,6 +362,7 @@ class JoinGameRequest(_message.Message):
     name: _builtins.str
     """The player's name: 1 to 40 printable characters without leading or trailing spaces, unlike the other players'
     names (PLAYER_ALREADY_JOINED). Zero-width joiners and non-joiners may be inside. The game shows the name in NFC.
+    Required, unless the join_ticket has a name.
     """
     request_id: _builtins.str
     """An idempotency key. Optional, but without it a lost response means a lost seat. Keep it as secret as the token: a
@@ -328,9 +371,15 @@ class JoinGameRequest(_message.Message):
     seat: _builtins.int
     """The seat to take. Unset: the lowest free one."""
     player_ref: _builtins.str
-    """The front end's own reference to the player, such as the id of an account: up to 64 bytes, opaque. Only the operator
-    sees it (docs/admin.md). No view of a player has it, nor a watch or a record. Two players of a game cannot have the
-    same one. It proves nothing: whoever sends the request chooses it, so rely on it only if your back end sends it.
+    """The front end's own reference to the player, such as the id of an account: up to 64 bytes, opaque. It is a claim:
+    whoever sends the request chooses it. Rely on it only if your back end sends it, or with tickets: a key that has
+    ticket keys accepts none without a join_ticket. Only the operator sees it (docs/admin.md). No view of a player has it,
+    nor a watch or a record. Two players of a game cannot have the same one.
+    """
+    join_ticket: _builtins.str
+    """A ticket that the holder of the key has signed for this player: a JWT of up to 2,000 characters (docs/tickets.md). It
+    proves the player_ref, and may limit the game, its labels, the seat, and the name; leave player_ref and name unset, or
+    send the same. It takes one seat, once.
     """
     def __init__(
         self,
@@ -341,10 +390,11 @@ class JoinGameRequest(_message.Message):
         request_id: _builtins.str = ...,
         seat: _builtins.int | None = ...,
         player_ref: _builtins.str = ...,
+        join_ticket: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_seat", b"_seat", "game", b"game", "game_id", b"game_id", "join_code", b"join_code", "seat", b"seat"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seat", b"_seat", "game", b"game", "game_id", b"game_id", "join_code", b"join_code", "name", b"name", "player_ref", b"player_ref", "request_id", b"request_id", "seat", b"seat"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seat", b"_seat", "game", b"game", "game_id", b"game_id", "join_code", b"join_code", "join_ticket", b"join_ticket", "name", b"name", "player_ref", b"player_ref", "request_id", b"request_id", "seat", b"seat"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__seat: _TypeAlias = _typing.Literal["seat"]  # noqa: Y015
     _WhichOneofArgType__seat: _TypeAlias = _typing.Literal["_seat", b"_seat"]  # noqa: Y015
@@ -442,12 +492,15 @@ class JoinOrCreateGameRequest(_message.Message):
     PLAYER_REF_FIELD_NUMBER: _builtins.int
     OPERATOR_LABELS_FIELD_NUMBER: _builtins.int
     SETTINGS_FIELD_NUMBER: _builtins.int
+    JOIN_TICKET_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """The player's name, as in JoinGame."""
+    """The player's name, as in JoinGame. Required, unless the join_ticket has a name."""
     request_id: _builtins.str
     """An idempotency key, as in JoinGame."""
     player_ref: _builtins.str
-    """The front end's own reference to the player, as in JoinGame. It is only as good as who sets it."""
+    """The front end's own reference to the player, as in JoinGame: a claim, without a join_ticket."""
+    join_ticket: _builtins.str
+    """A ticket that the holder of the key has signed for this player, as in JoinGame."""
     @_builtins.property
     def ruleset(self) -> _ruleset_pb2.Ruleset:
         """The rules of the game. Unset: the preset SABRA."""
@@ -476,10 +529,11 @@ class JoinOrCreateGameRequest(_message.Message):
         player_ref: _builtins.str = ...,
         operator_labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         settings: _room_settings_pb2.RoomSettings | None = ...,
+        join_ticket: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["ruleset", b"ruleset", "settings", b"settings"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["labels", b"labels", "name", b"name", "operator_labels", b"operator_labels", "player_ref", b"player_ref", "request_id", b"request_id", "ruleset", b"ruleset", "settings", b"settings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["join_ticket", b"join_ticket", "labels", b"labels", "name", b"name", "operator_labels", b"operator_labels", "player_ref", b"player_ref", "request_id", b"request_id", "ruleset", b"ruleset", "settings", b"settings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -596,8 +596,8 @@ export type Game = Message<"rummikub.v1.Game"> & {
   abandoned: boolean;
 
   /**
-   * The seats of the lobby that only their owners of the game before can take (CreateRematch), by seat. The game cannot
-   * start before each is taken or given up.
+   * The seats of the lobby that only certain players can take, by seat: the players of the game before (CreateRematch), or
+   * those whom CreateGame names. The game cannot start before each is taken or given up.
    *
    * @generated from field: repeated rummikub.v1.ReservedSeat reserved_seats = 29;
    */
@@ -634,7 +634,7 @@ export const GameSchema: GenMessage<Game> = /*@__PURE__*/
   messageDesc(file_rummikub_v1_game, 6);
 
 /**
- * A seat of a rematch that its owner of the game before has not taken yet.
+ * A reserved seat that its player has not taken yet.
  *
  * @generated from message rummikub.v1.ReservedSeat
  */
@@ -647,7 +647,7 @@ export type ReservedSeat = Message<"rummikub.v1.ReservedSeat"> & {
   seat: number;
 
   /**
-   * The name of its owner in the game before.
+   * The name of the player: in the game before, or in CreateGame.
    *
    * @generated from field: string name = 2;
    */
@@ -1492,7 +1492,7 @@ export type GameCreated = Message<"rummikub.v1.GameCreated"> & {
   ruleset?: Ruleset | undefined;
 
   /**
-   * The reserved seats of a rematch, which are reserved_seats.
+   * The seats that are reserved, which are reserved_seats.
    *
    * @generated from field: repeated rummikub.v1.ReservedSeat reserved_seats = 2;
    */

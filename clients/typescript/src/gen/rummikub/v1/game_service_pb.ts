@@ -26,7 +26,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rummikub/v1/game_service.proto.
  */
 export const file_rummikub_v1_game_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch5ydW1taWt1Yi92MS9nYW1lX3NlcnZpY2UucHJvdG8SC3J1bW1pa3ViLnYxIu8DChFDcmVhdGVHYW1lUmVxdWVzdBIrCgdydWxlc2V0GAEgASgLMhQucnVtbWlrdWIudjEuUnVsZXNldEIE4kEBARIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBEjEKCnZpc2liaWxpdHkYAyABKA4yFy5ydW1taWt1Yi52MS5WaXNpYmlsaXR5QgTiQQEBEkAKBmxhYmVscxgEIAMoCzIqLnJ1bW1pa3ViLnYxLkNyZWF0ZUdhbWVSZXF1ZXN0LkxhYmVsc0VudHJ5QgTiQQEBElEKD29wZXJhdG9yX2xhYmVscxgFIAMoCzIyLnJ1bW1pa3ViLnYxLkNyZWF0ZUdhbWVSZXF1ZXN0Lk9wZXJhdG9yTGFiZWxzRW50cnlCBOJBAQESMQoIc2V0dGluZ3MYBiABKAsyGS5ydW1taWt1Yi52MS5Sb29tU2V0dGluZ3NCBOJBAQESMgoIcG9zaXRpb24YByABKAsyGi5ydW1taWt1Yi52MS5TdGFydFBvc2l0aW9uQgTiQQEBGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEaNQoTT3BlcmF0b3JMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIqUBCg1TdGFydFBvc2l0aW9uEicKBXRhYmxlGAEgASgLMhIucnVtbWlrdWIudjEuVGFibGVCBOJBAQESKwoFc2VhdHMYAiADKAsyFi5ydW1taWt1Yi52MS5TdGFydFNlYXRCBOJBAQISJQoEcG9vbBgDIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGVCBOJBAQESFwoJdHVybl9zZWF0GAQgASgNQgTiQQECImAKCVN0YXJ0U2VhdBISCgRzZWF0GAEgASgNQgTiQQECEiUKBHJhY2sYAiADKA4yES5ydW1taWt1Yi52MS5UaWxlQgTiQQECEhgKCmhhc19tZWxkZWQYAyABKAhCBOJBAQEiSQoSQ3JlYXRlR2FtZVJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lEhIKCmhvc3RfdG9rZW4YAiABKAkitwEKD0pvaW5HYW1lUmVxdWVzdBIXCgdnYW1lX2lkGAEgASgJQgTiQQEBSAASGQoJam9pbl9jb2RlGAUgASgJQgTiQQEBSAASEgoEbmFtZRgCIAEoCUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAMgASgJQgTiQQEBEhcKBHNlYXQYBCABKA1CBOJBAQFIAYgBARIYCgpwbGF5ZXJfcmVmGAYgASgJQgTiQQEBQgYKBGdhbWVCBwoFX3NlYXQiVQoQSm9pbkdhbWVSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZRIMCgRzZWF0GAIgASgNEhIKCnNlYXRfdG9rZW4YAyABKAkiyAMKF0pvaW5PckNyZWF0ZUdhbWVSZXF1ZXN0EisKB3J1bGVzZXQYASABKAsyFC5ydW1taWt1Yi52MS5SdWxlc2V0QgTiQQEBEhIKBG5hbWUYAiABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgDIAEoCUIE4kEBARJGCgZsYWJlbHMYBCADKAsyMC5ydW1taWt1Yi52MS5Kb2luT3JDcmVhdGVHYW1lUmVxdWVzdC5MYWJlbHNFbnRyeUIE4kEBARIYCgpwbGF5ZXJfcmVmGAUgASgJQgTiQQEBElcKD29wZXJhdG9yX2xhYmVscxgGIAMoCzI4LnJ1bW1pa3ViLnYxLkpvaW5PckNyZWF0ZUdhbWVSZXF1ZXN0Lk9wZXJhdG9yTGFiZWxzRW50cnlCBOJBAQESMQoIc2V0dGluZ3MYByABKAsyGS5ydW1taWt1Yi52MS5Sb29tU2V0dGluZ3NCBOJBAQEaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ARo1ChNPcGVyYXRvckxhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEibgoYSm9pbk9yQ3JlYXRlR2FtZVJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lEgwKBHNlYXQYAiABKA0SEgoKc2VhdF90b2tlbhgDIAEoCRIPCgdjcmVhdGVkGAQgASgIIqIBCg1BZGRCb3RSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISKgoFbGV2ZWwYAiABKA4yFS5ydW1taWt1Yi52MS5Cb3RMZXZlbEIE4kEBAhISCgRuYW1lGAMgASgJQgTiQQEBEhgKCnJlcXVlc3RfaWQYBCABKAlCBOJBAQESFwoEc2VhdBgFIAEoDUIE4kEBAUgAiAEBQgcKBV9zZWF0Ij8KDkFkZEJvdFJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lEgwKBHNlYXQYAiABKA0iQwoQTGVhdmVHYW1lUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhgKCnJlcXVlc3RfaWQYAiABKAlCBOJBAQEiNAoRTGVhdmVHYW1lUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiWAoRS2lja1BsYXllclJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhISCgRzZWF0GAIgASgNQgTiQQECEhgKCnJlcXVlc3RfaWQYAyABKAlCBOJBAQEiNQoSS2lja1BsYXllclJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lIloKD1NldFJlYWR5UmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhYKCGlzX3JlYWR5GAIgASgIQgTiQQEBEhgKCnJlcXVlc3RfaWQYAyABKAlCBOJBAQEiMwoQU2V0UmVhZHlSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZSJIChVSZW5ld1NlYXRUb2tlblJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBIk0KFlJlbmV3U2VhdFRva2VuUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUSEgoKc2VhdF90b2tlbhgCIAEoCSJeChdSZWlzc3VlU2VhdFRva2VuUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhIKBHNlYXQYAiABKA1CBOJBAQISGAoKcmVxdWVzdF9pZBgDIAEoCUIE4kEBASJPChhSZWlzc3VlU2VhdFRva2VuUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUSEgoKc2VhdF90b2tlbhgCIAEoCSJDChBTdGFydEdhbWVSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgCIAEoCUIE4kEBASI0ChFTdGFydEdhbWVSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZSJDChBBYm9ydEdhbWVSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgCIAEoCUIE4kEBASI0ChFBYm9ydEdhbWVSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZSJHChRDcmVhdGVSZW1hdGNoUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhgKCnJlcXVlc3RfaWQYAiABKAlCBOJBAQEiOAoVQ3JlYXRlUmVtYXRjaFJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lInwKDkdldEdhbWVSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGwoIcmV2aXNpb24YAiABKA1CBOJBAQFIAIgBARIpCgR2aWV3GAMgASgOMhUucnVtbWlrdWIudjEuR2FtZVZpZXdCBOJBAQFCCwoJX3JldmlzaW9uIjIKD0dldEdhbWVSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZSKsAgoQTGlzdEdhbWVzUmVxdWVzdBIXCglwYWdlX3NpemUYASABKA1CBOJBAQESGAoKcGFnZV90b2tlbhgCIAEoCUIE4kEBARIsCgZzdGF0ZXMYAyADKA4yFi5ydW1taWt1Yi52MS5HYW1lU3RhdGVCBOJBAQESKQoGcHJlc2V0GAQgASgOMhMucnVtbWlrdWIudjEuUHJlc2V0QgTiQQEBEhwKDnNlYXRzX2ZyZWVfbWluGAUgASgNQgTiQQEBEj8KBmxhYmVscxgGIAMoCzIpLnJ1bW1pa3ViLnYxLkxpc3RHYW1lc1JlcXVlc3QuTGFiZWxzRW50cnlCBOJBAQEaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJVChFMaXN0R2FtZXNSZXNwb25zZRInCgVnYW1lcxgBIAMoCzIYLnJ1bW1pa3ViLnYxLkdhbWVTdW1tYXJ5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJAChNMaXN0T3duR2FtZXNSZXF1ZXN0EikKBXNlYXRzGAEgAygLMhQucnVtbWlrdWIudjEuT3duU2VhdEIE4kEBAiI6CgdPd25TZWF0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGAoKc2VhdF90b2tlbhgCIAEoCUIE4kEBAiI7ChRMaXN0T3duR2FtZXNSZXNwb25zZRIjCgVnYW1lcxgBIAMoCzIULnJ1bW1pa3ViLnYxLk93bkdhbWUilgEKB093bkdhbWUSDwoHZ2FtZV9pZBgBIAEoCRIoCgRnYW1lGAIgASgLMhgucnVtbWlrdWIudjEuR2FtZVN1bW1hcnlIABIrCgdyZWZ1c2FsGAMgASgOMhgucnVtbWlrdWIudjEuRXJyb3JSZWFzb25IABIRCgRzZWF0GAQgASgNSAGIAQFCBwoFZm91bmRCBwoFX3NlYXQizQEKEFdhdGNoR2FtZVJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhISCgRldGFnGAIgASgJQgTiQQEBEjAKB2NvbnRlbnQYAyABKA4yGS5ydW1taWt1Yi52MS5XYXRjaENvbnRlbnRCBOJBAQESGwoNdW50aWxfcmVtYXRjaBgEIAEoCEIE4kEBARIpCgR2aWV3GAUgASgOMhUucnVtbWlrdWIudjEuR2FtZVZpZXdCBOJBAQESFAoGdGlja2V0GAYgASgJQgTiQQEBIr0CChFXYXRjaEdhbWVSZXNwb25zZRIlCghzbmFwc2hvdBgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWVIABIpCgZjaGFuZ2UYAiABKAsyFy5ydW1taWt1Yi52MS5HYW1lQ2hhbmdlSAASKwoJaGVhcnRiZWF0GAMgASgLMhYucnVtbWlrdWIudjEuSGVhcnRiZWF0SAASJwoHY2xvc2luZxgEIAEoCzIULnJ1bW1pa3ViLnYxLkNsb3NpbmdIABIoCgVkcmFmdBgFIAEoCzIXLnJ1bW1pa3ViLnYxLlNhdmVkRHJhZnRIABIpCghwcmVzZW5jZRgGIAEoCzIVLnJ1bW1pa3ViLnYxLlByZXNlbmNlSAASIQoEZ2FtZRgHIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWVIAEIICgZ1cGRhdGUiYgoIUHJlc2VuY2USDAoEc2VhdBgBIAEoDRIUCgxpc19jb25uZWN0ZWQYAiABKAgSMgoObGFzdF9zZWVuX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIh0KCUhlYXJ0YmVhdBIQCghyZXZpc2lvbhgBIAEoDSJHCgdDbG9zaW5nEgwKBGV0YWcYASABKAkSLgoLcmV0cnlfZGVsYXkYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iMQoYQ3JlYXRlV2F0Y2hUaWNrZXRSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQIiXAoZQ3JlYXRlV2F0Y2hUaWNrZXRSZXNwb25zZRIOCgZ0aWNrZXQYASABKAkSLwoLZXhwaXJlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIpgBChJMaXN0Q2hhbmdlc1JlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIXCglwYWdlX3NpemUYAiABKA1CBOJBAQESGAoKcGFnZV90b2tlbhgDIAEoCUIE4kEBARIcCg5hZnRlcl9yZXZpc2lvbhgEIAEoDUIE4kEBARIaCgx3YWl0X3NlY29uZHMYBSABKA1CBOJBAQEiWAoTTGlzdENoYW5nZXNSZXNwb25zZRIoCgdjaGFuZ2VzGAEgAygLMhcucnVtbWlrdWIudjEuR2FtZUNoYW5nZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkqTgoIR2FtZVZpZXcSGQoVR0FNRV9WSUVXX1VOU1BFQ0lGSUVEEAASEwoPR0FNRV9WSUVXX0JBU0lDEAESEgoOR0FNRV9WSUVXX0ZVTEwQAip5CgxXYXRjaENvbnRlbnQSHQoZV0FUQ0hfQ09OVEVOVF9VTlNQRUNJRklFRBAAEhkKFVdBVENIX0NPTlRFTlRfQ0hBTkdFUxABEhcKE1dBVENIX0NPTlRFTlRfR0FNRVMQAhIWChJXQVRDSF9DT05URU5UX0JPVEgQAzKVEQoLR2FtZVNlcnZpY2USYwoKQ3JlYXRlR2FtZRIeLnJ1bW1pa3ViLnYxLkNyZWF0ZUdhbWVSZXF1ZXN0Gh8ucnVtbWlrdWIudjEuQ3JlYXRlR2FtZVJlc3BvbnNlIhSC0+STAg46ASoiCS92MS9nYW1lcxKBAQoISm9pbkdhbWUSHC5ydW1taWt1Yi52MS5Kb2luR2FtZVJlcXVlc3QaHS5ydW1taWt1Yi52MS5Kb2luR2FtZVJlc3BvbnNlIjiC0+STAjI6ASpaEzoBKiIOL3YxL2dhbWVzOmpvaW4iGC92MS9nYW1lcy97Z2FtZV9pZH06am9pbhKCAQoQSm9pbk9yQ3JlYXRlR2FtZRIkLnJ1bW1pa3ViLnYxLkpvaW5PckNyZWF0ZUdhbWVSZXF1ZXN0GiUucnVtbWlrdWIudjEuSm9pbk9yQ3JlYXRlR2FtZVJlc3BvbnNlIiGC0+STAhs6ASoiFi92MS9nYW1lczpqb2luT3JDcmVhdGUSaAoGQWRkQm90EhoucnVtbWlrdWIudjEuQWRkQm90UmVxdWVzdBobLnJ1bW1pa3ViLnYxLkFkZEJvdFJlc3BvbnNlIiWC0+STAh86ASoiGi92MS9nYW1lcy97Z2FtZV9pZH06YWRkQm90EnAKCUxlYXZlR2FtZRIdLnJ1bW1pa3ViLnYxLkxlYXZlR2FtZVJlcXVlc3QaHi5ydW1taWt1Yi52MS5MZWF2ZUdhbWVSZXNwb25zZSIkgtPkkwIeOgEqIhkvdjEvZ2FtZXMve2dhbWVfaWR9OmxlYXZlEngKCktpY2tQbGF5ZXISHi5ydW1taWt1Yi52MS5LaWNrUGxheWVyUmVxdWVzdBofLnJ1bW1pa3ViLnYxLktpY2tQbGF5ZXJSZXNwb25zZSIpgtPkkwIjOgEqIh4vdjEvZ2FtZXMve2dhbWVfaWR9OmtpY2tQbGF5ZXIScAoIU2V0UmVhZHkSHC5ydW1taWt1Yi52MS5TZXRSZWFkeVJlcXVlc3QaHS5ydW1taWt1Yi52MS5TZXRSZWFkeVJlc3BvbnNlIieC0+STAiE6ASoiHC92MS9nYW1lcy97Z2FtZV9pZH06c2V0UmVhZHkSiAEKDlJlbmV3U2VhdFRva2VuEiIucnVtbWlrdWIudjEuUmVuZXdTZWF0VG9rZW5SZXF1ZXN0GiMucnVtbWlrdWIudjEuUmVuZXdTZWF0VG9rZW5SZXNwb25zZSItgtPkkwInOgEqIiIvdjEvZ2FtZXMve2dhbWVfaWR9OnJlbmV3U2VhdFRva2VuEpABChBSZWlzc3VlU2VhdFRva2VuEiQucnVtbWlrdWIudjEuUmVpc3N1ZVNlYXRUb2tlblJlcXVlc3QaJS5ydW1taWt1Yi52MS5SZWlzc3VlU2VhdFRva2VuUmVzcG9uc2UiL4LT5JMCKToBKiIkL3YxL2dhbWVzL3tnYW1lX2lkfTpyZWlzc3VlU2VhdFRva2VuEnAKCVN0YXJ0R2FtZRIdLnJ1bW1pa3ViLnYxLlN0YXJ0R2FtZVJlcXVlc3QaHi5ydW1taWt1Yi52MS5TdGFydEdhbWVSZXNwb25zZSIkgtPkkwIeOgEqIhkvdjEvZ2FtZXMve2dhbWVfaWR9OnN0YXJ0EnAKCUFib3J0R2FtZRIdLnJ1bW1pa3ViLnYxLkFib3J0R2FtZVJlcXVlc3QaHi5ydW1taWt1Yi52MS5BYm9ydEdhbWVSZXNwb25zZSIkgtPkkwIeOgEqIhkvdjEvZ2FtZXMve2dhbWVfaWR9OmFib3J0EoQBCg1DcmVhdGVSZW1hdGNoEiEucnVtbWlrdWIudjEuQ3JlYXRlUmVtYXRjaFJlcXVlc3QaIi5ydW1taWt1Yi52MS5DcmVhdGVSZW1hdGNoUmVzcG9uc2UiLILT5JMCJjoBKiIhL3YxL2dhbWVzL3tnYW1lX2lkfTpjcmVhdGVSZW1hdGNoEmEKB0dldEdhbWUSGy5ydW1taWt1Yi52MS5HZXRHYW1lUmVxdWVzdBocLnJ1bW1pa3ViLnYxLkdldEdhbWVSZXNwb25zZSIbgtPkkwIVEhMvdjEvZ2FtZXMve2dhbWVfaWR9EnIKCUxpc3RHYW1lcxIdLnJ1bW1pa3ViLnYxLkxpc3RHYW1lc1JlcXVlc3QaHi5ydW1taWt1Yi52MS5MaXN0R2FtZXNSZXNwb25zZSImgtPkkwIgWhM6ASoiDi92MS9nYW1lczpsaXN0EgkvdjEvZ2FtZXMScQoMTGlzdE93bkdhbWVzEiAucnVtbWlrdWIudjEuTGlzdE93bkdhbWVzUmVxdWVzdBohLnJ1bW1pa3ViLnYxLkxpc3RPd25HYW1lc1Jlc3BvbnNlIhyC0+STAhY6ASoiES92MS9nYW1lczpsaXN0T3duEm8KCVdhdGNoR2FtZRIdLnJ1bW1pa3ViLnYxLldhdGNoR2FtZVJlcXVlc3QaHi5ydW1taWt1Yi52MS5XYXRjaEdhbWVSZXNwb25zZSIhgtPkkwIbEhkvdjEvZ2FtZXMve2dhbWVfaWR9OndhdGNoMAESlAEKEUNyZWF0ZVdhdGNoVGlja2V0EiUucnVtbWlrdWIudjEuQ3JlYXRlV2F0Y2hUaWNrZXRSZXF1ZXN0GiYucnVtbWlrdWIudjEuQ3JlYXRlV2F0Y2hUaWNrZXRSZXNwb25zZSIwgtPkkwIqOgEqIiUvdjEvZ2FtZXMve2dhbWVfaWR9OmNyZWF0ZVdhdGNoVGlja2V0EnUKC0xpc3RDaGFuZ2VzEh8ucnVtbWlrdWIudjEuTGlzdENoYW5nZXNSZXF1ZXN0GiAucnVtbWlrdWIudjEuTGlzdENoYW5nZXNSZXNwb25zZSIjgtPkkwIdEhsvdjEvZ2FtZXMve2dhbWVfaWR9L2NoYW5nZXNCiAEKC3J1bW1pa3ViLnYxQhBHYW1lU2VydmljZVByb3RvUAFaKXJ1bW1pa3ViLmV4YW1wbGUvZ28vcnVtbWlrdWJ2MTtydW1taWt1YnYxogIDUk1LqgILUnVtbWlrdWIuVjG6AghSdW1taWt1YsoCC1J1bW1pa3ViXFYx6gIMUnVtbWlrdWI6OlYxYgZwcm90bzM", [file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_duration, file_google_protobuf_timestamp, file_rummikub_v1_error_reason, file_rummikub_v1_game, file_rummikub_v1_meld, file_rummikub_v1_room_settings, file_rummikub_v1_ruleset, file_rummikub_v1_tile]);
+  fileDesc("Ch5ydW1taWt1Yi92MS9nYW1lX3NlcnZpY2UucHJvdG8SC3J1bW1pa3ViLnYxIqsEChFDcmVhdGVHYW1lUmVxdWVzdBIrCgdydWxlc2V0GAEgASgLMhQucnVtbWlrdWIudjEuUnVsZXNldEIE4kEBARIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBEjEKCnZpc2liaWxpdHkYAyABKA4yFy5ydW1taWt1Yi52MS5WaXNpYmlsaXR5QgTiQQEBEkAKBmxhYmVscxgEIAMoCzIqLnJ1bW1pa3ViLnYxLkNyZWF0ZUdhbWVSZXF1ZXN0LkxhYmVsc0VudHJ5QgTiQQEBElEKD29wZXJhdG9yX2xhYmVscxgFIAMoCzIyLnJ1bW1pa3ViLnYxLkNyZWF0ZUdhbWVSZXF1ZXN0Lk9wZXJhdG9yTGFiZWxzRW50cnlCBOJBAQESMQoIc2V0dGluZ3MYBiABKAsyGS5ydW1taWt1Yi52MS5Sb29tU2V0dGluZ3NCBOJBAQESMgoIcG9zaXRpb24YByABKAsyGi5ydW1taWt1Yi52MS5TdGFydFBvc2l0aW9uQgTiQQEBEjoKDnJlc2VydmVkX3NlYXRzGAggAygLMhwucnVtbWlrdWIudjEuU2VhdFJlc2VydmF0aW9uQgTiQQEBGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEaNQoTT3BlcmF0b3JMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIqUBCg1TdGFydFBvc2l0aW9uEicKBXRhYmxlGAEgASgLMhIucnVtbWlrdWIudjEuVGFibGVCBOJBAQESKwoFc2VhdHMYAiADKAsyFi5ydW1taWt1Yi52MS5TdGFydFNlYXRCBOJBAQISJQoEcG9vbBgDIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGVCBOJBAQESFwoJdHVybl9zZWF0GAQgASgNQgTiQQECImAKCVN0YXJ0U2VhdBISCgRzZWF0GAEgASgNQgTiQQECEiUKBHJhY2sYAiADKA4yES5ydW1taWt1Yi52MS5UaWxlQgTiQQECEhgKCmhhc19tZWxkZWQYAyABKAhCBOJBAQEiUwoPU2VhdFJlc2VydmF0aW9uEhIKBHNlYXQYASABKA1CBOJBAQISGAoKcGxheWVyX3JlZhgCIAEoCUIE4kEBAhISCgRuYW1lGAMgASgJQgTiQQECIkkKEkNyZWF0ZUdhbWVSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZRISCgpob3N0X3Rva2VuGAIgASgJItIBCg9Kb2luR2FtZVJlcXVlc3QSFwoHZ2FtZV9pZBgBIAEoCUIE4kEBAUgAEhkKCWpvaW5fY29kZRgFIAEoCUIE4kEBAUgAEhIKBG5hbWUYAiABKAlCBOJBAQESGAoKcmVxdWVzdF9pZBgDIAEoCUIE4kEBARIXCgRzZWF0GAQgASgNQgTiQQEBSAGIAQESGAoKcGxheWVyX3JlZhgGIAEoCUIE4kEBARIZCgtqb2luX3RpY2tldBgHIAEoCUIE4kEBAUIGCgRnYW1lQgcKBV9zZWF0IlUKEEpvaW5HYW1lUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUSDAoEc2VhdBgCIAEoDRISCgpzZWF0X3Rva2VuGAMgASgJIuMDChdKb2luT3JDcmVhdGVHYW1lUmVxdWVzdBIrCgdydWxlc2V0GAEgASgLMhQucnVtbWlrdWIudjEuUnVsZXNldEIE4kEBARISCgRuYW1lGAIgASgJQgTiQQEBEhgKCnJlcXVlc3RfaWQYAyABKAlCBOJBAQESRgoGbGFiZWxzGAQgAygLMjAucnVtbWlrdWIudjEuSm9pbk9yQ3JlYXRlR2FtZVJlcXVlc3QuTGFiZWxzRW50cnlCBOJBAQESGAoKcGxheWVyX3JlZhgFIAEoCUIE4kEBARJXCg9vcGVyYXRvcl9sYWJlbHMYBiADKAsyOC5ydW1taWt1Yi52MS5Kb2luT3JDcmVhdGVHYW1lUmVxdWVzdC5PcGVyYXRvckxhYmVsc0VudHJ5QgTiQQEBEjEKCHNldHRpbmdzGAcgASgLMhkucnVtbWlrdWIudjEuUm9vbVNldHRpbmdzQgTiQQEBEhkKC2pvaW5fdGlja2V0GAggASgJQgTiQQEBGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEaNQoTT3BlcmF0b3JMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIm4KGEpvaW5PckNyZWF0ZUdhbWVSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZRIMCgRzZWF0GAIgASgNEhIKCnNlYXRfdG9rZW4YAyABKAkSDwoHY3JlYXRlZBgEIAEoCCKiAQoNQWRkQm90UmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEioKBWxldmVsGAIgASgOMhUucnVtbWlrdWIudjEuQm90TGV2ZWxCBOJBAQISEgoEbmFtZRgDIAEoCUIE4kEBARIYCgpyZXF1ZXN0X2lkGAQgASgJQgTiQQEBEhcKBHNlYXQYBSABKA1CBOJBAQFIAIgBAUIHCgVfc2VhdCI/Cg5BZGRCb3RSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZRIMCgRzZWF0GAIgASgNIkMKEExlYXZlR2FtZVJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBIjQKEUxlYXZlR2FtZVJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lIlgKEUtpY2tQbGF5ZXJSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISEgoEc2VhdBgCIAEoDUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAMgASgJQgTiQQEBIjUKEktpY2tQbGF5ZXJSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZSJaCg9TZXRSZWFkeVJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIWCghpc19yZWFkeRgCIAEoCEIE4kEBARIYCgpyZXF1ZXN0X2lkGAMgASgJQgTiQQEBIjMKEFNldFJlYWR5UmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiSAoVUmVuZXdTZWF0VG9rZW5SZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgCIAEoCUIE4kEBASJNChZSZW5ld1NlYXRUb2tlblJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lEhIKCnNlYXRfdG9rZW4YAiABKAkiXgoXUmVpc3N1ZVNlYXRUb2tlblJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhISCgRzZWF0GAIgASgNQgTiQQECEhgKCnJlcXVlc3RfaWQYAyABKAlCBOJBAQEiTwoYUmVpc3N1ZVNlYXRUb2tlblJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lEhIKCnNlYXRfdG9rZW4YAiABKAkiQwoQU3RhcnRHYW1lUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhgKCnJlcXVlc3RfaWQYAiABKAlCBOJBAQEiNAoRU3RhcnRHYW1lUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiQwoQQWJvcnRHYW1lUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhgKCnJlcXVlc3RfaWQYAiABKAlCBOJBAQEiNAoRQWJvcnRHYW1lUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiRwoUQ3JlYXRlUmVtYXRjaFJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBIjgKFUNyZWF0ZVJlbWF0Y2hSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZSJ8Cg5HZXRHYW1lUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhsKCHJldmlzaW9uGAIgASgNQgTiQQEBSACIAQESKQoEdmlldxgDIAEoDjIVLnJ1bW1pa3ViLnYxLkdhbWVWaWV3QgTiQQEBQgsKCV9yZXZpc2lvbiIyCg9HZXRHYW1lUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUirAIKEExpc3RHYW1lc1JlcXVlc3QSFwoJcGFnZV9zaXplGAEgASgNQgTiQQEBEhgKCnBhZ2VfdG9rZW4YAiABKAlCBOJBAQESLAoGc3RhdGVzGAMgAygOMhYucnVtbWlrdWIudjEuR2FtZVN0YXRlQgTiQQEBEikKBnByZXNldBgEIAEoDjITLnJ1bW1pa3ViLnYxLlByZXNldEIE4kEBARIcCg5zZWF0c19mcmVlX21pbhgFIAEoDUIE4kEBARI/CgZsYWJlbHMYBiADKAsyKS5ydW1taWt1Yi52MS5MaXN0R2FtZXNSZXF1ZXN0LkxhYmVsc0VudHJ5QgTiQQEBGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiVQoRTGlzdEdhbWVzUmVzcG9uc2USJwoFZ2FtZXMYASADKAsyGC5ydW1taWt1Yi52MS5HYW1lU3VtbWFyeRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiQAoTTGlzdE93bkdhbWVzUmVxdWVzdBIpCgVzZWF0cxgBIAMoCzIULnJ1bW1pa3ViLnYxLk93blNlYXRCBOJBAQIiOgoHT3duU2VhdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhgKCnNlYXRfdG9rZW4YAiABKAlCBOJBAQIiOwoUTGlzdE93bkdhbWVzUmVzcG9uc2USIwoFZ2FtZXMYASADKAsyFC5ydW1taWt1Yi52MS5Pd25HYW1lIpYBCgdPd25HYW1lEg8KB2dhbWVfaWQYASABKAkSKAoEZ2FtZRgCIAEoCzIYLnJ1bW1pa3ViLnYxLkdhbWVTdW1tYXJ5SAASKwoHcmVmdXNhbBgDIAEoDjIYLnJ1bW1pa3ViLnYxLkVycm9yUmVhc29uSAASEQoEc2VhdBgEIAEoDUgBiAEBQgcKBWZvdW5kQgcKBV9zZWF0Is0BChBXYXRjaEdhbWVSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISEgoEZXRhZxgCIAEoCUIE4kEBARIwCgdjb250ZW50GAMgASgOMhkucnVtbWlrdWIudjEuV2F0Y2hDb250ZW50QgTiQQEBEhsKDXVudGlsX3JlbWF0Y2gYBCABKAhCBOJBAQESKQoEdmlldxgFIAEoDjIVLnJ1bW1pa3ViLnYxLkdhbWVWaWV3QgTiQQEBEhQKBnRpY2tldBgGIAEoCUIE4kEBASK9AgoRV2F0Y2hHYW1lUmVzcG9uc2USJQoIc25hcHNob3QYASABKAsyES5ydW1taWt1Yi52MS5HYW1lSAASKQoGY2hhbmdlGAIgASgLMhcucnVtbWlrdWIudjEuR2FtZUNoYW5nZUgAEisKCWhlYXJ0YmVhdBgDIAEoCzIWLnJ1bW1pa3ViLnYxLkhlYXJ0YmVhdEgAEicKB2Nsb3NpbmcYBCABKAsyFC5ydW1taWt1Yi52MS5DbG9zaW5nSAASKAoFZHJhZnQYBSABKAsyFy5ydW1taWt1Yi52MS5TYXZlZERyYWZ0SAASKQoIcHJlc2VuY2UYBiABKAsyFS5ydW1taWt1Yi52MS5QcmVzZW5jZUgAEiEKBGdhbWUYByABKAsyES5ydW1taWt1Yi52MS5HYW1lSABCCAoGdXBkYXRlImIKCFByZXNlbmNlEgwKBHNlYXQYASABKA0SFAoMaXNfY29ubmVjdGVkGAIgASgIEjIKDmxhc3Rfc2Vlbl90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCIdCglIZWFydGJlYXQSEAoIcmV2aXNpb24YASABKA0iRwoHQ2xvc2luZxIMCgRldGFnGAEgASgJEi4KC3JldHJ5X2RlbGF5GAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIjEKGENyZWF0ZVdhdGNoVGlja2V0UmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECIlwKGUNyZWF0ZVdhdGNoVGlja2V0UmVzcG9uc2USDgoGdGlja2V0GAEgASgJEi8KC2V4cGlyZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKYAQoSTGlzdENoYW5nZXNSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISFwoJcGFnZV9zaXplGAIgASgNQgTiQQEBEhgKCnBhZ2VfdG9rZW4YAyABKAlCBOJBAQESHAoOYWZ0ZXJfcmV2aXNpb24YBCABKA1CBOJBAQESGgoMd2FpdF9zZWNvbmRzGAUgASgNQgTiQQEBIlgKE0xpc3RDaGFuZ2VzUmVzcG9uc2USKAoHY2hhbmdlcxgBIAMoCzIXLnJ1bW1pa3ViLnYxLkdhbWVDaGFuZ2USFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJKk4KCEdhbWVWaWV3EhkKFUdBTUVfVklFV19VTlNQRUNJRklFRBAAEhMKD0dBTUVfVklFV19CQVNJQxABEhIKDkdBTUVfVklFV19GVUxMEAIqeQoMV2F0Y2hDb250ZW50Eh0KGVdBVENIX0NPTlRFTlRfVU5TUEVDSUZJRUQQABIZChVXQVRDSF9DT05URU5UX0NIQU5HRVMQARIXChNXQVRDSF9DT05URU5UX0dBTUVTEAISFgoSV0FUQ0hfQ09OVEVOVF9CT1RIEAMylREKC0dhbWVTZXJ2aWNlEmMKCkNyZWF0ZUdhbWUSHi5ydW1taWt1Yi52MS5DcmVhdGVHYW1lUmVxdWVzdBofLnJ1bW1pa3ViLnYxLkNyZWF0ZUdhbWVSZXNwb25zZSIUgtPkkwIOOgEqIgkvdjEvZ2FtZXMSgQEKCEpvaW5HYW1lEhwucnVtbWlrdWIudjEuSm9pbkdhbWVSZXF1ZXN0Gh0ucnVtbWlrdWIudjEuSm9pbkdhbWVSZXNwb25zZSI4gtPkkwIyOgEqWhM6ASoiDi92MS9nYW1lczpqb2luIhgvdjEvZ2FtZXMve2dhbWVfaWR9OmpvaW4SggEKEEpvaW5PckNyZWF0ZUdhbWUSJC5ydW1taWt1Yi52MS5Kb2luT3JDcmVhdGVHYW1lUmVxdWVzdBolLnJ1bW1pa3ViLnYxLkpvaW5PckNyZWF0ZUdhbWVSZXNwb25zZSIhgtPkkwIbOgEqIhYvdjEvZ2FtZXM6am9pbk9yQ3JlYXRlEmgKBkFkZEJvdBIaLnJ1bW1pa3ViLnYxLkFkZEJvdFJlcXVlc3QaGy5ydW1taWt1Yi52MS5BZGRCb3RSZXNwb25zZSIlgtPkkwIfOgEqIhovdjEvZ2FtZXMve2dhbWVfaWR9OmFkZEJvdBJwCglMZWF2ZUdhbWUSHS5ydW1taWt1Yi52MS5MZWF2ZUdhbWVSZXF1ZXN0Gh4ucnVtbWlrdWIudjEuTGVhdmVHYW1lUmVzcG9uc2UiJILT5JMCHjoBKiIZL3YxL2dhbWVzL3tnYW1lX2lkfTpsZWF2ZRJ4CgpLaWNrUGxheWVyEh4ucnVtbWlrdWIudjEuS2lja1BsYXllclJlcXVlc3QaHy5ydW1taWt1Yi52MS5LaWNrUGxheWVyUmVzcG9uc2UiKYLT5JMCIzoBKiIeL3YxL2dhbWVzL3tnYW1lX2lkfTpraWNrUGxheWVyEnAKCFNldFJlYWR5EhwucnVtbWlrdWIudjEuU2V0UmVhZHlSZXF1ZXN0Gh0ucnVtbWlrdWIudjEuU2V0UmVhZHlSZXNwb25zZSIngtPkkwIhOgEqIhwvdjEvZ2FtZXMve2dhbWVfaWR9OnNldFJlYWR5EogBCg5SZW5ld1NlYXRUb2tlbhIiLnJ1bW1pa3ViLnYxLlJlbmV3U2VhdFRva2VuUmVxdWVzdBojLnJ1bW1pa3ViLnYxLlJlbmV3U2VhdFRva2VuUmVzcG9uc2UiLYLT5JMCJzoBKiIiL3YxL2dhbWVzL3tnYW1lX2lkfTpyZW5ld1NlYXRUb2tlbhKQAQoQUmVpc3N1ZVNlYXRUb2tlbhIkLnJ1bW1pa3ViLnYxLlJlaXNzdWVTZWF0VG9rZW5SZXF1ZXN0GiUucnVtbWlrdWIudjEuUmVpc3N1ZVNlYXRUb2tlblJlc3BvbnNlIi+C0+STAik6ASoiJC92MS9nYW1lcy97Z2FtZV9pZH06cmVpc3N1ZVNlYXRUb2tlbhJwCglTdGFydEdhbWUSHS5ydW1taWt1Yi52MS5TdGFydEdhbWVSZXF1ZXN0Gh4ucnVtbWlrdWIudjEuU3RhcnRHYW1lUmVzcG9uc2UiJILT5JMCHjoBKiIZL3YxL2dhbWVzL3tnYW1lX2lkfTpzdGFydBJwCglBYm9ydEdhbWUSHS5ydW1taWt1Yi52MS5BYm9ydEdhbWVSZXF1ZXN0Gh4ucnVtbWlrdWIudjEuQWJvcnRHYW1lUmVzcG9uc2UiJILT5JMCHjoBKiIZL3YxL2dhbWVzL3tnYW1lX2lkfTphYm9ydBKEAQoNQ3JlYXRlUmVtYXRjaBIhLnJ1bW1pa3ViLnYxLkNyZWF0ZVJlbWF0Y2hSZXF1ZXN0GiIucnVtbWlrdWIudjEuQ3JlYXRlUmVtYXRjaFJlc3BvbnNlIiyC0+STAiY6ASoiIS92MS9nYW1lcy97Z2FtZV9pZH06Y3JlYXRlUmVtYXRjaBJhCgdHZXRHYW1lEhsucnVtbWlrdWIudjEuR2V0R2FtZVJlcXVlc3QaHC5ydW1taWt1Yi52MS5HZXRHYW1lUmVzcG9uc2UiG4LT5JMCFRITL3YxL2dhbWVzL3tnYW1lX2lkfRJyCglMaXN0R2FtZXMSHS5ydW1taWt1Yi52MS5MaXN0R2FtZXNSZXF1ZXN0Gh4ucnVtbWlrdWIudjEuTGlzdEdhbWVzUmVzcG9uc2UiJoLT5JMCIFoTOgEqIg4vdjEvZ2FtZXM6bGlzdBIJL3YxL2dhbWVzEnEKDExpc3RPd25HYW1lcxIgLnJ1bW1pa3ViLnYxLkxpc3RPd25HYW1lc1JlcXVlc3QaIS5ydW1taWt1Yi52MS5MaXN0T3duR2FtZXNSZXNwb25zZSIcgtPkkwIWOgEqIhEvdjEvZ2FtZXM6bGlzdE93bhJvCglXYXRjaEdhbWUSHS5ydW1taWt1Yi52MS5XYXRjaEdhbWVSZXF1ZXN0Gh4ucnVtbWlrdWIudjEuV2F0Y2hHYW1lUmVzcG9uc2UiIYLT5JMCGxIZL3YxL2dhbWVzL3tnYW1lX2lkfTp3YXRjaDABEpQBChFDcmVhdGVXYXRjaFRpY2tldBIlLnJ1bW1pa3ViLnYxLkNyZWF0ZVdhdGNoVGlja2V0UmVxdWVzdBomLnJ1bW1pa3ViLnYxLkNyZWF0ZVdhdGNoVGlja2V0UmVzcG9uc2UiMILT5JMCKjoBKiIlL3YxL2dhbWVzL3tnYW1lX2lkfTpjcmVhdGVXYXRjaFRpY2tldBJ1CgtMaXN0Q2hhbmdlcxIfLnJ1bW1pa3ViLnYxLkxpc3RDaGFuZ2VzUmVxdWVzdBogLnJ1bW1pa3ViLnYxLkxpc3RDaGFuZ2VzUmVzcG9uc2UiI4LT5JMCHRIbL3YxL2dhbWVzL3tnYW1lX2lkfS9jaGFuZ2VzQogBCgtydW1taWt1Yi52MUIQR2FtZVNlcnZpY2VQcm90b1ABWilydW1taWt1Yi5leGFtcGxlL2dvL3J1bW1pa3VidjE7cnVtbWlrdWJ2MaICA1JNS6oCC1J1bW1pa3ViLlYxugIIUnVtbWlrdWLKAgtSdW1taWt1YlxWMeoCDFJ1bW1pa3ViOjpWMWIGcHJvdG8z", [file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_duration, file_google_protobuf_timestamp, file_rummikub_v1_error_reason, file_rummikub_v1_game, file_rummikub_v1_meld, file_rummikub_v1_room_settings, file_rummikub_v1_ruleset, file_rummikub_v1_tile]);
 
 /**
  * A request to create a game.
@@ -88,6 +88,15 @@ export type CreateGameRequest = Message<"rummikub.v1.CreateGameRequest"> & {
    * @generated from field: rummikub.v1.StartPosition position = 7;
    */
   position?: StartPosition | undefined;
+
+  /**
+   * Seats that only certain players can take, such as those of a tournament or an invitation. The game cannot start
+   * before they are taken, and starts by itself five seconds after the last one is, if it has enough players; the host
+   * may remove a reservation (KickPlayer).
+   *
+   * @generated from field: repeated rummikub.v1.SeatReservation reserved_seats = 8;
+   */
+  reservedSeats: SeatReservation[];
 };
 
 /**
@@ -178,6 +187,42 @@ export const StartSeatSchema: GenMessage<StartSeat> = /*@__PURE__*/
   messageDesc(file_rummikub_v1_game_service, 2);
 
 /**
+ * A seat of a new game that is reserved for a player.
+ *
+ * @generated from message rummikub.v1.SeatReservation
+ */
+export type SeatReservation = Message<"rummikub.v1.SeatReservation"> & {
+  /**
+   * The seat, from 1. Each is reserved once.
+   *
+   * @generated from field: uint32 seat = 1;
+   */
+  seat: number;
+
+  /**
+   * The front end's reference to the player, as in JoinGame. JoinGame takes the seat for a player with this player_ref. Each
+   * has one seat.
+   *
+   * @generated from field: string player_ref = 2;
+   */
+  playerRef: string;
+
+  /**
+   * The name that the lobby shows until the player comes, as in JoinGame. Everyone may see it.
+   *
+   * @generated from field: string name = 3;
+   */
+  name: string;
+};
+
+/**
+ * Describes the message rummikub.v1.SeatReservation.
+ * Use `create(SeatReservationSchema)` to create a new message.
+ */
+export const SeatReservationSchema: GenMessage<SeatReservation> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_game_service, 3);
+
+/**
  * The response to CreateGame.
  *
  * @generated from message rummikub.v1.CreateGameResponse
@@ -203,7 +248,7 @@ export type CreateGameResponse = Message<"rummikub.v1.CreateGameResponse"> & {
  * Use `create(CreateGameResponseSchema)` to create a new message.
  */
 export const CreateGameResponseSchema: GenMessage<CreateGameResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 3);
+  messageDesc(file_rummikub_v1_game_service, 4);
 
 /**
  * A request to take a seat.
@@ -238,6 +283,7 @@ export type JoinGameRequest = Message<"rummikub.v1.JoinGameRequest"> & {
   /**
    * The player's name: 1 to 40 printable characters without leading or trailing spaces, unlike the other players'
    * names (PLAYER_ALREADY_JOINED). Zero-width joiners and non-joiners may be inside. The game shows the name in NFC.
+   * Required, unless the join_ticket has a name.
    *
    * @generated from field: string name = 2;
    */
@@ -259,13 +305,23 @@ export type JoinGameRequest = Message<"rummikub.v1.JoinGameRequest"> & {
   seat?: number | undefined;
 
   /**
-   * The front end's own reference to the player, such as the id of an account: up to 64 bytes, opaque. Only the operator
-   * sees it (docs/admin.md). No view of a player has it, nor a watch or a record. Two players of a game cannot have the
-   * same one. It proves nothing: whoever sends the request chooses it, so rely on it only if your back end sends it.
+   * The front end's own reference to the player, such as the id of an account: up to 64 bytes, opaque. It is a claim:
+   * whoever sends the request chooses it. Rely on it only if your back end sends it, or with tickets: a key that has
+   * ticket keys accepts none without a join_ticket. Only the operator sees it (docs/admin.md). No view of a player has it,
+   * nor a watch or a record. Two players of a game cannot have the same one.
    *
    * @generated from field: string player_ref = 6;
    */
   playerRef: string;
+
+  /**
+   * A ticket that the holder of the key has signed for this player: a JWT of up to 2,000 characters (docs/tickets.md). It
+   * proves the player_ref, and may limit the game, its labels, the seat, and the name; leave player_ref and name unset, or
+   * send the same. It takes one seat, once.
+   *
+   * @generated from field: string join_ticket = 7;
+   */
+  joinTicket: string;
 };
 
 /**
@@ -273,7 +329,7 @@ export type JoinGameRequest = Message<"rummikub.v1.JoinGameRequest"> & {
  * Use `create(JoinGameRequestSchema)` to create a new message.
  */
 export const JoinGameRequestSchema: GenMessage<JoinGameRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 4);
+  messageDesc(file_rummikub_v1_game_service, 5);
 
 /**
  * The response to JoinGame.
@@ -308,7 +364,7 @@ export type JoinGameResponse = Message<"rummikub.v1.JoinGameResponse"> & {
  * Use `create(JoinGameResponseSchema)` to create a new message.
  */
 export const JoinGameResponseSchema: GenMessage<JoinGameResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 5);
+  messageDesc(file_rummikub_v1_game_service, 6);
 
 /**
  * A request to take a seat in an open game, or in a new one.
@@ -324,7 +380,7 @@ export type JoinOrCreateGameRequest = Message<"rummikub.v1.JoinOrCreateGameReque
   ruleset?: Ruleset | undefined;
 
   /**
-   * The player's name, as in JoinGame.
+   * The player's name, as in JoinGame. Required, unless the join_ticket has a name.
    *
    * @generated from field: string name = 2;
    */
@@ -345,7 +401,7 @@ export type JoinOrCreateGameRequest = Message<"rummikub.v1.JoinOrCreateGameReque
   labels: { [key: string]: string };
 
   /**
-   * The front end's own reference to the player, as in JoinGame. It is only as good as who sets it.
+   * The front end's own reference to the player, as in JoinGame: a claim, without a join_ticket.
    *
    * @generated from field: string player_ref = 5;
    */
@@ -365,6 +421,13 @@ export type JoinOrCreateGameRequest = Message<"rummikub.v1.JoinOrCreateGameReque
    * @generated from field: rummikub.v1.RoomSettings settings = 7;
    */
   settings?: RoomSettings | undefined;
+
+  /**
+   * A ticket that the holder of the key has signed for this player, as in JoinGame.
+   *
+   * @generated from field: string join_ticket = 8;
+   */
+  joinTicket: string;
 };
 
 /**
@@ -372,7 +435,7 @@ export type JoinOrCreateGameRequest = Message<"rummikub.v1.JoinOrCreateGameReque
  * Use `create(JoinOrCreateGameRequestSchema)` to create a new message.
  */
 export const JoinOrCreateGameRequestSchema: GenMessage<JoinOrCreateGameRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 6);
+  messageDesc(file_rummikub_v1_game_service, 7);
 
 /**
  * The response to JoinOrCreateGame.
@@ -414,7 +477,7 @@ export type JoinOrCreateGameResponse = Message<"rummikub.v1.JoinOrCreateGameResp
  * Use `create(JoinOrCreateGameResponseSchema)` to create a new message.
  */
 export const JoinOrCreateGameResponseSchema: GenMessage<JoinOrCreateGameResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 7);
+  messageDesc(file_rummikub_v1_game_service, 8);
 
 /**
  * A request to add a bot.
@@ -463,7 +526,7 @@ export type AddBotRequest = Message<"rummikub.v1.AddBotRequest"> & {
  * Use `create(AddBotRequestSchema)` to create a new message.
  */
 export const AddBotRequestSchema: GenMessage<AddBotRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 8);
+  messageDesc(file_rummikub_v1_game_service, 9);
 
 /**
  * The response to AddBot.
@@ -491,7 +554,7 @@ export type AddBotResponse = Message<"rummikub.v1.AddBotResponse"> & {
  * Use `create(AddBotResponseSchema)` to create a new message.
  */
 export const AddBotResponseSchema: GenMessage<AddBotResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 9);
+  messageDesc(file_rummikub_v1_game_service, 10);
 
 /**
  * A request to leave the lobby.
@@ -519,7 +582,7 @@ export type LeaveGameRequest = Message<"rummikub.v1.LeaveGameRequest"> & {
  * Use `create(LeaveGameRequestSchema)` to create a new message.
  */
 export const LeaveGameRequestSchema: GenMessage<LeaveGameRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 10);
+  messageDesc(file_rummikub_v1_game_service, 11);
 
 /**
  * The response to LeaveGame.
@@ -540,7 +603,7 @@ export type LeaveGameResponse = Message<"rummikub.v1.LeaveGameResponse"> & {
  * Use `create(LeaveGameResponseSchema)` to create a new message.
  */
 export const LeaveGameResponseSchema: GenMessage<LeaveGameResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 11);
+  messageDesc(file_rummikub_v1_game_service, 12);
 
 /**
  * A request to remove a player from the lobby.
@@ -575,7 +638,7 @@ export type KickPlayerRequest = Message<"rummikub.v1.KickPlayerRequest"> & {
  * Use `create(KickPlayerRequestSchema)` to create a new message.
  */
 export const KickPlayerRequestSchema: GenMessage<KickPlayerRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 12);
+  messageDesc(file_rummikub_v1_game_service, 13);
 
 /**
  * The response to KickPlayer.
@@ -596,7 +659,7 @@ export type KickPlayerResponse = Message<"rummikub.v1.KickPlayerResponse"> & {
  * Use `create(KickPlayerResponseSchema)` to create a new message.
  */
 export const KickPlayerResponseSchema: GenMessage<KickPlayerResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 13);
+  messageDesc(file_rummikub_v1_game_service, 14);
 
 /**
  * A request to be ready to start, or no longer.
@@ -631,7 +694,7 @@ export type SetReadyRequest = Message<"rummikub.v1.SetReadyRequest"> & {
  * Use `create(SetReadyRequestSchema)` to create a new message.
  */
 export const SetReadyRequestSchema: GenMessage<SetReadyRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 14);
+  messageDesc(file_rummikub_v1_game_service, 15);
 
 /**
  * The response to SetReady.
@@ -652,7 +715,7 @@ export type SetReadyResponse = Message<"rummikub.v1.SetReadyResponse"> & {
  * Use `create(SetReadyResponseSchema)` to create a new message.
  */
 export const SetReadyResponseSchema: GenMessage<SetReadyResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 15);
+  messageDesc(file_rummikub_v1_game_service, 16);
 
 /**
  * A request for a new token in place of the one that is sent.
@@ -681,7 +744,7 @@ export type RenewSeatTokenRequest = Message<"rummikub.v1.RenewSeatTokenRequest">
  * Use `create(RenewSeatTokenRequestSchema)` to create a new message.
  */
 export const RenewSeatTokenRequestSchema: GenMessage<RenewSeatTokenRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 16);
+  messageDesc(file_rummikub_v1_game_service, 17);
 
 /**
  * The response to RenewSeatToken.
@@ -709,7 +772,7 @@ export type RenewSeatTokenResponse = Message<"rummikub.v1.RenewSeatTokenResponse
  * Use `create(RenewSeatTokenResponseSchema)` to create a new message.
  */
 export const RenewSeatTokenResponseSchema: GenMessage<RenewSeatTokenResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 17);
+  messageDesc(file_rummikub_v1_game_service, 18);
 
 /**
  * A request for a new token of a seat.
@@ -745,7 +808,7 @@ export type ReissueSeatTokenRequest = Message<"rummikub.v1.ReissueSeatTokenReque
  * Use `create(ReissueSeatTokenRequestSchema)` to create a new message.
  */
 export const ReissueSeatTokenRequestSchema: GenMessage<ReissueSeatTokenRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 18);
+  messageDesc(file_rummikub_v1_game_service, 19);
 
 /**
  * The response to ReissueSeatToken.
@@ -773,7 +836,7 @@ export type ReissueSeatTokenResponse = Message<"rummikub.v1.ReissueSeatTokenResp
  * Use `create(ReissueSeatTokenResponseSchema)` to create a new message.
  */
 export const ReissueSeatTokenResponseSchema: GenMessage<ReissueSeatTokenResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 19);
+  messageDesc(file_rummikub_v1_game_service, 20);
 
 /**
  * A request to start a game.
@@ -801,7 +864,7 @@ export type StartGameRequest = Message<"rummikub.v1.StartGameRequest"> & {
  * Use `create(StartGameRequestSchema)` to create a new message.
  */
 export const StartGameRequestSchema: GenMessage<StartGameRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 20);
+  messageDesc(file_rummikub_v1_game_service, 21);
 
 /**
  * The response to StartGame.
@@ -822,7 +885,7 @@ export type StartGameResponse = Message<"rummikub.v1.StartGameResponse"> & {
  * Use `create(StartGameResponseSchema)` to create a new message.
  */
 export const StartGameResponseSchema: GenMessage<StartGameResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 21);
+  messageDesc(file_rummikub_v1_game_service, 22);
 
 /**
  * A request to abort a game, or to vote for that.
@@ -850,7 +913,7 @@ export type AbortGameRequest = Message<"rummikub.v1.AbortGameRequest"> & {
  * Use `create(AbortGameRequestSchema)` to create a new message.
  */
 export const AbortGameRequestSchema: GenMessage<AbortGameRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 22);
+  messageDesc(file_rummikub_v1_game_service, 23);
 
 /**
  * The response to AbortGame.
@@ -871,7 +934,7 @@ export type AbortGameResponse = Message<"rummikub.v1.AbortGameResponse"> & {
  * Use `create(AbortGameResponseSchema)` to create a new message.
  */
 export const AbortGameResponseSchema: GenMessage<AbortGameResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 23);
+  messageDesc(file_rummikub_v1_game_service, 24);
 
 /**
  * A request for a rematch.
@@ -899,7 +962,7 @@ export type CreateRematchRequest = Message<"rummikub.v1.CreateRematchRequest"> &
  * Use `create(CreateRematchRequestSchema)` to create a new message.
  */
 export const CreateRematchRequestSchema: GenMessage<CreateRematchRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 24);
+  messageDesc(file_rummikub_v1_game_service, 25);
 
 /**
  * The response to CreateRematch.
@@ -920,7 +983,7 @@ export type CreateRematchResponse = Message<"rummikub.v1.CreateRematchResponse">
  * Use `create(CreateRematchResponseSchema)` to create a new message.
  */
 export const CreateRematchResponseSchema: GenMessage<CreateRematchResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 25);
+  messageDesc(file_rummikub_v1_game_service, 26);
 
 /**
  * A request to read a game.
@@ -957,7 +1020,7 @@ export type GetGameRequest = Message<"rummikub.v1.GetGameRequest"> & {
  * Use `create(GetGameRequestSchema)` to create a new message.
  */
 export const GetGameRequestSchema: GenMessage<GetGameRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 26);
+  messageDesc(file_rummikub_v1_game_service, 27);
 
 /**
  * The response to GetGame.
@@ -978,7 +1041,7 @@ export type GetGameResponse = Message<"rummikub.v1.GetGameResponse"> & {
  * Use `create(GetGameResponseSchema)` to create a new message.
  */
 export const GetGameResponseSchema: GenMessage<GetGameResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 27);
+  messageDesc(file_rummikub_v1_game_service, 28);
 
 /**
  * A request for a list of games.
@@ -1034,7 +1097,7 @@ export type ListGamesRequest = Message<"rummikub.v1.ListGamesRequest"> & {
  * Use `create(ListGamesRequestSchema)` to create a new message.
  */
 export const ListGamesRequestSchema: GenMessage<ListGamesRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 28);
+  messageDesc(file_rummikub_v1_game_service, 29);
 
 /**
  * A page of games.
@@ -1063,7 +1126,7 @@ export type ListGamesResponse = Message<"rummikub.v1.ListGamesResponse"> & {
  * Use `create(ListGamesResponseSchema)` to create a new message.
  */
 export const ListGamesResponseSchema: GenMessage<ListGamesResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 29);
+  messageDesc(file_rummikub_v1_game_service, 30);
 
 /**
  * A request for the games of the caller's own seats.
@@ -1084,7 +1147,7 @@ export type ListOwnGamesRequest = Message<"rummikub.v1.ListOwnGamesRequest"> & {
  * Use `create(ListOwnGamesRequestSchema)` to create a new message.
  */
 export const ListOwnGamesRequestSchema: GenMessage<ListOwnGamesRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 30);
+  messageDesc(file_rummikub_v1_game_service, 31);
 
 /**
  * A seat of the caller, by its token.
@@ -1112,7 +1175,7 @@ export type OwnSeat = Message<"rummikub.v1.OwnSeat"> & {
  * Use `create(OwnSeatSchema)` to create a new message.
  */
 export const OwnSeatSchema: GenMessage<OwnSeat> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 31);
+  messageDesc(file_rummikub_v1_game_service, 32);
 
 /**
  * The games of the caller's own seats.
@@ -1133,7 +1196,7 @@ export type ListOwnGamesResponse = Message<"rummikub.v1.ListOwnGamesResponse"> &
  * Use `create(ListOwnGamesResponseSchema)` to create a new message.
  */
 export const ListOwnGamesResponseSchema: GenMessage<ListOwnGamesResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 32);
+  messageDesc(file_rummikub_v1_game_service, 33);
 
 /**
  * The game of one of the caller's own seats.
@@ -1185,7 +1248,7 @@ export type OwnGame = Message<"rummikub.v1.OwnGame"> & {
  * Use `create(OwnGameSchema)` to create a new message.
  */
 export const OwnGameSchema: GenMessage<OwnGame> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 33);
+  messageDesc(file_rummikub_v1_game_service, 34);
 
 /**
  * A request to watch a game.
@@ -1242,7 +1305,7 @@ export type WatchGameRequest = Message<"rummikub.v1.WatchGameRequest"> & {
  * Use `create(WatchGameRequestSchema)` to create a new message.
  */
 export const WatchGameRequestSchema: GenMessage<WatchGameRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 34);
+  messageDesc(file_rummikub_v1_game_service, 35);
 
 /**
  * An update of a watched game.
@@ -1323,7 +1386,7 @@ export type WatchGameResponse = Message<"rummikub.v1.WatchGameResponse"> & {
  * Use `create(WatchGameResponseSchema)` to create a new message.
  */
 export const WatchGameResponseSchema: GenMessage<WatchGameResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 35);
+  messageDesc(file_rummikub_v1_game_service, 36);
 
 /**
  * Whether the owner of a seat watches the game. It replaces the fields of the seat's Player.
@@ -1358,7 +1421,7 @@ export type Presence = Message<"rummikub.v1.Presence"> & {
  * Use `create(PresenceSchema)` to create a new message.
  */
 export const PresenceSchema: GenMessage<Presence> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 36);
+  messageDesc(file_rummikub_v1_game_service, 37);
 
 /**
  * A sign that the stream is alive.
@@ -1379,7 +1442,7 @@ export type Heartbeat = Message<"rummikub.v1.Heartbeat"> & {
  * Use `create(HeartbeatSchema)` to create a new message.
  */
 export const HeartbeatSchema: GenMessage<Heartbeat> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 37);
+  messageDesc(file_rummikub_v1_game_service, 38);
 
 /**
  * The end of a stream, because the server is stopping.
@@ -1407,7 +1470,7 @@ export type Closing = Message<"rummikub.v1.Closing"> & {
  * Use `create(ClosingSchema)` to create a new message.
  */
 export const ClosingSchema: GenMessage<Closing> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 38);
+  messageDesc(file_rummikub_v1_game_service, 39);
 
 /**
  * A request for a ticket to watch a game.
@@ -1428,7 +1491,7 @@ export type CreateWatchTicketRequest = Message<"rummikub.v1.CreateWatchTicketReq
  * Use `create(CreateWatchTicketRequestSchema)` to create a new message.
  */
 export const CreateWatchTicketRequestSchema: GenMessage<CreateWatchTicketRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 39);
+  messageDesc(file_rummikub_v1_game_service, 40);
 
 /**
  * A ticket to watch a game.
@@ -1457,7 +1520,7 @@ export type CreateWatchTicketResponse = Message<"rummikub.v1.CreateWatchTicketRe
  * Use `create(CreateWatchTicketResponseSchema)` to create a new message.
  */
 export const CreateWatchTicketResponseSchema: GenMessage<CreateWatchTicketResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 40);
+  messageDesc(file_rummikub_v1_game_service, 41);
 
 /**
  * A request for a game's history.
@@ -1509,7 +1572,7 @@ export type ListChangesRequest = Message<"rummikub.v1.ListChangesRequest"> & {
  * Use `create(ListChangesRequestSchema)` to create a new message.
  */
 export const ListChangesRequestSchema: GenMessage<ListChangesRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 41);
+  messageDesc(file_rummikub_v1_game_service, 42);
 
 /**
  * A page of a game's history.
@@ -1537,7 +1600,7 @@ export type ListChangesResponse = Message<"rummikub.v1.ListChangesResponse"> & {
  * Use `create(ListChangesResponseSchema)` to create a new message.
  */
 export const ListChangesResponseSchema: GenMessage<ListChangesResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 42);
+  messageDesc(file_rummikub_v1_game_service, 43);
 
 /**
  * How much of a game is sent.
@@ -1671,7 +1734,11 @@ export const GameService: GenService<{
    * Takes a free seat while the game is in the lobby, and returns its token, which only this response contains. No token
    * is needed. The host sends the host token to become the player who is the host. A player of the game before sends the
    * token of that game to take the seat that is reserved in its rematch, whatever `seat` says and without a join code.
-   * Errors: NOT_FOUND (JOIN_CODE_UNKNOWN), PERMISSION_DENIED (JOIN_CODE_REQUIRED, PLAYER_KICKED), ALREADY_EXISTS
+   * A player for whom CreateGame has reserved a seat takes that one. A key may require a ticket of its back end
+   * (join_ticket, docs/tickets.md), except for a player of the game before.
+   * Errors: UNAUTHENTICATED (TICKET_REQUIRED, TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
+   * TICKET_AUDIENCE_WRONG, TICKET_EXPIRED), NOT_FOUND (JOIN_CODE_UNKNOWN),
+   * PERMISSION_DENIED (JOIN_CODE_REQUIRED, PLAYER_KICKED, TICKET_OUT_OF_SCOPE, TICKET_USED), ALREADY_EXISTS
    * (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER,
    * TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
    *
@@ -1689,8 +1756,11 @@ export const GameService: GenService<{
    * its players did not choose each other. Callers who find no game at the same time get seats in the same new one. It
    * never joins an unlisted game. A call that joins a game takes nothing of the limits of creating one. A
    * refused call leaves no game behind. No token is needed. A repeated request gets the first answer for at least
-   * RUMMIKUB_LOBBY_TTL_SECONDS after the first one.
-   * Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
+   * RUMMIKUB_LOBBY_TTL_SECONDS after the first one. A key may require a ticket, as in JoinGame; one that is for a certain
+   * game or seat is TICKET_OUT_OF_SCOPE here.
+   * Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES),
+   * UNAUTHENTICATED (TICKET_REQUIRED, TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
+   * TICKET_AUDIENCE_WRONG, TICKET_EXPIRED), PERMISSION_DENIED (TICKET_OUT_OF_SCOPE, TICKET_USED), ABORTED
    * (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
    *
    * @generated from rpc rummikub.v1.GameService.JoinOrCreateGame

@@ -1,0 +1,325 @@
+"""Join tickets: who joins, where and once; and seats that are reserved for players."""
+
+import base64
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc.aio
+import jwt
+import pytest
+
+from rummikub.v1 import game_pb2
+from rummikub.v1 import game_service_pb2 as gs
+from service.storage.store import Store
+from support.cases import each_of
+from support.harness import (
+    Client,
+    FakeClock,
+    GameAtHand,
+    client_with_key,
+    error_info,
+    field_violations,
+    keys_file,
+    new_id,
+    running_server,
+    server_settings,
+)
+from support.join_tickets import EDDSA_KEY, ENTRY, HS256_KEY, OTHER_KEY, PRIVATE_KEY, SECRET, signed, unsigned
+
+pytestmark = pytest.mark.slow
+
+BOTH = f'ticket_keys = ["{EDDSA_KEY}", "{HS256_KEY}"]'
+REQUIRED = f"{ENTRY}\nrequire_tickets = true"
+
+
+@pytest.fixture
+async def web(tmp_path: Path, store: Store) -> AsyncIterator[Client]:
+    """Yields a client of a server on each kind of store, whose players join with tickets only."""
+    async with served(tmp_path, store, REQUIRED) as client:
+        yield client
+
+
+@pytest.fixture
+async def strict(tmp_path: Path, store: Store) -> AsyncIterator[Client]:
+    """Yields the same where a key has ticket keys of both algorithms."""
+    async with served(tmp_path, store, f"{BOTH}\nrequire_tickets = true") as client:
+        yield client
+
+
+@asynccontextmanager
+async def served(folder: Path, store: Store, entry: str) -> AsyncIterator[Client]:
+    """Yields a client of a server with the key `web`, which the client sends."""
+    settings = server_settings(keys_file=keys_file(folder, web=entry), sweep_seconds=3_600)
+    async with running_server(store, settings) as (server, _), client_with_key(server.port, "web") as client:
+        yield client
+
+
+async def lobby(client: Client, **fields: Any) -> GameAtHand:  # noqa: ANN401 - of a request
+    created = await client.games.CreateGame(gs.CreateGameRequest(request_id=new_id(), **fields))
+    return GameAtHand(client, created.game.game_id, host_token=created.host_token)
+
+
+async def join(game: GameAtHand, ticket: str, name: str = "", **fields: Any) -> gs.JoinGameResponse:  # noqa: ANN401 - of a request
+    fields = {"request_id": new_id()} | fields
+    request = gs.JoinGameRequest(game_id=game.game_id, name=name, join_ticket=ticket, **fields)
+    joined: gs.JoinGameResponse = await game.client.games.JoinGame(request)
+    game.tokens[joined.seat] = joined.seat_token
+    return joined
+
+
+async def refusal(call: Any) -> tuple[str, str]:  # noqa: ANN401 - a call of any kind
+    """Returns the reason of a refused call, and the claim that it names."""
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await call
+    info = error_info(refused.value)
+    return str(info.reason), str(info.metadata["claim"])
+
+
+async def test_a_ticket_says_who_joins_and_what_the_name_is(tmp_path: Path, store: Store) -> None:
+    async with served(tmp_path, store, REQUIRED) as web:
+        game = await lobby(web)
+        joined = await join(game, signed("account of Ada", name="Ada"))
+        await join(game, signed("account of Ben"), "Ben", player_ref="account of Ben")
+        assert [player.name for player in (await game.see()).players] == ["Ada", "Ben"]
+        record = (await store.games.load(game.game_id)).record
+        assert record
+        assert [record.operator_data.ref_of(seat) for seat in (1, 2)] == ["account of Ada", "account of Ben"]
+        assert "account" not in str(joined)
+
+
+@pytest.mark.parametrize("key", ["EdDSA", "HS256"])
+async def test_each_ticket_key_signs_by_its_algorithm(tmp_path: Path, store: Store, key: str) -> None:
+    async with served(tmp_path, store, BOTH) as web:
+        ticket = signed("ada", PRIVATE_KEY if key == "EdDSA" else SECRET, key)
+        assert (await join(await lobby(web), ticket, "Ada")).seat == 1
+
+
+FORGED = {
+    "another key": (signed("ada", OTHER_KEY), "TICKET_SIGNATURE_INVALID", ""),
+    "another secret": (signed("ada", b"?" * 32, "HS256"), "TICKET_SIGNATURE_INVALID", ""),
+    "a changed player": (
+        signed("ada").replace(signed("ada").split(".")[1], signed("eve").split(".")[1]),
+        "TICKET_SIGNATURE_INVALID",
+        "",
+    ),
+    "none": (unsigned("none"), "TICKET_ALGORITHM_NOT_ALLOWED", ""),
+    "None": (unsigned("None"), "TICKET_ALGORITHM_NOT_ALLOWED", ""),
+    "no algorithm": (unsigned(None), "TICKET_ALGORITHM_NOT_ALLOWED", ""),
+    "an algorithm of no key": (signed("ada", SECRET * 2, "HS384"), "TICKET_ALGORITHM_NOT_ALLOWED", ""),
+    "another audience": (signed("ada", aud="partner"), "TICKET_AUDIENCE_WRONG", ""),
+    "no audience": (signed("ada", aud=None), "TICKET_AUDIENCE_WRONG", ""),
+    "expired": (signed("ada", seconds=-1), "TICKET_EXPIRED", ""),
+    "no expiry": (signed("ada", exp=None), "TICKET_MALFORMED", "exp"),
+    "a far expiry": (signed("ada", seconds=86_460), "TICKET_MALFORMED", "exp"),
+    "an expiry that is no time": (signed("ada", exp="soon"), "TICKET_MALFORMED", "exp"),
+    "no player": (signed("ada", sub=None), "TICKET_MALFORMED", "sub"),
+    "an empty player": (signed(""), "TICKET_MALFORMED", "sub"),
+    "a long player": (signed("a" * 65), "TICKET_MALFORMED", "sub"),
+    "a name of no form": (signed("ada", name=" "), "TICKET_MALFORMED", "name"),
+    "a game of no form": (signed("ada", game_id="x"), "TICKET_MALFORMED", "game_id"),
+    "a seat of no form": (signed("ada", seat=True), "TICKET_MALFORMED", "seat"),
+    "labels of no form": (signed("ada", labels=["x"]), "TICKET_MALFORMED", "labels"),
+    "no JWT": ("ticket", "TICKET_MALFORMED", "header"),
+    "another player_ref": (signed("ben"), "TICKET_OUT_OF_SCOPE", "sub"),
+    "another name": (signed("ada", name="Ada Lovelace"), "TICKET_OUT_OF_SCOPE", "name"),
+    "another game": (signed("ada", game_id="0" * 32), "TICKET_OUT_OF_SCOPE", "game_id"),
+    "other labels": (signed("ada", labels={"league": "2"}), "TICKET_OUT_OF_SCOPE", "labels"),
+    "another seat": (signed("ada", seat=1), "TICKET_OUT_OF_SCOPE", "seat"),
+    "none where one is required": ("", "TICKET_REQUIRED", ""),
+}
+
+
+@each_of("ticket", FORGED)
+async def test_a_bad_ticket_seats_nobody_and_has_one_reason(strict: Client, ticket: str) -> None:
+    text, reason, claim = FORGED[ticket]
+    game = await lobby(strict, labels={"league": "1"})
+    assert await refusal(join(game, text, "Ada", player_ref="ada" if text else "", seat=2)) == (reason, claim)
+    assert not (await game.see()).players
+
+
+async def test_a_public_key_is_no_secret_of_a_ticket(web: Client) -> None:
+    """The holder of the public key, as the text of the keys file, signs with HS256."""
+    raw = PRIVATE_KEY.public_key().public_bytes_raw()
+    for secret in (raw, EDDSA_KEY.encode()):
+        forged = jwt.encode({"sub": "ada", "aud": "web", "exp": 2**33}, secret, "HS256")
+        assert await refusal(join(await lobby(web), forged, "Ada")) == ("TICKET_ALGORITHM_NOT_ALLOWED", "")
+
+
+async def test_no_error_and_no_log_repeats_a_ticket(web: Client, capfd: pytest.CaptureFixture[str]) -> None:
+    ticket = signed("ada", OTHER_KEY)
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await join(await lobby(web), ticket, "Ada")
+    said = f"{refused.value.details()}{refused.value.trailing_metadata()}{''.join(capfd.readouterr())}"
+    assert ticket.split(".")[2] not in said
+    with pytest.raises(grpc.aio.AioRpcError) as long:
+        await join(await lobby(web), "x" * 2_001, "Ada")
+    assert field_violations(long.value) == ["join_ticket"]
+
+
+async def test_a_ticket_joins_once_and_a_repeated_request_gets_the_first_answer(web: Client, clock: FakeClock) -> None:
+    game, other = await lobby(web), await lobby(web)
+    ticket, request_id = signed("ada", name="Ada"), new_id()
+    first = await join(game, ticket, request_id=request_id)
+    assert await refusal(join(game, ticket, "Ada")) == ("PLAYER_ALREADY_JOINED", "")
+    assert await refusal(join(other, ticket, "Ada")) == ("TICKET_USED", "")
+    assert not (await other.see()).players
+    await web.games.LeaveGame(gs.LeaveGameRequest(game_id=game.game_id), metadata=game.as_seat(1))
+    assert await refusal(join(game, ticket, "Ada")) == ("TICKET_USED", "")
+    assert (await join(game, signed("ada", name="Ada", jti="2"))).seat == 1
+    clock.advance(3_000)
+    assert await join(game, ticket, request_id=request_id) == first, "although it has expired"
+
+
+async def test_a_refused_player_may_use_the_ticket_again(web: Client) -> None:
+    game = await lobby(web)
+    await join(game, signed("ben"), "Ben")
+    ticket = signed("ada")
+    assert await refusal(join(game, ticket, "Ben")) == ("PLAYER_ALREADY_JOINED", "")
+    assert await refusal(join(game, ticket, "Ada", seat=1)) == ("SEAT_TAKEN", "")
+    assert (await join(game, ticket, "Ada")).seat == 2
+
+
+async def test_one_player_has_one_seat_whatever_the_tickets(web: Client) -> None:
+    game = await lobby(web)
+    await join(game, signed("ada", jti="1"), "Ada")
+    assert await refusal(join(game, signed("ada", jti="2"), "Other")) == ("PLAYER_ALREADY_JOINED", "")
+
+
+async def test_a_ticket_for_a_game_labels_and_a_seat_joins_there(web: Client) -> None:
+    game = await lobby(web, labels={"league": "1", "region": "eu"})
+    ticket = signed("ada", name="Ada", game_id=game.game_id, labels={"league": "1"}, seat=2)
+    assert (await join(game, ticket)).seat == 2
+
+
+async def test_quick_play_takes_a_ticket_for_labels(web: Client) -> None:
+    def wanted(ticket: str, league: str) -> gs.JoinOrCreateGameRequest:
+        return gs.JoinOrCreateGameRequest(join_ticket=ticket, labels={"league": league}, request_id=new_id())
+
+    ticket = signed("ada", name="Ada", labels={"league": "1"})
+    assert await refusal(web.games.JoinOrCreateGame(wanted(ticket, "2"))) == ("TICKET_OUT_OF_SCOPE", "labels")
+    first = await web.games.JoinOrCreateGame(wanted(ticket, "1"))
+    second = await web.games.JoinOrCreateGame(wanted(signed("ben", name="Ben"), "1"))
+    assert (first.created, second.created, second.game.game_id) == (True, False, first.game.game_id)
+    seat = signed("cy", name="Cy", seat=1)
+    assert await refusal(web.games.JoinOrCreateGame(wanted(seat, "1"))) == ("TICKET_OUT_OF_SCOPE", "seat")
+    other = signed("cy", name="Cy", game_id=first.game.game_id)
+    assert await refusal(web.games.JoinOrCreateGame(wanted(other, "1"))) == ("TICKET_OUT_OF_SCOPE", "game_id")
+
+
+async def test_without_require_tickets_a_player_may_be_nobody_but_no_one_else(tmp_path: Path, store: Store) -> None:
+    async with served(tmp_path, store, ENTRY) as web:
+        game = await lobby(web)
+        assert (await join(game, "", "Eve")).seat == 1
+        assert await refusal(join(game, "", "Ada", player_ref="ada")) == ("TICKET_REQUIRED", "")
+
+
+async def test_a_key_without_ticket_keys_takes_claims_and_no_ticket(tmp_path: Path, store: Store) -> None:
+    async with served(tmp_path, store, "") as web:
+        game = await lobby(web)
+        assert (await join(game, "", "Ada", player_ref="ada")).seat == 1
+        assert await refusal(join(game, signed("ben"), "Ben")) == ("TICKET_ALGORITHM_NOT_ALLOWED", "")
+
+
+async def test_an_audience_of_its_own_replaces_the_keys_name(tmp_path: Path, store: Store) -> None:
+    async with served(tmp_path, store, f'{ENTRY}\nticket_audience = "https://play.example"') as web:
+        game = await lobby(web)
+        assert await refusal(join(game, signed("ada"), "Ada")) == ("TICKET_AUDIENCE_WRONG", "")
+        assert (await join(game, signed("ada", aud=["https://play.example", "other"]), "Ada")).seat == 1
+
+
+# Reserved seats
+
+
+def reserved(**seats: int) -> list[gs.SeatReservation]:
+    """Returns reservations by the names of players, who have references of the same name."""
+    return [gs.SeatReservation(seat=seat, player_ref=name.lower(), name=name) for name, seat in seats.items()]
+
+
+async def test_reserved_seats_are_taken_by_their_players_only_and_then_the_game_starts(
+    web: Client, clock: FakeClock
+) -> None:
+    game = await lobby(web, reserved_seats=reserved(Ben=2, Ada=1))
+    await join(game, signed("cy"), "Cy")
+    assert [(one.seat, one.name) for one in (await game.see()).reserved_seats] == [(1, "Ada"), (2, "Ben")]
+    assert await refusal(join(game, signed("eve"), "Eve", seat=2)) == ("SEAT_TAKEN", "")
+    assert await refusal(join(game, signed("eve"), "Ada")) == ("PLAYER_ALREADY_JOINED", "")
+    assert await refusal(join(game, signed("ben", seat=1), "Ben")) == ("TICKET_OUT_OF_SCOPE", "seat")
+    assert (await join(game, signed("ben", jti="2"), "Benjamin")).seat == 2
+    start = gs.StartGameRequest(game_id=game.game_id)
+    assert await refusal(web.games.StartGame(start, metadata=game.as_host())) == ("PLAYERS_NOT_READY", "")
+    assert (await join(game, signed("ada"), "Ada")).seat == 1
+    assert (await game.see()).HasField("next_round_time")
+    clock.advance(6)
+    assert (await game.see()).state == game_pb2.GAME_STATE_PLAYING
+
+
+async def test_a_player_with_a_seat_joins_an_unlisted_game_by_its_id_after_a_kick(web: Client) -> None:
+    game = await lobby(web, reserved_seats=reserved(Ada=1))
+    await join(game, signed("eve"), "Eve")
+    await game.kick(2)
+    assert await refusal(join(game, signed("ben"), "Ben")) == ("JOIN_CODE_REQUIRED", "")
+    assert (await join(game, signed("ada"), "Ada")).seat == 1
+
+
+async def test_the_host_gives_up_a_reservation(web: Client) -> None:
+    game = await lobby(web, reserved_seats=reserved(Ada=1))
+    await game.kick(1)
+    assert not (await game.see()).reserved_seats
+    assert await refusal(join(game, signed("ada"), "Ada")) == ("JOIN_CODE_REQUIRED", "")
+
+
+async def test_without_tickets_the_reference_takes_the_seat(client: Client) -> None:
+    game = await lobby(client, reserved_seats=reserved(Ada=2))
+    assert (await join(game, "", "Eve", player_ref="eve")).seat == 1
+    assert (await join(game, "", "Ada", player_ref="ada")).seat == 2
+
+
+async def test_a_ticket_takes_the_seat_of_a_rematch_and_a_claim_does_not(tmp_path: Path, store: Store) -> None:
+    async with served(tmp_path, store, REQUIRED) as web:
+        game = await lobby(web)
+        for name in ("Ada", "Ben"):
+            await join(game, signed(name.lower(), name=name))
+        await web.games.AbortGame(gs.AbortGameRequest(game_id=game.game_id), metadata=game.as_host())
+        rematch = await game.rematch(1)
+        assert (await join(rematch, signed("ben", jti="2", name="Ben"))).seat == 2
+        request = gs.JoinGameRequest(game_id=rematch.game_id, name="Ada", request_id=new_id())
+        assert (await web.games.JoinGame(request, metadata=game.as_seat(1))).seat == 1, "without a ticket"
+
+
+async def test_a_claim_does_not_take_the_seat_of_a_rematch(client: Client) -> None:
+    game = await lobby(client)
+    for name in ("Ada", "Ben"):
+        await join(game, "", name, player_ref=name.lower())
+    await client.games.AbortGame(gs.AbortGameRequest(game_id=game.game_id), metadata=game.as_host())
+    rematch = await game.rematch(1)
+    assert await refusal(join(rematch, "", "Eve", player_ref="ben")) == ("PLAYER_ALREADY_JOINED", "")
+
+
+@pytest.mark.parametrize(
+    ("seats", "field"),
+    [
+        ([gs.SeatReservation(seat=5, player_ref="a", name="A")], "reserved_seats[0].seat"),
+        ([*reserved(Ada=1), gs.SeatReservation(seat=1, player_ref="b", name="B")], "reserved_seats[1].seat"),
+        ([*reserved(Ada=1), gs.SeatReservation(seat=2, player_ref="ada", name="B")], "reserved_seats[1].player_ref"),
+        ([*reserved(Ada=1), gs.SeatReservation(seat=2, player_ref="b", name="ADA")], "reserved_seats[1].name"),
+        ([gs.SeatReservation(seat=1, player_ref="a" * 65, name="A")], "reserved_seats[0].player_ref"),
+    ],
+    ids=["no such seat", "a seat twice", "a player twice", "names alike", "a long reference"],
+)
+async def test_malformed_reservations_are_refused(client: Client, seats: list[gs.SeatReservation], field: str) -> None:
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await lobby(client, reserved_seats=seats)
+    assert field_violations(refused.value) == [field]
+
+
+@pytest.fixture
+async def client(store: Store) -> AsyncIterator[Client]:
+    """Yields a client of a server without keys."""
+    async with running_server(store, server_settings(sweep_seconds=3_600)) as (_, client):
+        yield client
+
+
+def test_base64url_is_as_the_page_says() -> None:
+    assert base64.urlsafe_b64decode(EDDSA_KEY.partition(":")[2] + "=") == PRIVATE_KEY.public_key().public_bytes_raw()
