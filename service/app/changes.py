@@ -391,6 +391,8 @@ class ChangeLoop:
                 self._on_bot_turn(after)
             if is_moved or stays_in_lobby:
                 await self._update_lists(after, stays_in_lobby=stays_in_lobby)
+            if after.operator_data.player_refs and (is_moved or is_in_lobby):
+                await self.note_players(after)
         return outcome
 
     async def _announced(self, commit: Commit) -> Commit:
@@ -419,6 +421,15 @@ class ChangeLoop:
         known = [at_ms for at_ms in looks if at_ms is not None]
         if known:
             await self._store.deadlines.arm(after.game_id, min(known))
+
+    async def note_players(self, record: Record) -> None:
+        """Makes the references of a game's people find it. Only tickets can ask for games, so only games of keys count.
+
+        A failure is ignored: the change is stored, and the next round notes them again.
+        """
+        if record.listing.key:
+            with contextlib.suppress(StoreUnavailable):
+                await self._store.lists.note_players(record)
 
     async def _update_lists(self, after: Record, *, stays_in_lobby: bool) -> None:
         """Puts a game into its new lists. A failure is ignored: the change is stored, and reading repairs lists.

@@ -144,6 +144,7 @@ class GameCreation:
         tokens = tuple(token for token in record.tokens if token.seat != HOST or not is_host_seated)
         after, change = self._changes.after(basis, Decision(applied, tokens), Cause(CauseKind.HOST))
         await self._store.games.commit(Commit(NO_ETAG, after, change))  # a conflict: another call has created it
+        await self._changes.note_players(after)
 
 
 def _refs_at_creation(operator: OperatorData) -> tuple[PlayerRef, ...]:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeAlias
 
 from engine.record import GameRecord
 from engine.room_settings import RacksShown
@@ -33,8 +33,11 @@ from service.errors import (
 )
 from service.model.change import Loaded
 from service.model.record import Record, code_name
+from service.runtime.join_tickets import JoinTicket
 from service.storage.store import Store
 
+OwnGame: TypeAlias = tuple[str, GameSnapshotView | Fault]
+"""The id of a game of the caller, and the caller's view of it, or why there is none."""
 OWN_GAMES_AT_ONCE: Final = 4
 """Games that one list of own games reads concurrently: half of the archive's reads, which anyone can cause."""
 
@@ -80,7 +83,7 @@ class Games:
         record, viewer = self._record_for(loaded, caller)
         return snapshot_view(record, viewer, loaded.now_ms)
 
-    async def own_games(self, seats: Sequence[tuple[str, Caller]]) -> list[GameSnapshotView | Fault]:
+    async def own_games(self, seats: Sequence[tuple[str, Caller]]) -> list[OwnGame]:
         """Returns each caller's view of a game as it is stored, without what is due, draft and presence.
 
         A fault says why there is none: GameNotFound, TokenVoid, StoredFormatUnknown, or StoreUnavailable if the archive
@@ -90,14 +93,36 @@ class Games:
         Args:
             seats: The game of each seat, and the caller with its token.
         """
+        found = await self._own_games([game_id for game_id, _ in seats])
+        return [(game_id, _listed(found[game_id], caller)) for game_id, caller in seats]
+
+    async def games_of(self, key: str, player_ref: str) -> Sequence[str]:
+        """Returns the ids of the last games of a key in which a player may have a seat, newest first."""
+        return await self._store.lists.games_of(key, player_ref)
+
+    async def player_games(self, key: str, player_ref: str, game_ids: Sequence[str]) -> list[OwnGame]:
+        """Returns those games of a key in which a player has a seat, or a reserved one, as the player sees them.
+
+        They are as of `own_games`; games that cannot be read are left out.
+        """
+        found = await self._own_games(game_ids)
+        views = ((game_id, _of_player(one, key, player_ref)) for game_id, one in found.items())
+        return [(game_id, view) for game_id, view in views if view]
+
+    async def check_time(self, ticket: JoinTicket) -> None:
+        """Raises TicketExpired, and TicketMalformed for an expiry too far in the future."""
+        ticket.check_time(await self._store.now_ms())
+
+    async def _own_games(self, game_ids: Sequence[str]) -> dict[str, Loaded | Fault]:
+        """Returns games of a list of own games, each read once."""
         found: dict[str, Loaded | Fault] = {}
-        game_ids = list(dict.fromkeys(game_id for game_id, _ in seats))
+        game_ids = list(dict.fromkeys(game_ids))
         for first in range(0, len(game_ids), OWN_GAMES_AT_ONCE):
             some = game_ids[first : first + OWN_GAMES_AT_ONCE]
             is_archive_down = any(isinstance(one, StoreUnavailable) for one in found.values())
             read = (self._own_game(game_id, is_archive_down=is_archive_down) for game_id in some)
             found.update(zip(some, await asyncio.gather(*read), strict=True))
-        return [_listed(found[game_id], caller) for game_id, caller in seats]
+        return found
 
     async def _own_game(self, game_id: str, *, is_archive_down: bool) -> Loaded | Fault:
         """Returns a game from the store or the archive. Raises StoreUnavailable of the store only."""
@@ -197,6 +222,17 @@ class Games:
                 raise HistoryUnavailable(oldest, newest)
         following = entries[limit - 1].revision if len(entries) > limit else 0
         return tuple(change_view(entry, viewer) for entry in entries[:limit]), following
+
+
+def _of_player(found: Loaded | Fault, key: str, player_ref: str) -> GameSnapshotView | None:
+    """Returns a player's view of a game; None for one that has no seat for the player, or cannot be read."""
+    record = None if isinstance(found, Fault) else found.record
+    if isinstance(found, Fault) or record is None or record.listing.key != key:
+        return None
+    seats = [*(player.seat for player in record.game.players), *(one.seat for one in record.game.reserved)]
+    seat = next((seat for seat in seats if record.operator_data.ref_of(seat) == player_ref), 0)
+    reserved = {one.seat for one in record.game.reserved}
+    return snapshot_view(record, None if seat in reserved else seat, found.now_ms) if seat else None
 
 
 def _listed(found: Loaded | Fault, caller: Caller) -> GameSnapshotView | Fault:

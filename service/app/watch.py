@@ -6,11 +6,12 @@ A watcher has no queue. It has a position in the history (watcher.py), and gets 
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from typing import Final
 
-from service.app.games import Games
+from service.app.games import Games, OwnGame
 from service.app.identity import Caller
+from service.app.own_games import Find, OwnGamesWatch, Read
 from service.app.watch_feed import Feed, WakeQueue
 from service.app.watch_updates import Change, Closing, Content, Snapshot, Update
 from service.app.watcher import Position, Watcher
@@ -39,6 +40,7 @@ class Watch:
         self._heartbeat_seconds = heartbeat_seconds
         self._stopping = stopping
         self._wake_queue = WakeQueue()
+        self._own_games = OwnGamesWatch(store, heartbeat_seconds, stopping)
         self._feeds: dict[tuple[str, str], Feed] = {}
         self._closed = 0
         self.watchers = 0
@@ -66,12 +68,27 @@ class Watch:
             with self._games.presence.watching(game_id, None if is_poll else position.viewer):
                 await feed.turn()
                 feed.start_at(snapshot.record)
-                watcher = Watcher(feed, position, self._stopping, self._next_delay_ms, until_rematch)
+                watcher = Watcher(feed, position, self._stopping, self.next_delay_ms, until_rematch)
                 for update in await watcher.begin(after_revision, etag):
                     yield update
                 while not watcher.is_done:
                     for update in await watcher.step():
                         yield update
+
+    async def watch_own(self, person: str, find: Find, read: Read) -> AsyncGenerator[Sequence[OwnGame], None]:
+        """Yields the games of a person, as OwnGamesWatch.watch does."""
+        self.watchers += 1
+        try:
+            async with contextlib.aclosing(self._own_games.watch(person, find, read)) as updates:
+                async for update in updates:
+                    yield update
+        finally:
+            self.watchers -= 1
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the server stops."""
+        return self._stopping.is_set()
 
     async def wait(self, game_id: str, caller: Caller, after_revision: int, seconds: float) -> None:
         """Returns when a game has a change after a revision, or can have none; after some seconds at the latest.
@@ -110,7 +127,7 @@ class Watch:
                 del self._feeds[game_id, key]  # before closing: a new watcher needs a new feed
                 await feed.close()
 
-    def _next_delay_ms(self) -> int:
+    def next_delay_ms(self) -> int:
         """Returns how long the next watcher of a stopping server waits, so that watchers do not all return at once."""
         self._closed += 1
         return CLOSING_MS + self._closed * CLOSING_SPREAD_MS

@@ -289,8 +289,15 @@ def reserved_seats(
 
 
 def encode_own_game(sight: GameSnapshotView) -> game_service_pb2.OwnGame:
-    """Returns the game of a seat of the caller."""
-    return game_service_pb2.OwnGame(game_id=sight.game_id, game=encode_summary(sight), seat=sight.view.seat or None)
+    """Returns a game of the caller. It has no tile."""
+    turn = sight.view.turn
+    return game_service_pb2.OwnGame(
+        game_id=sight.game_id,
+        game=encode_summary(sight),
+        seat=sight.view.seat or None,
+        turn_deadline=_time(turn.deadline_ms) if turn and turn.deadline_ms is not None else None,
+        winner_seats=sight.view.winners,
+    )
 
 
 def encode_watch_ticket(ticket: WatchTicket) -> game_service_pb2.CreateWatchTicketResponse:

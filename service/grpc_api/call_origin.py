@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 from service.codec import fields
 from service.errors import ApiKeyNotAllowed
 from service.runtime.admission import SERVER_METHODS
-from service.runtime.join_tickets import Person, identified, verified
+from service.runtime.join_tickets import JoinTicket, Person, TicketPolicy, identified, verified
 from service.runtime.keys import Keys
 from service.runtime.origins import DEFAULT_RIGHTS, Metadata, Origin, TrustedProxies
 
@@ -48,10 +48,17 @@ def identified_by(text: str, name: str, player_ref: str) -> Person:
 
     Raises the faults of tickets (join_tickets.verified, join_tickets.identified).
     """
+    return identified(_policy(), ticket_of(text) if text else None, name, player_ref)
+
+
+def ticket_of(text: str) -> JoinTicket:
+    """Returns a ticket of the caller's key, maybe expired. Raises the faults of join_tickets.verified."""
+    return fields.well_formed(verified(_policy(), text))
+
+
+def _policy() -> TicketPolicy | None:
     key = current_origin().key
-    policy = key.tickets if key else None
-    ticket = fields.well_formed(verified(policy, text)) if text else None
-    return identified(policy, ticket, name, player_ref)
+    return key.tickets if key else None
 
 
 class Origins:

@@ -72,6 +72,17 @@ def game_of_member(member: str) -> str:
     return member.partition(":")[2]
 
 
+def players_lists(record: Record) -> frozenset[str]:
+    """Returns the names of the lists of games of a game's people, those with a reserved seat included."""
+    refs = {ref.text for ref in record.operator_data.player_refs if not ref.has_left}
+    return frozenset(players_list(record.listing.key, ref) for ref in refs)
+
+
+def players_list(key: str, player_ref: str) -> str:
+    """Returns the name of the list of games of a key that a reference finds. It does not show the reference."""
+    return f"player:{hashlib.sha256(f'{key} {player_ref}'.encode()).hexdigest()[:32]}"
+
+
 def match_of(record: Record) -> str:
     """Returns a game's match key."""
     return match_key(record.game.ruleset, record.game.settings, record.listing.labels, record.listing.key)

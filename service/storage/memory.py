@@ -31,7 +31,15 @@ from service.model.deadlines import CLAIM_MS, Due
 from service.model.outbox import OutboxEntry
 from service.model.presence import PRESENCE_MS, Seen, Sighting
 from service.model.record import GameState, Record, code_name
-from service.storage.lists import game_of_member, list_member, list_name, lists_of, open_list
+from service.storage.lists import (
+    game_of_member,
+    list_member,
+    list_name,
+    lists_of,
+    open_list,
+    players_list,
+    players_lists,
+)
 from service.storage.snapshot import (
     decode_draft,
     decode_memo,
@@ -41,7 +49,15 @@ from service.storage.snapshot import (
     encode_record,
     readable_record,
 )
-from service.storage.store import DRAFT_MS, DRAFTS_AT_ONCE, SECRET_BYTES, ListPage, Store, Subscription
+from service.storage.store import (
+    DRAFT_MS,
+    DRAFTS_AT_ONCE,
+    PLAYER_GAMES_MAX,
+    SECRET_BYTES,
+    ListPage,
+    Store,
+    Subscription,
+)
 from service.storage.stored_events import decode_entry
 from service.storage.stored_presence import read_presence
 from service.storage.timing import Reports, timed
@@ -274,6 +290,7 @@ class MemoryLists(_Part):
         super().__init__(memory)
         self._lists: defaultdict[str, dict[str, str]] = defaultdict(dict)
         """By name of the list: the members by game."""
+        self._of_players: defaultdict[str, set[str]] = defaultdict(set)
 
     def remove(self, game_id: str) -> None:
         """Removes a game from all lists."""
@@ -317,6 +334,16 @@ class MemoryLists(_Part):
     @timed("count")
     async def count(self) -> dict[GameState, int]:
         return {state: len(self._members(list_name(state, is_public=False))) for state in GameState}
+
+    @timed("note_players")
+    async def note_players(self, record: Record) -> None:
+        for name in players_lists(record):
+            self._of_players[name].add(list_member(record))
+
+    @timed("games_of")
+    async def games_of(self, key: str, player_ref: str) -> Sequence[str]:
+        newest = sorted(self._of_players.get(players_list(key, player_ref), ()), reverse=True)
+        return [game_of_member(member) for member in newest[:PLAYER_GAMES_MAX]]
 
 
 class MemoryNames(_Part):

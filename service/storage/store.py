@@ -47,6 +47,12 @@ GAME_GROWTH: Final = 32_768
 last one."""
 
 
+PLAYER_GAMES_MAX: Final = 50
+"""Most games that a reference to a player finds."""
+PLAYER_GAMES_MS: Final = 30 * 86_400_000
+"""How long a reference finds its last games after the last arrival in one of them, or the start or end of a round."""
+
+
 class Subscription:
     """A watcher's notifications that a game may have changed."""
 
@@ -215,6 +221,15 @@ class Lists(Protocol):
 
     async def count(self) -> dict[GameState, int]:
         """Returns how many games are listed under each state."""
+
+    async def note_players(self, record: Record) -> None:
+        """Makes the references of a game's people find it, in games of its key, for PLAYER_GAMES_MS."""
+
+    async def games_of(self, key: str, player_ref: str) -> Sequence[str]:
+        """Returns the ids of the last PLAYER_GAMES_MAX games of a key that a reference finds, newest first.
+
+        They may be gone, or be without the person by now.
+        """
 
 
 class Names(Protocol):

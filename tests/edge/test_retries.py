@@ -288,4 +288,5 @@ def test_exactly_the_calls_that_only_read_a_game_are_sent_again() -> None:
         and not service.endswith((".AnalysisService", ".ValidationService"))  # searches; a route before this one
         and (service, name) not in SEARCHES_OF_RECORDS
     }
-    assert sent_again == reading - {("rummikub.v1.GameService", "WatchGame")}, "WatchGame's route is before this one"
+    watches = {("rummikub.v1.GameService", name) for name in ("WatchGame", "WatchOwnGames")}
+    assert sent_again == reading - watches, "their route is before this one"

@@ -34,6 +34,7 @@ const (
 	GameService_GetGame_FullMethodName           = "/rummikub.v1.GameService/GetGame"
 	GameService_ListGames_FullMethodName         = "/rummikub.v1.GameService/ListGames"
 	GameService_ListOwnGames_FullMethodName      = "/rummikub.v1.GameService/ListOwnGames"
+	GameService_WatchOwnGames_FullMethodName     = "/rummikub.v1.GameService/WatchOwnGames"
 	GameService_WatchGame_FullMethodName         = "/rummikub.v1.GameService/WatchGame"
 	GameService_CreateWatchTicket_FullMethodName = "/rummikub.v1.GameService/CreateWatchTicket"
 	GameService_ListChanges_FullMethodName       = "/rummikub.v1.GameService/ListChanges"
@@ -177,11 +178,23 @@ type GameServiceClient interface {
 	// Lists public games, newest first. The list shows no rack and needs no token. It omits started games that allow no
 	// spectators.
 	ListGames(ctx context.Context, in *ListGamesRequest, opts ...grpc.CallOption) (*ListGamesResponse, error)
-	// Lists the games of the caller's own seats, public or not, by the tokens that the front end stored: one entry for each,
-	// in the order of the request. A seat whose game or token is no longer valid has a refusal in its entry; the others
-	// are listed. The entries are as stored: what is due in a game, like a time-out, may not be applied yet. The metadata
-	// needs no token.
+	// Lists the games of the caller, public or not, with whose turn it is, its deadline, and the winners: an inbox of games
+	// that take days, or what a push gateway reads. By the tokens that the front end stored, there is one entry for each, in
+	// the order of the request; a seat whose game or token is no longer valid has a refusal in its entry, and the others
+	// are listed. By a join ticket, there are the player's last 50 games of the key that the server still has, newest first:
+	// those in which the player has a seat, or has one reserved. The entries are as stored: what is due in a game, like a
+	// time-out, may not be applied yet. No entry has a tile. The metadata needs no token.
+	// Errors: UNAUTHENTICATED (TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
+	// TICKET_AUDIENCE_WRONG, TICKET_EXPIRED).
 	ListOwnGames(ctx context.Context, in *ListOwnGamesRequest, opts ...grpc.CallOption) (*ListOwnGamesResponse, error)
+	// Streams the games of the caller, as ListOwnGames finds them: first an entry for each game, then an entry for each
+	// game that has changed, with what it is then. One stream serves all games of a person, and counts as one open watch.
+	// A player's new games come with the next heartbeat. It marks no seat as connected. An entry with a refusal is the last
+	// one of its seat. The stream ends with OK: after `closing` when the server stops, and without it when the same person
+	// opens another one at this server (the player of the ticket, or the owner of the same seats).
+	// Errors: UNAUTHENTICATED (TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
+	// TICKET_AUDIENCE_WRONG, TICKET_EXPIRED).
+	WatchOwnGames(ctx context.Context, in *WatchOwnGamesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchOwnGamesResponse], error)
 	// Streams a game's changes, each once and in order of revisions. Heartbeats come between changes, and at the start if
 	// there is no change to send. A caller that resumes gets every change since its revision; a reader that later falls
 	// more than 64 changes behind gets a snapshot instead of the missed changes. The stream ends with OK: after a
@@ -365,9 +378,28 @@ func (c *gameServiceClient) ListOwnGames(ctx context.Context, in *ListOwnGamesRe
 	return out, nil
 }
 
+func (c *gameServiceClient) WatchOwnGames(ctx context.Context, in *WatchOwnGamesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchOwnGamesResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &GameService_ServiceDesc.Streams[0], GameService_WatchOwnGames_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchOwnGamesRequest, WatchOwnGamesResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type GameService_WatchOwnGamesClient = grpc.ServerStreamingClient[WatchOwnGamesResponse]
+
 func (c *gameServiceClient) WatchGame(ctx context.Context, in *WatchGameRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchGameResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &GameService_ServiceDesc.Streams[0], GameService_WatchGame_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &GameService_ServiceDesc.Streams[1], GameService_WatchGame_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -542,11 +574,23 @@ type GameServiceServer interface {
 	// Lists public games, newest first. The list shows no rack and needs no token. It omits started games that allow no
 	// spectators.
 	ListGames(context.Context, *ListGamesRequest) (*ListGamesResponse, error)
-	// Lists the games of the caller's own seats, public or not, by the tokens that the front end stored: one entry for each,
-	// in the order of the request. A seat whose game or token is no longer valid has a refusal in its entry; the others
-	// are listed. The entries are as stored: what is due in a game, like a time-out, may not be applied yet. The metadata
-	// needs no token.
+	// Lists the games of the caller, public or not, with whose turn it is, its deadline, and the winners: an inbox of games
+	// that take days, or what a push gateway reads. By the tokens that the front end stored, there is one entry for each, in
+	// the order of the request; a seat whose game or token is no longer valid has a refusal in its entry, and the others
+	// are listed. By a join ticket, there are the player's last 50 games of the key that the server still has, newest first:
+	// those in which the player has a seat, or has one reserved. The entries are as stored: what is due in a game, like a
+	// time-out, may not be applied yet. No entry has a tile. The metadata needs no token.
+	// Errors: UNAUTHENTICATED (TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
+	// TICKET_AUDIENCE_WRONG, TICKET_EXPIRED).
 	ListOwnGames(context.Context, *ListOwnGamesRequest) (*ListOwnGamesResponse, error)
+	// Streams the games of the caller, as ListOwnGames finds them: first an entry for each game, then an entry for each
+	// game that has changed, with what it is then. One stream serves all games of a person, and counts as one open watch.
+	// A player's new games come with the next heartbeat. It marks no seat as connected. An entry with a refusal is the last
+	// one of its seat. The stream ends with OK: after `closing` when the server stops, and without it when the same person
+	// opens another one at this server (the player of the ticket, or the owner of the same seats).
+	// Errors: UNAUTHENTICATED (TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
+	// TICKET_AUDIENCE_WRONG, TICKET_EXPIRED).
+	WatchOwnGames(*WatchOwnGamesRequest, grpc.ServerStreamingServer[WatchOwnGamesResponse]) error
 	// Streams a game's changes, each once and in order of revisions. Heartbeats come between changes, and at the start if
 	// there is no change to send. A caller that resumes gets every change since its revision; a reader that later falls
 	// more than 64 changes behind gets a snapshot instead of the missed changes. The stream ends with OK: after a
@@ -624,6 +668,9 @@ func (UnimplementedGameServiceServer) ListGames(context.Context, *ListGamesReque
 }
 func (UnimplementedGameServiceServer) ListOwnGames(context.Context, *ListOwnGamesRequest) (*ListOwnGamesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListOwnGames not implemented")
+}
+func (UnimplementedGameServiceServer) WatchOwnGames(*WatchOwnGamesRequest, grpc.ServerStreamingServer[WatchOwnGamesResponse]) error {
+	return status.Error(codes.Unimplemented, "method WatchOwnGames not implemented")
 }
 func (UnimplementedGameServiceServer) WatchGame(*WatchGameRequest, grpc.ServerStreamingServer[WatchGameResponse]) error {
 	return status.Error(codes.Unimplemented, "method WatchGame not implemented")
@@ -925,6 +972,17 @@ func _GameService_ListOwnGames_Handler(srv interface{}, ctx context.Context, dec
 	return interceptor(ctx, in, info, handler)
 }
 
+func _GameService_WatchOwnGames_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchOwnGamesRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(GameServiceServer).WatchOwnGames(m, &grpc.GenericServerStream[WatchOwnGamesRequest, WatchOwnGamesResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type GameService_WatchOwnGamesServer = grpc.ServerStreamingServer[WatchOwnGamesResponse]
+
 func _GameService_WatchGame_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(WatchGameRequest)
 	if err := stream.RecvMsg(m); err != nil {
@@ -1049,6 +1107,11 @@ var GameService_ServiceDesc = grpc.ServiceDesc{
 		},
 	},
 	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "WatchOwnGames",
+			Handler:       _GameService_WatchOwnGames_Handler,
+			ServerStreams: true,
+		},
 		{
 			StreamName:    "WatchGame",
 			Handler:       _GameService_WatchGame_Handler,

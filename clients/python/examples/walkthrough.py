@@ -36,8 +36,10 @@ from rummikub import (
     JoinGameRequest,
     JoinOrCreateGameRequest,
     KickPlayerRequest,
+    ListOwnGamesRequest,
     Meld,
     MeldingRuleset,
+    OwnSeat,
     Placement,
     Preset,
     ReturnToSeatRequest,
@@ -47,6 +49,7 @@ from rummikub import (
     Ruleset,
     Rummikub,
     SaveDraftRequest,
+    SeatReservation,
     SetReadyRequest,
     StartGameRequest,
     SuggestTurnRequest,
@@ -290,6 +293,20 @@ def run_out_of_time(service: Rummikub, preset: Preset.ValueType) -> None:
     say(f"The time of seat {resigned.seat} is used up; seat {ended.winner_seats[0]} wins")
 
 
+def invite(service: Rummikub) -> None:
+    """Ann reserves a seat for Bob, by the front end's reference to him. He takes it, and finds the game again."""
+    seat = SeatReservation(seat=BOB, player_ref="account of Bob", name="Bob")
+    game_id = service.games.CreateGame(CreateGameRequest(reserved_seats=[seat])).game.game_id
+    try:
+        service.games.JoinGame(JoinGameRequest(game_id=game_id, name="Mallory", seat=BOB))
+    except grpc.RpcError as error:
+        say(f"Mallory cannot take the seat that Ann reserved for Bob: {explain(error)}")
+    joined = service.games.JoinGame(JoinGameRequest(game_id=game_id, name="Bob", player_ref="account of Bob"))
+    own = OwnSeat(game_id=game_id, seat_token=joined.seat_token)
+    listed = service.games.ListOwnGames(ListOwnGamesRequest(seats=[own])).games
+    say(f"Bob takes it, and finds the game among his own: seat {listed[0].seat} of {listed[0].game.players_max}")
+
+
 def main() -> None:
     """Walks through everything."""
     target, preset = arguments(__doc__)
@@ -297,6 +314,7 @@ def main() -> None:
         with service_at(target) as address, Rummikub(address) as service:
             play_rematch(*play_first_game(service, preset))
             run_out_of_time(service, preset)
+            invite(service)
     except grpc.RpcError as error:
         sys.exit(f"walkthrough: {explain(error)}")
     except KeyboardInterrupt:

@@ -1,17 +1,20 @@
 """Reading games: one, lists, changes, watches."""
 
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Final, TypeVar
+from functools import partial
+from typing import Final, NamedTuple, TypeVar
 
 from google.protobuf.duration_pb2 import Duration
 
 from rummikub.v1 import game_service_pb2 as pb
 from rummikub.v1.game_pb2 import Game
 from service.app.game_lists import GameFilter
+from service.app.games import OwnGame
 from service.app.identity import Caller, digest
+from service.app.own_games import Find, Read
 from service.app.views import GameSnapshotView
 from service.app.watch_feed import SharedView
 from service.app.watch_updates import (
@@ -29,7 +32,7 @@ from service.codec import games as game_codec
 from service.codec import melding as melding_codec
 from service.codec.tiles import reason_number
 from service.errors import Fault
-from service.grpc_api.call_origin import check_labels, current_origin
+from service.grpc_api.call_origin import check_labels, current_origin, ticket_of
 from service.grpc_api.deadlines import left_until, until_deadline
 from service.grpc_api.handlers import HISTORY_BYTES, Context, SlowRunner
 from service.grpc_api.rpc import Backend, Rpc, Token
@@ -75,16 +78,68 @@ async def list_games(backend: Backend, request: pb.ListGamesRequest, sender: Cal
 
 async def list_own_games(backend: Backend, request: pb.ListOwnGamesRequest, sender: Caller, _context: Context) -> bytes:
     """ListOwnGames."""
-    seats = [(game_id, replace(sender, digest=digest(token))) for game_id, token in game_codec.own_seats(request.seats)]
-    found = await backend.app.games.own_games(seats)
-    return pb.ListOwnGamesResponse(
-        games=(
-            pb.OwnGame(game_id=game_id, refusal=reason_number(status_of(one).reason))
-            if isinstance(one, Fault)
-            else game_codec.encode_own_game(one)
-            for (game_id, _), one in zip(seats, found, strict=True)
+    own = await _own_games(backend, request, sender)
+    found = await own.read(await own.find())
+    return pb.ListOwnGamesResponse(games=map(_own_game, found)).SerializeToString()
+
+
+async def watch_own_games(backend: Backend, request: pb.WatchOwnGamesRequest, sender: Caller, context: Context) -> None:
+    """WatchOwnGames. An entry that is as the last one of its seat is not sent again."""
+    own, sent = await _own_games(backend, request, sender), dict[tuple[str, int], pb.OwnGame]()
+    with backend.limits.watches.holding(current_origin()):
+        async with aclosing(backend.watch.watch_own(own.person, own.find, own.read)) as updates:
+            async for found in updates:
+                for entry in map(_own_game, found):
+                    if sent.get((entry.game_id, entry.seat)) != entry:
+                        sent[entry.game_id, entry.seat] = entry
+                        await context.write(pb.WatchOwnGamesResponse(game=entry).SerializeToString())
+                if not found:
+                    await context.write(pb.WatchOwnGamesResponse(heartbeat=pb.Heartbeat()).SerializeToString())
+        if backend.watch.is_stopping:
+            closing = pb.Closing(retry_delay=_milliseconds(backend.watch.next_delay_ms()))
+            await context.write(pb.WatchOwnGamesResponse(closing=closing).SerializeToString())
+
+
+class _OwnGames(NamedTuple):
+    """Whose games a request is about: a name for the person, and how the games are found and read."""
+
+    person: str
+    find: Find
+    read: Read
+
+
+async def _own_games(
+    backend: Backend, request: pb.ListOwnGamesRequest | pb.WatchOwnGamesRequest, sender: Caller
+) -> _OwnGames:
+    """Returns whose games a request is about. Raises InvalidRequest, and the faults of tickets."""
+    games, key, text = backend.app.games, sender.key, fields.join_ticket(request.join_ticket)
+    if text:
+        if request.seats:
+            raise fields.invalid("seats", "expected seats or a join_ticket, not both")
+        ticket = ticket_of(text)
+        await games.check_time(ticket)
+        return _OwnGames(
+            f"player:{key}:{ticket.player_ref}",
+            partial(games.games_of, key, ticket.player_ref),
+            partial(games.player_games, key, ticket.player_ref),
         )
-    ).SerializeToString()
+    seats = [(game_id, replace(sender, digest=digest(token))) for game_id, token in game_codec.own_seats(request.seats)]
+
+    async def find() -> Sequence[str]:
+        return [game_id for game_id, _ in seats]
+
+    async def read(game_ids: Sequence[str]) -> Sequence[OwnGame]:
+        return await games.own_games([seat for seat in seats if seat[0] in game_ids])
+
+    digests = sorted({caller.digest.hex() for _, caller in seats if caller.digest})
+    return _OwnGames(":".join(digests), find, read)
+
+
+def _own_game(found: OwnGame) -> pb.OwnGame:
+    game_id, one = found
+    if isinstance(one, Fault):
+        return pb.OwnGame(game_id=game_id, refusal=reason_number(status_of(one).reason))
+    return game_codec.encode_own_game(one)
 
 
 async def watch_game(backend: Backend, request: pb.WatchGameRequest, sender: Caller, context: Context) -> None:
@@ -162,10 +217,14 @@ def _update(update: Update, encode: Callable[[GameSnapshotView], Game]) -> bytes
         case Heartbeat(revision):
             return pb.WatchGameResponse(heartbeat=pb.Heartbeat(revision=revision)).SerializeToString()
         case Closing(revision, etag, delay_ms):
-            delay = Duration()
-            delay.FromMilliseconds(delay_ms)
-            closing = pb.Closing(etag=fields.encode_etag(revision, etag), retry_delay=delay)
+            closing = pb.Closing(etag=fields.encode_etag(revision, etag), retry_delay=_milliseconds(delay_ms))
             return pb.WatchGameResponse(closing=closing).SerializeToString()
+
+
+def _milliseconds(count: int) -> Duration:
+    duration = Duration()
+    duration.FromMilliseconds(count)
+    return duration
 
 
 def _encoded_once(shared: SharedView[_T], form: Hashable, encode: Callable[[_T], pb.WatchGameResponse]) -> bytes:
@@ -179,6 +238,7 @@ RPCS: Final[tuple[Rpc, ...]] = (
     Rpc(pb.GetGameRequest, pb.GetGameResponse, get_game),
     Rpc(pb.ListGamesRequest, pb.ListGamesResponse, list_games),
     Rpc(pb.ListOwnGamesRequest, pb.ListOwnGamesResponse, list_own_games),
+    Rpc(pb.WatchOwnGamesRequest, pb.WatchOwnGamesResponse, watch_own_games, is_stream=True),
     Rpc(pb.ListChangesRequest, pb.ListChangesResponse, list_changes),
     Rpc(pb.CreateWatchTicketRequest, pb.CreateWatchTicketResponse, create_watch_ticket, token=Token.REQUIRED),
     Rpc(pb.WatchGameRequest, pb.WatchGameResponse, watch_game, is_stream=True),

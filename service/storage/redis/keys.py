@@ -111,6 +111,11 @@ def outbox_key(part: str) -> str:
     return f"{part}outbox"
 
 
+def players_key(name: str) -> str:
+    """Returns the key of the list of a player's games. A player's games are few, so it has no parts."""
+    return f"rummikub:{name}"
+
+
 def pointer_key(name: str) -> str:
     """Returns the key of a name of a game."""
     return f"rummikub:name:{name}"

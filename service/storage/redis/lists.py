@@ -8,11 +8,20 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from service.errors import StoreUnavailable
 from service.model.record import GameState, Record
-from service.storage.lists import game_of_member, list_member, list_name, lists_of, open_list, possible_lists
-from service.storage.redis.keys import keys_of, list_key, part_of
+from service.storage.lists import (
+    game_of_member,
+    list_member,
+    list_name,
+    lists_of,
+    open_list,
+    players_list,
+    players_lists,
+    possible_lists,
+)
+from service.storage.redis.keys import keys_of, list_key, part_of, players_key
 from service.storage.redis.nodes import COMMAND, Nodes, StoreTime, Word
 from service.storage.snapshot import readable_record
-from service.storage.store import ListPage
+from service.storage.store import PLAYER_GAMES_MAX, PLAYER_GAMES_MS, ListPage
 from service.storage.timing import timed
 
 _T = TypeVar("_T")
@@ -175,6 +184,19 @@ class RedisLists:
         counts = await self._run_each(dict.fromkeys(keys, ("ZCARD",)))
         sums = [sum(some) for some in _in_batches(counts, len(parts))]
         return dict(zip(GameState, sums, strict=True))
+
+    @timed("note_players")
+    async def note_players(self, record: Record) -> None:
+        for key in sorted(map(players_key, players_lists(record))):
+            await self._nodes.execute(key, "ZADD", key, 0, list_member(record))
+            await self._nodes.execute(key, "ZREMRANGEBYRANK", key, 0, -PLAYER_GAMES_MAX - 1)  # those created first
+            await self._nodes.execute(key, "PEXPIRE", key, PLAYER_GAMES_MS)
+
+    @timed("games_of")
+    async def games_of(self, key: str, player_ref: str) -> Sequence[str]:
+        place = players_key(players_list(key, player_ref))
+        members: Sequence[bytes] = await self._nodes.execute(place, "ZREVRANGEBYLEX", place, "+", "-")
+        return [game_of_member(member.decode()) for member in members if _MEMBER.fullmatch(member)]
 
 
 def _in_batches(items: Sequence[_T], most: int) -> Iterator[Sequence[_T]]:

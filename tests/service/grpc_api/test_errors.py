@@ -832,6 +832,7 @@ INVALID_FIELDS: dict[str, tuple[str, object]] = {
     "JoinOrCreateGame": ("labels", {"Not a key": ""}),
     "ListGames": ("page_token", "?"),
     "ListOwnGames": ("seats", [gs.OwnSeat()] * 50),
+    "WatchOwnGames": ("seats", [gs.OwnSeat()] * 50),
     "ListRulesets": ("page_token", "?"),
     "ListMessages": ("language", "?"),
     "ValidateTurn": ("rack", [1] * 129),
@@ -976,13 +977,15 @@ BAD_TICKETS = {
 
 
 def with_ticket(stage: Stage, rpc: str, ticket: str) -> Message:
-    """Returns a request to join with a ticket."""
-    game = {"game_id": stage.game.game_id} if rpc == "JoinGame" else {}
-    return new_message(rpc, name="Ada", join_ticket=ticket, **game)
+    """Returns a request with a ticket."""
+    others = {"JoinGame": {"game_id": stage.game.game_id, "name": "Ada"}, "JoinOrCreateGame": {"name": "Ada"}}
+    return new_message(rpc, join_ticket=ticket, **others.get(rpc, {}))
 
 
 def _joins_with(reason: str, ticket: str) -> None:
-    @case(reason, "JoinGame", "JoinOrCreateGame", staging=with_tickets)
+    lists = () if reason in {"TICKET_REQUIRED", "TICKET_OUT_OF_SCOPE"} else ("ListOwnGames", "WatchOwnGames")
+
+    @case(reason, "JoinGame", "JoinOrCreateGame", *lists, staging=with_tickets)
     async def _with_a_bad_ticket(stage: Stage, rpc: str) -> Ask:
         return Ask(with_ticket(stage, rpc, ticket))
 

@@ -66,8 +66,10 @@ def messages_of(rpcs: list[Descriptor]) -> set[Descriptor]:
 BY_DEFAULT = {
     *(f"rummikub.v1.{name}Request.indicator" for name in ("ValidateHand", "ValidateDiscardTurn")),
     *(f"rummikub.v1.{name}Request.name" for name in ("JoinGame", "JoinOrCreateGame")),
+    *(f"rummikub.v1.{name}OwnGamesRequest.seats" for name in ("List", "Watch")),
 }
-"""Fields that are required by default, but not always: games with jokers have no indicator, and a ticket has a name."""
+"""Fields that are required by default, but not always: games with jokers have no indicator, and a ticket has a name and
+stands for seats."""
 
 ONLY_IN_REQUESTS = messages_of([rpc.input_type for rpc in RPCS]) - messages_of([rpc.output_type for rpc in RPCS])
 """Messages that only clients send. Melds and rulesets are also sent by the server."""

@@ -1,18 +1,28 @@
 """Join tickets: who joins, where and once; and seats that are reserved for players."""
 
+import asyncio
 import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import grpc
 import grpc.aio
 import jwt
 import pytest
 
-from rummikub.v1 import game_pb2
+from engine.game import Game, Playing
+from engine.melding.round import MeldingRound
+from engine.melding.ruleset import SABRA
+from engine.tiles import in_order
+from rummikub.v1 import error_reason_pb2, game_pb2
 from rummikub.v1 import game_service_pb2 as gs
-from service.storage.store import Store
+from rummikub.v1 import turn_service_pb2 as ts
+from service.model.change import Committed
+from service.model.record import OperatorData, PlayerRef, Record
+from service.storage.store import PLAYER_GAMES_MAX, Store
 from support.cases import each_of
 from support.harness import (
     Client,
@@ -27,6 +37,7 @@ from support.harness import (
     server_settings,
 )
 from support.join_tickets import EDDSA_KEY, ENTRY, HS256_KEY, OTHER_KEY, PRIVATE_KEY, SECRET, signed, unsigned
+from support.stores import STORES_AND_CLUSTER, running_store
 
 pytestmark = pytest.mark.slow
 
@@ -41,6 +52,13 @@ async def web(tmp_path: Path, store: Store) -> AsyncIterator[Client]:
         yield client
 
 
+@pytest.fixture(params=STORES_AND_CLUSTER)
+async def every_store(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator[Store]:
+    """Yields each kind of store, a cluster too, empty, on the clock."""
+    async with running_store(request, clock) as store:
+        yield store
+
+
 @pytest.fixture
 async def strict(tmp_path: Path, store: Store) -> AsyncIterator[Client]:
     """Yields the same where a key has ticket keys of both algorithms."""
@@ -51,8 +69,11 @@ async def strict(tmp_path: Path, store: Store) -> AsyncIterator[Client]:
 @asynccontextmanager
 async def served(folder: Path, store: Store, entry: str) -> AsyncIterator[Client]:
     """Yields a client of a server with the key `web`, which the client sends."""
-    settings = server_settings(keys_file=keys_file(folder, web=entry), sweep_seconds=3_600)
-    async with running_server(store, settings) as (server, _), client_with_key(server.port, "web") as client:
+    settings = server_settings(keys_file=keys_file(folder, web=entry), sweep_seconds=3_600, heartbeat_seconds=0.2)
+    async with (
+        running_server(store, settings) as (server, _),
+        client_with_key(server.port, "web") as client,
+    ):
         yield client
 
 
@@ -227,6 +248,196 @@ async def test_an_audience_of_its_own_replaces_the_keys_name(tmp_path: Path, sto
         game = await lobby(web)
         assert await refusal(join(game, signed("ada"), "Ada")) == ("TICKET_AUDIENCE_WRONG", "")
         assert (await join(game, signed("ada", aud=["https://play.example", "other"]), "Ada")).seat == 1
+
+
+# The games of a player
+
+
+async def games_of(client: Client, ticket: str) -> list[tuple[str, int]]:
+    """Returns the ids of a player's games, each with the seat, 0 for a reserved one."""
+    listed = await client.games.ListOwnGames(gs.ListOwnGamesRequest(join_ticket=ticket))
+    assert all(one.game.game_id == one.game_id for one in listed.games)
+    return [(one.game_id, one.seat) for one in listed.games]
+
+
+async def test_a_player_finds_the_games_with_any_ticket_also_on_another_server(
+    tmp_path: Path, every_store: Store, clock: FakeClock
+) -> None:
+    async with served(tmp_path, every_store, REQUIRED) as web, served(tmp_path, every_store, REQUIRED) as elsewhere:
+        ticket = signed("ada", name="Ada")
+        assert await games_of(web, ticket) == []
+        first = await lobby(web, reserved_seats=reserved(Ada=2))
+        clock.advance(1)
+        second = await lobby(web)
+        await join(second, signed("ben"), "Ben")
+        await join(second, ticket)
+        clock.advance(1)
+        quick = await web.games.JoinOrCreateGame(
+            gs.JoinOrCreateGameRequest(join_ticket=signed("ada", name="Ada", jti="quick"), request_id=new_id())
+        )
+        expected = [(quick.game.game_id, 1), (second.game_id, 2), (first.game_id, 0)]
+        assert await games_of(elsewhere, ticket) == expected, "the used ticket still says who it is"
+        assert await games_of(web, signed("ben")) == [(second.game_id, 1)]
+        await web.games.LeaveGame(gs.LeaveGameRequest(game_id=second.game_id), metadata=second.as_seat(2))
+        await first.kick(2)
+        assert await games_of(elsewhere, ticket) == [(quick.game.game_id, 1)]
+        clock.advance(3_600)
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await games_of(elsewhere, ticket)
+        assert error_info(refused.value).reason == "TICKET_EXPIRED"
+
+
+async def test_an_entry_has_whose_turn_it_is_its_deadline_and_the_winners(web: Client) -> None:
+    game = await started(web)
+    turn = (await game.see()).turn
+    [listed] = (await web.games.ListOwnGames(gs.ListOwnGamesRequest(join_ticket=signed("ada")))).games
+    assert (listed.game.turn_seat, listed.turn_deadline) == (turn.seat, turn.deadline)
+    await web.turns.ResignGame(ts.ResignGameRequest(game_id=game.game_id), metadata=game.as_seat(2))
+    for seats in (
+        {"join_ticket": signed("ada")},
+        {"seats": [gs.OwnSeat(game_id=game.game_id, seat_token=game.tokens[1])]},
+    ):
+        [over] = (await web.games.ListOwnGames(gs.ListOwnGamesRequest(**seats))).games
+        assert (over.game.state, list(over.winner_seats)) == (game_pb2.GAME_STATE_FINISHED, [1])
+        assert not over.HasField("turn_deadline")
+
+
+async def test_a_rematch_is_among_the_games(web: Client, clock: FakeClock) -> None:
+    game = await started(web)
+    await web.games.AbortGame(gs.AbortGameRequest(game_id=game.game_id), metadata=game.as_host())
+    clock.advance(1)
+    rematch = await game.rematch(1)
+    assert await games_of(web, signed("ben")) == [(rematch.game_id, 0), (game.game_id, 2)]
+
+
+async def test_the_games_of_another_key_and_of_claims_are_not_found(tmp_path: Path, store: Store) -> None:
+    async with running_server(store, server_settings(sweep_seconds=3_600)) as (_, anyone):
+        await join(await lobby(anyone), "", "Ada", player_ref="ada")
+    async with served(tmp_path, store, REQUIRED) as web:
+        assert await games_of(web, signed("ada")) == []
+
+
+async def test_two_games_that_differ_in_what_others_hold_are_listed_alike(tmp_path: Path, store: Store) -> None:
+    """A pair of worlds: the rack of Ben and the pool differ, and Ada's list is the same."""
+    async with served(tmp_path, store, REQUIRED) as web:
+        game = await started(web)
+        request = gs.ListOwnGamesRequest(join_ticket=signed("ada"))
+        before = await web.games.ListOwnGames(request)
+        record = (await store.games.load(game.game_id)).record
+        assert record
+        stored = await store.streams.stored_changes(game.game_id, 1, 100)
+        other = replace(record, game=with_other_tiles(record.game))
+        rewritten = await store.games.rewrite(record.etag, other, [(one.change, one.etag) for one in stored])
+        assert rewritten == Committed()
+        assert await web.games.ListOwnGames(request) == before
+        assert before.games[0].seat == 1
+
+
+def with_other_tiles(game: Game) -> Game:
+    """Returns a game in which Ben's rack and the next tiles of the pool have changed places."""
+    assert isinstance(game.phase, Playing)
+    round_ = game.phase.round
+    assert isinstance(round_, MeldingRound)
+    own, bens = round_.racks
+    count = len(bens.tiles)
+    pool = (*bens.tiles, *round_.pool[count:])
+    racks = (own, replace(bens, tiles=in_order(round_.pool[:count])))
+    return replace(game, phase=replace(game.phase, round=replace(round_, racks=racks, pool=pool)))
+
+
+async def started(client: Client) -> GameAtHand:
+    """Returns a started game of Ada and Ben."""
+    game = await lobby(client)
+    for name in ("Ada", "Ben"):
+        await join(game, signed(name.lower(), name=name, jti=new_id()))
+    await client.games.StartGame(gs.StartGameRequest(game_id=game.game_id), metadata=game.as_host())
+    return game
+
+
+async def test_only_so_many_games_are_found(every_store: Store) -> None:
+    record = Record(
+        "0" * 32, Game(SABRA), "", (), 0, 0, operator_data=OperatorData(player_refs=(PlayerRef(1, 1, "ada"),))
+    )
+    for number in range(PLAYER_GAMES_MAX + 5):
+        await every_store.lists.note_players(replace(record, game_id=f"{number:032x}", created_ms=number))
+    found = await every_store.lists.games_of("", "ada")
+    assert list(found) == [f"{number:032x}" for number in reversed(range(5, PLAYER_GAMES_MAX + 5))]
+    assert await every_store.lists.games_of("web", "ada") == []
+
+
+async def entry(watch: Any) -> gs.OwnGame:  # noqa: ANN401 - grpcio's are untyped
+    """Returns the next game that a watch of a person's games reports."""
+    async with asyncio.timeout(10):
+        while not (update := await watch.read()).HasField("game"):
+            pass
+    game: gs.OwnGame = update.game
+    return game
+
+
+async def test_one_stream_has_the_games_of_a_player_and_their_changes(tmp_path: Path, every_store: Store) -> None:
+    """The games change at another server."""
+    async with served(tmp_path, every_store, REQUIRED) as web, served(tmp_path, every_store, REQUIRED) as elsewhere:
+        first, second = await started(web), await started(web)
+        watch: Any = elsewhere.games.WatchOwnGames(gs.WatchOwnGamesRequest(join_ticket=signed("ada")))
+        found = {(await entry(watch)).game_id for _ in range(2)}
+        assert found == {first.game_id, second.game_id}
+        turn = (await first.see()).turn
+        await first.draw()
+        after = await entry(watch)
+        assert (after.game_id, after.game.turn_seat) == (first.game_id, 3 - turn.seat)
+        await web.turns.ResignGame(ts.ResignGameRequest(game_id=second.game_id), metadata=second.as_seat(2))
+        over = await entry(watch)
+        assert (over.game_id, list(over.winner_seats)) == (second.game_id, [1])
+        third = await lobby(web)
+        await join(third, signed("ada", name="Ada", jti="third"))
+        assert ((await entry(watch)).game_id) == third.game_id, "with a heartbeat"
+        watch.cancel()
+
+
+async def test_a_stream_by_seats_has_a_refusal_when_a_token_becomes_void(client: Client) -> None:
+    game, other = await client.new_game(), await client.new_game()
+    seats = [gs.OwnSeat(game_id=one.game_id, seat_token=one.tokens[1]) for one in (game, other)]
+    watch: Any = client.games.WatchOwnGames(gs.WatchOwnGamesRequest(seats=seats))
+    assert [(await entry(watch)).game_id for _ in range(2)] == [game.game_id, other.game_id]
+    renewal = gs.RenewSeatTokenRequest(game_id=game.game_id, request_id=new_id())
+    await client.games.RenewSeatToken(renewal, metadata=game.as_seat(1))
+    assert (await entry(watch)) == gs.OwnGame(game_id=game.game_id, refusal=error_reason_pb2.TOKEN_VOID)
+    watch.cancel()
+
+
+async def test_a_person_has_one_stream(web: Client) -> None:
+    await started(web)
+    request = gs.WatchOwnGamesRequest(join_ticket=signed("ada"))
+    first: Any = web.games.WatchOwnGames(request)
+    await entry(first)
+    second: Any = web.games.WatchOwnGames(request)
+    await entry(second)
+    async with asyncio.timeout(10):
+        while (update := await first.read()) is not grpc.aio.EOF:
+            assert update.HasField("heartbeat")
+    assert await first.code() is grpc.StatusCode.OK
+    second.cancel()
+
+
+async def test_a_stream_ends_with_closing_when_the_server_stops(store: Store) -> None:
+    async with running_server(store, server_settings(sweep_seconds=3_600)) as (server, client):
+        game = await client.new_game()
+        seat = gs.OwnSeat(game_id=game.game_id, seat_token=game.tokens[1])
+        watch: Any = client.games.WatchOwnGames(gs.WatchOwnGamesRequest(seats=[seat]))
+        await entry(watch)
+        last = gs.WatchOwnGamesResponse()
+        stopping = asyncio.create_task(server.stop())
+        while (update := await watch.read()) is not grpc.aio.EOF:
+            last = update
+        assert last.closing.retry_delay.ToMilliseconds() >= 1_000
+        await stopping
+
+
+async def test_seats_and_a_ticket_are_one_too_many(web: Client) -> None:
+    seat = gs.OwnSeat(game_id="0" * 32, seat_token="A" * 43)
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await web.games.ListOwnGames(gs.ListOwnGamesRequest(seats=[seat], join_ticket=signed("ada")))
+    assert field_violations(refused.value) == ["seats"]
 
 
 # Reserved seats

@@ -536,10 +536,14 @@ impl crate::Rummikub {
         self.call(request).await
     }
 
-    /// Lists the games of the caller's own seats, public or not, by the tokens that the front end stored: one entry for each,
-    /// in the order of the request. A seat whose game or token is no longer valid has a refusal in its entry; the others
-    /// are listed. The entries are as stored: what is due in a game, like a time-out, may not be applied yet. The metadata
-    /// needs no token.
+    /// Lists the games of the caller, public or not, with whose turn it is, its deadline, and the winners: an inbox of games
+    /// that take days, or what a push gateway reads. By the tokens that the front end stored, there is one entry for each, in
+    /// the order of the request; a seat whose game or token is no longer valid has a refusal in its entry, and the others
+    /// are listed. By a join ticket, there are the player's last 50 games of the key that the server still has, newest first:
+    /// those in which the player has a seat, or has one reserved. The entries are as stored: what is due in a game, like a
+    /// time-out, may not be applied yet. No entry has a tile. The metadata needs no token.
+    /// Errors: UNAUTHENTICATED (TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
+    /// TICKET_AUDIENCE_WRONG, TICKET_EXPIRED).
     pub async fn list_own_games(&self, request: ListOwnGamesRequest) -> Result<ListOwnGamesResponse, crate::Refusal> {
         self.call(request).await
     }

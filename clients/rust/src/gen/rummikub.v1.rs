@@ -7681,12 +7681,15 @@ pub struct ListGamesResponse {
     #[prost(string, tag = "2")]
     pub next_page_token: ::prost::alloc::string::String,
 }
-/// A request for the games of the caller's own seats.
+/// A request for the games of the caller.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListOwnGamesRequest {
-    /// The seats. 1 to 50.
+    /// The seats. 1 to 50. Required without a join_ticket, and empty with one.
     #[prost(message, repeated, tag = "1")]
     pub seats: ::prost::alloc::vec::Vec<OwnSeat>,
+    /// A ticket of the player, as in JoinGame, whatever it may join (docs/tickets.md). It is not used up, and may have been.
+    #[prost(string, tag = "2")]
+    pub join_ticket: ::prost::alloc::string::String,
 }
 /// A seat of the caller, by its token.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -7698,22 +7701,28 @@ pub struct OwnSeat {
     #[prost(string, tag = "2")]
     pub seat_token: ::prost::alloc::string::String,
 }
-/// The games of the caller's own seats.
+/// The games of the caller.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListOwnGamesResponse {
-    /// One for each seat of the request, in the same order.
+    /// One for each seat of the request, in the same order; with a join_ticket, one for each game, newest first.
     #[prost(message, repeated, tag = "1")]
     pub games: ::prost::alloc::vec::Vec<OwnGame>,
 }
-/// The game of one of the caller's own seats.
+/// A game of the caller.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct OwnGame {
     /// The id of the game.
     #[prost(string, tag = "1")]
     pub game_id: ::prost::alloc::string::String,
-    /// The seat of the token. Unset for the host token, for a seat that is only reserved (CreateRematch), and with a refusal.
+    /// The caller's seat. Unset for the host token, for a seat that is only reserved, and with a refusal.
     #[prost(uint32, optional, tag = "4")]
     pub seat: ::core::option::Option<u32>,
+    /// The deadline of the turn of game.turn_seat, which is Turn.deadline. Unset without one.
+    #[prost(message, optional, tag = "5")]
+    pub turn_deadline: ::core::option::Option<::prost_types::Timestamp>,
+    /// The winners of a finished game, by seat.
+    #[prost(uint32, repeated, tag = "6")]
+    pub winner_seats: ::prost::alloc::vec::Vec<u32>,
     /// What was found.
     #[prost(oneof = "own_game::Found", tags = "2, 3")]
     pub found: ::core::option::Option<own_game::Found>,
@@ -7730,6 +7739,39 @@ pub mod own_game {
         /// STORE_UNAVAILABLE (the archive does not answer), which may pass.
         #[prost(enumeration = "super::ErrorReason", tag = "3")]
         Refusal(i32),
+    }
+}
+/// A request to watch the games of the caller.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WatchOwnGamesRequest {
+    /// The seats. 1 to 50. Required without a join_ticket, and empty with one.
+    #[prost(message, repeated, tag = "1")]
+    pub seats: ::prost::alloc::vec::Vec<OwnSeat>,
+    /// A ticket of the player, as in ListOwnGames. The stream goes on when it expires.
+    #[prost(string, tag = "2")]
+    pub join_ticket: ::prost::alloc::string::String,
+}
+/// An update of the caller's games.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WatchOwnGamesResponse {
+    /// The update.
+    #[prost(oneof = "watch_own_games_response::Update", tags = "1, 2, 3")]
+    pub update: ::core::option::Option<watch_own_games_response::Update>,
+}
+/// Nested message and enum types in `WatchOwnGamesResponse`.
+pub mod watch_own_games_response {
+    /// The update.
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Update {
+        /// A game: at first, and after a change of it.
+        #[prost(message, tag = "1")]
+        Game(super::OwnGame),
+        /// A sign that the stream is alive. Its revision is 0.
+        #[prost(message, tag = "2")]
+        Heartbeat(super::Heartbeat),
+        /// The server is stopping and the stream ends. It has no etag: the next stream begins with all games.
+        #[prost(message, tag = "3")]
+        Closing(super::Closing),
     }
 }
 /// A request to watch a game.
@@ -8478,10 +8520,14 @@ pub mod game_service_client {
                 .insert(GrpcMethod::new("rummikub.v1.GameService", "ListGames"));
             self.inner.unary(req, path, codec).await
         }
-        /// Lists the games of the caller's own seats, public or not, by the tokens that the front end stored: one entry for each,
-        /// in the order of the request. A seat whose game or token is no longer valid has a refusal in its entry; the others
-        /// are listed. The entries are as stored: what is due in a game, like a time-out, may not be applied yet. The metadata
-        /// needs no token.
+        /// Lists the games of the caller, public or not, with whose turn it is, its deadline, and the winners: an inbox of games
+        /// that take days, or what a push gateway reads. By the tokens that the front end stored, there is one entry for each, in
+        /// the order of the request; a seat whose game or token is no longer valid has a refusal in its entry, and the others
+        /// are listed. By a join ticket, there are the player's last 50 games of the key that the server still has, newest first:
+        /// those in which the player has a seat, or has one reserved. The entries are as stored: what is due in a game, like a
+        /// time-out, may not be applied yet. No entry has a tile. The metadata needs no token.
+        /// Errors: UNAUTHENTICATED (TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
+        /// TICKET_AUDIENCE_WRONG, TICKET_EXPIRED).
         pub async fn list_own_games(
             &mut self,
             request: impl tonic::IntoRequest<super::ListOwnGamesRequest>,
@@ -8505,6 +8551,37 @@ pub mod game_service_client {
             req.extensions_mut()
                 .insert(GrpcMethod::new("rummikub.v1.GameService", "ListOwnGames"));
             self.inner.unary(req, path, codec).await
+        }
+        /// Streams the games of the caller, as ListOwnGames finds them: first an entry for each game, then an entry for each
+        /// game that has changed, with what it is then. One stream serves all games of a person, and counts as one open watch.
+        /// A player's new games come with the next heartbeat. It marks no seat as connected. An entry with a refusal is the last
+        /// one of its seat. The stream ends with OK: after `closing` when the server stops, and without it when the same person
+        /// opens another one at this server (the player of the ticket, or the owner of the same seats).
+        /// Errors: UNAUTHENTICATED (TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
+        /// TICKET_AUDIENCE_WRONG, TICKET_EXPIRED).
+        pub async fn watch_own_games(
+            &mut self,
+            request: impl tonic::IntoRequest<super::WatchOwnGamesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::WatchOwnGamesResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/rummikub.v1.GameService/WatchOwnGames",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("rummikub.v1.GameService", "WatchOwnGames"));
+            self.inner.server_streaming(req, path, codec).await
         }
         /// Streams a game's changes, each once and in order of revisions. Heartbeats come between changes, and at the start if
         /// there is no change to send. A caller that resumes gets every change since its revision; a reader that later falls

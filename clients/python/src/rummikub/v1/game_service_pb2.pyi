@@ -1224,23 +1224,27 @@ Global___ListGamesResponse: _TypeAlias = ListGamesResponse  # noqa: Y015
 
 @_typing.final
 class ListOwnGamesRequest(_message.Message):
-    """A request for the games of the caller's own seats."""
+    """A request for the games of the caller."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SEATS_FIELD_NUMBER: _builtins.int
+    JOIN_TICKET_FIELD_NUMBER: _builtins.int
+    join_ticket: _builtins.str
+    """A ticket of the player, as in JoinGame, whatever it may join (docs/tickets.md). It is not used up, and may have been."""
     @_builtins.property
     def seats(self) -> _containers.RepeatedCompositeFieldContainer[Global___OwnSeat]:
-        """The seats. 1 to 50."""
+        """The seats. 1 to 50. Required without a join_ticket, and empty with one."""
 
     def __init__(
         self,
         *,
         seats: _abc.Iterable[Global___OwnSeat] | None = ...,
+        join_ticket: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["seats", b"seats"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["join_ticket", b"join_ticket", "seats", b"seats"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1274,14 +1278,14 @@ Global___OwnSeat: _TypeAlias = OwnSeat  # noqa: Y015
 
 @_typing.final
 class ListOwnGamesResponse(_message.Message):
-    """The games of the caller's own seats."""
+    """The games of the caller."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     GAMES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def games(self) -> _containers.RepeatedCompositeFieldContainer[Global___OwnGame]:
-        """One for each seat of the request, in the same order."""
+        """One for each seat of the request, in the same order; with a join_ticket, one for each game, newest first."""
 
     def __init__(
         self,
@@ -1298,7 +1302,7 @@ Global___ListOwnGamesResponse: _TypeAlias = ListOwnGamesResponse  # noqa: Y015
 
 @_typing.final
 class OwnGame(_message.Message):
-    """The game of one of the caller's own seats."""
+    """A game of the caller."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1306,6 +1310,8 @@ class OwnGame(_message.Message):
     GAME_FIELD_NUMBER: _builtins.int
     REFUSAL_FIELD_NUMBER: _builtins.int
     SEAT_FIELD_NUMBER: _builtins.int
+    TURN_DEADLINE_FIELD_NUMBER: _builtins.int
+    WINNER_SEATS_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
     """The id of the game."""
     refusal: _error_reason_pb2.ErrorReason.ValueType
@@ -1313,10 +1319,18 @@ class OwnGame(_message.Message):
     STORE_UNAVAILABLE (the archive does not answer), which may pass.
     """
     seat: _builtins.int
-    """The seat of the token. Unset for the host token, for a seat that is only reserved (CreateRematch), and with a refusal."""
+    """The caller's seat. Unset for the host token, for a seat that is only reserved, and with a refusal."""
     @_builtins.property
     def game(self) -> _game_pb2.GameSummary:
         """The game."""
+
+    @_builtins.property
+    def turn_deadline(self) -> _timestamp_pb2.Timestamp:
+        """The deadline of the turn of game.turn_seat, which is Turn.deadline. Unset without one."""
+
+    @_builtins.property
+    def winner_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The winners of a finished game, by seat."""
 
     def __init__(
         self,
@@ -1325,10 +1339,12 @@ class OwnGame(_message.Message):
         game: _game_pb2.GameSummary | None = ...,
         refusal: _error_reason_pb2.ErrorReason.ValueType = ...,
         seat: _builtins.int | None = ...,
+        turn_deadline: _timestamp_pb2.Timestamp | None = ...,
+        winner_seats: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_seat", b"_seat", "found", b"found", "game", b"game", "refusal", b"refusal", "seat", b"seat"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_seat", b"_seat", "found", b"found", "game", b"game", "refusal", b"refusal", "seat", b"seat", "turn_deadline", b"turn_deadline"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seat", b"_seat", "found", b"found", "game", b"game", "game_id", b"game_id", "refusal", b"refusal", "seat", b"seat"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seat", b"_seat", "found", b"found", "game", b"game", "game_id", b"game_id", "refusal", b"refusal", "seat", b"seat", "turn_deadline", b"turn_deadline", "winner_seats", b"winner_seats"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__seat: _TypeAlias = _typing.Literal["seat"]  # noqa: Y015
     _WhichOneofArgType__seat: _TypeAlias = _typing.Literal["_seat", b"_seat"]  # noqa: Y015
@@ -1340,6 +1356,72 @@ class OwnGame(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType_found) -> _WhichOneofReturnType_found | None: ...
 
 Global___OwnGame: _TypeAlias = OwnGame  # noqa: Y015
+
+@_typing.final
+class WatchOwnGamesRequest(_message.Message):
+    """A request to watch the games of the caller."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEATS_FIELD_NUMBER: _builtins.int
+    JOIN_TICKET_FIELD_NUMBER: _builtins.int
+    join_ticket: _builtins.str
+    """A ticket of the player, as in ListOwnGames. The stream goes on when it expires."""
+    @_builtins.property
+    def seats(self) -> _containers.RepeatedCompositeFieldContainer[Global___OwnSeat]:
+        """The seats. 1 to 50. Required without a join_ticket, and empty with one."""
+
+    def __init__(
+        self,
+        *,
+        seats: _abc.Iterable[Global___OwnSeat] | None = ...,
+        join_ticket: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["join_ticket", b"join_ticket", "seats", b"seats"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WatchOwnGamesRequest: _TypeAlias = WatchOwnGamesRequest  # noqa: Y015
+
+@_typing.final
+class WatchOwnGamesResponse(_message.Message):
+    """An update of the caller's games."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GAME_FIELD_NUMBER: _builtins.int
+    HEARTBEAT_FIELD_NUMBER: _builtins.int
+    CLOSING_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def game(self) -> Global___OwnGame:
+        """A game: at first, and after a change of it."""
+
+    @_builtins.property
+    def heartbeat(self) -> Global___Heartbeat:
+        """A sign that the stream is alive. Its revision is 0."""
+
+    @_builtins.property
+    def closing(self) -> Global___Closing:
+        """The server is stopping and the stream ends. It has no etag: the next stream begins with all games."""
+
+    def __init__(
+        self,
+        *,
+        game: Global___OwnGame | None = ...,
+        heartbeat: Global___Heartbeat | None = ...,
+        closing: Global___Closing | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["closing", b"closing", "game", b"game", "heartbeat", b"heartbeat", "update", b"update"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["closing", b"closing", "game", b"game", "heartbeat", b"heartbeat", "update", b"update"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_update: _TypeAlias = _typing.Literal["game", "heartbeat", "closing"]  # noqa: Y015
+    _WhichOneofArgType_update: _TypeAlias = _typing.Literal["update", b"update"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_update) -> _WhichOneofReturnType_update | None: ...
+
+Global___WatchOwnGamesResponse: _TypeAlias = WatchOwnGamesResponse  # noqa: Y015
 
 @_typing.final
 class WatchGameRequest(_message.Message):

@@ -142,6 +142,11 @@ class GameServiceStub(object):
                 request_serializer=rummikub_dot_v1_dot_game__service__pb2.ListOwnGamesRequest.SerializeToString,
                 response_deserializer=rummikub_dot_v1_dot_game__service__pb2.ListOwnGamesResponse.FromString,
                 _registered_method=True)
+        self.WatchOwnGames = channel.unary_stream(
+                '/rummikub.v1.GameService/WatchOwnGames',
+                request_serializer=rummikub_dot_v1_dot_game__service__pb2.WatchOwnGamesRequest.SerializeToString,
+                response_deserializer=rummikub_dot_v1_dot_game__service__pb2.WatchOwnGamesResponse.FromString,
+                _registered_method=True)
         self.WatchGame = channel.unary_stream(
                 '/rummikub.v1.GameService/WatchGame',
                 request_serializer=rummikub_dot_v1_dot_game__service__pb2.WatchGameRequest.SerializeToString,
@@ -366,10 +371,27 @@ class GameServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListOwnGames(self, request, context):
-        """Lists the games of the caller's own seats, public or not, by the tokens that the front end stored: one entry for each,
-        in the order of the request. A seat whose game or token is no longer valid has a refusal in its entry; the others
-        are listed. The entries are as stored: what is due in a game, like a time-out, may not be applied yet. The metadata
-        needs no token.
+        """Lists the games of the caller, public or not, with whose turn it is, its deadline, and the winners: an inbox of games
+        that take days, or what a push gateway reads. By the tokens that the front end stored, there is one entry for each, in
+        the order of the request; a seat whose game or token is no longer valid has a refusal in its entry, and the others
+        are listed. By a join ticket, there are the player's last 50 games of the key that the server still has, newest first:
+        those in which the player has a seat, or has one reserved. The entries are as stored: what is due in a game, like a
+        time-out, may not be applied yet. No entry has a tile. The metadata needs no token.
+        Errors: UNAUTHENTICATED (TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
+        TICKET_AUDIENCE_WRONG, TICKET_EXPIRED).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def WatchOwnGames(self, request, context):
+        """Streams the games of the caller, as ListOwnGames finds them: first an entry for each game, then an entry for each
+        game that has changed, with what it is then. One stream serves all games of a person, and counts as one open watch.
+        A player's new games come with the next heartbeat. It marks no seat as connected. An entry with a refusal is the last
+        one of its seat. The stream ends with OK: after `closing` when the server stops, and without it when the same person
+        opens another one at this server (the player of the ticket, or the owner of the same seats).
+        Errors: UNAUTHENTICATED (TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
+        TICKET_AUDIENCE_WRONG, TICKET_EXPIRED).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -490,6 +512,11 @@ def add_GameServiceServicer_to_server(servicer, server):
                     servicer.ListOwnGames,
                     request_deserializer=rummikub_dot_v1_dot_game__service__pb2.ListOwnGamesRequest.FromString,
                     response_serializer=rummikub_dot_v1_dot_game__service__pb2.ListOwnGamesResponse.SerializeToString,
+            ),
+            'WatchOwnGames': grpc.unary_stream_rpc_method_handler(
+                    servicer.WatchOwnGames,
+                    request_deserializer=rummikub_dot_v1_dot_game__service__pb2.WatchOwnGamesRequest.FromString,
+                    response_serializer=rummikub_dot_v1_dot_game__service__pb2.WatchOwnGamesResponse.SerializeToString,
             ),
             'WatchGame': grpc.unary_stream_rpc_method_handler(
                     servicer.WatchGame,
@@ -945,6 +972,33 @@ class GameService(object):
             '/rummikub.v1.GameService/ListOwnGames',
             rummikub_dot_v1_dot_game__service__pb2.ListOwnGamesRequest.SerializeToString,
             rummikub_dot_v1_dot_game__service__pb2.ListOwnGamesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def WatchOwnGames(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/rummikub.v1.GameService/WatchOwnGames',
+            rummikub_dot_v1_dot_game__service__pb2.WatchOwnGamesRequest.SerializeToString,
+            rummikub_dot_v1_dot_game__service__pb2.WatchOwnGamesResponse.FromString,
             options,
             channel_credentials,
             insecure,

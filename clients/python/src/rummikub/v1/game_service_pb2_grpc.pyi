@@ -181,10 +181,23 @@ class GameServiceStub:
     spectators.
     """
     ListOwnGames: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.ListOwnGamesRequest, _game_service_pb2.ListOwnGamesResponse]
-    """Lists the games of the caller's own seats, public or not, by the tokens that the front end stored: one entry for each,
-    in the order of the request. A seat whose game or token is no longer valid has a refusal in its entry; the others
-    are listed. The entries are as stored: what is due in a game, like a time-out, may not be applied yet. The metadata
-    needs no token.
+    """Lists the games of the caller, public or not, with whose turn it is, its deadline, and the winners: an inbox of games
+    that take days, or what a push gateway reads. By the tokens that the front end stored, there is one entry for each, in
+    the order of the request; a seat whose game or token is no longer valid has a refusal in its entry, and the others
+    are listed. By a join ticket, there are the player's last 50 games of the key that the server still has, newest first:
+    those in which the player has a seat, or has one reserved. The entries are as stored: what is due in a game, like a
+    time-out, may not be applied yet. No entry has a tile. The metadata needs no token.
+    Errors: UNAUTHENTICATED (TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
+    TICKET_AUDIENCE_WRONG, TICKET_EXPIRED).
+    """
+    WatchOwnGames: _grpc.UnaryStreamMultiCallable[_game_service_pb2.WatchOwnGamesRequest, _game_service_pb2.WatchOwnGamesResponse]
+    """Streams the games of the caller, as ListOwnGames finds them: first an entry for each game, then an entry for each
+    game that has changed, with what it is then. One stream serves all games of a person, and counts as one open watch.
+    A player's new games come with the next heartbeat. It marks no seat as connected. An entry with a refusal is the last
+    one of its seat. The stream ends with OK: after `closing` when the server stops, and without it when the same person
+    opens another one at this server (the player of the ticket, or the owner of the same seats).
+    Errors: UNAUTHENTICATED (TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
+    TICKET_AUDIENCE_WRONG, TICKET_EXPIRED).
     """
     WatchGame: _grpc.UnaryStreamMultiCallable[_game_service_pb2.WatchGameRequest, _game_service_pb2.WatchGameResponse]
     """Streams a game's changes, each once and in order of revisions. Heartbeats come between changes, and at the start if
@@ -366,10 +379,23 @@ class GameServiceAsyncStub(GameServiceStub):
     spectators.
     """
     ListOwnGames: _aio.UnaryUnaryMultiCallable[_game_service_pb2.ListOwnGamesRequest, _game_service_pb2.ListOwnGamesResponse]  # type: ignore[assignment]
-    """Lists the games of the caller's own seats, public or not, by the tokens that the front end stored: one entry for each,
-    in the order of the request. A seat whose game or token is no longer valid has a refusal in its entry; the others
-    are listed. The entries are as stored: what is due in a game, like a time-out, may not be applied yet. The metadata
-    needs no token.
+    """Lists the games of the caller, public or not, with whose turn it is, its deadline, and the winners: an inbox of games
+    that take days, or what a push gateway reads. By the tokens that the front end stored, there is one entry for each, in
+    the order of the request; a seat whose game or token is no longer valid has a refusal in its entry, and the others
+    are listed. By a join ticket, there are the player's last 50 games of the key that the server still has, newest first:
+    those in which the player has a seat, or has one reserved. The entries are as stored: what is due in a game, like a
+    time-out, may not be applied yet. No entry has a tile. The metadata needs no token.
+    Errors: UNAUTHENTICATED (TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
+    TICKET_AUDIENCE_WRONG, TICKET_EXPIRED).
+    """
+    WatchOwnGames: _aio.UnaryStreamMultiCallable[_game_service_pb2.WatchOwnGamesRequest, _game_service_pb2.WatchOwnGamesResponse]  # type: ignore[assignment]
+    """Streams the games of the caller, as ListOwnGames finds them: first an entry for each game, then an entry for each
+    game that has changed, with what it is then. One stream serves all games of a person, and counts as one open watch.
+    A player's new games come with the next heartbeat. It marks no seat as connected. An entry with a refusal is the last
+    one of its seat. The stream ends with OK: after `closing` when the server stops, and without it when the same person
+    opens another one at this server (the player of the ticket, or the owner of the same seats).
+    Errors: UNAUTHENTICATED (TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
+    TICKET_AUDIENCE_WRONG, TICKET_EXPIRED).
     """
     WatchGame: _aio.UnaryStreamMultiCallable[_game_service_pb2.WatchGameRequest, _game_service_pb2.WatchGameResponse]  # type: ignore[assignment]
     """Streams a game's changes, each once and in order of revisions. Heartbeats come between changes, and at the start if
@@ -638,10 +664,29 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _game_service_pb2.ListOwnGamesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_game_service_pb2.ListOwnGamesResponse, _abc.Awaitable[_game_service_pb2.ListOwnGamesResponse]]:
-        """Lists the games of the caller's own seats, public or not, by the tokens that the front end stored: one entry for each,
-        in the order of the request. A seat whose game or token is no longer valid has a refusal in its entry; the others
-        are listed. The entries are as stored: what is due in a game, like a time-out, may not be applied yet. The metadata
-        needs no token.
+        """Lists the games of the caller, public or not, with whose turn it is, its deadline, and the winners: an inbox of games
+        that take days, or what a push gateway reads. By the tokens that the front end stored, there is one entry for each, in
+        the order of the request; a seat whose game or token is no longer valid has a refusal in its entry, and the others
+        are listed. By a join ticket, there are the player's last 50 games of the key that the server still has, newest first:
+        those in which the player has a seat, or has one reserved. The entries are as stored: what is due in a game, like a
+        time-out, may not be applied yet. No entry has a tile. The metadata needs no token.
+        Errors: UNAUTHENTICATED (TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
+        TICKET_AUDIENCE_WRONG, TICKET_EXPIRED).
+        """
+
+    @_abc_1.abstractmethod
+    def WatchOwnGames(
+        self,
+        request: _game_service_pb2.WatchOwnGamesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_game_service_pb2.WatchOwnGamesResponse], _abc.AsyncIterator[_game_service_pb2.WatchOwnGamesResponse]]:
+        """Streams the games of the caller, as ListOwnGames finds them: first an entry for each game, then an entry for each
+        game that has changed, with what it is then. One stream serves all games of a person, and counts as one open watch.
+        A player's new games come with the next heartbeat. It marks no seat as connected. An entry with a refusal is the last
+        one of its seat. The stream ends with OK: after `closing` when the server stops, and without it when the same person
+        opens another one at this server (the player of the ticket, or the owner of the same seats).
+        Errors: UNAUTHENTICATED (TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
+        TICKET_AUDIENCE_WRONG, TICKET_EXPIRED).
         """
 
     @_abc_1.abstractmethod

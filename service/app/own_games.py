@@ -1,0 +1,121 @@
+"""Watching the games of one person: an inbox of games that take days, the source of a push gateway, a bot's life line.
+
+A stream subscribes to the changes of each of its games. It reads a game again when it has changed, once for all changes
+that came meanwhile, so it needs no queue.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from typing import TypeAlias
+
+from service.app.games import OwnGame
+from service.storage.store import Store, Subscription
+
+Find: TypeAlias = Callable[[], Awaitable[Sequence[str]]]
+"""Returns the ids of a person's games."""
+Read: TypeAlias = Callable[[Sequence[str]], Awaitable[Sequence[OwnGame]]]
+"""Returns some of them as the person sees them."""
+
+
+class OwnGamesWatch:
+    """The streams of people's games at one server, one a person.
+
+    Args:
+        store: Has the games.
+        heartbeat_seconds: The longest time without an update.
+        stopping: Set when the server stops.
+    """
+
+    def __init__(self, store: Store, heartbeat_seconds: float, stopping: asyncio.Event) -> None:
+        self._store = store
+        self._heartbeat_seconds = heartbeat_seconds
+        self._stopping = stopping
+        self._open: dict[str, asyncio.Event] = {}
+        """By person: what ends the stream."""
+
+    async def watch(self, person: str, find: Find, read: Read) -> AsyncGenerator[Sequence[OwnGame], None]:
+        """Yields all games of a person, then those that have changed; none as a heartbeat.
+
+        It ends when the server stops, or when the same person opens another stream.
+        """
+        async with self._only(person) as ended, _Changes(self._store) as changes:
+            ends = [asyncio.create_task(event.wait()) for event in (ended, self._stopping)]
+            try:
+                await changes.follow(await find())
+                while not (ended.is_set() or self._stopping.is_set()):
+                    changed = changes.take()
+                    yield await read(changed) if changed else ()
+                    woken = asyncio.create_task(changes.any.wait())
+                    waited = {woken, *ends}
+                    try:
+                        done, _ = await asyncio.wait(
+                            waited, timeout=self._heartbeat_seconds, return_when=asyncio.FIRST_COMPLETED
+                        )
+                    finally:
+                        woken.cancel()
+                    if not done:
+                        await changes.follow(await find())
+            finally:
+                for end in ends:
+                    end.cancel()
+
+    @contextlib.asynccontextmanager
+    async def _only(self, person: str) -> AsyncIterator[asyncio.Event]:
+        """Yields what ends a person's stream, after it has ended the one before."""
+        ended = asyncio.Event()
+        before = self._open.get(person)
+        if before:
+            before.set()
+        self._open[person] = ended
+        try:
+            yield ended
+        finally:
+            if self._open.get(person) is ended:
+                del self._open[person]
+
+
+class _Changes:
+    """Which of the followed games have changed.
+
+    Attributes:
+        any: Set while there are some.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._subscriptions = contextlib.AsyncExitStack()
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._changed: dict[str, None] = {}
+        self.any = asyncio.Event()
+
+    async def __aenter__(self) -> "_Changes":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for task in self._tasks.values():
+            task.cancel()
+        await self._subscriptions.aclose()
+
+    async def follow(self, game_ids: Sequence[str]) -> None:
+        """Follows games too, which count as changed at first."""
+        for game_id in game_ids:
+            if game_id not in self._tasks:
+                subscription = await self._subscriptions.enter_async_context(self._store.streams.subscribe(game_id))
+                self._tasks[game_id] = asyncio.create_task(self._forward(game_id, subscription))
+                self._note(game_id)
+
+    async def _forward(self, game_id: str, subscription: Subscription) -> None:
+        while True:
+            await subscription.wait()
+            self._note(game_id)
+
+    def _note(self, game_id: str) -> None:
+        self._changed[game_id] = None
+        self.any.set()
+
+    def take(self) -> Sequence[str]:
+        """Returns the games that have changed since the last call."""
+        changed, self._changed = [*self._changed], {}
+        self.any.clear()
+        return changed
