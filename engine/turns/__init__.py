@@ -82,8 +82,8 @@ def create(
         ruleset: The rules, without problems (ruleset.problems).
         settings: The settings of the room, without problems (option_problems).
         reserved: The reserved seats of the ruleset, or of the position, ascending.
-        position_seats: The seats of the position that the game shall begin with. The deal of its first round is then the
-            position's start.
+        position_seats: The seats of the position that the game shall begin with, whose start is then the deal of its
+            first round.
     """
     return _created(GameCreated(ruleset, settings, reserved, position_seats))
 

@@ -155,10 +155,14 @@ type CreateGameRequest struct {
 	OperatorLabels map[string]string `protobuf:"bytes,5,rep,name=operator_labels,json=operatorLabels,proto3" json:"operator_labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The settings of the room. Unset: the defaults.
 	Settings *RoomSettings `protobuf:"bytes,6,opt,name=settings,proto3" json:"settings,omitempty"`
+	// The position that the first round begins with, in place of a deal: for lessons, to play on from a record, or to
+	// repeat what went wrong. Only for the rules `melding`, and not with VISIBILITY_PUBLIC. An impossible position is
+	// refused with all its problems (POSITION_IMPOSSIBLE). Later rounds and a rematch are dealt.
+	Position *StartPosition `protobuf:"bytes,7,opt,name=position,proto3" json:"position,omitempty"`
 	// Seats that only certain players can take, such as those of a tournament or an invitation. The game cannot start
 	// before they are taken, and starts by itself five seconds after the last one is, if it has enough players; the host
 	// may remove a reservation (KickPlayer).
-	ReservedSeats []*SeatReservation `protobuf:"bytes,7,rep,name=reserved_seats,json=reservedSeats,proto3" json:"reserved_seats,omitempty"`
+	ReservedSeats []*SeatReservation `protobuf:"bytes,8,rep,name=reserved_seats,json=reservedSeats,proto3" json:"reserved_seats,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -235,11 +239,158 @@ func (x *CreateGameRequest) GetSettings() *RoomSettings {
 	return nil
 }
 
+func (x *CreateGameRequest) GetPosition() *StartPosition {
+	if x != nil {
+		return x.Position
+	}
+	return nil
+}
+
 func (x *CreateGameRequest) GetReservedSeats() []*SeatReservation {
 	if x != nil {
 		return x.ReservedSeats
 	}
 	return nil
+}
+
+// A position that a game begins with. Only the caller of CreateGame knows its racks and its pool before they are played:
+// no view, event or watch shows them to others.
+type StartPosition struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The table, which must be legal. Unset: empty.
+	Table *Table `protobuf:"bytes,1,opt,name=table,proto3" json:"table,omitempty"`
+	// The seats, ascending: from players_min to players_max of them. Players take these seats and no others, and the game
+	// starts when all of them are taken.
+	Seats []*StartSeat `protobuf:"bytes,2,rep,name=seats,proto3" json:"seats,omitempty"`
+	// The pool in the order of drawing: all tiles of the set that are neither on the table nor on a rack. Empty: these
+	// tiles, shuffled.
+	Pool []Tile `protobuf:"varint,3,rep,packed,name=pool,proto3,enum=rummikub.v1.Tile" json:"pool,omitempty"`
+	// The seat that has the first turn.
+	TurnSeat      uint32 `protobuf:"varint,4,opt,name=turn_seat,json=turnSeat,proto3" json:"turn_seat,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StartPosition) Reset() {
+	*x = StartPosition{}
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StartPosition) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StartPosition) ProtoMessage() {}
+
+func (x *StartPosition) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StartPosition.ProtoReflect.Descriptor instead.
+func (*StartPosition) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *StartPosition) GetTable() *Table {
+	if x != nil {
+		return x.Table
+	}
+	return nil
+}
+
+func (x *StartPosition) GetSeats() []*StartSeat {
+	if x != nil {
+		return x.Seats
+	}
+	return nil
+}
+
+func (x *StartPosition) GetPool() []Tile {
+	if x != nil {
+		return x.Pool
+	}
+	return nil
+}
+
+func (x *StartPosition) GetTurnSeat() uint32 {
+	if x != nil {
+		return x.TurnSeat
+	}
+	return 0
+}
+
+// A seat of a StartPosition.
+type StartSeat struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The seat, from 1.
+	Seat uint32 `protobuf:"varint,1,opt,name=seat,proto3" json:"seat,omitempty"`
+	// The rack: at least one tile.
+	Rack []Tile `protobuf:"varint,2,rep,packed,name=rack,proto3,enum=rummikub.v1.Tile" json:"rack,omitempty"`
+	// Whether the player has made the initial meld. Some player has if tiles lie on the table, and none if it is empty.
+	HasMelded     bool `protobuf:"varint,3,opt,name=has_melded,json=hasMelded,proto3" json:"has_melded,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StartSeat) Reset() {
+	*x = StartSeat{}
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StartSeat) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StartSeat) ProtoMessage() {}
+
+func (x *StartSeat) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StartSeat.ProtoReflect.Descriptor instead.
+func (*StartSeat) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *StartSeat) GetSeat() uint32 {
+	if x != nil {
+		return x.Seat
+	}
+	return 0
+}
+
+func (x *StartSeat) GetRack() []Tile {
+	if x != nil {
+		return x.Rack
+	}
+	return nil
+}
+
+func (x *StartSeat) GetHasMelded() bool {
+	if x != nil {
+		return x.HasMelded
+	}
+	return false
 }
 
 // A seat of a new game that is reserved for a player.
@@ -258,7 +409,7 @@ type SeatReservation struct {
 
 func (x *SeatReservation) Reset() {
 	*x = SeatReservation{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[1]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -270,7 +421,7 @@ func (x *SeatReservation) String() string {
 func (*SeatReservation) ProtoMessage() {}
 
 func (x *SeatReservation) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[1]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -283,7 +434,7 @@ func (x *SeatReservation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeatReservation.ProtoReflect.Descriptor instead.
 func (*SeatReservation) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{1}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *SeatReservation) GetSeat() uint32 {
@@ -320,7 +471,7 @@ type CreateGameResponse struct {
 
 func (x *CreateGameResponse) Reset() {
 	*x = CreateGameResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[2]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -332,7 +483,7 @@ func (x *CreateGameResponse) String() string {
 func (*CreateGameResponse) ProtoMessage() {}
 
 func (x *CreateGameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[2]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -345,7 +496,7 @@ func (x *CreateGameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateGameResponse.ProtoReflect.Descriptor instead.
 func (*CreateGameResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{2}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *CreateGameResponse) GetGame() *Game {
@@ -396,7 +547,7 @@ type JoinGameRequest struct {
 
 func (x *JoinGameRequest) Reset() {
 	*x = JoinGameRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[3]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -408,7 +559,7 @@ func (x *JoinGameRequest) String() string {
 func (*JoinGameRequest) ProtoMessage() {}
 
 func (x *JoinGameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[3]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -421,7 +572,7 @@ func (x *JoinGameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinGameRequest.ProtoReflect.Descriptor instead.
 func (*JoinGameRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{3}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *JoinGameRequest) GetGame() isJoinGameRequest_Game {
@@ -518,7 +669,7 @@ type JoinGameResponse struct {
 
 func (x *JoinGameResponse) Reset() {
 	*x = JoinGameResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[4]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -530,7 +681,7 @@ func (x *JoinGameResponse) String() string {
 func (*JoinGameResponse) ProtoMessage() {}
 
 func (x *JoinGameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[4]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -543,7 +694,7 @@ func (x *JoinGameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinGameResponse.ProtoReflect.Descriptor instead.
 func (*JoinGameResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{4}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *JoinGameResponse) GetGame() *Game {
@@ -593,7 +744,7 @@ type JoinOrCreateGameRequest struct {
 
 func (x *JoinOrCreateGameRequest) Reset() {
 	*x = JoinOrCreateGameRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[5]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -605,7 +756,7 @@ func (x *JoinOrCreateGameRequest) String() string {
 func (*JoinOrCreateGameRequest) ProtoMessage() {}
 
 func (x *JoinOrCreateGameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[5]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -618,7 +769,7 @@ func (x *JoinOrCreateGameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinOrCreateGameRequest.ProtoReflect.Descriptor instead.
 func (*JoinOrCreateGameRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{5}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *JoinOrCreateGameRequest) GetRuleset() *Ruleset {
@@ -694,7 +845,7 @@ type JoinOrCreateGameResponse struct {
 
 func (x *JoinOrCreateGameResponse) Reset() {
 	*x = JoinOrCreateGameResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[6]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -706,7 +857,7 @@ func (x *JoinOrCreateGameResponse) String() string {
 func (*JoinOrCreateGameResponse) ProtoMessage() {}
 
 func (x *JoinOrCreateGameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[6]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -719,7 +870,7 @@ func (x *JoinOrCreateGameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinOrCreateGameResponse.ProtoReflect.Descriptor instead.
 func (*JoinOrCreateGameResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{6}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *JoinOrCreateGameResponse) GetGame() *Game {
@@ -769,7 +920,7 @@ type AddBotRequest struct {
 
 func (x *AddBotRequest) Reset() {
 	*x = AddBotRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[7]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -781,7 +932,7 @@ func (x *AddBotRequest) String() string {
 func (*AddBotRequest) ProtoMessage() {}
 
 func (x *AddBotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[7]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -794,7 +945,7 @@ func (x *AddBotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddBotRequest.ProtoReflect.Descriptor instead.
 func (*AddBotRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{7}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *AddBotRequest) GetGameId() string {
@@ -845,7 +996,7 @@ type AddBotResponse struct {
 
 func (x *AddBotResponse) Reset() {
 	*x = AddBotResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[8]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -857,7 +1008,7 @@ func (x *AddBotResponse) String() string {
 func (*AddBotResponse) ProtoMessage() {}
 
 func (x *AddBotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[8]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -870,7 +1021,7 @@ func (x *AddBotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddBotResponse.ProtoReflect.Descriptor instead.
 func (*AddBotResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{8}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *AddBotResponse) GetGame() *Game {
@@ -900,7 +1051,7 @@ type LeaveGameRequest struct {
 
 func (x *LeaveGameRequest) Reset() {
 	*x = LeaveGameRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[9]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -912,7 +1063,7 @@ func (x *LeaveGameRequest) String() string {
 func (*LeaveGameRequest) ProtoMessage() {}
 
 func (x *LeaveGameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[9]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -925,7 +1076,7 @@ func (x *LeaveGameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveGameRequest.ProtoReflect.Descriptor instead.
 func (*LeaveGameRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{9}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *LeaveGameRequest) GetGameId() string {
@@ -953,7 +1104,7 @@ type LeaveGameResponse struct {
 
 func (x *LeaveGameResponse) Reset() {
 	*x = LeaveGameResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[10]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -965,7 +1116,7 @@ func (x *LeaveGameResponse) String() string {
 func (*LeaveGameResponse) ProtoMessage() {}
 
 func (x *LeaveGameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[10]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -978,7 +1129,7 @@ func (x *LeaveGameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveGameResponse.ProtoReflect.Descriptor instead.
 func (*LeaveGameResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{10}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *LeaveGameResponse) GetGame() *Game {
@@ -1003,7 +1154,7 @@ type KickPlayerRequest struct {
 
 func (x *KickPlayerRequest) Reset() {
 	*x = KickPlayerRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[11]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1015,7 +1166,7 @@ func (x *KickPlayerRequest) String() string {
 func (*KickPlayerRequest) ProtoMessage() {}
 
 func (x *KickPlayerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[11]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1028,7 +1179,7 @@ func (x *KickPlayerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KickPlayerRequest.ProtoReflect.Descriptor instead.
 func (*KickPlayerRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{11}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *KickPlayerRequest) GetGameId() string {
@@ -1063,7 +1214,7 @@ type KickPlayerResponse struct {
 
 func (x *KickPlayerResponse) Reset() {
 	*x = KickPlayerResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[12]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1075,7 +1226,7 @@ func (x *KickPlayerResponse) String() string {
 func (*KickPlayerResponse) ProtoMessage() {}
 
 func (x *KickPlayerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[12]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1088,7 +1239,7 @@ func (x *KickPlayerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KickPlayerResponse.ProtoReflect.Descriptor instead.
 func (*KickPlayerResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{12}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *KickPlayerResponse) GetGame() *Game {
@@ -1113,7 +1264,7 @@ type SetReadyRequest struct {
 
 func (x *SetReadyRequest) Reset() {
 	*x = SetReadyRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[13]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1125,7 +1276,7 @@ func (x *SetReadyRequest) String() string {
 func (*SetReadyRequest) ProtoMessage() {}
 
 func (x *SetReadyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[13]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1138,7 +1289,7 @@ func (x *SetReadyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetReadyRequest.ProtoReflect.Descriptor instead.
 func (*SetReadyRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{13}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *SetReadyRequest) GetGameId() string {
@@ -1173,7 +1324,7 @@ type SetReadyResponse struct {
 
 func (x *SetReadyResponse) Reset() {
 	*x = SetReadyResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[14]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1185,7 +1336,7 @@ func (x *SetReadyResponse) String() string {
 func (*SetReadyResponse) ProtoMessage() {}
 
 func (x *SetReadyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[14]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1198,7 +1349,7 @@ func (x *SetReadyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetReadyResponse.ProtoReflect.Descriptor instead.
 func (*SetReadyResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{14}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *SetReadyResponse) GetGame() *Game {
@@ -1222,7 +1373,7 @@ type RenewSeatTokenRequest struct {
 
 func (x *RenewSeatTokenRequest) Reset() {
 	*x = RenewSeatTokenRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[15]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1234,7 +1385,7 @@ func (x *RenewSeatTokenRequest) String() string {
 func (*RenewSeatTokenRequest) ProtoMessage() {}
 
 func (x *RenewSeatTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[15]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1247,7 +1398,7 @@ func (x *RenewSeatTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewSeatTokenRequest.ProtoReflect.Descriptor instead.
 func (*RenewSeatTokenRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{15}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *RenewSeatTokenRequest) GetGameId() string {
@@ -1277,7 +1428,7 @@ type RenewSeatTokenResponse struct {
 
 func (x *RenewSeatTokenResponse) Reset() {
 	*x = RenewSeatTokenResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[16]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1289,7 +1440,7 @@ func (x *RenewSeatTokenResponse) String() string {
 func (*RenewSeatTokenResponse) ProtoMessage() {}
 
 func (x *RenewSeatTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[16]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1302,7 +1453,7 @@ func (x *RenewSeatTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewSeatTokenResponse.ProtoReflect.Descriptor instead.
 func (*RenewSeatTokenResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{16}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *RenewSeatTokenResponse) GetGame() *Game {
@@ -1335,7 +1486,7 @@ type ReissueSeatTokenRequest struct {
 
 func (x *ReissueSeatTokenRequest) Reset() {
 	*x = ReissueSeatTokenRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[17]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1347,7 +1498,7 @@ func (x *ReissueSeatTokenRequest) String() string {
 func (*ReissueSeatTokenRequest) ProtoMessage() {}
 
 func (x *ReissueSeatTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[17]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1360,7 +1511,7 @@ func (x *ReissueSeatTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReissueSeatTokenRequest.ProtoReflect.Descriptor instead.
 func (*ReissueSeatTokenRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{17}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ReissueSeatTokenRequest) GetGameId() string {
@@ -1397,7 +1548,7 @@ type ReissueSeatTokenResponse struct {
 
 func (x *ReissueSeatTokenResponse) Reset() {
 	*x = ReissueSeatTokenResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[18]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1409,7 +1560,7 @@ func (x *ReissueSeatTokenResponse) String() string {
 func (*ReissueSeatTokenResponse) ProtoMessage() {}
 
 func (x *ReissueSeatTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[18]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1422,7 +1573,7 @@ func (x *ReissueSeatTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReissueSeatTokenResponse.ProtoReflect.Descriptor instead.
 func (*ReissueSeatTokenResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{18}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ReissueSeatTokenResponse) GetGame() *Game {
@@ -1452,7 +1603,7 @@ type StartGameRequest struct {
 
 func (x *StartGameRequest) Reset() {
 	*x = StartGameRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[19]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1464,7 +1615,7 @@ func (x *StartGameRequest) String() string {
 func (*StartGameRequest) ProtoMessage() {}
 
 func (x *StartGameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[19]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1477,7 +1628,7 @@ func (x *StartGameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartGameRequest.ProtoReflect.Descriptor instead.
 func (*StartGameRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{19}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *StartGameRequest) GetGameId() string {
@@ -1505,7 +1656,7 @@ type StartGameResponse struct {
 
 func (x *StartGameResponse) Reset() {
 	*x = StartGameResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[20]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1517,7 +1668,7 @@ func (x *StartGameResponse) String() string {
 func (*StartGameResponse) ProtoMessage() {}
 
 func (x *StartGameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[20]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1530,7 +1681,7 @@ func (x *StartGameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartGameResponse.ProtoReflect.Descriptor instead.
 func (*StartGameResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{20}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *StartGameResponse) GetGame() *Game {
@@ -1553,7 +1704,7 @@ type AbortGameRequest struct {
 
 func (x *AbortGameRequest) Reset() {
 	*x = AbortGameRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[21]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1565,7 +1716,7 @@ func (x *AbortGameRequest) String() string {
 func (*AbortGameRequest) ProtoMessage() {}
 
 func (x *AbortGameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[21]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1578,7 +1729,7 @@ func (x *AbortGameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbortGameRequest.ProtoReflect.Descriptor instead.
 func (*AbortGameRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{21}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *AbortGameRequest) GetGameId() string {
@@ -1606,7 +1757,7 @@ type AbortGameResponse struct {
 
 func (x *AbortGameResponse) Reset() {
 	*x = AbortGameResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[22]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1618,7 +1769,7 @@ func (x *AbortGameResponse) String() string {
 func (*AbortGameResponse) ProtoMessage() {}
 
 func (x *AbortGameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[22]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1631,7 +1782,7 @@ func (x *AbortGameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbortGameResponse.ProtoReflect.Descriptor instead.
 func (*AbortGameResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{22}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *AbortGameResponse) GetGame() *Game {
@@ -1654,7 +1805,7 @@ type CreateRematchRequest struct {
 
 func (x *CreateRematchRequest) Reset() {
 	*x = CreateRematchRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[23]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1666,7 +1817,7 @@ func (x *CreateRematchRequest) String() string {
 func (*CreateRematchRequest) ProtoMessage() {}
 
 func (x *CreateRematchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[23]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1679,7 +1830,7 @@ func (x *CreateRematchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateRematchRequest.ProtoReflect.Descriptor instead.
 func (*CreateRematchRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{23}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *CreateRematchRequest) GetGameId() string {
@@ -1707,7 +1858,7 @@ type CreateRematchResponse struct {
 
 func (x *CreateRematchResponse) Reset() {
 	*x = CreateRematchResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[24]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1719,7 +1870,7 @@ func (x *CreateRematchResponse) String() string {
 func (*CreateRematchResponse) ProtoMessage() {}
 
 func (x *CreateRematchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[24]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1732,7 +1883,7 @@ func (x *CreateRematchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateRematchResponse.ProtoReflect.Descriptor instead.
 func (*CreateRematchResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{24}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *CreateRematchResponse) GetGame() *Game {
@@ -1759,7 +1910,7 @@ type GetGameRequest struct {
 
 func (x *GetGameRequest) Reset() {
 	*x = GetGameRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[25]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1771,7 +1922,7 @@ func (x *GetGameRequest) String() string {
 func (*GetGameRequest) ProtoMessage() {}
 
 func (x *GetGameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[25]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1784,7 +1935,7 @@ func (x *GetGameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGameRequest.ProtoReflect.Descriptor instead.
 func (*GetGameRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{25}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GetGameRequest) GetGameId() string {
@@ -1819,7 +1970,7 @@ type GetGameResponse struct {
 
 func (x *GetGameResponse) Reset() {
 	*x = GetGameResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[26]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1831,7 +1982,7 @@ func (x *GetGameResponse) String() string {
 func (*GetGameResponse) ProtoMessage() {}
 
 func (x *GetGameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[26]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1844,7 +1995,7 @@ func (x *GetGameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGameResponse.ProtoReflect.Descriptor instead.
 func (*GetGameResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{26}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *GetGameResponse) GetGame() *Game {
@@ -1875,7 +2026,7 @@ type ListGamesRequest struct {
 
 func (x *ListGamesRequest) Reset() {
 	*x = ListGamesRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[27]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1887,7 +2038,7 @@ func (x *ListGamesRequest) String() string {
 func (*ListGamesRequest) ProtoMessage() {}
 
 func (x *ListGamesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[27]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1900,7 +2051,7 @@ func (x *ListGamesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGamesRequest.ProtoReflect.Descriptor instead.
 func (*ListGamesRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{27}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ListGamesRequest) GetPageSize() uint32 {
@@ -1959,7 +2110,7 @@ type ListGamesResponse struct {
 
 func (x *ListGamesResponse) Reset() {
 	*x = ListGamesResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[28]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1971,7 +2122,7 @@ func (x *ListGamesResponse) String() string {
 func (*ListGamesResponse) ProtoMessage() {}
 
 func (x *ListGamesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[28]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1984,7 +2135,7 @@ func (x *ListGamesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGamesResponse.ProtoReflect.Descriptor instead.
 func (*ListGamesResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{28}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ListGamesResponse) GetGames() []*GameSummary {
@@ -2014,7 +2165,7 @@ type ListOwnGamesRequest struct {
 
 func (x *ListOwnGamesRequest) Reset() {
 	*x = ListOwnGamesRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[29]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2026,7 +2177,7 @@ func (x *ListOwnGamesRequest) String() string {
 func (*ListOwnGamesRequest) ProtoMessage() {}
 
 func (x *ListOwnGamesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[29]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2039,7 +2190,7 @@ func (x *ListOwnGamesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOwnGamesRequest.ProtoReflect.Descriptor instead.
 func (*ListOwnGamesRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{29}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ListOwnGamesRequest) GetSeats() []*OwnSeat {
@@ -2069,7 +2220,7 @@ type OwnSeat struct {
 
 func (x *OwnSeat) Reset() {
 	*x = OwnSeat{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[30]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2081,7 +2232,7 @@ func (x *OwnSeat) String() string {
 func (*OwnSeat) ProtoMessage() {}
 
 func (x *OwnSeat) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[30]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2094,7 +2245,7 @@ func (x *OwnSeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OwnSeat.ProtoReflect.Descriptor instead.
 func (*OwnSeat) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{30}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *OwnSeat) GetGameId() string {
@@ -2122,7 +2273,7 @@ type ListOwnGamesResponse struct {
 
 func (x *ListOwnGamesResponse) Reset() {
 	*x = ListOwnGamesResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[31]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2134,7 +2285,7 @@ func (x *ListOwnGamesResponse) String() string {
 func (*ListOwnGamesResponse) ProtoMessage() {}
 
 func (x *ListOwnGamesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[31]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2147,7 +2298,7 @@ func (x *ListOwnGamesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOwnGamesResponse.ProtoReflect.Descriptor instead.
 func (*ListOwnGamesResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{31}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ListOwnGamesResponse) GetGames() []*OwnGame {
@@ -2181,7 +2332,7 @@ type OwnGame struct {
 
 func (x *OwnGame) Reset() {
 	*x = OwnGame{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[32]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2193,7 +2344,7 @@ func (x *OwnGame) String() string {
 func (*OwnGame) ProtoMessage() {}
 
 func (x *OwnGame) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[32]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2206,7 +2357,7 @@ func (x *OwnGame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OwnGame.ProtoReflect.Descriptor instead.
 func (*OwnGame) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{32}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *OwnGame) GetGameId() string {
@@ -2294,7 +2445,7 @@ type WatchOwnGamesRequest struct {
 
 func (x *WatchOwnGamesRequest) Reset() {
 	*x = WatchOwnGamesRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[33]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2306,7 +2457,7 @@ func (x *WatchOwnGamesRequest) String() string {
 func (*WatchOwnGamesRequest) ProtoMessage() {}
 
 func (x *WatchOwnGamesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[33]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2319,7 +2470,7 @@ func (x *WatchOwnGamesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchOwnGamesRequest.ProtoReflect.Descriptor instead.
 func (*WatchOwnGamesRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{33}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *WatchOwnGamesRequest) GetSeats() []*OwnSeat {
@@ -2353,7 +2504,7 @@ type WatchOwnGamesResponse struct {
 
 func (x *WatchOwnGamesResponse) Reset() {
 	*x = WatchOwnGamesResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[34]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2365,7 +2516,7 @@ func (x *WatchOwnGamesResponse) String() string {
 func (*WatchOwnGamesResponse) ProtoMessage() {}
 
 func (x *WatchOwnGamesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[34]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2378,7 +2529,7 @@ func (x *WatchOwnGamesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchOwnGamesResponse.ProtoReflect.Descriptor instead.
 func (*WatchOwnGamesResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{34}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *WatchOwnGamesResponse) GetUpdate() isWatchOwnGamesResponse_Update {
@@ -2462,7 +2613,7 @@ type WatchGameRequest struct {
 
 func (x *WatchGameRequest) Reset() {
 	*x = WatchGameRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[35]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2474,7 +2625,7 @@ func (x *WatchGameRequest) String() string {
 func (*WatchGameRequest) ProtoMessage() {}
 
 func (x *WatchGameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[35]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2487,7 +2638,7 @@ func (x *WatchGameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchGameRequest.ProtoReflect.Descriptor instead.
 func (*WatchGameRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{35}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *WatchGameRequest) GetGameId() string {
@@ -2553,7 +2704,7 @@ type WatchGameResponse struct {
 
 func (x *WatchGameResponse) Reset() {
 	*x = WatchGameResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[36]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2565,7 +2716,7 @@ func (x *WatchGameResponse) String() string {
 func (*WatchGameResponse) ProtoMessage() {}
 
 func (x *WatchGameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[36]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2578,7 +2729,7 @@ func (x *WatchGameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchGameResponse.ProtoReflect.Descriptor instead.
 func (*WatchGameResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{36}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *WatchGameResponse) GetUpdate() isWatchGameResponse_Update {
@@ -2723,7 +2874,7 @@ type Presence struct {
 
 func (x *Presence) Reset() {
 	*x = Presence{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[37]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2735,7 +2886,7 @@ func (x *Presence) String() string {
 func (*Presence) ProtoMessage() {}
 
 func (x *Presence) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[37]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2748,7 +2899,7 @@ func (x *Presence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Presence.ProtoReflect.Descriptor instead.
 func (*Presence) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{37}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Presence) GetSeat() uint32 {
@@ -2783,7 +2934,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[38]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2795,7 +2946,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[38]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2808,7 +2959,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{38}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Heartbeat) GetRevision() uint32 {
@@ -2831,7 +2982,7 @@ type Closing struct {
 
 func (x *Closing) Reset() {
 	*x = Closing{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[39]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2843,7 +2994,7 @@ func (x *Closing) String() string {
 func (*Closing) ProtoMessage() {}
 
 func (x *Closing) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[39]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2856,7 +3007,7 @@ func (x *Closing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Closing.ProtoReflect.Descriptor instead.
 func (*Closing) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{39}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Closing) GetEtag() string {
@@ -2884,7 +3035,7 @@ type CreateWatchTicketRequest struct {
 
 func (x *CreateWatchTicketRequest) Reset() {
 	*x = CreateWatchTicketRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[40]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2896,7 +3047,7 @@ func (x *CreateWatchTicketRequest) String() string {
 func (*CreateWatchTicketRequest) ProtoMessage() {}
 
 func (x *CreateWatchTicketRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[40]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2909,7 +3060,7 @@ func (x *CreateWatchTicketRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateWatchTicketRequest.ProtoReflect.Descriptor instead.
 func (*CreateWatchTicketRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{40}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *CreateWatchTicketRequest) GetGameId() string {
@@ -2933,7 +3084,7 @@ type CreateWatchTicketResponse struct {
 
 func (x *CreateWatchTicketResponse) Reset() {
 	*x = CreateWatchTicketResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[41]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2945,7 +3096,7 @@ func (x *CreateWatchTicketResponse) String() string {
 func (*CreateWatchTicketResponse) ProtoMessage() {}
 
 func (x *CreateWatchTicketResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[41]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2958,7 +3109,7 @@ func (x *CreateWatchTicketResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateWatchTicketResponse.ProtoReflect.Descriptor instead.
 func (*CreateWatchTicketResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{41}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *CreateWatchTicketResponse) GetTicket() string {
@@ -2997,7 +3148,7 @@ type ListChangesRequest struct {
 
 func (x *ListChangesRequest) Reset() {
 	*x = ListChangesRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[42]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3009,7 +3160,7 @@ func (x *ListChangesRequest) String() string {
 func (*ListChangesRequest) ProtoMessage() {}
 
 func (x *ListChangesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[42]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3022,7 +3173,7 @@ func (x *ListChangesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListChangesRequest.ProtoReflect.Descriptor instead.
 func (*ListChangesRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{42}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ListChangesRequest) GetGameId() string {
@@ -3073,7 +3224,7 @@ type ListChangesResponse struct {
 
 func (x *ListChangesResponse) Reset() {
 	*x = ListChangesResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[43]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3085,7 +3236,7 @@ func (x *ListChangesResponse) String() string {
 func (*ListChangesResponse) ProtoMessage() {}
 
 func (x *ListChangesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[43]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3098,7 +3249,7 @@ func (x *ListChangesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListChangesResponse.ProtoReflect.Descriptor instead.
 func (*ListChangesResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{43}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ListChangesResponse) GetChanges() []*GameChange {
@@ -3119,7 +3270,7 @@ var File_rummikub_v1_game_service_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_game_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1erummikub/v1/game_service.proto\x12\vrummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1erummikub/v1/error_reason.proto\x1a\x16rummikub/v1/game.proto\x1a\x1frummikub/v1/room_settings.proto\x1a\x19rummikub/v1/ruleset.proto\"\xe0\x04\n" +
+	"\x1erummikub/v1/game_service.proto\x12\vrummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1erummikub/v1/error_reason.proto\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x1frummikub/v1/room_settings.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x16rummikub/v1/tile.proto\"\x9e\x05\n" +
 	"\x11CreateGameRequest\x124\n" +
 	"\aruleset\x18\x01 \x01(\v2\x14.rummikub.v1.RulesetB\x04\xe2A\x01\x01R\aruleset\x12#\n" +
 	"\n" +
@@ -3129,14 +3280,25 @@ const file_rummikub_v1_game_service_proto_rawDesc = "" +
 	"visibility\x12H\n" +
 	"\x06labels\x18\x04 \x03(\v2*.rummikub.v1.CreateGameRequest.LabelsEntryB\x04\xe2A\x01\x01R\x06labels\x12a\n" +
 	"\x0foperator_labels\x18\x05 \x03(\v22.rummikub.v1.CreateGameRequest.OperatorLabelsEntryB\x04\xe2A\x01\x01R\x0eoperatorLabels\x12;\n" +
-	"\bsettings\x18\x06 \x01(\v2\x19.rummikub.v1.RoomSettingsB\x04\xe2A\x01\x01R\bsettings\x12I\n" +
-	"\x0ereserved_seats\x18\a \x03(\v2\x1c.rummikub.v1.SeatReservationB\x04\xe2A\x01\x01R\rreservedSeats\x1a9\n" +
+	"\bsettings\x18\x06 \x01(\v2\x19.rummikub.v1.RoomSettingsB\x04\xe2A\x01\x01R\bsettings\x12<\n" +
+	"\bposition\x18\a \x01(\v2\x1a.rummikub.v1.StartPositionB\x04\xe2A\x01\x01R\bposition\x12I\n" +
+	"\x0ereserved_seats\x18\b \x03(\v2\x1c.rummikub.v1.SeatReservationB\x04\xe2A\x01\x01R\rreservedSeats\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1aA\n" +
 	"\x13OperatorLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"j\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xc3\x01\n" +
+	"\rStartPosition\x12.\n" +
+	"\x05table\x18\x01 \x01(\v2\x12.rummikub.v1.TableB\x04\xe2A\x01\x01R\x05table\x122\n" +
+	"\x05seats\x18\x02 \x03(\v2\x16.rummikub.v1.StartSeatB\x04\xe2A\x01\x02R\x05seats\x12+\n" +
+	"\x04pool\x18\x03 \x03(\x0e2\x11.rummikub.v1.TileB\x04\xe2A\x01\x01R\x04pool\x12!\n" +
+	"\tturn_seat\x18\x04 \x01(\rB\x04\xe2A\x01\x02R\bturnSeat\"w\n" +
+	"\tStartSeat\x12\x18\n" +
+	"\x04seat\x18\x01 \x01(\rB\x04\xe2A\x01\x02R\x04seat\x12+\n" +
+	"\x04rack\x18\x02 \x03(\x0e2\x11.rummikub.v1.TileB\x04\xe2A\x01\x02R\x04rack\x12#\n" +
+	"\n" +
+	"has_melded\x18\x03 \x01(\bB\x04\xe2A\x01\x01R\thasMelded\"j\n" +
 	"\x0fSeatReservation\x12\x18\n" +
 	"\x04seat\x18\x01 \x01(\rB\x04\xe2A\x01\x02R\x04seat\x12#\n" +
 	"\n" +
@@ -3391,168 +3553,177 @@ func file_rummikub_v1_game_service_proto_rawDescGZIP() []byte {
 }
 
 var file_rummikub_v1_game_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_rummikub_v1_game_service_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
+var file_rummikub_v1_game_service_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
 var file_rummikub_v1_game_service_proto_goTypes = []any{
 	(GameView)(0),                     // 0: rummikub.v1.GameView
 	(WatchContent)(0),                 // 1: rummikub.v1.WatchContent
 	(*CreateGameRequest)(nil),         // 2: rummikub.v1.CreateGameRequest
-	(*SeatReservation)(nil),           // 3: rummikub.v1.SeatReservation
-	(*CreateGameResponse)(nil),        // 4: rummikub.v1.CreateGameResponse
-	(*JoinGameRequest)(nil),           // 5: rummikub.v1.JoinGameRequest
-	(*JoinGameResponse)(nil),          // 6: rummikub.v1.JoinGameResponse
-	(*JoinOrCreateGameRequest)(nil),   // 7: rummikub.v1.JoinOrCreateGameRequest
-	(*JoinOrCreateGameResponse)(nil),  // 8: rummikub.v1.JoinOrCreateGameResponse
-	(*AddBotRequest)(nil),             // 9: rummikub.v1.AddBotRequest
-	(*AddBotResponse)(nil),            // 10: rummikub.v1.AddBotResponse
-	(*LeaveGameRequest)(nil),          // 11: rummikub.v1.LeaveGameRequest
-	(*LeaveGameResponse)(nil),         // 12: rummikub.v1.LeaveGameResponse
-	(*KickPlayerRequest)(nil),         // 13: rummikub.v1.KickPlayerRequest
-	(*KickPlayerResponse)(nil),        // 14: rummikub.v1.KickPlayerResponse
-	(*SetReadyRequest)(nil),           // 15: rummikub.v1.SetReadyRequest
-	(*SetReadyResponse)(nil),          // 16: rummikub.v1.SetReadyResponse
-	(*RenewSeatTokenRequest)(nil),     // 17: rummikub.v1.RenewSeatTokenRequest
-	(*RenewSeatTokenResponse)(nil),    // 18: rummikub.v1.RenewSeatTokenResponse
-	(*ReissueSeatTokenRequest)(nil),   // 19: rummikub.v1.ReissueSeatTokenRequest
-	(*ReissueSeatTokenResponse)(nil),  // 20: rummikub.v1.ReissueSeatTokenResponse
-	(*StartGameRequest)(nil),          // 21: rummikub.v1.StartGameRequest
-	(*StartGameResponse)(nil),         // 22: rummikub.v1.StartGameResponse
-	(*AbortGameRequest)(nil),          // 23: rummikub.v1.AbortGameRequest
-	(*AbortGameResponse)(nil),         // 24: rummikub.v1.AbortGameResponse
-	(*CreateRematchRequest)(nil),      // 25: rummikub.v1.CreateRematchRequest
-	(*CreateRematchResponse)(nil),     // 26: rummikub.v1.CreateRematchResponse
-	(*GetGameRequest)(nil),            // 27: rummikub.v1.GetGameRequest
-	(*GetGameResponse)(nil),           // 28: rummikub.v1.GetGameResponse
-	(*ListGamesRequest)(nil),          // 29: rummikub.v1.ListGamesRequest
-	(*ListGamesResponse)(nil),         // 30: rummikub.v1.ListGamesResponse
-	(*ListOwnGamesRequest)(nil),       // 31: rummikub.v1.ListOwnGamesRequest
-	(*OwnSeat)(nil),                   // 32: rummikub.v1.OwnSeat
-	(*ListOwnGamesResponse)(nil),      // 33: rummikub.v1.ListOwnGamesResponse
-	(*OwnGame)(nil),                   // 34: rummikub.v1.OwnGame
-	(*WatchOwnGamesRequest)(nil),      // 35: rummikub.v1.WatchOwnGamesRequest
-	(*WatchOwnGamesResponse)(nil),     // 36: rummikub.v1.WatchOwnGamesResponse
-	(*WatchGameRequest)(nil),          // 37: rummikub.v1.WatchGameRequest
-	(*WatchGameResponse)(nil),         // 38: rummikub.v1.WatchGameResponse
-	(*Presence)(nil),                  // 39: rummikub.v1.Presence
-	(*Heartbeat)(nil),                 // 40: rummikub.v1.Heartbeat
-	(*Closing)(nil),                   // 41: rummikub.v1.Closing
-	(*CreateWatchTicketRequest)(nil),  // 42: rummikub.v1.CreateWatchTicketRequest
-	(*CreateWatchTicketResponse)(nil), // 43: rummikub.v1.CreateWatchTicketResponse
-	(*ListChangesRequest)(nil),        // 44: rummikub.v1.ListChangesRequest
-	(*ListChangesResponse)(nil),       // 45: rummikub.v1.ListChangesResponse
-	nil,                               // 46: rummikub.v1.CreateGameRequest.LabelsEntry
-	nil,                               // 47: rummikub.v1.CreateGameRequest.OperatorLabelsEntry
-	nil,                               // 48: rummikub.v1.JoinOrCreateGameRequest.LabelsEntry
-	nil,                               // 49: rummikub.v1.JoinOrCreateGameRequest.OperatorLabelsEntry
-	nil,                               // 50: rummikub.v1.ListGamesRequest.LabelsEntry
-	(*Ruleset)(nil),                   // 51: rummikub.v1.Ruleset
-	(Visibility)(0),                   // 52: rummikub.v1.Visibility
-	(*RoomSettings)(nil),              // 53: rummikub.v1.RoomSettings
-	(*Game)(nil),                      // 54: rummikub.v1.Game
-	(BotLevel)(0),                     // 55: rummikub.v1.BotLevel
-	(GameState)(0),                    // 56: rummikub.v1.GameState
-	(Preset)(0),                       // 57: rummikub.v1.Preset
-	(*GameSummary)(nil),               // 58: rummikub.v1.GameSummary
-	(ErrorReason)(0),                  // 59: rummikub.v1.ErrorReason
-	(*timestamppb.Timestamp)(nil),     // 60: google.protobuf.Timestamp
-	(*GameChange)(nil),                // 61: rummikub.v1.GameChange
-	(*SavedDraft)(nil),                // 62: rummikub.v1.SavedDraft
-	(*durationpb.Duration)(nil),       // 63: google.protobuf.Duration
+	(*StartPosition)(nil),             // 3: rummikub.v1.StartPosition
+	(*StartSeat)(nil),                 // 4: rummikub.v1.StartSeat
+	(*SeatReservation)(nil),           // 5: rummikub.v1.SeatReservation
+	(*CreateGameResponse)(nil),        // 6: rummikub.v1.CreateGameResponse
+	(*JoinGameRequest)(nil),           // 7: rummikub.v1.JoinGameRequest
+	(*JoinGameResponse)(nil),          // 8: rummikub.v1.JoinGameResponse
+	(*JoinOrCreateGameRequest)(nil),   // 9: rummikub.v1.JoinOrCreateGameRequest
+	(*JoinOrCreateGameResponse)(nil),  // 10: rummikub.v1.JoinOrCreateGameResponse
+	(*AddBotRequest)(nil),             // 11: rummikub.v1.AddBotRequest
+	(*AddBotResponse)(nil),            // 12: rummikub.v1.AddBotResponse
+	(*LeaveGameRequest)(nil),          // 13: rummikub.v1.LeaveGameRequest
+	(*LeaveGameResponse)(nil),         // 14: rummikub.v1.LeaveGameResponse
+	(*KickPlayerRequest)(nil),         // 15: rummikub.v1.KickPlayerRequest
+	(*KickPlayerResponse)(nil),        // 16: rummikub.v1.KickPlayerResponse
+	(*SetReadyRequest)(nil),           // 17: rummikub.v1.SetReadyRequest
+	(*SetReadyResponse)(nil),          // 18: rummikub.v1.SetReadyResponse
+	(*RenewSeatTokenRequest)(nil),     // 19: rummikub.v1.RenewSeatTokenRequest
+	(*RenewSeatTokenResponse)(nil),    // 20: rummikub.v1.RenewSeatTokenResponse
+	(*ReissueSeatTokenRequest)(nil),   // 21: rummikub.v1.ReissueSeatTokenRequest
+	(*ReissueSeatTokenResponse)(nil),  // 22: rummikub.v1.ReissueSeatTokenResponse
+	(*StartGameRequest)(nil),          // 23: rummikub.v1.StartGameRequest
+	(*StartGameResponse)(nil),         // 24: rummikub.v1.StartGameResponse
+	(*AbortGameRequest)(nil),          // 25: rummikub.v1.AbortGameRequest
+	(*AbortGameResponse)(nil),         // 26: rummikub.v1.AbortGameResponse
+	(*CreateRematchRequest)(nil),      // 27: rummikub.v1.CreateRematchRequest
+	(*CreateRematchResponse)(nil),     // 28: rummikub.v1.CreateRematchResponse
+	(*GetGameRequest)(nil),            // 29: rummikub.v1.GetGameRequest
+	(*GetGameResponse)(nil),           // 30: rummikub.v1.GetGameResponse
+	(*ListGamesRequest)(nil),          // 31: rummikub.v1.ListGamesRequest
+	(*ListGamesResponse)(nil),         // 32: rummikub.v1.ListGamesResponse
+	(*ListOwnGamesRequest)(nil),       // 33: rummikub.v1.ListOwnGamesRequest
+	(*OwnSeat)(nil),                   // 34: rummikub.v1.OwnSeat
+	(*ListOwnGamesResponse)(nil),      // 35: rummikub.v1.ListOwnGamesResponse
+	(*OwnGame)(nil),                   // 36: rummikub.v1.OwnGame
+	(*WatchOwnGamesRequest)(nil),      // 37: rummikub.v1.WatchOwnGamesRequest
+	(*WatchOwnGamesResponse)(nil),     // 38: rummikub.v1.WatchOwnGamesResponse
+	(*WatchGameRequest)(nil),          // 39: rummikub.v1.WatchGameRequest
+	(*WatchGameResponse)(nil),         // 40: rummikub.v1.WatchGameResponse
+	(*Presence)(nil),                  // 41: rummikub.v1.Presence
+	(*Heartbeat)(nil),                 // 42: rummikub.v1.Heartbeat
+	(*Closing)(nil),                   // 43: rummikub.v1.Closing
+	(*CreateWatchTicketRequest)(nil),  // 44: rummikub.v1.CreateWatchTicketRequest
+	(*CreateWatchTicketResponse)(nil), // 45: rummikub.v1.CreateWatchTicketResponse
+	(*ListChangesRequest)(nil),        // 46: rummikub.v1.ListChangesRequest
+	(*ListChangesResponse)(nil),       // 47: rummikub.v1.ListChangesResponse
+	nil,                               // 48: rummikub.v1.CreateGameRequest.LabelsEntry
+	nil,                               // 49: rummikub.v1.CreateGameRequest.OperatorLabelsEntry
+	nil,                               // 50: rummikub.v1.JoinOrCreateGameRequest.LabelsEntry
+	nil,                               // 51: rummikub.v1.JoinOrCreateGameRequest.OperatorLabelsEntry
+	nil,                               // 52: rummikub.v1.ListGamesRequest.LabelsEntry
+	(*Ruleset)(nil),                   // 53: rummikub.v1.Ruleset
+	(Visibility)(0),                   // 54: rummikub.v1.Visibility
+	(*RoomSettings)(nil),              // 55: rummikub.v1.RoomSettings
+	(*Table)(nil),                     // 56: rummikub.v1.Table
+	(Tile)(0),                         // 57: rummikub.v1.Tile
+	(*Game)(nil),                      // 58: rummikub.v1.Game
+	(BotLevel)(0),                     // 59: rummikub.v1.BotLevel
+	(GameState)(0),                    // 60: rummikub.v1.GameState
+	(Preset)(0),                       // 61: rummikub.v1.Preset
+	(*GameSummary)(nil),               // 62: rummikub.v1.GameSummary
+	(ErrorReason)(0),                  // 63: rummikub.v1.ErrorReason
+	(*timestamppb.Timestamp)(nil),     // 64: google.protobuf.Timestamp
+	(*GameChange)(nil),                // 65: rummikub.v1.GameChange
+	(*SavedDraft)(nil),                // 66: rummikub.v1.SavedDraft
+	(*durationpb.Duration)(nil),       // 67: google.protobuf.Duration
 }
 var file_rummikub_v1_game_service_proto_depIdxs = []int32{
-	51, // 0: rummikub.v1.CreateGameRequest.ruleset:type_name -> rummikub.v1.Ruleset
-	52, // 1: rummikub.v1.CreateGameRequest.visibility:type_name -> rummikub.v1.Visibility
-	46, // 2: rummikub.v1.CreateGameRequest.labels:type_name -> rummikub.v1.CreateGameRequest.LabelsEntry
-	47, // 3: rummikub.v1.CreateGameRequest.operator_labels:type_name -> rummikub.v1.CreateGameRequest.OperatorLabelsEntry
-	53, // 4: rummikub.v1.CreateGameRequest.settings:type_name -> rummikub.v1.RoomSettings
-	3,  // 5: rummikub.v1.CreateGameRequest.reserved_seats:type_name -> rummikub.v1.SeatReservation
-	54, // 6: rummikub.v1.CreateGameResponse.game:type_name -> rummikub.v1.Game
-	54, // 7: rummikub.v1.JoinGameResponse.game:type_name -> rummikub.v1.Game
-	51, // 8: rummikub.v1.JoinOrCreateGameRequest.ruleset:type_name -> rummikub.v1.Ruleset
-	48, // 9: rummikub.v1.JoinOrCreateGameRequest.labels:type_name -> rummikub.v1.JoinOrCreateGameRequest.LabelsEntry
-	49, // 10: rummikub.v1.JoinOrCreateGameRequest.operator_labels:type_name -> rummikub.v1.JoinOrCreateGameRequest.OperatorLabelsEntry
-	53, // 11: rummikub.v1.JoinOrCreateGameRequest.settings:type_name -> rummikub.v1.RoomSettings
-	54, // 12: rummikub.v1.JoinOrCreateGameResponse.game:type_name -> rummikub.v1.Game
-	55, // 13: rummikub.v1.AddBotRequest.level:type_name -> rummikub.v1.BotLevel
-	54, // 14: rummikub.v1.AddBotResponse.game:type_name -> rummikub.v1.Game
-	54, // 15: rummikub.v1.LeaveGameResponse.game:type_name -> rummikub.v1.Game
-	54, // 16: rummikub.v1.KickPlayerResponse.game:type_name -> rummikub.v1.Game
-	54, // 17: rummikub.v1.SetReadyResponse.game:type_name -> rummikub.v1.Game
-	54, // 18: rummikub.v1.RenewSeatTokenResponse.game:type_name -> rummikub.v1.Game
-	54, // 19: rummikub.v1.ReissueSeatTokenResponse.game:type_name -> rummikub.v1.Game
-	54, // 20: rummikub.v1.StartGameResponse.game:type_name -> rummikub.v1.Game
-	54, // 21: rummikub.v1.AbortGameResponse.game:type_name -> rummikub.v1.Game
-	54, // 22: rummikub.v1.CreateRematchResponse.game:type_name -> rummikub.v1.Game
-	0,  // 23: rummikub.v1.GetGameRequest.view:type_name -> rummikub.v1.GameView
-	54, // 24: rummikub.v1.GetGameResponse.game:type_name -> rummikub.v1.Game
-	56, // 25: rummikub.v1.ListGamesRequest.states:type_name -> rummikub.v1.GameState
-	57, // 26: rummikub.v1.ListGamesRequest.preset:type_name -> rummikub.v1.Preset
-	50, // 27: rummikub.v1.ListGamesRequest.labels:type_name -> rummikub.v1.ListGamesRequest.LabelsEntry
-	58, // 28: rummikub.v1.ListGamesResponse.games:type_name -> rummikub.v1.GameSummary
-	32, // 29: rummikub.v1.ListOwnGamesRequest.seats:type_name -> rummikub.v1.OwnSeat
-	34, // 30: rummikub.v1.ListOwnGamesResponse.games:type_name -> rummikub.v1.OwnGame
-	58, // 31: rummikub.v1.OwnGame.game:type_name -> rummikub.v1.GameSummary
-	59, // 32: rummikub.v1.OwnGame.refusal:type_name -> rummikub.v1.ErrorReason
-	60, // 33: rummikub.v1.OwnGame.turn_deadline:type_name -> google.protobuf.Timestamp
-	32, // 34: rummikub.v1.WatchOwnGamesRequest.seats:type_name -> rummikub.v1.OwnSeat
-	34, // 35: rummikub.v1.WatchOwnGamesResponse.game:type_name -> rummikub.v1.OwnGame
-	40, // 36: rummikub.v1.WatchOwnGamesResponse.heartbeat:type_name -> rummikub.v1.Heartbeat
-	41, // 37: rummikub.v1.WatchOwnGamesResponse.closing:type_name -> rummikub.v1.Closing
-	1,  // 38: rummikub.v1.WatchGameRequest.content:type_name -> rummikub.v1.WatchContent
-	0,  // 39: rummikub.v1.WatchGameRequest.view:type_name -> rummikub.v1.GameView
-	54, // 40: rummikub.v1.WatchGameResponse.snapshot:type_name -> rummikub.v1.Game
-	61, // 41: rummikub.v1.WatchGameResponse.change:type_name -> rummikub.v1.GameChange
-	40, // 42: rummikub.v1.WatchGameResponse.heartbeat:type_name -> rummikub.v1.Heartbeat
-	41, // 43: rummikub.v1.WatchGameResponse.closing:type_name -> rummikub.v1.Closing
-	62, // 44: rummikub.v1.WatchGameResponse.draft:type_name -> rummikub.v1.SavedDraft
-	39, // 45: rummikub.v1.WatchGameResponse.presence:type_name -> rummikub.v1.Presence
-	54, // 46: rummikub.v1.WatchGameResponse.game:type_name -> rummikub.v1.Game
-	60, // 47: rummikub.v1.Presence.last_seen_time:type_name -> google.protobuf.Timestamp
-	63, // 48: rummikub.v1.Closing.retry_delay:type_name -> google.protobuf.Duration
-	60, // 49: rummikub.v1.CreateWatchTicketResponse.expire_time:type_name -> google.protobuf.Timestamp
-	61, // 50: rummikub.v1.ListChangesResponse.changes:type_name -> rummikub.v1.GameChange
-	2,  // 51: rummikub.v1.GameService.CreateGame:input_type -> rummikub.v1.CreateGameRequest
-	5,  // 52: rummikub.v1.GameService.JoinGame:input_type -> rummikub.v1.JoinGameRequest
-	7,  // 53: rummikub.v1.GameService.JoinOrCreateGame:input_type -> rummikub.v1.JoinOrCreateGameRequest
-	9,  // 54: rummikub.v1.GameService.AddBot:input_type -> rummikub.v1.AddBotRequest
-	11, // 55: rummikub.v1.GameService.LeaveGame:input_type -> rummikub.v1.LeaveGameRequest
-	13, // 56: rummikub.v1.GameService.KickPlayer:input_type -> rummikub.v1.KickPlayerRequest
-	15, // 57: rummikub.v1.GameService.SetReady:input_type -> rummikub.v1.SetReadyRequest
-	17, // 58: rummikub.v1.GameService.RenewSeatToken:input_type -> rummikub.v1.RenewSeatTokenRequest
-	19, // 59: rummikub.v1.GameService.ReissueSeatToken:input_type -> rummikub.v1.ReissueSeatTokenRequest
-	21, // 60: rummikub.v1.GameService.StartGame:input_type -> rummikub.v1.StartGameRequest
-	23, // 61: rummikub.v1.GameService.AbortGame:input_type -> rummikub.v1.AbortGameRequest
-	25, // 62: rummikub.v1.GameService.CreateRematch:input_type -> rummikub.v1.CreateRematchRequest
-	27, // 63: rummikub.v1.GameService.GetGame:input_type -> rummikub.v1.GetGameRequest
-	29, // 64: rummikub.v1.GameService.ListGames:input_type -> rummikub.v1.ListGamesRequest
-	31, // 65: rummikub.v1.GameService.ListOwnGames:input_type -> rummikub.v1.ListOwnGamesRequest
-	35, // 66: rummikub.v1.GameService.WatchOwnGames:input_type -> rummikub.v1.WatchOwnGamesRequest
-	37, // 67: rummikub.v1.GameService.WatchGame:input_type -> rummikub.v1.WatchGameRequest
-	42, // 68: rummikub.v1.GameService.CreateWatchTicket:input_type -> rummikub.v1.CreateWatchTicketRequest
-	44, // 69: rummikub.v1.GameService.ListChanges:input_type -> rummikub.v1.ListChangesRequest
-	4,  // 70: rummikub.v1.GameService.CreateGame:output_type -> rummikub.v1.CreateGameResponse
-	6,  // 71: rummikub.v1.GameService.JoinGame:output_type -> rummikub.v1.JoinGameResponse
-	8,  // 72: rummikub.v1.GameService.JoinOrCreateGame:output_type -> rummikub.v1.JoinOrCreateGameResponse
-	10, // 73: rummikub.v1.GameService.AddBot:output_type -> rummikub.v1.AddBotResponse
-	12, // 74: rummikub.v1.GameService.LeaveGame:output_type -> rummikub.v1.LeaveGameResponse
-	14, // 75: rummikub.v1.GameService.KickPlayer:output_type -> rummikub.v1.KickPlayerResponse
-	16, // 76: rummikub.v1.GameService.SetReady:output_type -> rummikub.v1.SetReadyResponse
-	18, // 77: rummikub.v1.GameService.RenewSeatToken:output_type -> rummikub.v1.RenewSeatTokenResponse
-	20, // 78: rummikub.v1.GameService.ReissueSeatToken:output_type -> rummikub.v1.ReissueSeatTokenResponse
-	22, // 79: rummikub.v1.GameService.StartGame:output_type -> rummikub.v1.StartGameResponse
-	24, // 80: rummikub.v1.GameService.AbortGame:output_type -> rummikub.v1.AbortGameResponse
-	26, // 81: rummikub.v1.GameService.CreateRematch:output_type -> rummikub.v1.CreateRematchResponse
-	28, // 82: rummikub.v1.GameService.GetGame:output_type -> rummikub.v1.GetGameResponse
-	30, // 83: rummikub.v1.GameService.ListGames:output_type -> rummikub.v1.ListGamesResponse
-	33, // 84: rummikub.v1.GameService.ListOwnGames:output_type -> rummikub.v1.ListOwnGamesResponse
-	36, // 85: rummikub.v1.GameService.WatchOwnGames:output_type -> rummikub.v1.WatchOwnGamesResponse
-	38, // 86: rummikub.v1.GameService.WatchGame:output_type -> rummikub.v1.WatchGameResponse
-	43, // 87: rummikub.v1.GameService.CreateWatchTicket:output_type -> rummikub.v1.CreateWatchTicketResponse
-	45, // 88: rummikub.v1.GameService.ListChanges:output_type -> rummikub.v1.ListChangesResponse
-	70, // [70:89] is the sub-list for method output_type
-	51, // [51:70] is the sub-list for method input_type
-	51, // [51:51] is the sub-list for extension type_name
-	51, // [51:51] is the sub-list for extension extendee
-	0,  // [0:51] is the sub-list for field type_name
+	53, // 0: rummikub.v1.CreateGameRequest.ruleset:type_name -> rummikub.v1.Ruleset
+	54, // 1: rummikub.v1.CreateGameRequest.visibility:type_name -> rummikub.v1.Visibility
+	48, // 2: rummikub.v1.CreateGameRequest.labels:type_name -> rummikub.v1.CreateGameRequest.LabelsEntry
+	49, // 3: rummikub.v1.CreateGameRequest.operator_labels:type_name -> rummikub.v1.CreateGameRequest.OperatorLabelsEntry
+	55, // 4: rummikub.v1.CreateGameRequest.settings:type_name -> rummikub.v1.RoomSettings
+	3,  // 5: rummikub.v1.CreateGameRequest.position:type_name -> rummikub.v1.StartPosition
+	5,  // 6: rummikub.v1.CreateGameRequest.reserved_seats:type_name -> rummikub.v1.SeatReservation
+	56, // 7: rummikub.v1.StartPosition.table:type_name -> rummikub.v1.Table
+	4,  // 8: rummikub.v1.StartPosition.seats:type_name -> rummikub.v1.StartSeat
+	57, // 9: rummikub.v1.StartPosition.pool:type_name -> rummikub.v1.Tile
+	57, // 10: rummikub.v1.StartSeat.rack:type_name -> rummikub.v1.Tile
+	58, // 11: rummikub.v1.CreateGameResponse.game:type_name -> rummikub.v1.Game
+	58, // 12: rummikub.v1.JoinGameResponse.game:type_name -> rummikub.v1.Game
+	53, // 13: rummikub.v1.JoinOrCreateGameRequest.ruleset:type_name -> rummikub.v1.Ruleset
+	50, // 14: rummikub.v1.JoinOrCreateGameRequest.labels:type_name -> rummikub.v1.JoinOrCreateGameRequest.LabelsEntry
+	51, // 15: rummikub.v1.JoinOrCreateGameRequest.operator_labels:type_name -> rummikub.v1.JoinOrCreateGameRequest.OperatorLabelsEntry
+	55, // 16: rummikub.v1.JoinOrCreateGameRequest.settings:type_name -> rummikub.v1.RoomSettings
+	58, // 17: rummikub.v1.JoinOrCreateGameResponse.game:type_name -> rummikub.v1.Game
+	59, // 18: rummikub.v1.AddBotRequest.level:type_name -> rummikub.v1.BotLevel
+	58, // 19: rummikub.v1.AddBotResponse.game:type_name -> rummikub.v1.Game
+	58, // 20: rummikub.v1.LeaveGameResponse.game:type_name -> rummikub.v1.Game
+	58, // 21: rummikub.v1.KickPlayerResponse.game:type_name -> rummikub.v1.Game
+	58, // 22: rummikub.v1.SetReadyResponse.game:type_name -> rummikub.v1.Game
+	58, // 23: rummikub.v1.RenewSeatTokenResponse.game:type_name -> rummikub.v1.Game
+	58, // 24: rummikub.v1.ReissueSeatTokenResponse.game:type_name -> rummikub.v1.Game
+	58, // 25: rummikub.v1.StartGameResponse.game:type_name -> rummikub.v1.Game
+	58, // 26: rummikub.v1.AbortGameResponse.game:type_name -> rummikub.v1.Game
+	58, // 27: rummikub.v1.CreateRematchResponse.game:type_name -> rummikub.v1.Game
+	0,  // 28: rummikub.v1.GetGameRequest.view:type_name -> rummikub.v1.GameView
+	58, // 29: rummikub.v1.GetGameResponse.game:type_name -> rummikub.v1.Game
+	60, // 30: rummikub.v1.ListGamesRequest.states:type_name -> rummikub.v1.GameState
+	61, // 31: rummikub.v1.ListGamesRequest.preset:type_name -> rummikub.v1.Preset
+	52, // 32: rummikub.v1.ListGamesRequest.labels:type_name -> rummikub.v1.ListGamesRequest.LabelsEntry
+	62, // 33: rummikub.v1.ListGamesResponse.games:type_name -> rummikub.v1.GameSummary
+	34, // 34: rummikub.v1.ListOwnGamesRequest.seats:type_name -> rummikub.v1.OwnSeat
+	36, // 35: rummikub.v1.ListOwnGamesResponse.games:type_name -> rummikub.v1.OwnGame
+	62, // 36: rummikub.v1.OwnGame.game:type_name -> rummikub.v1.GameSummary
+	63, // 37: rummikub.v1.OwnGame.refusal:type_name -> rummikub.v1.ErrorReason
+	64, // 38: rummikub.v1.OwnGame.turn_deadline:type_name -> google.protobuf.Timestamp
+	34, // 39: rummikub.v1.WatchOwnGamesRequest.seats:type_name -> rummikub.v1.OwnSeat
+	36, // 40: rummikub.v1.WatchOwnGamesResponse.game:type_name -> rummikub.v1.OwnGame
+	42, // 41: rummikub.v1.WatchOwnGamesResponse.heartbeat:type_name -> rummikub.v1.Heartbeat
+	43, // 42: rummikub.v1.WatchOwnGamesResponse.closing:type_name -> rummikub.v1.Closing
+	1,  // 43: rummikub.v1.WatchGameRequest.content:type_name -> rummikub.v1.WatchContent
+	0,  // 44: rummikub.v1.WatchGameRequest.view:type_name -> rummikub.v1.GameView
+	58, // 45: rummikub.v1.WatchGameResponse.snapshot:type_name -> rummikub.v1.Game
+	65, // 46: rummikub.v1.WatchGameResponse.change:type_name -> rummikub.v1.GameChange
+	42, // 47: rummikub.v1.WatchGameResponse.heartbeat:type_name -> rummikub.v1.Heartbeat
+	43, // 48: rummikub.v1.WatchGameResponse.closing:type_name -> rummikub.v1.Closing
+	66, // 49: rummikub.v1.WatchGameResponse.draft:type_name -> rummikub.v1.SavedDraft
+	41, // 50: rummikub.v1.WatchGameResponse.presence:type_name -> rummikub.v1.Presence
+	58, // 51: rummikub.v1.WatchGameResponse.game:type_name -> rummikub.v1.Game
+	64, // 52: rummikub.v1.Presence.last_seen_time:type_name -> google.protobuf.Timestamp
+	67, // 53: rummikub.v1.Closing.retry_delay:type_name -> google.protobuf.Duration
+	64, // 54: rummikub.v1.CreateWatchTicketResponse.expire_time:type_name -> google.protobuf.Timestamp
+	65, // 55: rummikub.v1.ListChangesResponse.changes:type_name -> rummikub.v1.GameChange
+	2,  // 56: rummikub.v1.GameService.CreateGame:input_type -> rummikub.v1.CreateGameRequest
+	7,  // 57: rummikub.v1.GameService.JoinGame:input_type -> rummikub.v1.JoinGameRequest
+	9,  // 58: rummikub.v1.GameService.JoinOrCreateGame:input_type -> rummikub.v1.JoinOrCreateGameRequest
+	11, // 59: rummikub.v1.GameService.AddBot:input_type -> rummikub.v1.AddBotRequest
+	13, // 60: rummikub.v1.GameService.LeaveGame:input_type -> rummikub.v1.LeaveGameRequest
+	15, // 61: rummikub.v1.GameService.KickPlayer:input_type -> rummikub.v1.KickPlayerRequest
+	17, // 62: rummikub.v1.GameService.SetReady:input_type -> rummikub.v1.SetReadyRequest
+	19, // 63: rummikub.v1.GameService.RenewSeatToken:input_type -> rummikub.v1.RenewSeatTokenRequest
+	21, // 64: rummikub.v1.GameService.ReissueSeatToken:input_type -> rummikub.v1.ReissueSeatTokenRequest
+	23, // 65: rummikub.v1.GameService.StartGame:input_type -> rummikub.v1.StartGameRequest
+	25, // 66: rummikub.v1.GameService.AbortGame:input_type -> rummikub.v1.AbortGameRequest
+	27, // 67: rummikub.v1.GameService.CreateRematch:input_type -> rummikub.v1.CreateRematchRequest
+	29, // 68: rummikub.v1.GameService.GetGame:input_type -> rummikub.v1.GetGameRequest
+	31, // 69: rummikub.v1.GameService.ListGames:input_type -> rummikub.v1.ListGamesRequest
+	33, // 70: rummikub.v1.GameService.ListOwnGames:input_type -> rummikub.v1.ListOwnGamesRequest
+	37, // 71: rummikub.v1.GameService.WatchOwnGames:input_type -> rummikub.v1.WatchOwnGamesRequest
+	39, // 72: rummikub.v1.GameService.WatchGame:input_type -> rummikub.v1.WatchGameRequest
+	44, // 73: rummikub.v1.GameService.CreateWatchTicket:input_type -> rummikub.v1.CreateWatchTicketRequest
+	46, // 74: rummikub.v1.GameService.ListChanges:input_type -> rummikub.v1.ListChangesRequest
+	6,  // 75: rummikub.v1.GameService.CreateGame:output_type -> rummikub.v1.CreateGameResponse
+	8,  // 76: rummikub.v1.GameService.JoinGame:output_type -> rummikub.v1.JoinGameResponse
+	10, // 77: rummikub.v1.GameService.JoinOrCreateGame:output_type -> rummikub.v1.JoinOrCreateGameResponse
+	12, // 78: rummikub.v1.GameService.AddBot:output_type -> rummikub.v1.AddBotResponse
+	14, // 79: rummikub.v1.GameService.LeaveGame:output_type -> rummikub.v1.LeaveGameResponse
+	16, // 80: rummikub.v1.GameService.KickPlayer:output_type -> rummikub.v1.KickPlayerResponse
+	18, // 81: rummikub.v1.GameService.SetReady:output_type -> rummikub.v1.SetReadyResponse
+	20, // 82: rummikub.v1.GameService.RenewSeatToken:output_type -> rummikub.v1.RenewSeatTokenResponse
+	22, // 83: rummikub.v1.GameService.ReissueSeatToken:output_type -> rummikub.v1.ReissueSeatTokenResponse
+	24, // 84: rummikub.v1.GameService.StartGame:output_type -> rummikub.v1.StartGameResponse
+	26, // 85: rummikub.v1.GameService.AbortGame:output_type -> rummikub.v1.AbortGameResponse
+	28, // 86: rummikub.v1.GameService.CreateRematch:output_type -> rummikub.v1.CreateRematchResponse
+	30, // 87: rummikub.v1.GameService.GetGame:output_type -> rummikub.v1.GetGameResponse
+	32, // 88: rummikub.v1.GameService.ListGames:output_type -> rummikub.v1.ListGamesResponse
+	35, // 89: rummikub.v1.GameService.ListOwnGames:output_type -> rummikub.v1.ListOwnGamesResponse
+	38, // 90: rummikub.v1.GameService.WatchOwnGames:output_type -> rummikub.v1.WatchOwnGamesResponse
+	40, // 91: rummikub.v1.GameService.WatchGame:output_type -> rummikub.v1.WatchGameResponse
+	45, // 92: rummikub.v1.GameService.CreateWatchTicket:output_type -> rummikub.v1.CreateWatchTicketResponse
+	47, // 93: rummikub.v1.GameService.ListChanges:output_type -> rummikub.v1.ListChangesResponse
+	75, // [75:94] is the sub-list for method output_type
+	56, // [56:75] is the sub-list for method input_type
+	56, // [56:56] is the sub-list for extension type_name
+	56, // [56:56] is the sub-list for extension extendee
+	0,  // [0:56] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_game_service_proto_init() }
@@ -3562,24 +3733,26 @@ func file_rummikub_v1_game_service_proto_init() {
 	}
 	file_rummikub_v1_error_reason_proto_init()
 	file_rummikub_v1_game_proto_init()
+	file_rummikub_v1_meld_proto_init()
 	file_rummikub_v1_room_settings_proto_init()
 	file_rummikub_v1_ruleset_proto_init()
-	file_rummikub_v1_game_service_proto_msgTypes[3].OneofWrappers = []any{
+	file_rummikub_v1_tile_proto_init()
+	file_rummikub_v1_game_service_proto_msgTypes[5].OneofWrappers = []any{
 		(*JoinGameRequest_GameId)(nil),
 		(*JoinGameRequest_JoinCode)(nil),
 	}
-	file_rummikub_v1_game_service_proto_msgTypes[7].OneofWrappers = []any{}
-	file_rummikub_v1_game_service_proto_msgTypes[25].OneofWrappers = []any{}
-	file_rummikub_v1_game_service_proto_msgTypes[32].OneofWrappers = []any{
+	file_rummikub_v1_game_service_proto_msgTypes[9].OneofWrappers = []any{}
+	file_rummikub_v1_game_service_proto_msgTypes[27].OneofWrappers = []any{}
+	file_rummikub_v1_game_service_proto_msgTypes[34].OneofWrappers = []any{
 		(*OwnGame_Game)(nil),
 		(*OwnGame_Refusal)(nil),
 	}
-	file_rummikub_v1_game_service_proto_msgTypes[34].OneofWrappers = []any{
+	file_rummikub_v1_game_service_proto_msgTypes[36].OneofWrappers = []any{
 		(*WatchOwnGamesResponse_Game)(nil),
 		(*WatchOwnGamesResponse_Heartbeat)(nil),
 		(*WatchOwnGamesResponse_Closing)(nil),
 	}
-	file_rummikub_v1_game_service_proto_msgTypes[36].OneofWrappers = []any{
+	file_rummikub_v1_game_service_proto_msgTypes[38].OneofWrappers = []any{
 		(*WatchGameResponse_Snapshot)(nil),
 		(*WatchGameResponse_Change)(nil),
 		(*WatchGameResponse_Heartbeat)(nil),
@@ -3594,7 +3767,7 @@ func file_rummikub_v1_game_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rummikub_v1_game_service_proto_rawDesc), len(file_rummikub_v1_game_service_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   49,
+			NumMessages:   51,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

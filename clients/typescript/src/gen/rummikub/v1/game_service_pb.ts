@@ -12,17 +12,21 @@ import type { ErrorReason } from "./error_reason_pb.js";
 import { file_rummikub_v1_error_reason } from "./error_reason_pb.js";
 import type { BotLevel, Game, GameChange, GameState, GameSummary, SavedDraft, Visibility } from "./game_pb.js";
 import { file_rummikub_v1_game } from "./game_pb.js";
+import type { Table } from "./meld_pb.js";
+import { file_rummikub_v1_meld } from "./meld_pb.js";
 import type { RoomSettings } from "./room_settings_pb.js";
 import { file_rummikub_v1_room_settings } from "./room_settings_pb.js";
 import type { Preset, Ruleset } from "./ruleset_pb.js";
 import { file_rummikub_v1_ruleset } from "./ruleset_pb.js";
+import type { Tile } from "./tile_pb.js";
+import { file_rummikub_v1_tile } from "./tile_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file rummikub/v1/game_service.proto.
  */
 export const file_rummikub_v1_game_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch5ydW1taWt1Yi92MS9nYW1lX3NlcnZpY2UucHJvdG8SC3J1bW1pa3ViLnYxIvcDChFDcmVhdGVHYW1lUmVxdWVzdBIrCgdydWxlc2V0GAEgASgLMhQucnVtbWlrdWIudjEuUnVsZXNldEIE4kEBARIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBEjEKCnZpc2liaWxpdHkYAyABKA4yFy5ydW1taWt1Yi52MS5WaXNpYmlsaXR5QgTiQQEBEkAKBmxhYmVscxgEIAMoCzIqLnJ1bW1pa3ViLnYxLkNyZWF0ZUdhbWVSZXF1ZXN0LkxhYmVsc0VudHJ5QgTiQQEBElEKD29wZXJhdG9yX2xhYmVscxgFIAMoCzIyLnJ1bW1pa3ViLnYxLkNyZWF0ZUdhbWVSZXF1ZXN0Lk9wZXJhdG9yTGFiZWxzRW50cnlCBOJBAQESMQoIc2V0dGluZ3MYBiABKAsyGS5ydW1taWt1Yi52MS5Sb29tU2V0dGluZ3NCBOJBAQESOgoOcmVzZXJ2ZWRfc2VhdHMYByADKAsyHC5ydW1taWt1Yi52MS5TZWF0UmVzZXJ2YXRpb25CBOJBAQEaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ARo1ChNPcGVyYXRvckxhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiUwoPU2VhdFJlc2VydmF0aW9uEhIKBHNlYXQYASABKA1CBOJBAQISGAoKcGxheWVyX3JlZhgCIAEoCUIE4kEBAhISCgRuYW1lGAMgASgJQgTiQQECIkkKEkNyZWF0ZUdhbWVSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZRISCgpob3N0X3Rva2VuGAIgASgJItIBCg9Kb2luR2FtZVJlcXVlc3QSFwoHZ2FtZV9pZBgBIAEoCUIE4kEBAUgAEhkKCWpvaW5fY29kZRgFIAEoCUIE4kEBAUgAEhIKBG5hbWUYAiABKAlCBOJBAQESGAoKcmVxdWVzdF9pZBgDIAEoCUIE4kEBARIXCgRzZWF0GAQgASgNQgTiQQEBSAGIAQESGAoKcGxheWVyX3JlZhgGIAEoCUIE4kEBARIZCgtqb2luX3RpY2tldBgHIAEoCUIE4kEBAUIGCgRnYW1lQgcKBV9zZWF0IlUKEEpvaW5HYW1lUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUSDAoEc2VhdBgCIAEoDRISCgpzZWF0X3Rva2VuGAMgASgJIuMDChdKb2luT3JDcmVhdGVHYW1lUmVxdWVzdBIrCgdydWxlc2V0GAEgASgLMhQucnVtbWlrdWIudjEuUnVsZXNldEIE4kEBARISCgRuYW1lGAIgASgJQgTiQQEBEhgKCnJlcXVlc3RfaWQYAyABKAlCBOJBAQESRgoGbGFiZWxzGAQgAygLMjAucnVtbWlrdWIudjEuSm9pbk9yQ3JlYXRlR2FtZVJlcXVlc3QuTGFiZWxzRW50cnlCBOJBAQESGAoKcGxheWVyX3JlZhgFIAEoCUIE4kEBARJXCg9vcGVyYXRvcl9sYWJlbHMYBiADKAsyOC5ydW1taWt1Yi52MS5Kb2luT3JDcmVhdGVHYW1lUmVxdWVzdC5PcGVyYXRvckxhYmVsc0VudHJ5QgTiQQEBEjEKCHNldHRpbmdzGAcgASgLMhkucnVtbWlrdWIudjEuUm9vbVNldHRpbmdzQgTiQQEBEhkKC2pvaW5fdGlja2V0GAggASgJQgTiQQEBGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEaNQoTT3BlcmF0b3JMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIm4KGEpvaW5PckNyZWF0ZUdhbWVSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZRIMCgRzZWF0GAIgASgNEhIKCnNlYXRfdG9rZW4YAyABKAkSDwoHY3JlYXRlZBgEIAEoCCKiAQoNQWRkQm90UmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEioKBWxldmVsGAIgASgOMhUucnVtbWlrdWIudjEuQm90TGV2ZWxCBOJBAQISEgoEbmFtZRgDIAEoCUIE4kEBARIYCgpyZXF1ZXN0X2lkGAQgASgJQgTiQQEBEhcKBHNlYXQYBSABKA1CBOJBAQFIAIgBAUIHCgVfc2VhdCI/Cg5BZGRCb3RSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZRIMCgRzZWF0GAIgASgNIkMKEExlYXZlR2FtZVJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBIjQKEUxlYXZlR2FtZVJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lIlgKEUtpY2tQbGF5ZXJSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISEgoEc2VhdBgCIAEoDUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAMgASgJQgTiQQEBIjUKEktpY2tQbGF5ZXJSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZSJaCg9TZXRSZWFkeVJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIWCghpc19yZWFkeRgCIAEoCEIE4kEBARIYCgpyZXF1ZXN0X2lkGAMgASgJQgTiQQEBIjMKEFNldFJlYWR5UmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiSAoVUmVuZXdTZWF0VG9rZW5SZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgCIAEoCUIE4kEBASJNChZSZW5ld1NlYXRUb2tlblJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lEhIKCnNlYXRfdG9rZW4YAiABKAkiXgoXUmVpc3N1ZVNlYXRUb2tlblJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhISCgRzZWF0GAIgASgNQgTiQQECEhgKCnJlcXVlc3RfaWQYAyABKAlCBOJBAQEiTwoYUmVpc3N1ZVNlYXRUb2tlblJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lEhIKCnNlYXRfdG9rZW4YAiABKAkiQwoQU3RhcnRHYW1lUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhgKCnJlcXVlc3RfaWQYAiABKAlCBOJBAQEiNAoRU3RhcnRHYW1lUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiQwoQQWJvcnRHYW1lUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhgKCnJlcXVlc3RfaWQYAiABKAlCBOJBAQEiNAoRQWJvcnRHYW1lUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiRwoUQ3JlYXRlUmVtYXRjaFJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBIjgKFUNyZWF0ZVJlbWF0Y2hSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZSJ8Cg5HZXRHYW1lUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhsKCHJldmlzaW9uGAIgASgNQgTiQQEBSACIAQESKQoEdmlldxgDIAEoDjIVLnJ1bW1pa3ViLnYxLkdhbWVWaWV3QgTiQQEBQgsKCV9yZXZpc2lvbiIyCg9HZXRHYW1lUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUirAIKEExpc3RHYW1lc1JlcXVlc3QSFwoJcGFnZV9zaXplGAEgASgNQgTiQQEBEhgKCnBhZ2VfdG9rZW4YAiABKAlCBOJBAQESLAoGc3RhdGVzGAMgAygOMhYucnVtbWlrdWIudjEuR2FtZVN0YXRlQgTiQQEBEikKBnByZXNldBgEIAEoDjITLnJ1bW1pa3ViLnYxLlByZXNldEIE4kEBARIcCg5zZWF0c19mcmVlX21pbhgFIAEoDUIE4kEBARI/CgZsYWJlbHMYBiADKAsyKS5ydW1taWt1Yi52MS5MaXN0R2FtZXNSZXF1ZXN0LkxhYmVsc0VudHJ5QgTiQQEBGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiVQoRTGlzdEdhbWVzUmVzcG9uc2USJwoFZ2FtZXMYASADKAsyGC5ydW1taWt1Yi52MS5HYW1lU3VtbWFyeRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiWwoTTGlzdE93bkdhbWVzUmVxdWVzdBIpCgVzZWF0cxgBIAMoCzIULnJ1bW1pa3ViLnYxLk93blNlYXRCBOJBAQESGQoLam9pbl90aWNrZXQYAiABKAlCBOJBAQEiOgoHT3duU2VhdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhgKCnNlYXRfdG9rZW4YAiABKAlCBOJBAQIiOwoUTGlzdE93bkdhbWVzUmVzcG9uc2USIwoFZ2FtZXMYASADKAsyFC5ydW1taWt1Yi52MS5Pd25HYW1lIt8BCgdPd25HYW1lEg8KB2dhbWVfaWQYASABKAkSKAoEZ2FtZRgCIAEoCzIYLnJ1bW1pa3ViLnYxLkdhbWVTdW1tYXJ5SAASKwoHcmVmdXNhbBgDIAEoDjIYLnJ1bW1pa3ViLnYxLkVycm9yUmVhc29uSAASEQoEc2VhdBgEIAEoDUgBiAEBEjEKDXR1cm5fZGVhZGxpbmUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhQKDHdpbm5lcl9zZWF0cxgGIAMoDUIHCgVmb3VuZEIHCgVfc2VhdCJcChRXYXRjaE93bkdhbWVzUmVxdWVzdBIpCgVzZWF0cxgBIAMoCzIULnJ1bW1pa3ViLnYxLk93blNlYXRCBOJBAQESGQoLam9pbl90aWNrZXQYAiABKAlCBOJBAQEinQEKFVdhdGNoT3duR2FtZXNSZXNwb25zZRIkCgRnYW1lGAEgASgLMhQucnVtbWlrdWIudjEuT3duR2FtZUgAEisKCWhlYXJ0YmVhdBgCIAEoCzIWLnJ1bW1pa3ViLnYxLkhlYXJ0YmVhdEgAEicKB2Nsb3NpbmcYAyABKAsyFC5ydW1taWt1Yi52MS5DbG9zaW5nSABCCAoGdXBkYXRlIs0BChBXYXRjaEdhbWVSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISEgoEZXRhZxgCIAEoCUIE4kEBARIwCgdjb250ZW50GAMgASgOMhkucnVtbWlrdWIudjEuV2F0Y2hDb250ZW50QgTiQQEBEhsKDXVudGlsX3JlbWF0Y2gYBCABKAhCBOJBAQESKQoEdmlldxgFIAEoDjIVLnJ1bW1pa3ViLnYxLkdhbWVWaWV3QgTiQQEBEhQKBnRpY2tldBgGIAEoCUIE4kEBASK9AgoRV2F0Y2hHYW1lUmVzcG9uc2USJQoIc25hcHNob3QYASABKAsyES5ydW1taWt1Yi52MS5HYW1lSAASKQoGY2hhbmdlGAIgASgLMhcucnVtbWlrdWIudjEuR2FtZUNoYW5nZUgAEisKCWhlYXJ0YmVhdBgDIAEoCzIWLnJ1bW1pa3ViLnYxLkhlYXJ0YmVhdEgAEicKB2Nsb3NpbmcYBCABKAsyFC5ydW1taWt1Yi52MS5DbG9zaW5nSAASKAoFZHJhZnQYBSABKAsyFy5ydW1taWt1Yi52MS5TYXZlZERyYWZ0SAASKQoIcHJlc2VuY2UYBiABKAsyFS5ydW1taWt1Yi52MS5QcmVzZW5jZUgAEiEKBGdhbWUYByABKAsyES5ydW1taWt1Yi52MS5HYW1lSABCCAoGdXBkYXRlImIKCFByZXNlbmNlEgwKBHNlYXQYASABKA0SFAoMaXNfY29ubmVjdGVkGAIgASgIEjIKDmxhc3Rfc2Vlbl90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCIdCglIZWFydGJlYXQSEAoIcmV2aXNpb24YASABKA0iRwoHQ2xvc2luZxIMCgRldGFnGAEgASgJEi4KC3JldHJ5X2RlbGF5GAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIjEKGENyZWF0ZVdhdGNoVGlja2V0UmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECIlwKGUNyZWF0ZVdhdGNoVGlja2V0UmVzcG9uc2USDgoGdGlja2V0GAEgASgJEi8KC2V4cGlyZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKYAQoSTGlzdENoYW5nZXNSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISFwoJcGFnZV9zaXplGAIgASgNQgTiQQEBEhgKCnBhZ2VfdG9rZW4YAyABKAlCBOJBAQESHAoOYWZ0ZXJfcmV2aXNpb24YBCABKA1CBOJBAQESGgoMd2FpdF9zZWNvbmRzGAUgASgNQgTiQQEBIlgKE0xpc3RDaGFuZ2VzUmVzcG9uc2USKAoHY2hhbmdlcxgBIAMoCzIXLnJ1bW1pa3ViLnYxLkdhbWVDaGFuZ2USFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJKk4KCEdhbWVWaWV3EhkKFUdBTUVfVklFV19VTlNQRUNJRklFRBAAEhMKD0dBTUVfVklFV19CQVNJQxABEhIKDkdBTUVfVklFV19GVUxMEAIqeQoMV2F0Y2hDb250ZW50Eh0KGVdBVENIX0NPTlRFTlRfVU5TUEVDSUZJRUQQABIZChVXQVRDSF9DT05URU5UX0NIQU5HRVMQARIXChNXQVRDSF9DT05URU5UX0dBTUVTEAISFgoSV0FUQ0hfQ09OVEVOVF9CT1RIEAMyjhIKC0dhbWVTZXJ2aWNlEmMKCkNyZWF0ZUdhbWUSHi5ydW1taWt1Yi52MS5DcmVhdGVHYW1lUmVxdWVzdBofLnJ1bW1pa3ViLnYxLkNyZWF0ZUdhbWVSZXNwb25zZSIUgtPkkwIOOgEqIgkvdjEvZ2FtZXMSgQEKCEpvaW5HYW1lEhwucnVtbWlrdWIudjEuSm9pbkdhbWVSZXF1ZXN0Gh0ucnVtbWlrdWIudjEuSm9pbkdhbWVSZXNwb25zZSI4gtPkkwIyOgEqWhM6ASoiDi92MS9nYW1lczpqb2luIhgvdjEvZ2FtZXMve2dhbWVfaWR9OmpvaW4SggEKEEpvaW5PckNyZWF0ZUdhbWUSJC5ydW1taWt1Yi52MS5Kb2luT3JDcmVhdGVHYW1lUmVxdWVzdBolLnJ1bW1pa3ViLnYxLkpvaW5PckNyZWF0ZUdhbWVSZXNwb25zZSIhgtPkkwIbOgEqIhYvdjEvZ2FtZXM6am9pbk9yQ3JlYXRlEmgKBkFkZEJvdBIaLnJ1bW1pa3ViLnYxLkFkZEJvdFJlcXVlc3QaGy5ydW1taWt1Yi52MS5BZGRCb3RSZXNwb25zZSIlgtPkkwIfOgEqIhovdjEvZ2FtZXMve2dhbWVfaWR9OmFkZEJvdBJwCglMZWF2ZUdhbWUSHS5ydW1taWt1Yi52MS5MZWF2ZUdhbWVSZXF1ZXN0Gh4ucnVtbWlrdWIudjEuTGVhdmVHYW1lUmVzcG9uc2UiJILT5JMCHjoBKiIZL3YxL2dhbWVzL3tnYW1lX2lkfTpsZWF2ZRJ4CgpLaWNrUGxheWVyEh4ucnVtbWlrdWIudjEuS2lja1BsYXllclJlcXVlc3QaHy5ydW1taWt1Yi52MS5LaWNrUGxheWVyUmVzcG9uc2UiKYLT5JMCIzoBKiIeL3YxL2dhbWVzL3tnYW1lX2lkfTpraWNrUGxheWVyEnAKCFNldFJlYWR5EhwucnVtbWlrdWIudjEuU2V0UmVhZHlSZXF1ZXN0Gh0ucnVtbWlrdWIudjEuU2V0UmVhZHlSZXNwb25zZSIngtPkkwIhOgEqIhwvdjEvZ2FtZXMve2dhbWVfaWR9OnNldFJlYWR5EogBCg5SZW5ld1NlYXRUb2tlbhIiLnJ1bW1pa3ViLnYxLlJlbmV3U2VhdFRva2VuUmVxdWVzdBojLnJ1bW1pa3ViLnYxLlJlbmV3U2VhdFRva2VuUmVzcG9uc2UiLYLT5JMCJzoBKiIiL3YxL2dhbWVzL3tnYW1lX2lkfTpyZW5ld1NlYXRUb2tlbhKQAQoQUmVpc3N1ZVNlYXRUb2tlbhIkLnJ1bW1pa3ViLnYxLlJlaXNzdWVTZWF0VG9rZW5SZXF1ZXN0GiUucnVtbWlrdWIudjEuUmVpc3N1ZVNlYXRUb2tlblJlc3BvbnNlIi+C0+STAik6ASoiJC92MS9nYW1lcy97Z2FtZV9pZH06cmVpc3N1ZVNlYXRUb2tlbhJwCglTdGFydEdhbWUSHS5ydW1taWt1Yi52MS5TdGFydEdhbWVSZXF1ZXN0Gh4ucnVtbWlrdWIudjEuU3RhcnRHYW1lUmVzcG9uc2UiJILT5JMCHjoBKiIZL3YxL2dhbWVzL3tnYW1lX2lkfTpzdGFydBJwCglBYm9ydEdhbWUSHS5ydW1taWt1Yi52MS5BYm9ydEdhbWVSZXF1ZXN0Gh4ucnVtbWlrdWIudjEuQWJvcnRHYW1lUmVzcG9uc2UiJILT5JMCHjoBKiIZL3YxL2dhbWVzL3tnYW1lX2lkfTphYm9ydBKEAQoNQ3JlYXRlUmVtYXRjaBIhLnJ1bW1pa3ViLnYxLkNyZWF0ZVJlbWF0Y2hSZXF1ZXN0GiIucnVtbWlrdWIudjEuQ3JlYXRlUmVtYXRjaFJlc3BvbnNlIiyC0+STAiY6ASoiIS92MS9nYW1lcy97Z2FtZV9pZH06Y3JlYXRlUmVtYXRjaBJhCgdHZXRHYW1lEhsucnVtbWlrdWIudjEuR2V0R2FtZVJlcXVlc3QaHC5ydW1taWt1Yi52MS5HZXRHYW1lUmVzcG9uc2UiG4LT5JMCFRITL3YxL2dhbWVzL3tnYW1lX2lkfRJyCglMaXN0R2FtZXMSHS5ydW1taWt1Yi52MS5MaXN0R2FtZXNSZXF1ZXN0Gh4ucnVtbWlrdWIudjEuTGlzdEdhbWVzUmVzcG9uc2UiJoLT5JMCIFoTOgEqIg4vdjEvZ2FtZXM6bGlzdBIJL3YxL2dhbWVzEnEKDExpc3RPd25HYW1lcxIgLnJ1bW1pa3ViLnYxLkxpc3RPd25HYW1lc1JlcXVlc3QaIS5ydW1taWt1Yi52MS5MaXN0T3duR2FtZXNSZXNwb25zZSIcgtPkkwIWOgEqIhEvdjEvZ2FtZXM6bGlzdE93bhJ3Cg1XYXRjaE93bkdhbWVzEiEucnVtbWlrdWIudjEuV2F0Y2hPd25HYW1lc1JlcXVlc3QaIi5ydW1taWt1Yi52MS5XYXRjaE93bkdhbWVzUmVzcG9uc2UiHYLT5JMCFzoBKiISL3YxL2dhbWVzOndhdGNoT3duMAESbwoJV2F0Y2hHYW1lEh0ucnVtbWlrdWIudjEuV2F0Y2hHYW1lUmVxdWVzdBoeLnJ1bW1pa3ViLnYxLldhdGNoR2FtZVJlc3BvbnNlIiGC0+STAhsSGS92MS9nYW1lcy97Z2FtZV9pZH06d2F0Y2gwARKUAQoRQ3JlYXRlV2F0Y2hUaWNrZXQSJS5ydW1taWt1Yi52MS5DcmVhdGVXYXRjaFRpY2tldFJlcXVlc3QaJi5ydW1taWt1Yi52MS5DcmVhdGVXYXRjaFRpY2tldFJlc3BvbnNlIjCC0+STAio6ASoiJS92MS9nYW1lcy97Z2FtZV9pZH06Y3JlYXRlV2F0Y2hUaWNrZXQSdQoLTGlzdENoYW5nZXMSHy5ydW1taWt1Yi52MS5MaXN0Q2hhbmdlc1JlcXVlc3QaIC5ydW1taWt1Yi52MS5MaXN0Q2hhbmdlc1Jlc3BvbnNlIiOC0+STAh0SGy92MS9nYW1lcy97Z2FtZV9pZH0vY2hhbmdlc0KIAQoLcnVtbWlrdWIudjFCEEdhbWVTZXJ2aWNlUHJvdG9QAVopcnVtbWlrdWIuZXhhbXBsZS9nby9ydW1taWt1YnYxO3J1bW1pa3VidjGiAgNSTUuqAgtSdW1taWt1Yi5WMboCCFJ1bW1pa3ViygILUnVtbWlrdWJcVjHqAgxSdW1taWt1Yjo6VjFiBnByb3RvMw", [file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_duration, file_google_protobuf_timestamp, file_rummikub_v1_error_reason, file_rummikub_v1_game, file_rummikub_v1_room_settings, file_rummikub_v1_ruleset]);
+  fileDesc("Ch5ydW1taWt1Yi92MS9nYW1lX3NlcnZpY2UucHJvdG8SC3J1bW1pa3ViLnYxIqsEChFDcmVhdGVHYW1lUmVxdWVzdBIrCgdydWxlc2V0GAEgASgLMhQucnVtbWlrdWIudjEuUnVsZXNldEIE4kEBARIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBEjEKCnZpc2liaWxpdHkYAyABKA4yFy5ydW1taWt1Yi52MS5WaXNpYmlsaXR5QgTiQQEBEkAKBmxhYmVscxgEIAMoCzIqLnJ1bW1pa3ViLnYxLkNyZWF0ZUdhbWVSZXF1ZXN0LkxhYmVsc0VudHJ5QgTiQQEBElEKD29wZXJhdG9yX2xhYmVscxgFIAMoCzIyLnJ1bW1pa3ViLnYxLkNyZWF0ZUdhbWVSZXF1ZXN0Lk9wZXJhdG9yTGFiZWxzRW50cnlCBOJBAQESMQoIc2V0dGluZ3MYBiABKAsyGS5ydW1taWt1Yi52MS5Sb29tU2V0dGluZ3NCBOJBAQESMgoIcG9zaXRpb24YByABKAsyGi5ydW1taWt1Yi52MS5TdGFydFBvc2l0aW9uQgTiQQEBEjoKDnJlc2VydmVkX3NlYXRzGAggAygLMhwucnVtbWlrdWIudjEuU2VhdFJlc2VydmF0aW9uQgTiQQEBGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEaNQoTT3BlcmF0b3JMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIqUBCg1TdGFydFBvc2l0aW9uEicKBXRhYmxlGAEgASgLMhIucnVtbWlrdWIudjEuVGFibGVCBOJBAQESKwoFc2VhdHMYAiADKAsyFi5ydW1taWt1Yi52MS5TdGFydFNlYXRCBOJBAQISJQoEcG9vbBgDIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGVCBOJBAQESFwoJdHVybl9zZWF0GAQgASgNQgTiQQECImAKCVN0YXJ0U2VhdBISCgRzZWF0GAEgASgNQgTiQQECEiUKBHJhY2sYAiADKA4yES5ydW1taWt1Yi52MS5UaWxlQgTiQQECEhgKCmhhc19tZWxkZWQYAyABKAhCBOJBAQEiUwoPU2VhdFJlc2VydmF0aW9uEhIKBHNlYXQYASABKA1CBOJBAQISGAoKcGxheWVyX3JlZhgCIAEoCUIE4kEBAhISCgRuYW1lGAMgASgJQgTiQQECIkkKEkNyZWF0ZUdhbWVSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZRISCgpob3N0X3Rva2VuGAIgASgJItIBCg9Kb2luR2FtZVJlcXVlc3QSFwoHZ2FtZV9pZBgBIAEoCUIE4kEBAUgAEhkKCWpvaW5fY29kZRgFIAEoCUIE4kEBAUgAEhIKBG5hbWUYAiABKAlCBOJBAQESGAoKcmVxdWVzdF9pZBgDIAEoCUIE4kEBARIXCgRzZWF0GAQgASgNQgTiQQEBSAGIAQESGAoKcGxheWVyX3JlZhgGIAEoCUIE4kEBARIZCgtqb2luX3RpY2tldBgHIAEoCUIE4kEBAUIGCgRnYW1lQgcKBV9zZWF0IlUKEEpvaW5HYW1lUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUSDAoEc2VhdBgCIAEoDRISCgpzZWF0X3Rva2VuGAMgASgJIuMDChdKb2luT3JDcmVhdGVHYW1lUmVxdWVzdBIrCgdydWxlc2V0GAEgASgLMhQucnVtbWlrdWIudjEuUnVsZXNldEIE4kEBARISCgRuYW1lGAIgASgJQgTiQQEBEhgKCnJlcXVlc3RfaWQYAyABKAlCBOJBAQESRgoGbGFiZWxzGAQgAygLMjAucnVtbWlrdWIudjEuSm9pbk9yQ3JlYXRlR2FtZVJlcXVlc3QuTGFiZWxzRW50cnlCBOJBAQESGAoKcGxheWVyX3JlZhgFIAEoCUIE4kEBARJXCg9vcGVyYXRvcl9sYWJlbHMYBiADKAsyOC5ydW1taWt1Yi52MS5Kb2luT3JDcmVhdGVHYW1lUmVxdWVzdC5PcGVyYXRvckxhYmVsc0VudHJ5QgTiQQEBEjEKCHNldHRpbmdzGAcgASgLMhkucnVtbWlrdWIudjEuUm9vbVNldHRpbmdzQgTiQQEBEhkKC2pvaW5fdGlja2V0GAggASgJQgTiQQEBGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEaNQoTT3BlcmF0b3JMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIm4KGEpvaW5PckNyZWF0ZUdhbWVSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZRIMCgRzZWF0GAIgASgNEhIKCnNlYXRfdG9rZW4YAyABKAkSDwoHY3JlYXRlZBgEIAEoCCKiAQoNQWRkQm90UmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEioKBWxldmVsGAIgASgOMhUucnVtbWlrdWIudjEuQm90TGV2ZWxCBOJBAQISEgoEbmFtZRgDIAEoCUIE4kEBARIYCgpyZXF1ZXN0X2lkGAQgASgJQgTiQQEBEhcKBHNlYXQYBSABKA1CBOJBAQFIAIgBAUIHCgVfc2VhdCI/Cg5BZGRCb3RSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZRIMCgRzZWF0GAIgASgNIkMKEExlYXZlR2FtZVJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBIjQKEUxlYXZlR2FtZVJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lIlgKEUtpY2tQbGF5ZXJSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISEgoEc2VhdBgCIAEoDUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAMgASgJQgTiQQEBIjUKEktpY2tQbGF5ZXJSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZSJaCg9TZXRSZWFkeVJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIWCghpc19yZWFkeRgCIAEoCEIE4kEBARIYCgpyZXF1ZXN0X2lkGAMgASgJQgTiQQEBIjMKEFNldFJlYWR5UmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiSAoVUmVuZXdTZWF0VG9rZW5SZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgCIAEoCUIE4kEBASJNChZSZW5ld1NlYXRUb2tlblJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lEhIKCnNlYXRfdG9rZW4YAiABKAkiXgoXUmVpc3N1ZVNlYXRUb2tlblJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhISCgRzZWF0GAIgASgNQgTiQQECEhgKCnJlcXVlc3RfaWQYAyABKAlCBOJBAQEiTwoYUmVpc3N1ZVNlYXRUb2tlblJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lEhIKCnNlYXRfdG9rZW4YAiABKAkiQwoQU3RhcnRHYW1lUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhgKCnJlcXVlc3RfaWQYAiABKAlCBOJBAQEiNAoRU3RhcnRHYW1lUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiQwoQQWJvcnRHYW1lUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhgKCnJlcXVlc3RfaWQYAiABKAlCBOJBAQEiNAoRQWJvcnRHYW1lUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiRwoUQ3JlYXRlUmVtYXRjaFJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBIjgKFUNyZWF0ZVJlbWF0Y2hSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZSJ8Cg5HZXRHYW1lUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhsKCHJldmlzaW9uGAIgASgNQgTiQQEBSACIAQESKQoEdmlldxgDIAEoDjIVLnJ1bW1pa3ViLnYxLkdhbWVWaWV3QgTiQQEBQgsKCV9yZXZpc2lvbiIyCg9HZXRHYW1lUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUirAIKEExpc3RHYW1lc1JlcXVlc3QSFwoJcGFnZV9zaXplGAEgASgNQgTiQQEBEhgKCnBhZ2VfdG9rZW4YAiABKAlCBOJBAQESLAoGc3RhdGVzGAMgAygOMhYucnVtbWlrdWIudjEuR2FtZVN0YXRlQgTiQQEBEikKBnByZXNldBgEIAEoDjITLnJ1bW1pa3ViLnYxLlByZXNldEIE4kEBARIcCg5zZWF0c19mcmVlX21pbhgFIAEoDUIE4kEBARI/CgZsYWJlbHMYBiADKAsyKS5ydW1taWt1Yi52MS5MaXN0R2FtZXNSZXF1ZXN0LkxhYmVsc0VudHJ5QgTiQQEBGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiVQoRTGlzdEdhbWVzUmVzcG9uc2USJwoFZ2FtZXMYASADKAsyGC5ydW1taWt1Yi52MS5HYW1lU3VtbWFyeRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiWwoTTGlzdE93bkdhbWVzUmVxdWVzdBIpCgVzZWF0cxgBIAMoCzIULnJ1bW1pa3ViLnYxLk93blNlYXRCBOJBAQESGQoLam9pbl90aWNrZXQYAiABKAlCBOJBAQEiOgoHT3duU2VhdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhgKCnNlYXRfdG9rZW4YAiABKAlCBOJBAQIiOwoUTGlzdE93bkdhbWVzUmVzcG9uc2USIwoFZ2FtZXMYASADKAsyFC5ydW1taWt1Yi52MS5Pd25HYW1lIt8BCgdPd25HYW1lEg8KB2dhbWVfaWQYASABKAkSKAoEZ2FtZRgCIAEoCzIYLnJ1bW1pa3ViLnYxLkdhbWVTdW1tYXJ5SAASKwoHcmVmdXNhbBgDIAEoDjIYLnJ1bW1pa3ViLnYxLkVycm9yUmVhc29uSAASEQoEc2VhdBgEIAEoDUgBiAEBEjEKDXR1cm5fZGVhZGxpbmUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhQKDHdpbm5lcl9zZWF0cxgGIAMoDUIHCgVmb3VuZEIHCgVfc2VhdCJcChRXYXRjaE93bkdhbWVzUmVxdWVzdBIpCgVzZWF0cxgBIAMoCzIULnJ1bW1pa3ViLnYxLk93blNlYXRCBOJBAQESGQoLam9pbl90aWNrZXQYAiABKAlCBOJBAQEinQEKFVdhdGNoT3duR2FtZXNSZXNwb25zZRIkCgRnYW1lGAEgASgLMhQucnVtbWlrdWIudjEuT3duR2FtZUgAEisKCWhlYXJ0YmVhdBgCIAEoCzIWLnJ1bW1pa3ViLnYxLkhlYXJ0YmVhdEgAEicKB2Nsb3NpbmcYAyABKAsyFC5ydW1taWt1Yi52MS5DbG9zaW5nSABCCAoGdXBkYXRlIs0BChBXYXRjaEdhbWVSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISEgoEZXRhZxgCIAEoCUIE4kEBARIwCgdjb250ZW50GAMgASgOMhkucnVtbWlrdWIudjEuV2F0Y2hDb250ZW50QgTiQQEBEhsKDXVudGlsX3JlbWF0Y2gYBCABKAhCBOJBAQESKQoEdmlldxgFIAEoDjIVLnJ1bW1pa3ViLnYxLkdhbWVWaWV3QgTiQQEBEhQKBnRpY2tldBgGIAEoCUIE4kEBASK9AgoRV2F0Y2hHYW1lUmVzcG9uc2USJQoIc25hcHNob3QYASABKAsyES5ydW1taWt1Yi52MS5HYW1lSAASKQoGY2hhbmdlGAIgASgLMhcucnVtbWlrdWIudjEuR2FtZUNoYW5nZUgAEisKCWhlYXJ0YmVhdBgDIAEoCzIWLnJ1bW1pa3ViLnYxLkhlYXJ0YmVhdEgAEicKB2Nsb3NpbmcYBCABKAsyFC5ydW1taWt1Yi52MS5DbG9zaW5nSAASKAoFZHJhZnQYBSABKAsyFy5ydW1taWt1Yi52MS5TYXZlZERyYWZ0SAASKQoIcHJlc2VuY2UYBiABKAsyFS5ydW1taWt1Yi52MS5QcmVzZW5jZUgAEiEKBGdhbWUYByABKAsyES5ydW1taWt1Yi52MS5HYW1lSABCCAoGdXBkYXRlImIKCFByZXNlbmNlEgwKBHNlYXQYASABKA0SFAoMaXNfY29ubmVjdGVkGAIgASgIEjIKDmxhc3Rfc2Vlbl90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCIdCglIZWFydGJlYXQSEAoIcmV2aXNpb24YASABKA0iRwoHQ2xvc2luZxIMCgRldGFnGAEgASgJEi4KC3JldHJ5X2RlbGF5GAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIjEKGENyZWF0ZVdhdGNoVGlja2V0UmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECIlwKGUNyZWF0ZVdhdGNoVGlja2V0UmVzcG9uc2USDgoGdGlja2V0GAEgASgJEi8KC2V4cGlyZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKYAQoSTGlzdENoYW5nZXNSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISFwoJcGFnZV9zaXplGAIgASgNQgTiQQEBEhgKCnBhZ2VfdG9rZW4YAyABKAlCBOJBAQESHAoOYWZ0ZXJfcmV2aXNpb24YBCABKA1CBOJBAQESGgoMd2FpdF9zZWNvbmRzGAUgASgNQgTiQQEBIlgKE0xpc3RDaGFuZ2VzUmVzcG9uc2USKAoHY2hhbmdlcxgBIAMoCzIXLnJ1bW1pa3ViLnYxLkdhbWVDaGFuZ2USFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJKk4KCEdhbWVWaWV3EhkKFUdBTUVfVklFV19VTlNQRUNJRklFRBAAEhMKD0dBTUVfVklFV19CQVNJQxABEhIKDkdBTUVfVklFV19GVUxMEAIqeQoMV2F0Y2hDb250ZW50Eh0KGVdBVENIX0NPTlRFTlRfVU5TUEVDSUZJRUQQABIZChVXQVRDSF9DT05URU5UX0NIQU5HRVMQARIXChNXQVRDSF9DT05URU5UX0dBTUVTEAISFgoSV0FUQ0hfQ09OVEVOVF9CT1RIEAMyjhIKC0dhbWVTZXJ2aWNlEmMKCkNyZWF0ZUdhbWUSHi5ydW1taWt1Yi52MS5DcmVhdGVHYW1lUmVxdWVzdBofLnJ1bW1pa3ViLnYxLkNyZWF0ZUdhbWVSZXNwb25zZSIUgtPkkwIOOgEqIgkvdjEvZ2FtZXMSgQEKCEpvaW5HYW1lEhwucnVtbWlrdWIudjEuSm9pbkdhbWVSZXF1ZXN0Gh0ucnVtbWlrdWIudjEuSm9pbkdhbWVSZXNwb25zZSI4gtPkkwIyOgEqWhM6ASoiDi92MS9nYW1lczpqb2luIhgvdjEvZ2FtZXMve2dhbWVfaWR9OmpvaW4SggEKEEpvaW5PckNyZWF0ZUdhbWUSJC5ydW1taWt1Yi52MS5Kb2luT3JDcmVhdGVHYW1lUmVxdWVzdBolLnJ1bW1pa3ViLnYxLkpvaW5PckNyZWF0ZUdhbWVSZXNwb25zZSIhgtPkkwIbOgEqIhYvdjEvZ2FtZXM6am9pbk9yQ3JlYXRlEmgKBkFkZEJvdBIaLnJ1bW1pa3ViLnYxLkFkZEJvdFJlcXVlc3QaGy5ydW1taWt1Yi52MS5BZGRCb3RSZXNwb25zZSIlgtPkkwIfOgEqIhovdjEvZ2FtZXMve2dhbWVfaWR9OmFkZEJvdBJwCglMZWF2ZUdhbWUSHS5ydW1taWt1Yi52MS5MZWF2ZUdhbWVSZXF1ZXN0Gh4ucnVtbWlrdWIudjEuTGVhdmVHYW1lUmVzcG9uc2UiJILT5JMCHjoBKiIZL3YxL2dhbWVzL3tnYW1lX2lkfTpsZWF2ZRJ4CgpLaWNrUGxheWVyEh4ucnVtbWlrdWIudjEuS2lja1BsYXllclJlcXVlc3QaHy5ydW1taWt1Yi52MS5LaWNrUGxheWVyUmVzcG9uc2UiKYLT5JMCIzoBKiIeL3YxL2dhbWVzL3tnYW1lX2lkfTpraWNrUGxheWVyEnAKCFNldFJlYWR5EhwucnVtbWlrdWIudjEuU2V0UmVhZHlSZXF1ZXN0Gh0ucnVtbWlrdWIudjEuU2V0UmVhZHlSZXNwb25zZSIngtPkkwIhOgEqIhwvdjEvZ2FtZXMve2dhbWVfaWR9OnNldFJlYWR5EogBCg5SZW5ld1NlYXRUb2tlbhIiLnJ1bW1pa3ViLnYxLlJlbmV3U2VhdFRva2VuUmVxdWVzdBojLnJ1bW1pa3ViLnYxLlJlbmV3U2VhdFRva2VuUmVzcG9uc2UiLYLT5JMCJzoBKiIiL3YxL2dhbWVzL3tnYW1lX2lkfTpyZW5ld1NlYXRUb2tlbhKQAQoQUmVpc3N1ZVNlYXRUb2tlbhIkLnJ1bW1pa3ViLnYxLlJlaXNzdWVTZWF0VG9rZW5SZXF1ZXN0GiUucnVtbWlrdWIudjEuUmVpc3N1ZVNlYXRUb2tlblJlc3BvbnNlIi+C0+STAik6ASoiJC92MS9nYW1lcy97Z2FtZV9pZH06cmVpc3N1ZVNlYXRUb2tlbhJwCglTdGFydEdhbWUSHS5ydW1taWt1Yi52MS5TdGFydEdhbWVSZXF1ZXN0Gh4ucnVtbWlrdWIudjEuU3RhcnRHYW1lUmVzcG9uc2UiJILT5JMCHjoBKiIZL3YxL2dhbWVzL3tnYW1lX2lkfTpzdGFydBJwCglBYm9ydEdhbWUSHS5ydW1taWt1Yi52MS5BYm9ydEdhbWVSZXF1ZXN0Gh4ucnVtbWlrdWIudjEuQWJvcnRHYW1lUmVzcG9uc2UiJILT5JMCHjoBKiIZL3YxL2dhbWVzL3tnYW1lX2lkfTphYm9ydBKEAQoNQ3JlYXRlUmVtYXRjaBIhLnJ1bW1pa3ViLnYxLkNyZWF0ZVJlbWF0Y2hSZXF1ZXN0GiIucnVtbWlrdWIudjEuQ3JlYXRlUmVtYXRjaFJlc3BvbnNlIiyC0+STAiY6ASoiIS92MS9nYW1lcy97Z2FtZV9pZH06Y3JlYXRlUmVtYXRjaBJhCgdHZXRHYW1lEhsucnVtbWlrdWIudjEuR2V0R2FtZVJlcXVlc3QaHC5ydW1taWt1Yi52MS5HZXRHYW1lUmVzcG9uc2UiG4LT5JMCFRITL3YxL2dhbWVzL3tnYW1lX2lkfRJyCglMaXN0R2FtZXMSHS5ydW1taWt1Yi52MS5MaXN0R2FtZXNSZXF1ZXN0Gh4ucnVtbWlrdWIudjEuTGlzdEdhbWVzUmVzcG9uc2UiJoLT5JMCIFoTOgEqIg4vdjEvZ2FtZXM6bGlzdBIJL3YxL2dhbWVzEnEKDExpc3RPd25HYW1lcxIgLnJ1bW1pa3ViLnYxLkxpc3RPd25HYW1lc1JlcXVlc3QaIS5ydW1taWt1Yi52MS5MaXN0T3duR2FtZXNSZXNwb25zZSIcgtPkkwIWOgEqIhEvdjEvZ2FtZXM6bGlzdE93bhJ3Cg1XYXRjaE93bkdhbWVzEiEucnVtbWlrdWIudjEuV2F0Y2hPd25HYW1lc1JlcXVlc3QaIi5ydW1taWt1Yi52MS5XYXRjaE93bkdhbWVzUmVzcG9uc2UiHYLT5JMCFzoBKiISL3YxL2dhbWVzOndhdGNoT3duMAESbwoJV2F0Y2hHYW1lEh0ucnVtbWlrdWIudjEuV2F0Y2hHYW1lUmVxdWVzdBoeLnJ1bW1pa3ViLnYxLldhdGNoR2FtZVJlc3BvbnNlIiGC0+STAhsSGS92MS9nYW1lcy97Z2FtZV9pZH06d2F0Y2gwARKUAQoRQ3JlYXRlV2F0Y2hUaWNrZXQSJS5ydW1taWt1Yi52MS5DcmVhdGVXYXRjaFRpY2tldFJlcXVlc3QaJi5ydW1taWt1Yi52MS5DcmVhdGVXYXRjaFRpY2tldFJlc3BvbnNlIjCC0+STAio6ASoiJS92MS9nYW1lcy97Z2FtZV9pZH06Y3JlYXRlV2F0Y2hUaWNrZXQSdQoLTGlzdENoYW5nZXMSHy5ydW1taWt1Yi52MS5MaXN0Q2hhbmdlc1JlcXVlc3QaIC5ydW1taWt1Yi52MS5MaXN0Q2hhbmdlc1Jlc3BvbnNlIiOC0+STAh0SGy92MS9nYW1lcy97Z2FtZV9pZH0vY2hhbmdlc0KIAQoLcnVtbWlrdWIudjFCEEdhbWVTZXJ2aWNlUHJvdG9QAVopcnVtbWlrdWIuZXhhbXBsZS9nby9ydW1taWt1YnYxO3J1bW1pa3VidjGiAgNSTUuqAgtSdW1taWt1Yi5WMboCCFJ1bW1pa3ViygILUnVtbWlrdWJcVjHqAgxSdW1taWt1Yjo6VjFiBnByb3RvMw", [file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_duration, file_google_protobuf_timestamp, file_rummikub_v1_error_reason, file_rummikub_v1_game, file_rummikub_v1_meld, file_rummikub_v1_room_settings, file_rummikub_v1_ruleset, file_rummikub_v1_tile]);
 
 /**
  * A request to create a game.
@@ -77,11 +81,20 @@ export type CreateGameRequest = Message<"rummikub.v1.CreateGameRequest"> & {
   settings?: RoomSettings | undefined;
 
   /**
+   * The position that the first round begins with, in place of a deal: for lessons, to play on from a record, or to
+   * repeat what went wrong. Only for the rules `melding`, and not with VISIBILITY_PUBLIC. An impossible position is
+   * refused with all its problems (POSITION_IMPOSSIBLE). Later rounds and a rematch are dealt.
+   *
+   * @generated from field: rummikub.v1.StartPosition position = 7;
+   */
+  position?: StartPosition | undefined;
+
+  /**
    * Seats that only certain players can take, such as those of a tournament or an invitation. The game cannot start
    * before they are taken, and starts by itself five seconds after the last one is, if it has enough players; the host
    * may remove a reservation (KickPlayer).
    *
-   * @generated from field: repeated rummikub.v1.SeatReservation reserved_seats = 7;
+   * @generated from field: repeated rummikub.v1.SeatReservation reserved_seats = 8;
    */
   reservedSeats: SeatReservation[];
 };
@@ -92,6 +105,86 @@ export type CreateGameRequest = Message<"rummikub.v1.CreateGameRequest"> & {
  */
 export const CreateGameRequestSchema: GenMessage<CreateGameRequest> = /*@__PURE__*/
   messageDesc(file_rummikub_v1_game_service, 0);
+
+/**
+ * A position that a game begins with. Only the caller of CreateGame knows its racks and its pool before they are played:
+ * no view, event or watch shows them to others.
+ *
+ * @generated from message rummikub.v1.StartPosition
+ */
+export type StartPosition = Message<"rummikub.v1.StartPosition"> & {
+  /**
+   * The table, which must be legal. Unset: empty.
+   *
+   * @generated from field: rummikub.v1.Table table = 1;
+   */
+  table?: Table | undefined;
+
+  /**
+   * The seats, ascending: from players_min to players_max of them. Players take these seats and no others, and the game
+   * starts when all of them are taken.
+   *
+   * @generated from field: repeated rummikub.v1.StartSeat seats = 2;
+   */
+  seats: StartSeat[];
+
+  /**
+   * The pool in the order of drawing: all tiles of the set that are neither on the table nor on a rack. Empty: these
+   * tiles, shuffled.
+   *
+   * @generated from field: repeated rummikub.v1.Tile pool = 3;
+   */
+  pool: Tile[];
+
+  /**
+   * The seat that has the first turn.
+   *
+   * @generated from field: uint32 turn_seat = 4;
+   */
+  turnSeat: number;
+};
+
+/**
+ * Describes the message rummikub.v1.StartPosition.
+ * Use `create(StartPositionSchema)` to create a new message.
+ */
+export const StartPositionSchema: GenMessage<StartPosition> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_game_service, 1);
+
+/**
+ * A seat of a StartPosition.
+ *
+ * @generated from message rummikub.v1.StartSeat
+ */
+export type StartSeat = Message<"rummikub.v1.StartSeat"> & {
+  /**
+   * The seat, from 1.
+   *
+   * @generated from field: uint32 seat = 1;
+   */
+  seat: number;
+
+  /**
+   * The rack: at least one tile.
+   *
+   * @generated from field: repeated rummikub.v1.Tile rack = 2;
+   */
+  rack: Tile[];
+
+  /**
+   * Whether the player has made the initial meld. Some player has if tiles lie on the table, and none if it is empty.
+   *
+   * @generated from field: bool has_melded = 3;
+   */
+  hasMelded: boolean;
+};
+
+/**
+ * Describes the message rummikub.v1.StartSeat.
+ * Use `create(StartSeatSchema)` to create a new message.
+ */
+export const StartSeatSchema: GenMessage<StartSeat> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_game_service, 2);
 
 /**
  * A seat of a new game that is reserved for a player.
@@ -127,7 +220,7 @@ export type SeatReservation = Message<"rummikub.v1.SeatReservation"> & {
  * Use `create(SeatReservationSchema)` to create a new message.
  */
 export const SeatReservationSchema: GenMessage<SeatReservation> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 1);
+  messageDesc(file_rummikub_v1_game_service, 3);
 
 /**
  * The response to CreateGame.
@@ -155,7 +248,7 @@ export type CreateGameResponse = Message<"rummikub.v1.CreateGameResponse"> & {
  * Use `create(CreateGameResponseSchema)` to create a new message.
  */
 export const CreateGameResponseSchema: GenMessage<CreateGameResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 2);
+  messageDesc(file_rummikub_v1_game_service, 4);
 
 /**
  * A request to take a seat.
@@ -236,7 +329,7 @@ export type JoinGameRequest = Message<"rummikub.v1.JoinGameRequest"> & {
  * Use `create(JoinGameRequestSchema)` to create a new message.
  */
 export const JoinGameRequestSchema: GenMessage<JoinGameRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 3);
+  messageDesc(file_rummikub_v1_game_service, 5);
 
 /**
  * The response to JoinGame.
@@ -271,7 +364,7 @@ export type JoinGameResponse = Message<"rummikub.v1.JoinGameResponse"> & {
  * Use `create(JoinGameResponseSchema)` to create a new message.
  */
 export const JoinGameResponseSchema: GenMessage<JoinGameResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 4);
+  messageDesc(file_rummikub_v1_game_service, 6);
 
 /**
  * A request to take a seat in an open game, or in a new one.
@@ -342,7 +435,7 @@ export type JoinOrCreateGameRequest = Message<"rummikub.v1.JoinOrCreateGameReque
  * Use `create(JoinOrCreateGameRequestSchema)` to create a new message.
  */
 export const JoinOrCreateGameRequestSchema: GenMessage<JoinOrCreateGameRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 5);
+  messageDesc(file_rummikub_v1_game_service, 7);
 
 /**
  * The response to JoinOrCreateGame.
@@ -384,7 +477,7 @@ export type JoinOrCreateGameResponse = Message<"rummikub.v1.JoinOrCreateGameResp
  * Use `create(JoinOrCreateGameResponseSchema)` to create a new message.
  */
 export const JoinOrCreateGameResponseSchema: GenMessage<JoinOrCreateGameResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 6);
+  messageDesc(file_rummikub_v1_game_service, 8);
 
 /**
  * A request to add a bot.
@@ -433,7 +526,7 @@ export type AddBotRequest = Message<"rummikub.v1.AddBotRequest"> & {
  * Use `create(AddBotRequestSchema)` to create a new message.
  */
 export const AddBotRequestSchema: GenMessage<AddBotRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 7);
+  messageDesc(file_rummikub_v1_game_service, 9);
 
 /**
  * The response to AddBot.
@@ -461,7 +554,7 @@ export type AddBotResponse = Message<"rummikub.v1.AddBotResponse"> & {
  * Use `create(AddBotResponseSchema)` to create a new message.
  */
 export const AddBotResponseSchema: GenMessage<AddBotResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 8);
+  messageDesc(file_rummikub_v1_game_service, 10);
 
 /**
  * A request to leave the lobby.
@@ -489,7 +582,7 @@ export type LeaveGameRequest = Message<"rummikub.v1.LeaveGameRequest"> & {
  * Use `create(LeaveGameRequestSchema)` to create a new message.
  */
 export const LeaveGameRequestSchema: GenMessage<LeaveGameRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 9);
+  messageDesc(file_rummikub_v1_game_service, 11);
 
 /**
  * The response to LeaveGame.
@@ -510,7 +603,7 @@ export type LeaveGameResponse = Message<"rummikub.v1.LeaveGameResponse"> & {
  * Use `create(LeaveGameResponseSchema)` to create a new message.
  */
 export const LeaveGameResponseSchema: GenMessage<LeaveGameResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 10);
+  messageDesc(file_rummikub_v1_game_service, 12);
 
 /**
  * A request to remove a player from the lobby.
@@ -545,7 +638,7 @@ export type KickPlayerRequest = Message<"rummikub.v1.KickPlayerRequest"> & {
  * Use `create(KickPlayerRequestSchema)` to create a new message.
  */
 export const KickPlayerRequestSchema: GenMessage<KickPlayerRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 11);
+  messageDesc(file_rummikub_v1_game_service, 13);
 
 /**
  * The response to KickPlayer.
@@ -566,7 +659,7 @@ export type KickPlayerResponse = Message<"rummikub.v1.KickPlayerResponse"> & {
  * Use `create(KickPlayerResponseSchema)` to create a new message.
  */
 export const KickPlayerResponseSchema: GenMessage<KickPlayerResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 12);
+  messageDesc(file_rummikub_v1_game_service, 14);
 
 /**
  * A request to be ready to start, or no longer.
@@ -601,7 +694,7 @@ export type SetReadyRequest = Message<"rummikub.v1.SetReadyRequest"> & {
  * Use `create(SetReadyRequestSchema)` to create a new message.
  */
 export const SetReadyRequestSchema: GenMessage<SetReadyRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 13);
+  messageDesc(file_rummikub_v1_game_service, 15);
 
 /**
  * The response to SetReady.
@@ -622,7 +715,7 @@ export type SetReadyResponse = Message<"rummikub.v1.SetReadyResponse"> & {
  * Use `create(SetReadyResponseSchema)` to create a new message.
  */
 export const SetReadyResponseSchema: GenMessage<SetReadyResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 14);
+  messageDesc(file_rummikub_v1_game_service, 16);
 
 /**
  * A request for a new token in place of the one that is sent.
@@ -651,7 +744,7 @@ export type RenewSeatTokenRequest = Message<"rummikub.v1.RenewSeatTokenRequest">
  * Use `create(RenewSeatTokenRequestSchema)` to create a new message.
  */
 export const RenewSeatTokenRequestSchema: GenMessage<RenewSeatTokenRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 15);
+  messageDesc(file_rummikub_v1_game_service, 17);
 
 /**
  * The response to RenewSeatToken.
@@ -679,7 +772,7 @@ export type RenewSeatTokenResponse = Message<"rummikub.v1.RenewSeatTokenResponse
  * Use `create(RenewSeatTokenResponseSchema)` to create a new message.
  */
 export const RenewSeatTokenResponseSchema: GenMessage<RenewSeatTokenResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 16);
+  messageDesc(file_rummikub_v1_game_service, 18);
 
 /**
  * A request for a new token of a seat.
@@ -715,7 +808,7 @@ export type ReissueSeatTokenRequest = Message<"rummikub.v1.ReissueSeatTokenReque
  * Use `create(ReissueSeatTokenRequestSchema)` to create a new message.
  */
 export const ReissueSeatTokenRequestSchema: GenMessage<ReissueSeatTokenRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 17);
+  messageDesc(file_rummikub_v1_game_service, 19);
 
 /**
  * The response to ReissueSeatToken.
@@ -743,7 +836,7 @@ export type ReissueSeatTokenResponse = Message<"rummikub.v1.ReissueSeatTokenResp
  * Use `create(ReissueSeatTokenResponseSchema)` to create a new message.
  */
 export const ReissueSeatTokenResponseSchema: GenMessage<ReissueSeatTokenResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 18);
+  messageDesc(file_rummikub_v1_game_service, 20);
 
 /**
  * A request to start a game.
@@ -771,7 +864,7 @@ export type StartGameRequest = Message<"rummikub.v1.StartGameRequest"> & {
  * Use `create(StartGameRequestSchema)` to create a new message.
  */
 export const StartGameRequestSchema: GenMessage<StartGameRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 19);
+  messageDesc(file_rummikub_v1_game_service, 21);
 
 /**
  * The response to StartGame.
@@ -792,7 +885,7 @@ export type StartGameResponse = Message<"rummikub.v1.StartGameResponse"> & {
  * Use `create(StartGameResponseSchema)` to create a new message.
  */
 export const StartGameResponseSchema: GenMessage<StartGameResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 20);
+  messageDesc(file_rummikub_v1_game_service, 22);
 
 /**
  * A request to abort a game, or to vote for that.
@@ -820,7 +913,7 @@ export type AbortGameRequest = Message<"rummikub.v1.AbortGameRequest"> & {
  * Use `create(AbortGameRequestSchema)` to create a new message.
  */
 export const AbortGameRequestSchema: GenMessage<AbortGameRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 21);
+  messageDesc(file_rummikub_v1_game_service, 23);
 
 /**
  * The response to AbortGame.
@@ -841,7 +934,7 @@ export type AbortGameResponse = Message<"rummikub.v1.AbortGameResponse"> & {
  * Use `create(AbortGameResponseSchema)` to create a new message.
  */
 export const AbortGameResponseSchema: GenMessage<AbortGameResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 22);
+  messageDesc(file_rummikub_v1_game_service, 24);
 
 /**
  * A request for a rematch.
@@ -869,7 +962,7 @@ export type CreateRematchRequest = Message<"rummikub.v1.CreateRematchRequest"> &
  * Use `create(CreateRematchRequestSchema)` to create a new message.
  */
 export const CreateRematchRequestSchema: GenMessage<CreateRematchRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 23);
+  messageDesc(file_rummikub_v1_game_service, 25);
 
 /**
  * The response to CreateRematch.
@@ -890,7 +983,7 @@ export type CreateRematchResponse = Message<"rummikub.v1.CreateRematchResponse">
  * Use `create(CreateRematchResponseSchema)` to create a new message.
  */
 export const CreateRematchResponseSchema: GenMessage<CreateRematchResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 24);
+  messageDesc(file_rummikub_v1_game_service, 26);
 
 /**
  * A request to read a game.
@@ -927,7 +1020,7 @@ export type GetGameRequest = Message<"rummikub.v1.GetGameRequest"> & {
  * Use `create(GetGameRequestSchema)` to create a new message.
  */
 export const GetGameRequestSchema: GenMessage<GetGameRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 25);
+  messageDesc(file_rummikub_v1_game_service, 27);
 
 /**
  * The response to GetGame.
@@ -948,7 +1041,7 @@ export type GetGameResponse = Message<"rummikub.v1.GetGameResponse"> & {
  * Use `create(GetGameResponseSchema)` to create a new message.
  */
 export const GetGameResponseSchema: GenMessage<GetGameResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 26);
+  messageDesc(file_rummikub_v1_game_service, 28);
 
 /**
  * A request for a list of games.
@@ -1004,7 +1097,7 @@ export type ListGamesRequest = Message<"rummikub.v1.ListGamesRequest"> & {
  * Use `create(ListGamesRequestSchema)` to create a new message.
  */
 export const ListGamesRequestSchema: GenMessage<ListGamesRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 27);
+  messageDesc(file_rummikub_v1_game_service, 29);
 
 /**
  * A page of games.
@@ -1033,7 +1126,7 @@ export type ListGamesResponse = Message<"rummikub.v1.ListGamesResponse"> & {
  * Use `create(ListGamesResponseSchema)` to create a new message.
  */
 export const ListGamesResponseSchema: GenMessage<ListGamesResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 28);
+  messageDesc(file_rummikub_v1_game_service, 30);
 
 /**
  * A request for the games of the caller.
@@ -1061,7 +1154,7 @@ export type ListOwnGamesRequest = Message<"rummikub.v1.ListOwnGamesRequest"> & {
  * Use `create(ListOwnGamesRequestSchema)` to create a new message.
  */
 export const ListOwnGamesRequestSchema: GenMessage<ListOwnGamesRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 29);
+  messageDesc(file_rummikub_v1_game_service, 31);
 
 /**
  * A seat of the caller, by its token.
@@ -1089,7 +1182,7 @@ export type OwnSeat = Message<"rummikub.v1.OwnSeat"> & {
  * Use `create(OwnSeatSchema)` to create a new message.
  */
 export const OwnSeatSchema: GenMessage<OwnSeat> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 30);
+  messageDesc(file_rummikub_v1_game_service, 32);
 
 /**
  * The games of the caller.
@@ -1110,7 +1203,7 @@ export type ListOwnGamesResponse = Message<"rummikub.v1.ListOwnGamesResponse"> &
  * Use `create(ListOwnGamesResponseSchema)` to create a new message.
  */
 export const ListOwnGamesResponseSchema: GenMessage<ListOwnGamesResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 31);
+  messageDesc(file_rummikub_v1_game_service, 33);
 
 /**
  * A game of the caller.
@@ -1176,7 +1269,7 @@ export type OwnGame = Message<"rummikub.v1.OwnGame"> & {
  * Use `create(OwnGameSchema)` to create a new message.
  */
 export const OwnGameSchema: GenMessage<OwnGame> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 32);
+  messageDesc(file_rummikub_v1_game_service, 34);
 
 /**
  * A request to watch the games of the caller.
@@ -1204,7 +1297,7 @@ export type WatchOwnGamesRequest = Message<"rummikub.v1.WatchOwnGamesRequest"> &
  * Use `create(WatchOwnGamesRequestSchema)` to create a new message.
  */
 export const WatchOwnGamesRequestSchema: GenMessage<WatchOwnGamesRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 33);
+  messageDesc(file_rummikub_v1_game_service, 35);
 
 /**
  * An update of the caller's games.
@@ -1249,7 +1342,7 @@ export type WatchOwnGamesResponse = Message<"rummikub.v1.WatchOwnGamesResponse">
  * Use `create(WatchOwnGamesResponseSchema)` to create a new message.
  */
 export const WatchOwnGamesResponseSchema: GenMessage<WatchOwnGamesResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 34);
+  messageDesc(file_rummikub_v1_game_service, 36);
 
 /**
  * A request to watch a game.
@@ -1306,7 +1399,7 @@ export type WatchGameRequest = Message<"rummikub.v1.WatchGameRequest"> & {
  * Use `create(WatchGameRequestSchema)` to create a new message.
  */
 export const WatchGameRequestSchema: GenMessage<WatchGameRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 35);
+  messageDesc(file_rummikub_v1_game_service, 37);
 
 /**
  * An update of a watched game.
@@ -1387,7 +1480,7 @@ export type WatchGameResponse = Message<"rummikub.v1.WatchGameResponse"> & {
  * Use `create(WatchGameResponseSchema)` to create a new message.
  */
 export const WatchGameResponseSchema: GenMessage<WatchGameResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 36);
+  messageDesc(file_rummikub_v1_game_service, 38);
 
 /**
  * Whether the owner of a seat watches the game. It replaces the fields of the seat's Player.
@@ -1422,7 +1515,7 @@ export type Presence = Message<"rummikub.v1.Presence"> & {
  * Use `create(PresenceSchema)` to create a new message.
  */
 export const PresenceSchema: GenMessage<Presence> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 37);
+  messageDesc(file_rummikub_v1_game_service, 39);
 
 /**
  * A sign that the stream is alive.
@@ -1443,7 +1536,7 @@ export type Heartbeat = Message<"rummikub.v1.Heartbeat"> & {
  * Use `create(HeartbeatSchema)` to create a new message.
  */
 export const HeartbeatSchema: GenMessage<Heartbeat> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 38);
+  messageDesc(file_rummikub_v1_game_service, 40);
 
 /**
  * The end of a stream, because the server is stopping.
@@ -1471,7 +1564,7 @@ export type Closing = Message<"rummikub.v1.Closing"> & {
  * Use `create(ClosingSchema)` to create a new message.
  */
 export const ClosingSchema: GenMessage<Closing> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 39);
+  messageDesc(file_rummikub_v1_game_service, 41);
 
 /**
  * A request for a ticket to watch a game.
@@ -1492,7 +1585,7 @@ export type CreateWatchTicketRequest = Message<"rummikub.v1.CreateWatchTicketReq
  * Use `create(CreateWatchTicketRequestSchema)` to create a new message.
  */
 export const CreateWatchTicketRequestSchema: GenMessage<CreateWatchTicketRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 40);
+  messageDesc(file_rummikub_v1_game_service, 42);
 
 /**
  * A ticket to watch a game.
@@ -1521,7 +1614,7 @@ export type CreateWatchTicketResponse = Message<"rummikub.v1.CreateWatchTicketRe
  * Use `create(CreateWatchTicketResponseSchema)` to create a new message.
  */
 export const CreateWatchTicketResponseSchema: GenMessage<CreateWatchTicketResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 41);
+  messageDesc(file_rummikub_v1_game_service, 43);
 
 /**
  * A request for a game's history.
@@ -1573,7 +1666,7 @@ export type ListChangesRequest = Message<"rummikub.v1.ListChangesRequest"> & {
  * Use `create(ListChangesRequestSchema)` to create a new message.
  */
 export const ListChangesRequestSchema: GenMessage<ListChangesRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 42);
+  messageDesc(file_rummikub_v1_game_service, 44);
 
 /**
  * A page of a game's history.
@@ -1601,7 +1694,7 @@ export type ListChangesResponse = Message<"rummikub.v1.ListChangesResponse"> & {
  * Use `create(ListChangesResponseSchema)` to create a new message.
  */
 export const ListChangesResponseSchema: GenMessage<ListChangesResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 43);
+  messageDesc(file_rummikub_v1_game_service, 45);
 
 /**
  * How much of a game is sent.
@@ -1720,8 +1813,9 @@ export const WatchContentSchema: GenEnum<WatchContent> = /*@__PURE__*/
 export const GameService: GenService<{
   /**
    * Creates a game in the lobby. No token is needed. Only this response contains the host token.
-   * Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
-   * (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
+   * Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES,
+   * POSITION_IMPOSSIBLE, TILE_UNKNOWN, MALFORMED_TABLE, MALFORMED_MELD), ABORTED (DUPLICATE_REQUEST), UNAVAILABLE
+   * (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
    *
    * @generated from rpc rummikub.v1.GameService.CreateGame
    */
