@@ -614,6 +614,7 @@ export const options: NonNullable<Texts["options"]> = {
   "scoring.start": "Anfangspunkte",
   "scoring.discard_penalty": "Strafe für die Ablage",
   "scoring.return_penalty": "Strafe für das Zurücklegen",
+  "scoring.false_finish": "Falsch gemeldetes Ende",
   "scoring.trump_twin": "Zwilling des Trumpfs",
   "scoring.round_up": "Auf Zehner runden",
 };

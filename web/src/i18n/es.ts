@@ -614,6 +614,7 @@ export const options: NonNullable<Texts["options"]> = {
   "scoring.start": "Puntos al empezar",
   "scoring.discard_penalty": "Castigo por descarte",
   "scoring.return_penalty": "Castigo por devolver",
+  "scoring.false_finish": "Final falso",
   "scoring.trump_twin": "Gemela del triunfo",
   "scoring.round_up": "Redondear a decenas",
 };

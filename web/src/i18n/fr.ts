@@ -614,6 +614,7 @@ export const options: NonNullable<Texts["options"]> = {
   "scoring.start": "Points au départ",
   "scoring.discard_penalty": "Pénalité de défausse",
   "scoring.return_penalty": "Pénalité de remise",
+  "scoring.false_finish": "Fausse fin",
   "scoring.trump_twin": "Jumelle de l'atout",
   "scoring.round_up": "Arrondir aux dizaines",
 };

@@ -614,6 +614,7 @@ export const options: NonNullable<Texts["options"]> = {
   "scoring.start": "נקודות התחלה",
   "scoring.discard_penalty": "עונש על השלכה",
   "scoring.return_penalty": "עונש על החזרה",
+  "scoring.false_finish": "סיום שגוי",
   "scoring.trump_twin": "תאום השליט",
   "scoring.round_up": "עיגול לעשרות",
 };

@@ -614,6 +614,7 @@ export const options: NonNullable<Texts["options"]> = {
   "scoring.start": "最初の点",
   "scoring.discard_penalty": "捨て札の罰",
   "scoring.return_penalty": "戻す罰",
+  "scoring.false_finish": "誤った上がり",
   "scoring.trump_twin": "切り札の相方",
   "scoring.round_up": "10点に切り上げ",
 };

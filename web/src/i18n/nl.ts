@@ -614,6 +614,7 @@ export const options: NonNullable<Texts["options"]> = {
   "scoring.start": "Beginpunten",
   "scoring.discard_penalty": "Straf voor wegleggen",
   "scoring.return_penalty": "Straf voor terugleggen",
+  "scoring.false_finish": "Valse beëindiging",
   "scoring.trump_twin": "Tweeling van de troef",
   "scoring.round_up": "Op tientallen afronden",
 };

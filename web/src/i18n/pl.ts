@@ -614,6 +614,7 @@ export const options: NonNullable<Texts["options"]> = {
   "scoring.start": "Punkty na początku",
   "scoring.discard_penalty": "Kara za odrzucenie",
   "scoring.return_penalty": "Kara za odłożenie",
+  "scoring.false_finish": "Fałszywe zakończenie",
   "scoring.trump_twin": "Bliźniak atutu",
   "scoring.round_up": "Zaokrąglanie do dziesiątek",
 };

@@ -614,6 +614,7 @@ export const options: NonNullable<Texts["options"]> = {
   "scoring.start": "Pontos iniciais",
   "scoring.discard_penalty": "Penalidade de descarte",
   "scoring.return_penalty": "Penalidade de devolução",
+  "scoring.false_finish": "Final falso",
   "scoring.trump_twin": "Gêmea do trunfo",
   "scoring.round_up": "Arredondar a dezenas",
 };

@@ -614,6 +614,7 @@ export const options: NonNullable<Texts["options"]> = {
   "scoring.start": "Başlangıç puanı",
   "scoring.discard_penalty": "Atma cezası",
   "scoring.return_penalty": "Geri koyma cezası",
+  "scoring.false_finish": "Yanlış bitiş",
   "scoring.trump_twin": "Kozun eşi",
   "scoring.round_up": "Onluğa yuvarlama",
 };
