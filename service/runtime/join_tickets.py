@@ -61,7 +61,7 @@ class JoinTicket:
     """A verified ticket, maybe expired.
 
     Attributes:
-        digest: Identifies it: 32 hexadecimal digits.
+        digest: Identifies what was signed, however the signature is spelled: 32 hexadecimal digits.
         player_ref: Who the player is.
         expires_ms: When it expires, in milliseconds since 1970.
         name: The player's name; empty if the player chooses it.
@@ -220,7 +220,7 @@ def _ticket(claims: Mapping[str, Any], text: str) -> JoinTicket:
         if not isinstance(value, str) or (claim == "sub" and not value):
             raise TicketMalformed(claim)
     return JoinTicket(
-        hashlib.sha256(text.encode()).hexdigest()[:32],
+        hashlib.sha256(text.rpartition(".")[0].encode()).hexdigest()[:32],
         texts["sub"],
         int(expires * 1000),
         texts["name"],

@@ -185,6 +185,8 @@ async def test_a_ticket_joins_once_and_a_repeated_request_gets_the_first_answer(
     first = await join(game, ticket, request_id=request_id)
     assert await refusal(join(game, ticket, "Ada")) == ("PLAYER_ALREADY_JOINED", "")
     assert await refusal(join(other, ticket, "Ada")) == ("TICKET_USED", "")
+    spelled_otherwise = ticket[:-1] + chr(ord(ticket[-1]) + 1)  # the last four bits mean nothing
+    assert (await refusal(join(other, spelled_otherwise, "Ada")))[0].startswith("TICKET_")
     assert not (await other.see()).players
     await web.games.LeaveGame(gs.LeaveGameRequest(game_id=game.game_id), metadata=game.as_seat(1))
     assert await refusal(join(game, ticket, "Ada")) == ("TICKET_USED", "")
