@@ -303,6 +303,7 @@ test("a best turn on a grid is shown, laid and played; the other player sees the
   await button(ann, "Review").click();
   // The service searches for up to 30 seconds.
   await ann.getByText("Ben: 0 tiles played").waitFor({ timeout: 40_000 });
+  await ann.getByLabel("My turns only").uncheck(); // the other player has missed it
   await button(ann, "Next missed turn").click();
   assert.ok((await ann.evaluate(() => document.documentElement.scrollWidth)) <= 1040);
   await ann.locator(".beside .stepper .plane .tile.fresh").first().waitFor();
