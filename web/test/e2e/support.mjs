@@ -157,11 +157,12 @@ export async function leave(...pages) {
   }
 }
 
-/** Checks a screen with axe in both color schemes, and takes its picture if UPDATE_PICTURES is 1. */
+/** Checks a screen with axe in both color schemes, its own last, and takes its picture if UPDATE_PICTURES is 1. */
 export async function inspect(page, name) {
   if (UPDATES_PICTURES) await takeScreens(page, name);
   await page.evaluate(AXE);
-  for (const colorScheme of ["dark", "light"]) {
+  const schemes = await page.evaluate(() => (matchMedia("(prefers-color-scheme: dark)").matches ? ["light", "dark"] : ["dark", "light"]));
+  for (const colorScheme of schemes) {
     await page.emulateMedia({ colorScheme });
     const found = await page.evaluate(async () => {
       const { violations } = await globalThis.axe.run(document, { resultTypes: ["violations"] });
