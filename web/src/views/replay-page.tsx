@@ -14,7 +14,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { service } from "../api/connection.js";
 import { finishText } from "../control/finish-text.js";
 import { seats } from "../control/lobby.js";
-import { moveLink } from "../control/router.js";
+import { moveLink, routeOf } from "../control/router.js";
 import { errorText, type Key, signed, t, tilesList } from "../i18n/index.js";
 import { type OpenBoard, pileOf } from "../model/board.js";
 import { cornersOf } from "../model/discards.js";
@@ -173,7 +173,8 @@ function Replay({ record, gameId, move, isReview }: ShownReplay) {
   useEffect(() => {
     if (at === last) setAuto(false);
     // Each move has its address, and going back leaves the replay.
-    if (gameId !== undefined) history.replaceState(null, "", moveLink(gameId, at + 1));
+    // The browser may have gone back before this effect runs: then the address is another page's.
+    if (gameId !== undefined && routeOf(location.hash).page === "replay") history.replaceState(null, "", moveLink(gameId, at + 1));
   }, [at]);
   useEffect(() => {
     if (move !== undefined) setAt(placeOf(move));
