@@ -26,6 +26,7 @@ export const SERVICE_CONFIG: ServiceConfig = {
     {
       name: [
         { service: "rummikub.v1.GameService", method: "WatchGame" },
+        { service: "rummikub.v1.GameService", method: "WatchOwnGames" },
         { service: "rummikub.v1.ValidationService", method: "StreamValidateTurns" },
       ],
       waitForReady: true,
