@@ -39,7 +39,7 @@ from engine.moves import Move, MoveKind
 from engine.notation import Piece, parse_tile, parse_tiles
 from engine.seats import Player
 from engine.sight import see
-from engine.violations import Reason
+from engine.violations import Reason, Violation
 from support.okey_games import game_at
 from support.positions import NOW, do, is_a, only_reason, refusal
 
@@ -321,14 +321,22 @@ def test_what_is_no_named_hand(rack: str, action: FinishHand, expected: list[Rea
     assert reasons(at(rack), action) == expected
 
 
+def test_tiles_of_others_in_a_hand_are_named() -> None:
+    foreign = Violation(Reason.TILE_NOT_IN_RACK, "hand", parse_tiles("O5 O6 O7"))
+    refused = refusal(at(f"{loose(HIGH)} O2"), show("O2", f"{HIGH} | [O5 O6 O7]"))
+    assert refused.violations == (foreign,)
+
+
 def test_no_hand_is_shown_after_opening_or_before_a_tile_is_taken() -> None:
-    assert reasons(at(f"{loose(HIGH)} O2", opened="12"), show("O2")) == [Reason.CONCEALED_AFTER_OPENING]
+    refused = refusal(at(f"{loose(HIGH)} O2", opened="12"), show("O2"))
+    assert refused.violations == (Violation(Reason.CONCEALED_AFTER_OPENING, "hand"),)
     assert reasons(at(loose(HIGH), step=ToTake()), show("R1")) == [Reason.TURN_PHASE_WRONG]
 
 
 def test_with_an_empty_pool_a_hand_has_the_taken_discard() -> None:
     taken = do(at(loose(HIGH), step=ToTake(), pool="."), TakeDiscard(2)).game
-    assert reasons(taken, show("K9")) == [Reason.TAKEN_TILE_NOT_USED]
+    unused = Violation(Reason.TAKEN_TILE_NOT_USED, "tile", parse_tiles("K9"))
+    assert refusal(taken, show("K9")).violations == (unused,)
 
 
 def test_the_hand_that_scores_the_most_counts() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from engine.discard.hand_matching import MatchedHand, best_named_hand, judge_named_hand, melds_of
 from engine.discard.hand_text import format_hands, parse_hands
-from engine.discard.named_finish import judge_named_finish
+from engine.discard.named_finish import JudgedNamedHand, judge_named_finish
 from engine.discard.named_hands import KNOWN_HANDS, NamedHand
 from engine.discard.notation import parse_hand
 from engine.discard.presets import AMERICAN, INTERNATIONAL
@@ -18,7 +18,7 @@ from engine.effort import Effort
 from engine.notation import parse_tile, parse_tiles
 from engine.options import OptionProblem
 from engine.tiles import JOKER, NATURALS, Tile, in_order
-from engine.violations import Reason
+from engine.violations import Reason, Violation
 from oracles.okey_101 import readings
 
 HIGH, LOW = KNOWN_HANDS
@@ -163,7 +163,8 @@ def test_of_15_tiles_the_discard_is_chosen_that_scores_the_most() -> None:
     none = judge_named_finish((*tiles[:-1], parse_tile("O9")), parse_tile("R10"), (), KNOWN_HANDS)
     assert (none.hand, none.points, [one.reason for one in none.violations]) == (None, 0, [Reason.HAND_NOT_MATCHED])
     assert not judge_named_finish(tiles[1:], None, (), KNOWN_HANDS[1:]).hand
-    assert judge_named_finish((*tiles[:-2], *parse_tiles("O1 O4")), None, (), KNOWN_HANDS).violations
+    loose = judge_named_finish((*tiles[:-2], *parse_tiles("O1 O4")), None, (), KNOWN_HANDS)
+    assert loose == JudgedNamedHand((Violation(Reason.HAND_NOT_MATCHED, "hand"),), None, None, 0)
 
 
 # Lists of hands
