@@ -1,9 +1,9 @@
 """Counts the files that a person edits for one option, RPC, event, error reason, setting or variant.
 
 Each known name stands for such a change: the files that name it are those that were edited for it. Files that
-`.gitattributes` marks as generated are left out, and the change log. Pages and examples, which explain it to readers,
-are counted apart. `python -m tools.fan_out` measures this checkout; with `da98a1e` that revision beside it. `--files
-run_wrap` lists the files of one name.
+`.gitattributes` marks as generated are left out, and the change log. Pages, examples and translations count apart.
+`python -m tools.fan_out` measures this checkout; with `da98a1e` that revision beside it. `--files run_wrap` lists the
+files of one name.
 """
 
 import argparse
@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 GIT = which("git") or "git"
 EDITED = (":(exclude,attr:linguist-generated)", ":(exclude)CHANGELOG.md", ":(exclude)tools/fan_out.py")
 TESTS = re.compile(r"^(tests/|clients/conformance/)|(^|/)(tests?)/|_test\.|\.test\.|/src/test/")
-PAGES = re.compile(r"\.md$|^service/messages/|^clients/.*/examples/")
+PAGES = re.compile(r"\.md$|^service/messages/|^web/src/i18n/(?!en)|^clients/.*/examples/")
 PARTS = ("contract", "code", "tests")
 ADMIN = re.compile(r"^proto/rummikub/admin/|^service/(admin_program|operator)/|/(rpcs/admin|test_admin|test_keys)\.py$")
 """AdminService, which has RPCs of the same names."""
