@@ -125,13 +125,20 @@ def actions(game: Game, move: Move) -> Iterator[DiscardAction | TimeOut]:
 def _false_finish(game: Game, seat: int) -> FinishHand:
     """Returns a finish with a discard that leaves no finished hand, if there is one (score_false_finish).
 
-    A record does not say with which tile a player declared a finish falsely: all of them are alike.
+    A record does not say with which tile a player declared a finish falsely: all of them have the same effect.
     """
-    round_, one_high = round_of(game), rules_of(game).run_one_high
-    tiles = round_.rack(seat).tiles if round_.table is None and seat == round_.turn.seat else ()
-    hands = ((t, without(tiles, (t,))) for t in tiles if len(tiles) > HAND_SIZE)
-    wrong = (t for t, hand in hands if finished_hand(hand, round_.okey, one_high=one_high) is None)
+    tiles, one_high = _tiles_to_finish(game, seat), rules_of(game).run_one_high
+    hands = ((t, without(tiles, (t,))) for t in tiles)
+    wrong = (t for t, hand in hands if finished_hand(hand, round_of(game).okey, one_high=one_high) is None)
     return FinishHand(seat, next(wrong, FALSE_JOKER))
+
+
+def _tiles_to_finish(game: Game, seat: int) -> tuple[Tile, ...]:
+    """Returns the rack of a player who may declare a finish without a table; nothing if the player may not."""
+    round_ = round_of(game) if game.round else None
+    may_finish = round_ is not None and round_.table is None and seat == round_.turn.seat
+    tiles = round_.rack(seat).tiles if round_ and may_finish else ()
+    return tiles if len(tiles) > HAND_SIZE else ()
 
 
 def _action(move: Move) -> DiscardAction | TimeOut:  # noqa: C901 - one case a kind, each a line

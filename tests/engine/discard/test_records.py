@@ -5,13 +5,16 @@ from functools import cache
 import pytest
 
 from engine.discard.moves import BY_BOTS, actions, is_complete, move_of
+from engine.discard.presets import OKEY_101
+from engine.discard.ruleset import OKEY, Ruleset
 from engine.events import PlayerReadied
 from engine.melding import moves as melding_moves
 from engine.melding.events import RoundStarted
 from engine.moves import OF_ALL_GAMES, Move, MoveKind
 from engine.notation import parse_tiles
-from engine.record import GameRecord, RecordError, record_of, replayed
+from engine.record import GameRecord, RecordedPlayer, RecordError, record_of, replayed
 from engine.record_text import RecordTextError, format_record, parse_record
+from engine.room_settings import DEFAULT_SETTINGS
 from support.okey_games import random_101_ruleset, random_changes, random_joker_ruleset
 from support.random_play import Change
 
@@ -149,3 +152,13 @@ def test_changes_of_the_lobby_are_no_moves() -> None:
     game = next(random_changes(0)).applied.game
     assert move_of(game, 3, 1000, (PlayerReadied(1, is_ready=True),)) is None
     assert len(list(actions(game, MOVE))) == 1
+
+
+@pytest.mark.parametrize("preset", [OKEY, OKEY_101])
+def test_a_false_finish_before_the_deal_is_refused(preset: Ruleset) -> None:
+    players = tuple(RecordedPlayer(seat, f"player {seat}") for seat in (1, 2))
+    move = Move(5, 1000, MoveKind.FALSE_FINISH, 1)
+    rules = replace(preset, players_min=2)
+    record = GameRecord(rules, DEFAULT_SETTINGS, 0, players, (move,), (), ())
+    with pytest.raises(RecordError):
+        list(replayed(record))
