@@ -429,7 +429,7 @@ def _field(row: Option) -> str:
 
 
 def _told(row: Option, meaning: str) -> dict[str, object]:
-    """What a player is told of an option: its meaning, and the bounds of a number."""
+    """The meaning of an option for players, and the bounds of a number."""
     numbers = [value for value in row.values if type(value) is int]
     told: dict[str, object] = {
         "text": _plain(re.sub(rf" ?\({row.name}\)| Default {text_of(row.default)}\.", "", meaning))
