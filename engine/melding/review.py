@@ -51,10 +51,7 @@ class MoveToReview:
 
     def missed(self, best: LegalTurn | GridTurn, objective: Objective) -> int:
         """Returns what a best turn would have gained beyond that."""
-        pulled = _plunder(self.situation, best)
-        left = (*without(self.situation.rack, best.tiles), *pulled)
-        tiles, value = _difference(self.situation.rack, left, self.situation.ruleset)
-        return max(0, (tiles if objective is Objective.MOST_TILES else value) - self.gained(objective))
+        return max(0, gain_of(self.situation, best, objective) - self.gained(objective))
 
 
 def to_review(index: int, step: Played) -> MoveToReview | None:
@@ -72,6 +69,17 @@ def to_review(index: int, step: Played) -> MoveToReview | None:
     after = round_of(step.after).rack(move.seat).tiles
     played = (0, 0) if move.table is None else _difference(rack.tiles, after, ruleset)
     return MoveToReview(index, move.revision, round_.number, move.seat, move.kind, played, situation, kept)
+
+
+def gain_of(situation: AnySituation, turn: LegalTurn | GridTurn, objective: Objective) -> int:
+    """Returns what a turn gains."""
+    return gain(situation, (*without(situation.rack, turn.tiles), *_plunder(situation, turn)), objective)
+
+
+def gain(situation: AnySituation, left: tuple[Tile, ...], objective: Objective) -> int:
+    """Returns what a turn gains that leaves some tiles on the rack."""
+    tiles, value = _difference(situation.rack, left, situation.ruleset)
+    return tiles if objective is Objective.MOST_TILES else value
 
 
 def _plunder(situation: AnySituation, turn: LegalTurn | GridTurn) -> tuple[Tile, ...]:

@@ -3,11 +3,12 @@
 import hashlib
 import json
 import re
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Final
 
-from rummikub.v1 import tile_pb2
+from rummikub.v1 import tile_pb2, violation_pb2
 from rummikub.v1 import validation_service_pb2 as pb
 from service.codec.fields import invalid
 from service.codec.tiles import reason_number
@@ -36,6 +37,24 @@ def list_messages(request: pb.ListMessagesRequest) -> pb.ListMessagesResponse:
     return found
 
 
+def advice(kind: str, **values: object) -> violation_pb2.Advice:
+    """Returns a sentence of a coach in English, with the values that belong to its kind."""
+    metadata = {key: str(value) for key, value in values.items()}
+    text = re.sub(r"\{(\w+)\}", lambda found: metadata[found[1]], _advice_texts()[kind])
+    return violation_pb2.Advice(kind=_advice_kind(kind), text=text, metadata=metadata)
+
+
+@cache
+def _advice_texts() -> Mapping[str, str]:
+    return {
+        violation_pb2.AdviceKind.Name(one.kind)[len("ADVICE_KIND_") :]: one.text for one in _catalog(FALLBACK).advice
+    }
+
+
+def _advice_kind(name: str) -> violation_pb2.AdviceKind.ValueType:
+    return violation_pb2.AdviceKind.Value(f"ADVICE_KIND_{name}")
+
+
 @cache
 def _catalog(language: str) -> pb.ListMessagesResponse:
     """Returns all texts of a language. Cached: callers must not change it."""
@@ -49,6 +68,7 @@ def _catalog(language: str) -> pb.ListMessagesResponse:
             pb.ColorText(color=tile_pb2.TileColor.Value(f"TILE_COLOR_{name}"), name=text["name"], symbol=text["symbol"])
             for name, text in catalog["colors"].items()
         ),
+        advice=(pb.AdviceText(kind=_advice_kind(name), text=text) for name, text in catalog["advice"].items()),
     )
     response.etag = hashlib.sha256(response.SerializeToString(deterministic=True)).hexdigest()[:32]
     return response

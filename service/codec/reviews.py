@@ -1,21 +1,24 @@
 """Requests and responses of RecordService."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from engine.melding.notation import Position, format_position, format_turn, parse_position, parse_turn
 from engine.melding.review import MoveToReview
 from engine.melding.solver import Objective
+from engine.moves import MoveKind
 from engine.notation import Naming, NotationError
 from engine.record import GameRecord
 from engine.seats import Rack
-from rummikub.v1 import analysis_service_pb2
+from rummikub.v1 import analysis_service_pb2, violation_pb2
 from rummikub.v1 import record_service_pb2 as pb
 from service.analysis.queries import HintTier, Suggestion
 from service.analysis.records import CheckedRecord, Fault
 from service.codec.analysis import encode_suggestion
 from service.codec.fields import invalid
 from service.codec.games import encode_state
+from service.codec.messages import advice
 from service.codec.records import encode_kind, encode_points, encode_record
 from service.codec.tiles import POOL_MAX, encode_proposed_table, encode_violation, rack, tile_numbers, tiles_of
 from service.codec.tiles import table as table_of
@@ -26,6 +29,8 @@ TEXT_MAX: Final = 16_384
 """Most characters of a position's text."""
 RACKS_MAX: Final = 9
 """Most racks of a position."""
+COSTLIEST_MAX: Final = 3
+"""Most costly turns of a player in a review."""
 
 
 # Records
@@ -64,8 +69,30 @@ def invalid_record(field: str, fault: Fault) -> InvalidRequest:
     return invalid(at, f"{revision}{fault.text}", "RECORD_INVALID")
 
 
-def encode_review(move: MoveToReview, best: Suggestion, objective: Objective) -> pb.MoveReview:
-    """Returns the review of a move."""
+@dataclass(frozen=True, slots=True)
+class Reviewed:
+    """A move, and the best turn found for its player."""
+
+    move: MoveToReview
+    best: Suggestion
+
+    def missed(self, objective: Objective) -> int:
+        """Returns what the best turn gains beyond the move."""
+        return self.move.missed(self.best.played.turn, objective) if self.best.played else 0
+
+
+def encode_reviews(reviewed: Sequence[Reviewed], objective: Objective, *, is_complete: bool) -> pb.ReviewGameResponse:
+    """Returns a ReviewGameResponse with the sums and the costliest turns by seat."""
+    seats = sorted({one.move.seat for one in reviewed})
+    return pb.ReviewGameResponse(
+        moves=(_review(one, objective) for one in reviewed),
+        seats=(_seat([one for one in reviewed if one.move.seat == seat], objective) for seat in seats),
+        is_complete=is_complete,
+    )
+
+
+def _review(reviewed: Reviewed, objective: Objective) -> pb.MoveReview:
+    move = reviewed.move
     return pb.MoveReview(
         move_index=move.move,
         revision=move.revision,
@@ -73,26 +100,40 @@ def encode_review(move: MoveToReview, best: Suggestion, objective: Objective) ->
         seat=move.seat,
         kind=encode_kind(move.kind),
         played=move.gained(objective),
-        best=encode_suggestion(best, HintTier.TURN),
-        missed=move.missed(best.played.turn, objective) if best.played else 0,
+        best=encode_suggestion(reviewed.best, HintTier.TURN),
+        missed=reviewed.missed(objective),
     )
 
 
-def encode_reviews(reviews: Sequence[pb.MoveReview], *, is_complete: bool) -> pb.ReviewGameResponse:
-    """Returns a ReviewGameResponse with the sums by seat."""
-    seats = sorted({review.seat for review in reviews})
-    return pb.ReviewGameResponse(
-        moves=reviews,
-        seats=(
-            pb.SeatReview(
-                seat=seat,
-                played=sum(review.played for review in reviews if review.seat == seat),
-                missed=sum(review.missed for review in reviews if review.seat == seat),
-            )
-            for seat in seats
+def _seat(reviewed: Sequence[Reviewed], objective: Objective) -> pb.SeatReview:
+    costly = [(one.missed(objective), one) for one in reviewed if one.missed(objective)]
+    costly.sort(key=lambda cost: (_misses_win(cost[1]), cost[0]), reverse=True)
+    return pb.SeatReview(
+        seat=reviewed[0].move.seat,
+        played=sum(one.move.gained(objective) for one in reviewed),
+        missed=sum(missed for missed, _ in costly),
+        costliest_turns=(
+            pb.CostlyTurn(move_index=one.move.move, missed=missed, advice=_lesson(one, missed, objective))
+            for missed, one in costly[:COSTLIEST_MAX]
         ),
-        is_complete=is_complete,
     )
+
+
+def _misses_win(reviewed: Reviewed) -> bool:
+    """Returns whether a move that missed something missed a win."""
+    return reviewed.best.played is not None and reviewed.best.played.goes_out
+
+
+def _lesson(reviewed: Reviewed, missed: int, objective: Objective) -> violation_pb2.Advice:
+    """Returns what a player missed in a move, in a sentence."""
+    move, best = reviewed.move, reviewed.best.played
+    count = len(best.turn.tiles) if best else 0
+    if _misses_win(reviewed):
+        return advice("WIN_MISSED", count=count)
+    if move.kind is not MoveKind.PLAY:
+        return advice("PLAY_MISSED" if move.situation.has_melded else "INITIAL_MELD_MISSED", count=count)
+    kind = "TILES_MISSED" if objective is Objective.MOST_TILES else "POINTS_MISSED"
+    return advice(kind, played=move.gained(objective), best=move.gained(objective) + missed)
 
 
 # Positions

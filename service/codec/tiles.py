@@ -175,11 +175,12 @@ def encode_table(table: Table) -> meld_pb2.Table:
 
 
 def _encode_grid(grid: Grid) -> meld_pb2.Table:
-    placements = (
-        meld_pb2.Placement(tile=tile_number(one.tile), x=one.cell.x, y=one.cell.y, faces=tile_numbers(one.faces))
-        for one in grid.placements
-    )
-    return meld_pb2.Table(placements=placements)
+    return meld_pb2.Table(placements=map(encode_placement, grid.placements))
+
+
+def encode_placement(one: Placement) -> meld_pb2.Placement:
+    """Returns a tile in its cell."""
+    return meld_pb2.Placement(tile=tile_number(one.tile), x=one.cell.x, y=one.cell.y, faces=tile_numbers(one.faces))
 
 
 def encode_meld(meld: Meld) -> meld_pb2.Meld:

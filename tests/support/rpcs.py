@@ -59,6 +59,7 @@ USUAL: Final[dict[str, dict[str, Any]]] = {
     "ListRulesets": {"page_size": 1},
     "ListMessages": {"language": "de"},
     "SuggestTurn": {"position": A_POSITION},
+    "CoachTurn": {"position": A_POSITION},
     "HasLegalTurn": {"position": A_POSITION},
     "ArrangeTiles": {"tiles": as_tiles([1, 2, 3])},
     "BatchSuggestTurns": {"positions": [A_POSITION]},

@@ -191,6 +191,128 @@ func (HintTier) EnumDescriptor() ([]byte, []int) {
 	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{2}
 }
 
+// The size of a coach's hint. Each stage includes the ones before.
+type CoachStage int32
+
+const (
+	// The default: COACH_STAGE_COUNT.
+	CoachStage_COACH_STAGE_UNSPECIFIED CoachStage = 0
+	// How many tiles a best turn plays.
+	CoachStage_COACH_STAGE_COUNT CoachStage = 1
+	// Which melds of the table it changes. In the cross layout it adds nothing.
+	CoachStage_COACH_STAGE_MELDS CoachStage = 2
+	// Where one step lays tiles of the rack.
+	CoachStage_COACH_STAGE_STEP CoachStage = 3
+	// The whole turn.
+	CoachStage_COACH_STAGE_TURN CoachStage = 4
+)
+
+// Enum value maps for CoachStage.
+var (
+	CoachStage_name = map[int32]string{
+		0: "COACH_STAGE_UNSPECIFIED",
+		1: "COACH_STAGE_COUNT",
+		2: "COACH_STAGE_MELDS",
+		3: "COACH_STAGE_STEP",
+		4: "COACH_STAGE_TURN",
+	}
+	CoachStage_value = map[string]int32{
+		"COACH_STAGE_UNSPECIFIED": 0,
+		"COACH_STAGE_COUNT":       1,
+		"COACH_STAGE_MELDS":       2,
+		"COACH_STAGE_STEP":        3,
+		"COACH_STAGE_TURN":        4,
+	}
+)
+
+func (x CoachStage) Enum() *CoachStage {
+	p := new(CoachStage)
+	*p = x
+	return p
+}
+
+func (x CoachStage) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (CoachStage) Descriptor() protoreflect.EnumDescriptor {
+	return file_rummikub_v1_analysis_service_proto_enumTypes[3].Descriptor()
+}
+
+func (CoachStage) Type() protoreflect.EnumType {
+	return &file_rummikub_v1_analysis_service_proto_enumTypes[3]
+}
+
+func (x CoachStage) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use CoachStage.Descriptor instead.
+func (CoachStage) EnumDescriptor() ([]byte, []int) {
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{3}
+}
+
+// Whether a turn is a best one.
+type TurnVerdict int32
+
+const (
+	// The request has no turn.
+	TurnVerdict_TURN_VERDICT_UNSPECIFIED TurnVerdict = 0
+	// The turn breaks rules: CoachTurnResponse.violations.
+	TurnVerdict_TURN_VERDICT_ILLEGAL TurnVerdict = 1
+	// No turn is better.
+	TurnVerdict_TURN_VERDICT_BEST TurnVerdict = 2
+	// A better turn was found.
+	TurnVerdict_TURN_VERDICT_NOT_BEST TurnVerdict = 3
+	// No better turn was found in the time, and that there is none was not proven.
+	TurnVerdict_TURN_VERDICT_UNKNOWN TurnVerdict = 4
+)
+
+// Enum value maps for TurnVerdict.
+var (
+	TurnVerdict_name = map[int32]string{
+		0: "TURN_VERDICT_UNSPECIFIED",
+		1: "TURN_VERDICT_ILLEGAL",
+		2: "TURN_VERDICT_BEST",
+		3: "TURN_VERDICT_NOT_BEST",
+		4: "TURN_VERDICT_UNKNOWN",
+	}
+	TurnVerdict_value = map[string]int32{
+		"TURN_VERDICT_UNSPECIFIED": 0,
+		"TURN_VERDICT_ILLEGAL":     1,
+		"TURN_VERDICT_BEST":        2,
+		"TURN_VERDICT_NOT_BEST":    3,
+		"TURN_VERDICT_UNKNOWN":     4,
+	}
+)
+
+func (x TurnVerdict) Enum() *TurnVerdict {
+	p := new(TurnVerdict)
+	*p = x
+	return p
+}
+
+func (x TurnVerdict) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (TurnVerdict) Descriptor() protoreflect.EnumDescriptor {
+	return file_rummikub_v1_analysis_service_proto_enumTypes[4].Descriptor()
+}
+
+func (TurnVerdict) Type() protoreflect.EnumType {
+	return &file_rummikub_v1_analysis_service_proto_enumTypes[4]
+}
+
+func (x TurnVerdict) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use TurnVerdict.Descriptor instead.
+func (TurnVerdict) EnumDescriptor() ([]byte, []int) {
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{4}
+}
+
 // The kind of a step.
 type StepKind int32
 
@@ -256,11 +378,11 @@ func (x StepKind) String() string {
 }
 
 func (StepKind) Descriptor() protoreflect.EnumDescriptor {
-	return file_rummikub_v1_analysis_service_proto_enumTypes[3].Descriptor()
+	return file_rummikub_v1_analysis_service_proto_enumTypes[5].Descriptor()
 }
 
 func (StepKind) Type() protoreflect.EnumType {
-	return &file_rummikub_v1_analysis_service_proto_enumTypes[3]
+	return &file_rummikub_v1_analysis_service_proto_enumTypes[5]
 }
 
 func (x StepKind) Number() protoreflect.EnumNumber {
@@ -269,7 +391,7 @@ func (x StepKind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use StepKind.Descriptor instead.
 func (StepKind) EnumDescriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{3}
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{5}
 }
 
 // A position to search for turns.
@@ -469,6 +591,330 @@ func (*SuggestTurnRequest_Position) isSuggestTurnRequest_Subject() {}
 
 func (*SuggestTurnRequest_GameId) isSuggestTurnRequest_Subject() {}
 
+// A turn to coach.
+type CoachedTurn struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The table after the turn, as in PlayTiles.table. The win is called, if the turn empties the rack.
+	Table *Table `protobuf:"bytes,1,opt,name=table,proto3" json:"table,omitempty"`
+	// The tile of the River that the turn pulls; see PlayTiles.river_index.
+	RiverIndex    *uint32 `protobuf:"varint,2,opt,name=river_index,json=riverIndex,proto3,oneof" json:"river_index,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CoachedTurn) Reset() {
+	*x = CoachedTurn{}
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CoachedTurn) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CoachedTurn) ProtoMessage() {}
+
+func (x *CoachedTurn) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CoachedTurn.ProtoReflect.Descriptor instead.
+func (*CoachedTurn) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *CoachedTurn) GetTable() *Table {
+	if x != nil {
+		return x.Table
+	}
+	return nil
+}
+
+func (x *CoachedTurn) GetRiverIndex() uint32 {
+	if x != nil && x.RiverIndex != nil {
+		return *x.RiverIndex
+	}
+	return 0
+}
+
+// A request to coach a player.
+type CoachTurnRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The position. Required.
+	//
+	// Types that are valid to be assigned to Subject:
+	//
+	//	*CoachTurnRequest_Position
+	//	*CoachTurnRequest_GameId
+	Subject isCoachTurnRequest_Subject `protobuf_oneof:"subject"`
+	// The turn to judge. Unset: only a hint.
+	Turn *CoachedTurn `protobuf:"bytes,3,opt,name=turn,proto3" json:"turn,omitempty"`
+	// The size of the hint.
+	Stage CoachStage `protobuf:"varint,4,opt,name=stage,proto3,enum=rummikub.v1.CoachStage" json:"stage,omitempty"`
+	// The quantity by which turns are compared.
+	Objective Objective `protobuf:"varint,5,opt,name=objective,proto3,enum=rummikub.v1.Objective" json:"objective,omitempty"`
+	// Time limit of the search: more than 0, at most 10 s. Unset: 1 s.
+	TimeLimit     *durationpb.Duration `protobuf:"bytes,6,opt,name=time_limit,json=timeLimit,proto3" json:"time_limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CoachTurnRequest) Reset() {
+	*x = CoachTurnRequest{}
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CoachTurnRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CoachTurnRequest) ProtoMessage() {}
+
+func (x *CoachTurnRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CoachTurnRequest.ProtoReflect.Descriptor instead.
+func (*CoachTurnRequest) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *CoachTurnRequest) GetSubject() isCoachTurnRequest_Subject {
+	if x != nil {
+		return x.Subject
+	}
+	return nil
+}
+
+func (x *CoachTurnRequest) GetPosition() *Position {
+	if x != nil {
+		if x, ok := x.Subject.(*CoachTurnRequest_Position); ok {
+			return x.Position
+		}
+	}
+	return nil
+}
+
+func (x *CoachTurnRequest) GetGameId() string {
+	if x != nil {
+		if x, ok := x.Subject.(*CoachTurnRequest_GameId); ok {
+			return x.GameId
+		}
+	}
+	return ""
+}
+
+func (x *CoachTurnRequest) GetTurn() *CoachedTurn {
+	if x != nil {
+		return x.Turn
+	}
+	return nil
+}
+
+func (x *CoachTurnRequest) GetStage() CoachStage {
+	if x != nil {
+		return x.Stage
+	}
+	return CoachStage_COACH_STAGE_UNSPECIFIED
+}
+
+func (x *CoachTurnRequest) GetObjective() Objective {
+	if x != nil {
+		return x.Objective
+	}
+	return Objective_OBJECTIVE_UNSPECIFIED
+}
+
+func (x *CoachTurnRequest) GetTimeLimit() *durationpb.Duration {
+	if x != nil {
+		return x.TimeLimit
+	}
+	return nil
+}
+
+type isCoachTurnRequest_Subject interface {
+	isCoachTurnRequest_Subject()
+}
+
+type CoachTurnRequest_Position struct {
+	// A position that the caller sends.
+	Position *Position `protobuf:"bytes,1,opt,name=position,proto3,oneof"`
+}
+
+type CoachTurnRequest_GameId struct {
+	// The game in which to coach the caller.
+	GameId string `protobuf:"bytes,2,opt,name=game_id,json=gameId,proto3,oneof"`
+}
+
+func (*CoachTurnRequest_Position) isCoachTurnRequest_Subject() {}
+
+func (*CoachTurnRequest_GameId) isCoachTurnRequest_Subject() {}
+
+// The response to CoachTurn. Fields beyond the requested stage, and fields that describe a best turn when none was
+// found, are unset.
+type CoachTurnResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whether a legal turn exists that plays tiles.
+	PlayExists Existence `protobuf:"varint,1,opt,name=play_exists,json=playExists,proto3,enum=rummikub.v1.Existence" json:"play_exists,omitempty"`
+	// The number of tiles that the best turn found plays.
+	TileCount uint32 `protobuf:"varint,2,opt,name=tile_count,json=tileCount,proto3" json:"tile_count,omitempty"`
+	// Whether it is proven to be the best.
+	IsBest bool `protobuf:"varint,3,opt,name=is_best,json=isBest,proto3" json:"is_best,omitempty"`
+	// Whether the turn of the request is a best one. Unset if the seat may play nothing now, as before a draw.
+	Verdict TurnVerdict `protobuf:"varint,4,opt,name=verdict,proto3,enum=rummikub.v1.TurnVerdict" json:"verdict,omitempty"`
+	// Every violation of an illegal turn. The subject of a meld is `turn.table[3]`.
+	Violations []*Violation `protobuf:"bytes,5,rep,name=violations,proto3" json:"violations,omitempty"`
+	// What the best turn found gains beyond the turn of the request, in tiles or value; 0 for an illegal turn.
+	Missed uint32 `protobuf:"varint,6,opt,name=missed,proto3" json:"missed,omitempty"`
+	// The melds of the table that the best turn changes, from 0. Set for COACH_STAGE_MELDS and above.
+	MeldsChanged []uint32 `protobuf:"varint,7,rep,packed,name=melds_changed,json=meldsChanged,proto3" json:"melds_changed,omitempty"`
+	// A step that lays tiles of the rack. Set for COACH_STAGE_STEP and above, but not in the cross layout.
+	Step *SuggestedStep `protobuf:"bytes,8,opt,name=step,proto3" json:"step,omitempty"`
+	// A placement of the best turn. Set for COACH_STAGE_STEP and above in the cross layout.
+	Placement *Placement `protobuf:"bytes,9,opt,name=placement,proto3" json:"placement,omitempty"`
+	// The best turn. Set for COACH_STAGE_TURN.
+	Suggestion *Suggestion `protobuf:"bytes,10,opt,name=suggestion,proto3" json:"suggestion,omitempty"`
+	// The verdict on a legal turn, then the hint, in sentences.
+	Advice []*Advice `protobuf:"bytes,11,rep,name=advice,proto3" json:"advice,omitempty"`
+	// The revision of the game that was searched. Unset for a position.
+	Revision      *uint32 `protobuf:"varint,12,opt,name=revision,proto3,oneof" json:"revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CoachTurnResponse) Reset() {
+	*x = CoachTurnResponse{}
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CoachTurnResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CoachTurnResponse) ProtoMessage() {}
+
+func (x *CoachTurnResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CoachTurnResponse.ProtoReflect.Descriptor instead.
+func (*CoachTurnResponse) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *CoachTurnResponse) GetPlayExists() Existence {
+	if x != nil {
+		return x.PlayExists
+	}
+	return Existence_EXISTENCE_UNSPECIFIED
+}
+
+func (x *CoachTurnResponse) GetTileCount() uint32 {
+	if x != nil {
+		return x.TileCount
+	}
+	return 0
+}
+
+func (x *CoachTurnResponse) GetIsBest() bool {
+	if x != nil {
+		return x.IsBest
+	}
+	return false
+}
+
+func (x *CoachTurnResponse) GetVerdict() TurnVerdict {
+	if x != nil {
+		return x.Verdict
+	}
+	return TurnVerdict_TURN_VERDICT_UNSPECIFIED
+}
+
+func (x *CoachTurnResponse) GetViolations() []*Violation {
+	if x != nil {
+		return x.Violations
+	}
+	return nil
+}
+
+func (x *CoachTurnResponse) GetMissed() uint32 {
+	if x != nil {
+		return x.Missed
+	}
+	return 0
+}
+
+func (x *CoachTurnResponse) GetMeldsChanged() []uint32 {
+	if x != nil {
+		return x.MeldsChanged
+	}
+	return nil
+}
+
+func (x *CoachTurnResponse) GetStep() *SuggestedStep {
+	if x != nil {
+		return x.Step
+	}
+	return nil
+}
+
+func (x *CoachTurnResponse) GetPlacement() *Placement {
+	if x != nil {
+		return x.Placement
+	}
+	return nil
+}
+
+func (x *CoachTurnResponse) GetSuggestion() *Suggestion {
+	if x != nil {
+		return x.Suggestion
+	}
+	return nil
+}
+
+func (x *CoachTurnResponse) GetAdvice() []*Advice {
+	if x != nil {
+		return x.Advice
+	}
+	return nil
+}
+
+func (x *CoachTurnResponse) GetRevision() uint32 {
+	if x != nil && x.Revision != nil {
+		return *x.Revision
+	}
+	return 0
+}
+
 // The response to SuggestTurn.
 type SuggestTurnResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -495,7 +941,7 @@ type SuggestTurnResponse struct {
 
 func (x *SuggestTurnResponse) Reset() {
 	*x = SuggestTurnResponse{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[2]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -507,7 +953,7 @@ func (x *SuggestTurnResponse) String() string {
 func (*SuggestTurnResponse) ProtoMessage() {}
 
 func (x *SuggestTurnResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[2]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -520,7 +966,7 @@ func (x *SuggestTurnResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuggestTurnResponse.ProtoReflect.Descriptor instead.
 func (*SuggestTurnResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{2}
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *SuggestTurnResponse) GetSuggestion() *Suggestion {
@@ -571,7 +1017,7 @@ type OpeningStanding struct {
 
 func (x *OpeningStanding) Reset() {
 	*x = OpeningStanding{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[3]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -583,7 +1029,7 @@ func (x *OpeningStanding) String() string {
 func (*OpeningStanding) ProtoMessage() {}
 
 func (x *OpeningStanding) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[3]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -596,7 +1042,7 @@ func (x *OpeningStanding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpeningStanding.ProtoReflect.Descriptor instead.
 func (*OpeningStanding) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{3}
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *OpeningStanding) GetPointsMissing() uint32 {
@@ -627,7 +1073,7 @@ type HandStanding struct {
 
 func (x *HandStanding) Reset() {
 	*x = HandStanding{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[4]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -639,7 +1085,7 @@ func (x *HandStanding) String() string {
 func (*HandStanding) ProtoMessage() {}
 
 func (x *HandStanding) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[4]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -652,7 +1098,7 @@ func (x *HandStanding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandStanding.ProtoReflect.Descriptor instead.
 func (*HandStanding) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{4}
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *HandStanding) GetMissing() uint32 {
@@ -704,7 +1150,7 @@ type Suggestion struct {
 
 func (x *Suggestion) Reset() {
 	*x = Suggestion{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[5]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -716,7 +1162,7 @@ func (x *Suggestion) String() string {
 func (*Suggestion) ProtoMessage() {}
 
 func (x *Suggestion) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[5]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -729,7 +1175,7 @@ func (x *Suggestion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Suggestion.ProtoReflect.Descriptor instead.
 func (*Suggestion) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{5}
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Suggestion) GetPlayExists() Existence {
@@ -825,7 +1271,7 @@ type StepMeld struct {
 
 func (x *StepMeld) Reset() {
 	*x = StepMeld{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[6]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -837,7 +1283,7 @@ func (x *StepMeld) String() string {
 func (*StepMeld) ProtoMessage() {}
 
 func (x *StepMeld) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[6]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -850,7 +1296,7 @@ func (x *StepMeld) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepMeld.ProtoReflect.Descriptor instead.
 func (*StepMeld) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{6}
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *StepMeld) GetPlace() isStepMeld_Place {
@@ -909,7 +1355,7 @@ type StepPart struct {
 
 func (x *StepPart) Reset() {
 	*x = StepPart{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[7]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -921,7 +1367,7 @@ func (x *StepPart) String() string {
 func (*StepPart) ProtoMessage() {}
 
 func (x *StepPart) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[7]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -934,7 +1380,7 @@ func (x *StepPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepPart.ProtoReflect.Descriptor instead.
 func (*StepPart) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{7}
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *StepPart) GetMeld() *StepMeld {
@@ -977,7 +1423,7 @@ type SuggestedStep struct {
 
 func (x *SuggestedStep) Reset() {
 	*x = SuggestedStep{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[8]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -989,7 +1435,7 @@ func (x *SuggestedStep) String() string {
 func (*SuggestedStep) ProtoMessage() {}
 
 func (x *SuggestedStep) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[8]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1002,7 +1448,7 @@ func (x *SuggestedStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuggestedStep.ProtoReflect.Descriptor instead.
 func (*SuggestedStep) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{8}
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *SuggestedStep) GetKind() StepKind {
@@ -1074,7 +1520,7 @@ type HasLegalTurnRequest struct {
 
 func (x *HasLegalTurnRequest) Reset() {
 	*x = HasLegalTurnRequest{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[9]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1086,7 +1532,7 @@ func (x *HasLegalTurnRequest) String() string {
 func (*HasLegalTurnRequest) ProtoMessage() {}
 
 func (x *HasLegalTurnRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[9]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1099,7 +1545,7 @@ func (x *HasLegalTurnRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HasLegalTurnRequest.ProtoReflect.Descriptor instead.
 func (*HasLegalTurnRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{9}
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *HasLegalTurnRequest) GetPosition() *Position {
@@ -1127,7 +1573,7 @@ type HasLegalTurnResponse struct {
 
 func (x *HasLegalTurnResponse) Reset() {
 	*x = HasLegalTurnResponse{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[10]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1139,7 +1585,7 @@ func (x *HasLegalTurnResponse) String() string {
 func (*HasLegalTurnResponse) ProtoMessage() {}
 
 func (x *HasLegalTurnResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[10]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1152,7 +1598,7 @@ func (x *HasLegalTurnResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HasLegalTurnResponse.ProtoReflect.Descriptor instead.
 func (*HasLegalTurnResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{10}
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *HasLegalTurnResponse) GetExists() Existence {
@@ -1177,7 +1623,7 @@ type ArrangeTilesRequest struct {
 
 func (x *ArrangeTilesRequest) Reset() {
 	*x = ArrangeTilesRequest{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[11]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1189,7 +1635,7 @@ func (x *ArrangeTilesRequest) String() string {
 func (*ArrangeTilesRequest) ProtoMessage() {}
 
 func (x *ArrangeTilesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[11]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1202,7 +1648,7 @@ func (x *ArrangeTilesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArrangeTilesRequest.ProtoReflect.Descriptor instead.
 func (*ArrangeTilesRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{11}
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ArrangeTilesRequest) GetRuleset() *MeldingRuleset {
@@ -1239,7 +1685,7 @@ type ArrangeTilesResponse struct {
 
 func (x *ArrangeTilesResponse) Reset() {
 	*x = ArrangeTilesResponse{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[12]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1251,7 +1697,7 @@ func (x *ArrangeTilesResponse) String() string {
 func (*ArrangeTilesResponse) ProtoMessage() {}
 
 func (x *ArrangeTilesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[12]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1264,7 +1710,7 @@ func (x *ArrangeTilesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArrangeTilesResponse.ProtoReflect.Descriptor instead.
 func (*ArrangeTilesResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{12}
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ArrangeTilesResponse) GetExists() Existence {
@@ -1303,7 +1749,7 @@ type BatchSuggestTurnsRequest struct {
 
 func (x *BatchSuggestTurnsRequest) Reset() {
 	*x = BatchSuggestTurnsRequest{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[13]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1315,7 +1761,7 @@ func (x *BatchSuggestTurnsRequest) String() string {
 func (*BatchSuggestTurnsRequest) ProtoMessage() {}
 
 func (x *BatchSuggestTurnsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[13]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1328,7 +1774,7 @@ func (x *BatchSuggestTurnsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchSuggestTurnsRequest.ProtoReflect.Descriptor instead.
 func (*BatchSuggestTurnsRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{13}
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *BatchSuggestTurnsRequest) GetRuleset() *MeldingRuleset {
@@ -1377,7 +1823,7 @@ type BatchSuggestTurnsResponse struct {
 
 func (x *BatchSuggestTurnsResponse) Reset() {
 	*x = BatchSuggestTurnsResponse{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[14]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1389,7 +1835,7 @@ func (x *BatchSuggestTurnsResponse) String() string {
 func (*BatchSuggestTurnsResponse) ProtoMessage() {}
 
 func (x *BatchSuggestTurnsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[14]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1402,7 +1848,7 @@ func (x *BatchSuggestTurnsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchSuggestTurnsResponse.ProtoReflect.Descriptor instead.
 func (*BatchSuggestTurnsResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{14}
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *BatchSuggestTurnsResponse) GetSuggestions() []*Suggestion {
@@ -1432,7 +1878,7 @@ type ExplainTurnRequest struct {
 
 func (x *ExplainTurnRequest) Reset() {
 	*x = ExplainTurnRequest{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[15]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1444,7 +1890,7 @@ func (x *ExplainTurnRequest) String() string {
 func (*ExplainTurnRequest) ProtoMessage() {}
 
 func (x *ExplainTurnRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[15]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1457,7 +1903,7 @@ func (x *ExplainTurnRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainTurnRequest.ProtoReflect.Descriptor instead.
 func (*ExplainTurnRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{15}
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ExplainTurnRequest) GetRuleset() *MeldingRuleset {
@@ -1508,7 +1954,7 @@ type ExplainTurnResponse struct {
 
 func (x *ExplainTurnResponse) Reset() {
 	*x = ExplainTurnResponse{}
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[16]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1520,7 +1966,7 @@ func (x *ExplainTurnResponse) String() string {
 func (*ExplainTurnResponse) ProtoMessage() {}
 
 func (x *ExplainTurnResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[16]
+	mi := &file_rummikub_v1_analysis_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1533,7 +1979,7 @@ func (x *ExplainTurnResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainTurnResponse.ProtoReflect.Descriptor instead.
 func (*ExplainTurnResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{16}
+	return file_rummikub_v1_analysis_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ExplainTurnResponse) GetSteps() []*SuggestedStep {
@@ -1554,7 +2000,7 @@ var File_rummikub_v1_analysis_service_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_analysis_service_proto_rawDesc = "" +
 	"\n" +
-	"\"rummikub/v1/analysis_service.proto\x12\vrummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x16rummikub/v1/meld.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1erummikub/v1/turn_service.proto\"\x8c\x02\n" +
+	"\"rummikub/v1/analysis_service.proto\x12\vrummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x16rummikub/v1/meld.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1erummikub/v1/turn_service.proto\x1a\x1brummikub/v1/violation.proto\"\x8c\x02\n" +
 	"\bPosition\x12;\n" +
 	"\aruleset\x18\x01 \x01(\v2\x1b.rummikub.v1.MeldingRulesetB\x04\xe2A\x01\x01R\aruleset\x12.\n" +
 	"\x05table\x18\x02 \x01(\v2\x12.rummikub.v1.TableB\x04\xe2A\x01\x01R\x05table\x12+\n" +
@@ -1570,7 +2016,42 @@ const file_rummikub_v1_analysis_service_proto_rawDesc = "" +
 	"\tobjective\x18\x04 \x01(\x0e2\x16.rummikub.v1.ObjectiveB\x04\xe2A\x01\x01R\tobjective\x12>\n" +
 	"\n" +
 	"time_limit\x18\x05 \x01(\v2\x19.google.protobuf.DurationB\x04\xe2A\x01\x01R\ttimeLimitB\t\n" +
-	"\asubject\"\x95\x02\n" +
+	"\asubject\"y\n" +
+	"\vCoachedTurn\x12.\n" +
+	"\x05table\x18\x01 \x01(\v2\x12.rummikub.v1.TableB\x04\xe2A\x01\x01R\x05table\x12*\n" +
+	"\vriver_index\x18\x02 \x01(\rB\x04\xe2A\x01\x01H\x00R\n" +
+	"riverIndex\x88\x01\x01B\x0e\n" +
+	"\f_river_index\"\xde\x02\n" +
+	"\x10CoachTurnRequest\x129\n" +
+	"\bposition\x18\x01 \x01(\v2\x15.rummikub.v1.PositionB\x04\xe2A\x01\x01H\x00R\bposition\x12\x1f\n" +
+	"\agame_id\x18\x02 \x01(\tB\x04\xe2A\x01\x01H\x00R\x06gameId\x122\n" +
+	"\x04turn\x18\x03 \x01(\v2\x18.rummikub.v1.CoachedTurnB\x04\xe2A\x01\x01R\x04turn\x123\n" +
+	"\x05stage\x18\x04 \x01(\x0e2\x17.rummikub.v1.CoachStageB\x04\xe2A\x01\x01R\x05stage\x12:\n" +
+	"\tobjective\x18\x05 \x01(\x0e2\x16.rummikub.v1.ObjectiveB\x04\xe2A\x01\x01R\tobjective\x12>\n" +
+	"\n" +
+	"time_limit\x18\x06 \x01(\v2\x19.google.protobuf.DurationB\x04\xe2A\x01\x01R\ttimeLimitB\t\n" +
+	"\asubject\"\xa7\x04\n" +
+	"\x11CoachTurnResponse\x127\n" +
+	"\vplay_exists\x18\x01 \x01(\x0e2\x16.rummikub.v1.ExistenceR\n" +
+	"playExists\x12\x1d\n" +
+	"\n" +
+	"tile_count\x18\x02 \x01(\rR\ttileCount\x12\x17\n" +
+	"\ais_best\x18\x03 \x01(\bR\x06isBest\x122\n" +
+	"\averdict\x18\x04 \x01(\x0e2\x18.rummikub.v1.TurnVerdictR\averdict\x126\n" +
+	"\n" +
+	"violations\x18\x05 \x03(\v2\x16.rummikub.v1.ViolationR\n" +
+	"violations\x12\x16\n" +
+	"\x06missed\x18\x06 \x01(\rR\x06missed\x12#\n" +
+	"\rmelds_changed\x18\a \x03(\rR\fmeldsChanged\x12.\n" +
+	"\x04step\x18\b \x01(\v2\x1a.rummikub.v1.SuggestedStepR\x04step\x124\n" +
+	"\tplacement\x18\t \x01(\v2\x16.rummikub.v1.PlacementR\tplacement\x127\n" +
+	"\n" +
+	"suggestion\x18\n" +
+	" \x01(\v2\x17.rummikub.v1.SuggestionR\n" +
+	"suggestion\x12+\n" +
+	"\x06advice\x18\v \x03(\v2\x13.rummikub.v1.AdviceR\x06advice\x12\x1f\n" +
+	"\brevision\x18\f \x01(\rH\x00R\brevision\x88\x01\x01B\v\n" +
+	"\t_revision\"\x95\x02\n" +
 	"\x13SuggestTurnResponse\x127\n" +
 	"\n" +
 	"suggestion\x18\x01 \x01(\v2\x17.rummikub.v1.SuggestionR\n" +
@@ -1668,7 +2149,20 @@ const file_rummikub_v1_analysis_service_proto_rawDesc = "" +
 	"\x15HINT_TIER_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15HINT_TIER_PLAY_EXISTS\x10\x01\x12\x13\n" +
 	"\x0fHINT_TIER_TILES\x10\x02\x12\x12\n" +
-	"\x0eHINT_TIER_TURN\x10\x03*\xec\x01\n" +
+	"\x0eHINT_TIER_TURN\x10\x03*\x83\x01\n" +
+	"\n" +
+	"CoachStage\x12\x1b\n" +
+	"\x17COACH_STAGE_UNSPECIFIED\x10\x00\x12\x15\n" +
+	"\x11COACH_STAGE_COUNT\x10\x01\x12\x15\n" +
+	"\x11COACH_STAGE_MELDS\x10\x02\x12\x14\n" +
+	"\x10COACH_STAGE_STEP\x10\x03\x12\x14\n" +
+	"\x10COACH_STAGE_TURN\x10\x04*\x91\x01\n" +
+	"\vTurnVerdict\x12\x1c\n" +
+	"\x18TURN_VERDICT_UNSPECIFIED\x10\x00\x12\x18\n" +
+	"\x14TURN_VERDICT_ILLEGAL\x10\x01\x12\x15\n" +
+	"\x11TURN_VERDICT_BEST\x10\x02\x12\x19\n" +
+	"\x15TURN_VERDICT_NOT_BEST\x10\x03\x12\x18\n" +
+	"\x14TURN_VERDICT_UNKNOWN\x10\x04*\xec\x01\n" +
 	"\bStepKind\x12\x19\n" +
 	"\x15STEP_KIND_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eSTEP_KIND_PULL\x10\x01\x12\x13\n" +
@@ -1679,9 +2173,10 @@ const file_rummikub_v1_analysis_service_proto_rawDesc = "" +
 	"\x0eSTEP_KIND_JOIN\x10\x06\x12\x13\n" +
 	"\x0fSTEP_KIND_PLACE\x10\a\x12\x14\n" +
 	"\x10STEP_KIND_EXTEND\x10\b\x12\x18\n" +
-	"\x14STEP_KIND_LAY_JOKERS\x10\t2\xa0\x05\n" +
+	"\x14STEP_KIND_LAY_JOKERS\x10\t2\xb5\x06\n" +
 	"\x0fAnalysisService\x12\x9c\x01\n" +
-	"\vSuggestTurn\x12\x1f.rummikub.v1.SuggestTurnRequest\x1a .rummikub.v1.SuggestTurnResponse\"J\x82\xd3\xe4\x93\x02D:\x01*Z$:\x01*\"\x1f/v1/games/{game_id}:suggestTurn\"\x19/v1/positions:suggestTurn\x12z\n" +
+	"\vSuggestTurn\x12\x1f.rummikub.v1.SuggestTurnRequest\x1a .rummikub.v1.SuggestTurnResponse\"J\x82\xd3\xe4\x93\x02D:\x01*Z$:\x01*\"\x1f/v1/games/{game_id}:suggestTurn\"\x19/v1/positions:suggestTurn\x12\x92\x01\n" +
+	"\tCoachTurn\x12\x1d.rummikub.v1.CoachTurnRequest\x1a\x1e.rummikub.v1.CoachTurnResponse\"F\x82\xd3\xe4\x93\x02@:\x01*Z\":\x01*\"\x1d/v1/games/{game_id}:coachTurn\"\x17/v1/positions:coachTurn\x12z\n" +
 	"\fHasLegalTurn\x12 .rummikub.v1.HasLegalTurnRequest\x1a!.rummikub.v1.HasLegalTurnResponse\"%\x82\xd3\xe4\x93\x02\x1f:\x01*\"\x1a/v1/positions:hasLegalTurn\x12q\n" +
 	"\fArrangeTiles\x12 .rummikub.v1.ArrangeTilesRequest\x1a!.rummikub.v1.ArrangeTilesResponse\"\x1c\x82\xd3\xe4\x93\x02\x16:\x01*\"\x11/v1/tiles:arrange\x12\x8e\x01\n" +
 	"\x11BatchSuggestTurns\x12%.rummikub.v1.BatchSuggestTurnsRequest\x1a&.rummikub.v1.BatchSuggestTurnsResponse\"*\x82\xd3\xe4\x93\x02$:\x01*\"\x1f/v1/positions:batchSuggestTurns\x12n\n" +
@@ -1700,100 +2195,123 @@ func file_rummikub_v1_analysis_service_proto_rawDescGZIP() []byte {
 	return file_rummikub_v1_analysis_service_proto_rawDescData
 }
 
-var file_rummikub_v1_analysis_service_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_rummikub_v1_analysis_service_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_rummikub_v1_analysis_service_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
+var file_rummikub_v1_analysis_service_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_rummikub_v1_analysis_service_proto_goTypes = []any{
 	(Existence)(0),                    // 0: rummikub.v1.Existence
 	(Objective)(0),                    // 1: rummikub.v1.Objective
 	(HintTier)(0),                     // 2: rummikub.v1.HintTier
-	(StepKind)(0),                     // 3: rummikub.v1.StepKind
-	(*Position)(nil),                  // 4: rummikub.v1.Position
-	(*SuggestTurnRequest)(nil),        // 5: rummikub.v1.SuggestTurnRequest
-	(*SuggestTurnResponse)(nil),       // 6: rummikub.v1.SuggestTurnResponse
-	(*OpeningStanding)(nil),           // 7: rummikub.v1.OpeningStanding
-	(*HandStanding)(nil),              // 8: rummikub.v1.HandStanding
-	(*Suggestion)(nil),                // 9: rummikub.v1.Suggestion
-	(*StepMeld)(nil),                  // 10: rummikub.v1.StepMeld
-	(*StepPart)(nil),                  // 11: rummikub.v1.StepPart
-	(*SuggestedStep)(nil),             // 12: rummikub.v1.SuggestedStep
-	(*HasLegalTurnRequest)(nil),       // 13: rummikub.v1.HasLegalTurnRequest
-	(*HasLegalTurnResponse)(nil),      // 14: rummikub.v1.HasLegalTurnResponse
-	(*ArrangeTilesRequest)(nil),       // 15: rummikub.v1.ArrangeTilesRequest
-	(*ArrangeTilesResponse)(nil),      // 16: rummikub.v1.ArrangeTilesResponse
-	(*BatchSuggestTurnsRequest)(nil),  // 17: rummikub.v1.BatchSuggestTurnsRequest
-	(*BatchSuggestTurnsResponse)(nil), // 18: rummikub.v1.BatchSuggestTurnsResponse
-	(*ExplainTurnRequest)(nil),        // 19: rummikub.v1.ExplainTurnRequest
-	(*ExplainTurnResponse)(nil),       // 20: rummikub.v1.ExplainTurnResponse
-	(*MeldingRuleset)(nil),            // 21: rummikub.v1.MeldingRuleset
-	(*Table)(nil),                     // 22: rummikub.v1.Table
-	(Tile)(0),                         // 23: rummikub.v1.Tile
-	(*durationpb.Duration)(nil),       // 24: google.protobuf.Duration
-	(*PlayTurnRequest)(nil),           // 25: rummikub.v1.PlayTurnRequest
-	(*Meld)(nil),                      // 26: rummikub.v1.Meld
+	(CoachStage)(0),                   // 3: rummikub.v1.CoachStage
+	(TurnVerdict)(0),                  // 4: rummikub.v1.TurnVerdict
+	(StepKind)(0),                     // 5: rummikub.v1.StepKind
+	(*Position)(nil),                  // 6: rummikub.v1.Position
+	(*SuggestTurnRequest)(nil),        // 7: rummikub.v1.SuggestTurnRequest
+	(*CoachedTurn)(nil),               // 8: rummikub.v1.CoachedTurn
+	(*CoachTurnRequest)(nil),          // 9: rummikub.v1.CoachTurnRequest
+	(*CoachTurnResponse)(nil),         // 10: rummikub.v1.CoachTurnResponse
+	(*SuggestTurnResponse)(nil),       // 11: rummikub.v1.SuggestTurnResponse
+	(*OpeningStanding)(nil),           // 12: rummikub.v1.OpeningStanding
+	(*HandStanding)(nil),              // 13: rummikub.v1.HandStanding
+	(*Suggestion)(nil),                // 14: rummikub.v1.Suggestion
+	(*StepMeld)(nil),                  // 15: rummikub.v1.StepMeld
+	(*StepPart)(nil),                  // 16: rummikub.v1.StepPart
+	(*SuggestedStep)(nil),             // 17: rummikub.v1.SuggestedStep
+	(*HasLegalTurnRequest)(nil),       // 18: rummikub.v1.HasLegalTurnRequest
+	(*HasLegalTurnResponse)(nil),      // 19: rummikub.v1.HasLegalTurnResponse
+	(*ArrangeTilesRequest)(nil),       // 20: rummikub.v1.ArrangeTilesRequest
+	(*ArrangeTilesResponse)(nil),      // 21: rummikub.v1.ArrangeTilesResponse
+	(*BatchSuggestTurnsRequest)(nil),  // 22: rummikub.v1.BatchSuggestTurnsRequest
+	(*BatchSuggestTurnsResponse)(nil), // 23: rummikub.v1.BatchSuggestTurnsResponse
+	(*ExplainTurnRequest)(nil),        // 24: rummikub.v1.ExplainTurnRequest
+	(*ExplainTurnResponse)(nil),       // 25: rummikub.v1.ExplainTurnResponse
+	(*MeldingRuleset)(nil),            // 26: rummikub.v1.MeldingRuleset
+	(*Table)(nil),                     // 27: rummikub.v1.Table
+	(Tile)(0),                         // 28: rummikub.v1.Tile
+	(*durationpb.Duration)(nil),       // 29: google.protobuf.Duration
+	(*Violation)(nil),                 // 30: rummikub.v1.Violation
+	(*Placement)(nil),                 // 31: rummikub.v1.Placement
+	(*Advice)(nil),                    // 32: rummikub.v1.Advice
+	(*PlayTurnRequest)(nil),           // 33: rummikub.v1.PlayTurnRequest
+	(*Meld)(nil),                      // 34: rummikub.v1.Meld
 }
 var file_rummikub_v1_analysis_service_proto_depIdxs = []int32{
-	21, // 0: rummikub.v1.Position.ruleset:type_name -> rummikub.v1.MeldingRuleset
-	22, // 1: rummikub.v1.Position.table:type_name -> rummikub.v1.Table
-	23, // 2: rummikub.v1.Position.rack:type_name -> rummikub.v1.Tile
-	23, // 3: rummikub.v1.Position.river:type_name -> rummikub.v1.Tile
-	4,  // 4: rummikub.v1.SuggestTurnRequest.position:type_name -> rummikub.v1.Position
+	26, // 0: rummikub.v1.Position.ruleset:type_name -> rummikub.v1.MeldingRuleset
+	27, // 1: rummikub.v1.Position.table:type_name -> rummikub.v1.Table
+	28, // 2: rummikub.v1.Position.rack:type_name -> rummikub.v1.Tile
+	28, // 3: rummikub.v1.Position.river:type_name -> rummikub.v1.Tile
+	6,  // 4: rummikub.v1.SuggestTurnRequest.position:type_name -> rummikub.v1.Position
 	2,  // 5: rummikub.v1.SuggestTurnRequest.tier:type_name -> rummikub.v1.HintTier
 	1,  // 6: rummikub.v1.SuggestTurnRequest.objective:type_name -> rummikub.v1.Objective
-	24, // 7: rummikub.v1.SuggestTurnRequest.time_limit:type_name -> google.protobuf.Duration
-	9,  // 8: rummikub.v1.SuggestTurnResponse.suggestion:type_name -> rummikub.v1.Suggestion
-	25, // 9: rummikub.v1.SuggestTurnResponse.turn:type_name -> rummikub.v1.PlayTurnRequest
-	8,  // 10: rummikub.v1.SuggestTurnResponse.hand:type_name -> rummikub.v1.HandStanding
-	7,  // 11: rummikub.v1.SuggestTurnResponse.opening:type_name -> rummikub.v1.OpeningStanding
-	23, // 12: rummikub.v1.HandStanding.spare:type_name -> rummikub.v1.Tile
-	0,  // 13: rummikub.v1.Suggestion.play_exists:type_name -> rummikub.v1.Existence
-	23, // 14: rummikub.v1.Suggestion.tiles_played:type_name -> rummikub.v1.Tile
-	22, // 15: rummikub.v1.Suggestion.table:type_name -> rummikub.v1.Table
-	12, // 16: rummikub.v1.Suggestion.steps:type_name -> rummikub.v1.SuggestedStep
-	10, // 17: rummikub.v1.StepPart.meld:type_name -> rummikub.v1.StepMeld
-	26, // 18: rummikub.v1.StepPart.laid:type_name -> rummikub.v1.Meld
-	3,  // 19: rummikub.v1.SuggestedStep.kind:type_name -> rummikub.v1.StepKind
-	10, // 20: rummikub.v1.SuggestedStep.meld:type_name -> rummikub.v1.StepMeld
-	26, // 21: rummikub.v1.SuggestedStep.laid:type_name -> rummikub.v1.Meld
-	23, // 22: rummikub.v1.SuggestedStep.tiles:type_name -> rummikub.v1.Tile
-	10, // 23: rummikub.v1.SuggestedStep.source:type_name -> rummikub.v1.StepMeld
-	26, // 24: rummikub.v1.SuggestedStep.left:type_name -> rummikub.v1.Meld
-	11, // 25: rummikub.v1.SuggestedStep.parts:type_name -> rummikub.v1.StepPart
-	4,  // 26: rummikub.v1.HasLegalTurnRequest.position:type_name -> rummikub.v1.Position
-	24, // 27: rummikub.v1.HasLegalTurnRequest.time_limit:type_name -> google.protobuf.Duration
-	0,  // 28: rummikub.v1.HasLegalTurnResponse.exists:type_name -> rummikub.v1.Existence
-	21, // 29: rummikub.v1.ArrangeTilesRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
-	23, // 30: rummikub.v1.ArrangeTilesRequest.tiles:type_name -> rummikub.v1.Tile
-	24, // 31: rummikub.v1.ArrangeTilesRequest.time_limit:type_name -> google.protobuf.Duration
-	0,  // 32: rummikub.v1.ArrangeTilesResponse.exists:type_name -> rummikub.v1.Existence
-	26, // 33: rummikub.v1.ArrangeTilesResponse.melds:type_name -> rummikub.v1.Meld
-	21, // 34: rummikub.v1.BatchSuggestTurnsRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
-	4,  // 35: rummikub.v1.BatchSuggestTurnsRequest.positions:type_name -> rummikub.v1.Position
-	2,  // 36: rummikub.v1.BatchSuggestTurnsRequest.tier:type_name -> rummikub.v1.HintTier
-	1,  // 37: rummikub.v1.BatchSuggestTurnsRequest.objective:type_name -> rummikub.v1.Objective
-	24, // 38: rummikub.v1.BatchSuggestTurnsRequest.time_limit:type_name -> google.protobuf.Duration
-	9,  // 39: rummikub.v1.BatchSuggestTurnsResponse.suggestions:type_name -> rummikub.v1.Suggestion
-	21, // 40: rummikub.v1.ExplainTurnRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
-	22, // 41: rummikub.v1.ExplainTurnRequest.table_before:type_name -> rummikub.v1.Table
-	22, // 42: rummikub.v1.ExplainTurnRequest.table_after:type_name -> rummikub.v1.Table
-	23, // 43: rummikub.v1.ExplainTurnRequest.pulled:type_name -> rummikub.v1.Tile
-	24, // 44: rummikub.v1.ExplainTurnRequest.time_limit:type_name -> google.protobuf.Duration
-	12, // 45: rummikub.v1.ExplainTurnResponse.steps:type_name -> rummikub.v1.SuggestedStep
-	23, // 46: rummikub.v1.ExplainTurnResponse.tiles_played:type_name -> rummikub.v1.Tile
-	5,  // 47: rummikub.v1.AnalysisService.SuggestTurn:input_type -> rummikub.v1.SuggestTurnRequest
-	13, // 48: rummikub.v1.AnalysisService.HasLegalTurn:input_type -> rummikub.v1.HasLegalTurnRequest
-	15, // 49: rummikub.v1.AnalysisService.ArrangeTiles:input_type -> rummikub.v1.ArrangeTilesRequest
-	17, // 50: rummikub.v1.AnalysisService.BatchSuggestTurns:input_type -> rummikub.v1.BatchSuggestTurnsRequest
-	19, // 51: rummikub.v1.AnalysisService.ExplainTurn:input_type -> rummikub.v1.ExplainTurnRequest
-	6,  // 52: rummikub.v1.AnalysisService.SuggestTurn:output_type -> rummikub.v1.SuggestTurnResponse
-	14, // 53: rummikub.v1.AnalysisService.HasLegalTurn:output_type -> rummikub.v1.HasLegalTurnResponse
-	16, // 54: rummikub.v1.AnalysisService.ArrangeTiles:output_type -> rummikub.v1.ArrangeTilesResponse
-	18, // 55: rummikub.v1.AnalysisService.BatchSuggestTurns:output_type -> rummikub.v1.BatchSuggestTurnsResponse
-	20, // 56: rummikub.v1.AnalysisService.ExplainTurn:output_type -> rummikub.v1.ExplainTurnResponse
-	52, // [52:57] is the sub-list for method output_type
-	47, // [47:52] is the sub-list for method input_type
-	47, // [47:47] is the sub-list for extension type_name
-	47, // [47:47] is the sub-list for extension extendee
-	0,  // [0:47] is the sub-list for field type_name
+	29, // 7: rummikub.v1.SuggestTurnRequest.time_limit:type_name -> google.protobuf.Duration
+	27, // 8: rummikub.v1.CoachedTurn.table:type_name -> rummikub.v1.Table
+	6,  // 9: rummikub.v1.CoachTurnRequest.position:type_name -> rummikub.v1.Position
+	8,  // 10: rummikub.v1.CoachTurnRequest.turn:type_name -> rummikub.v1.CoachedTurn
+	3,  // 11: rummikub.v1.CoachTurnRequest.stage:type_name -> rummikub.v1.CoachStage
+	1,  // 12: rummikub.v1.CoachTurnRequest.objective:type_name -> rummikub.v1.Objective
+	29, // 13: rummikub.v1.CoachTurnRequest.time_limit:type_name -> google.protobuf.Duration
+	0,  // 14: rummikub.v1.CoachTurnResponse.play_exists:type_name -> rummikub.v1.Existence
+	4,  // 15: rummikub.v1.CoachTurnResponse.verdict:type_name -> rummikub.v1.TurnVerdict
+	30, // 16: rummikub.v1.CoachTurnResponse.violations:type_name -> rummikub.v1.Violation
+	17, // 17: rummikub.v1.CoachTurnResponse.step:type_name -> rummikub.v1.SuggestedStep
+	31, // 18: rummikub.v1.CoachTurnResponse.placement:type_name -> rummikub.v1.Placement
+	14, // 19: rummikub.v1.CoachTurnResponse.suggestion:type_name -> rummikub.v1.Suggestion
+	32, // 20: rummikub.v1.CoachTurnResponse.advice:type_name -> rummikub.v1.Advice
+	14, // 21: rummikub.v1.SuggestTurnResponse.suggestion:type_name -> rummikub.v1.Suggestion
+	33, // 22: rummikub.v1.SuggestTurnResponse.turn:type_name -> rummikub.v1.PlayTurnRequest
+	13, // 23: rummikub.v1.SuggestTurnResponse.hand:type_name -> rummikub.v1.HandStanding
+	12, // 24: rummikub.v1.SuggestTurnResponse.opening:type_name -> rummikub.v1.OpeningStanding
+	28, // 25: rummikub.v1.HandStanding.spare:type_name -> rummikub.v1.Tile
+	0,  // 26: rummikub.v1.Suggestion.play_exists:type_name -> rummikub.v1.Existence
+	28, // 27: rummikub.v1.Suggestion.tiles_played:type_name -> rummikub.v1.Tile
+	27, // 28: rummikub.v1.Suggestion.table:type_name -> rummikub.v1.Table
+	17, // 29: rummikub.v1.Suggestion.steps:type_name -> rummikub.v1.SuggestedStep
+	15, // 30: rummikub.v1.StepPart.meld:type_name -> rummikub.v1.StepMeld
+	34, // 31: rummikub.v1.StepPart.laid:type_name -> rummikub.v1.Meld
+	5,  // 32: rummikub.v1.SuggestedStep.kind:type_name -> rummikub.v1.StepKind
+	15, // 33: rummikub.v1.SuggestedStep.meld:type_name -> rummikub.v1.StepMeld
+	34, // 34: rummikub.v1.SuggestedStep.laid:type_name -> rummikub.v1.Meld
+	28, // 35: rummikub.v1.SuggestedStep.tiles:type_name -> rummikub.v1.Tile
+	15, // 36: rummikub.v1.SuggestedStep.source:type_name -> rummikub.v1.StepMeld
+	34, // 37: rummikub.v1.SuggestedStep.left:type_name -> rummikub.v1.Meld
+	16, // 38: rummikub.v1.SuggestedStep.parts:type_name -> rummikub.v1.StepPart
+	6,  // 39: rummikub.v1.HasLegalTurnRequest.position:type_name -> rummikub.v1.Position
+	29, // 40: rummikub.v1.HasLegalTurnRequest.time_limit:type_name -> google.protobuf.Duration
+	0,  // 41: rummikub.v1.HasLegalTurnResponse.exists:type_name -> rummikub.v1.Existence
+	26, // 42: rummikub.v1.ArrangeTilesRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
+	28, // 43: rummikub.v1.ArrangeTilesRequest.tiles:type_name -> rummikub.v1.Tile
+	29, // 44: rummikub.v1.ArrangeTilesRequest.time_limit:type_name -> google.protobuf.Duration
+	0,  // 45: rummikub.v1.ArrangeTilesResponse.exists:type_name -> rummikub.v1.Existence
+	34, // 46: rummikub.v1.ArrangeTilesResponse.melds:type_name -> rummikub.v1.Meld
+	26, // 47: rummikub.v1.BatchSuggestTurnsRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
+	6,  // 48: rummikub.v1.BatchSuggestTurnsRequest.positions:type_name -> rummikub.v1.Position
+	2,  // 49: rummikub.v1.BatchSuggestTurnsRequest.tier:type_name -> rummikub.v1.HintTier
+	1,  // 50: rummikub.v1.BatchSuggestTurnsRequest.objective:type_name -> rummikub.v1.Objective
+	29, // 51: rummikub.v1.BatchSuggestTurnsRequest.time_limit:type_name -> google.protobuf.Duration
+	14, // 52: rummikub.v1.BatchSuggestTurnsResponse.suggestions:type_name -> rummikub.v1.Suggestion
+	26, // 53: rummikub.v1.ExplainTurnRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
+	27, // 54: rummikub.v1.ExplainTurnRequest.table_before:type_name -> rummikub.v1.Table
+	27, // 55: rummikub.v1.ExplainTurnRequest.table_after:type_name -> rummikub.v1.Table
+	28, // 56: rummikub.v1.ExplainTurnRequest.pulled:type_name -> rummikub.v1.Tile
+	29, // 57: rummikub.v1.ExplainTurnRequest.time_limit:type_name -> google.protobuf.Duration
+	17, // 58: rummikub.v1.ExplainTurnResponse.steps:type_name -> rummikub.v1.SuggestedStep
+	28, // 59: rummikub.v1.ExplainTurnResponse.tiles_played:type_name -> rummikub.v1.Tile
+	7,  // 60: rummikub.v1.AnalysisService.SuggestTurn:input_type -> rummikub.v1.SuggestTurnRequest
+	9,  // 61: rummikub.v1.AnalysisService.CoachTurn:input_type -> rummikub.v1.CoachTurnRequest
+	18, // 62: rummikub.v1.AnalysisService.HasLegalTurn:input_type -> rummikub.v1.HasLegalTurnRequest
+	20, // 63: rummikub.v1.AnalysisService.ArrangeTiles:input_type -> rummikub.v1.ArrangeTilesRequest
+	22, // 64: rummikub.v1.AnalysisService.BatchSuggestTurns:input_type -> rummikub.v1.BatchSuggestTurnsRequest
+	24, // 65: rummikub.v1.AnalysisService.ExplainTurn:input_type -> rummikub.v1.ExplainTurnRequest
+	11, // 66: rummikub.v1.AnalysisService.SuggestTurn:output_type -> rummikub.v1.SuggestTurnResponse
+	10, // 67: rummikub.v1.AnalysisService.CoachTurn:output_type -> rummikub.v1.CoachTurnResponse
+	19, // 68: rummikub.v1.AnalysisService.HasLegalTurn:output_type -> rummikub.v1.HasLegalTurnResponse
+	21, // 69: rummikub.v1.AnalysisService.ArrangeTiles:output_type -> rummikub.v1.ArrangeTilesResponse
+	23, // 70: rummikub.v1.AnalysisService.BatchSuggestTurns:output_type -> rummikub.v1.BatchSuggestTurnsResponse
+	25, // 71: rummikub.v1.AnalysisService.ExplainTurn:output_type -> rummikub.v1.ExplainTurnResponse
+	66, // [66:72] is the sub-list for method output_type
+	60, // [60:66] is the sub-list for method input_type
+	60, // [60:60] is the sub-list for extension type_name
+	60, // [60:60] is the sub-list for extension extendee
+	0,  // [0:60] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_analysis_service_proto_init() }
@@ -1805,15 +2323,22 @@ func file_rummikub_v1_analysis_service_proto_init() {
 	file_rummikub_v1_ruleset_proto_init()
 	file_rummikub_v1_tile_proto_init()
 	file_rummikub_v1_turn_service_proto_init()
+	file_rummikub_v1_violation_proto_init()
 	file_rummikub_v1_analysis_service_proto_msgTypes[0].OneofWrappers = []any{}
 	file_rummikub_v1_analysis_service_proto_msgTypes[1].OneofWrappers = []any{
 		(*SuggestTurnRequest_Position)(nil),
 		(*SuggestTurnRequest_GameId)(nil),
 	}
 	file_rummikub_v1_analysis_service_proto_msgTypes[2].OneofWrappers = []any{}
-	file_rummikub_v1_analysis_service_proto_msgTypes[3].OneofWrappers = []any{}
+	file_rummikub_v1_analysis_service_proto_msgTypes[3].OneofWrappers = []any{
+		(*CoachTurnRequest_Position)(nil),
+		(*CoachTurnRequest_GameId)(nil),
+	}
+	file_rummikub_v1_analysis_service_proto_msgTypes[4].OneofWrappers = []any{}
 	file_rummikub_v1_analysis_service_proto_msgTypes[5].OneofWrappers = []any{}
-	file_rummikub_v1_analysis_service_proto_msgTypes[6].OneofWrappers = []any{
+	file_rummikub_v1_analysis_service_proto_msgTypes[6].OneofWrappers = []any{}
+	file_rummikub_v1_analysis_service_proto_msgTypes[8].OneofWrappers = []any{}
+	file_rummikub_v1_analysis_service_proto_msgTypes[9].OneofWrappers = []any{
 		(*StepMeld_TableBefore)(nil),
 		(*StepMeld_TableAfter)(nil),
 	}
@@ -1822,8 +2347,8 @@ func file_rummikub_v1_analysis_service_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rummikub_v1_analysis_service_proto_rawDesc), len(file_rummikub_v1_analysis_service_proto_rawDesc)),
-			NumEnums:      4,
-			NumMessages:   17,
+			NumEnums:      6,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

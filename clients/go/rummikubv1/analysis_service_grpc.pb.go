@@ -20,6 +20,7 @@ const _ = grpc.SupportPackageIsVersion9
 
 const (
 	AnalysisService_SuggestTurn_FullMethodName       = "/rummikub.v1.AnalysisService/SuggestTurn"
+	AnalysisService_CoachTurn_FullMethodName         = "/rummikub.v1.AnalysisService/CoachTurn"
 	AnalysisService_HasLegalTurn_FullMethodName      = "/rummikub.v1.AnalysisService/HasLegalTurn"
 	AnalysisService_ArrangeTiles_FullMethodName      = "/rummikub.v1.AnalysisService/ArrangeTiles"
 	AnalysisService_BatchSuggestTurns_FullMethodName = "/rummikub.v1.AnalysisService/BatchSuggestTurns"
@@ -32,11 +33,11 @@ const (
 //
 // Exact analysis: the best turn, whether any turn exists, and how tiles can be arranged. It changes nothing.
 //
-// A caller sends positions and needs no token; only SuggestTurn for a running game takes one, as in GameService. So a
+// A caller sends positions and needs no token; only SuggestTurn and CoachTurn for a running game take one, as in GameService. So a
 // player can ask about the rack of a running game as a position, whatever its option hints says. Only a server with keys
 // can prevent that: callers whose key lacks the right position_searches (RUMMIKUB_KEYS_FILE) are refused
-// (API_KEY_NOT_ALLOWED) by HasLegalTurn, ArrangeTiles and BatchSuggestTurns, by SuggestTurn for a position, and by
-// RecordService.ReviewGame of a record that they send.
+// (API_KEY_NOT_ALLOWED) by HasLegalTurn, ArrangeTiles and BatchSuggestTurns, by SuggestTurn and CoachTurn for a position,
+// and by RecordService.ReviewGame of a record that they send.
 //
 // Each search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
 // response shows it: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best. The same question always gets the
@@ -64,6 +65,15 @@ type AnalysisServiceClient interface {
 	// FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, HINT_NOT_ALLOWED), UNAVAILABLE
 	// (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
 	SuggestTurn(ctx context.Context, in *SuggestTurnRequest, opts ...grpc.CallOption) (*SuggestTurnResponse, error)
+	// Coaches a player: returns whether a turn is a best one, and one hint of the size that the caller wants.
+	//
+	// For a position or a game as in SuggestTurn. In a game, the option hints allows COACH_STAGE_COUNT, and with it the
+	// verdict on a turn, from HINTS_TILES on, and the other stages with HINTS_TURN. Games of discards have no coach.
+	// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE), UNAUTHENTICATED
+	// (AUTHORIZATION_MALFORMED, TOKEN_VOID), PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND),
+	// FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, HINT_NOT_ALLOWED,
+	// ACTION_NOT_IN_GAME), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
+	CoachTurn(ctx context.Context, in *CoachTurnRequest, opts ...grpc.CallOption) (*CoachTurnResponse, error)
 	// Determines whether a legal turn exists that plays tiles.
 	// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE).
 	HasLegalTurn(ctx context.Context, in *HasLegalTurnRequest, opts ...grpc.CallOption) (*HasLegalTurnResponse, error)
@@ -91,6 +101,16 @@ func (c *analysisServiceClient) SuggestTurn(ctx context.Context, in *SuggestTurn
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(SuggestTurnResponse)
 	err := c.cc.Invoke(ctx, AnalysisService_SuggestTurn_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *analysisServiceClient) CoachTurn(ctx context.Context, in *CoachTurnRequest, opts ...grpc.CallOption) (*CoachTurnResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CoachTurnResponse)
+	err := c.cc.Invoke(ctx, AnalysisService_CoachTurn_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -143,11 +163,11 @@ func (c *analysisServiceClient) ExplainTurn(ctx context.Context, in *ExplainTurn
 //
 // Exact analysis: the best turn, whether any turn exists, and how tiles can be arranged. It changes nothing.
 //
-// A caller sends positions and needs no token; only SuggestTurn for a running game takes one, as in GameService. So a
+// A caller sends positions and needs no token; only SuggestTurn and CoachTurn for a running game take one, as in GameService. So a
 // player can ask about the rack of a running game as a position, whatever its option hints says. Only a server with keys
 // can prevent that: callers whose key lacks the right position_searches (RUMMIKUB_KEYS_FILE) are refused
-// (API_KEY_NOT_ALLOWED) by HasLegalTurn, ArrangeTiles and BatchSuggestTurns, by SuggestTurn for a position, and by
-// RecordService.ReviewGame of a record that they send.
+// (API_KEY_NOT_ALLOWED) by HasLegalTurn, ArrangeTiles and BatchSuggestTurns, by SuggestTurn and CoachTurn for a position,
+// and by RecordService.ReviewGame of a record that they send.
 //
 // Each search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
 // response shows it: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best. The same question always gets the
@@ -175,6 +195,15 @@ type AnalysisServiceServer interface {
 	// FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, HINT_NOT_ALLOWED), UNAVAILABLE
 	// (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
 	SuggestTurn(context.Context, *SuggestTurnRequest) (*SuggestTurnResponse, error)
+	// Coaches a player: returns whether a turn is a best one, and one hint of the size that the caller wants.
+	//
+	// For a position or a game as in SuggestTurn. In a game, the option hints allows COACH_STAGE_COUNT, and with it the
+	// verdict on a turn, from HINTS_TILES on, and the other stages with HINTS_TURN. Games of discards have no coach.
+	// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE), UNAUTHENTICATED
+	// (AUTHORIZATION_MALFORMED, TOKEN_VOID), PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND),
+	// FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, HINT_NOT_ALLOWED,
+	// ACTION_NOT_IN_GAME), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
+	CoachTurn(context.Context, *CoachTurnRequest) (*CoachTurnResponse, error)
 	// Determines whether a legal turn exists that plays tiles.
 	// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE).
 	HasLegalTurn(context.Context, *HasLegalTurnRequest) (*HasLegalTurnResponse, error)
@@ -200,6 +229,9 @@ type UnimplementedAnalysisServiceServer struct{}
 
 func (UnimplementedAnalysisServiceServer) SuggestTurn(context.Context, *SuggestTurnRequest) (*SuggestTurnResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method SuggestTurn not implemented")
+}
+func (UnimplementedAnalysisServiceServer) CoachTurn(context.Context, *CoachTurnRequest) (*CoachTurnResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CoachTurn not implemented")
 }
 func (UnimplementedAnalysisServiceServer) HasLegalTurn(context.Context, *HasLegalTurnRequest) (*HasLegalTurnResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method HasLegalTurn not implemented")
@@ -248,6 +280,24 @@ func _AnalysisService_SuggestTurn_Handler(srv interface{}, ctx context.Context, 
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(AnalysisServiceServer).SuggestTurn(ctx, req.(*SuggestTurnRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AnalysisService_CoachTurn_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CoachTurnRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AnalysisServiceServer).CoachTurn(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AnalysisService_CoachTurn_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AnalysisServiceServer).CoachTurn(ctx, req.(*CoachTurnRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -334,6 +384,10 @@ var AnalysisService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "SuggestTurn",
 			Handler:    _AnalysisService_SuggestTurn_Handler,
+		},
+		{
+			MethodName: "CoachTurn",
+			Handler:    _AnalysisService_CoachTurn_Handler,
 		},
 		{
 			MethodName: "HasLegalTurn",

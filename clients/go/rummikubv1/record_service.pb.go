@@ -771,9 +771,12 @@ type SeatReview struct {
 	// The sum of MoveReview.played.
 	Played int32 `protobuf:"zigzag32,2,opt,name=played,proto3" json:"played,omitempty"`
 	// The sum of MoveReview.missed.
-	Missed        uint32 `protobuf:"varint,3,opt,name=missed,proto3" json:"missed,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Missed uint32 `protobuf:"varint,3,opt,name=missed,proto3" json:"missed,omitempty"`
+	// The player's turns that cost most, at most 3: first those that missed a win, then by MoveReview.missed. Turns that
+	// missed nothing are not among them.
+	CostliestTurns []*CostlyTurn `protobuf:"bytes,4,rep,name=costliest_turns,json=costliestTurns,proto3" json:"costliest_turns,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *SeatReview) Reset() {
@@ -827,6 +830,78 @@ func (x *SeatReview) GetMissed() uint32 {
 	return 0
 }
 
+func (x *SeatReview) GetCostliestTurns() []*CostlyTurn {
+	if x != nil {
+		return x.CostliestTurns
+	}
+	return nil
+}
+
+// A turn that cost a player much.
+type CostlyTurn struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The index of the move in the record, as in MoveReview, which has the better turn with its steps.
+	MoveIndex uint32 `protobuf:"varint,1,opt,name=move_index,json=moveIndex,proto3" json:"move_index,omitempty"`
+	// MoveReview.missed.
+	Missed uint32 `protobuf:"varint,2,opt,name=missed,proto3" json:"missed,omitempty"`
+	// What the player missed: ADVICE_KIND_WIN_MISSED, ADVICE_KIND_INITIAL_MELD_MISSED, ADVICE_KIND_PLAY_MISSED,
+	// ADVICE_KIND_TILES_MISSED or ADVICE_KIND_POINTS_MISSED.
+	Advice        *Advice `protobuf:"bytes,3,opt,name=advice,proto3" json:"advice,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CostlyTurn) Reset() {
+	*x = CostlyTurn{}
+	mi := &file_rummikub_v1_record_service_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CostlyTurn) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CostlyTurn) ProtoMessage() {}
+
+func (x *CostlyTurn) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_record_service_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CostlyTurn.ProtoReflect.Descriptor instead.
+func (*CostlyTurn) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_record_service_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *CostlyTurn) GetMoveIndex() uint32 {
+	if x != nil {
+		return x.MoveIndex
+	}
+	return 0
+}
+
+func (x *CostlyTurn) GetMissed() uint32 {
+	if x != nil {
+		return x.Missed
+	}
+	return 0
+}
+
+func (x *CostlyTurn) GetAdvice() *Advice {
+	if x != nil {
+		return x.Advice
+	}
+	return nil
+}
+
 // The response to ReviewGame.
 type ReviewGameResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -842,7 +917,7 @@ type ReviewGameResponse struct {
 
 func (x *ReviewGameResponse) Reset() {
 	*x = ReviewGameResponse{}
-	mi := &file_rummikub_v1_record_service_proto_msgTypes[8]
+	mi := &file_rummikub_v1_record_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -854,7 +929,7 @@ func (x *ReviewGameResponse) String() string {
 func (*ReviewGameResponse) ProtoMessage() {}
 
 func (x *ReviewGameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_record_service_proto_msgTypes[8]
+	mi := &file_rummikub_v1_record_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -867,7 +942,7 @@ func (x *ReviewGameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReviewGameResponse.ProtoReflect.Descriptor instead.
 func (*ReviewGameResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_record_service_proto_rawDescGZIP(), []int{8}
+	return file_rummikub_v1_record_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ReviewGameResponse) GetMoves() []*MoveReview {
@@ -906,7 +981,7 @@ type ParsePositionRequest struct {
 
 func (x *ParsePositionRequest) Reset() {
 	*x = ParsePositionRequest{}
-	mi := &file_rummikub_v1_record_service_proto_msgTypes[9]
+	mi := &file_rummikub_v1_record_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -918,7 +993,7 @@ func (x *ParsePositionRequest) String() string {
 func (*ParsePositionRequest) ProtoMessage() {}
 
 func (x *ParsePositionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_record_service_proto_msgTypes[9]
+	mi := &file_rummikub_v1_record_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -931,7 +1006,7 @@ func (x *ParsePositionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ParsePositionRequest.ProtoReflect.Descriptor instead.
 func (*ParsePositionRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_record_service_proto_rawDescGZIP(), []int{9}
+	return file_rummikub_v1_record_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ParsePositionRequest) GetText() string {
@@ -963,7 +1038,7 @@ type PositionRack struct {
 
 func (x *PositionRack) Reset() {
 	*x = PositionRack{}
-	mi := &file_rummikub_v1_record_service_proto_msgTypes[10]
+	mi := &file_rummikub_v1_record_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -975,7 +1050,7 @@ func (x *PositionRack) String() string {
 func (*PositionRack) ProtoMessage() {}
 
 func (x *PositionRack) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_record_service_proto_msgTypes[10]
+	mi := &file_rummikub_v1_record_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -988,7 +1063,7 @@ func (x *PositionRack) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PositionRack.ProtoReflect.Descriptor instead.
 func (*PositionRack) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_record_service_proto_rawDescGZIP(), []int{10}
+	return file_rummikub_v1_record_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *PositionRack) GetSeat() uint32 {
@@ -1029,7 +1104,7 @@ type ParsePositionResponse struct {
 
 func (x *ParsePositionResponse) Reset() {
 	*x = ParsePositionResponse{}
-	mi := &file_rummikub_v1_record_service_proto_msgTypes[11]
+	mi := &file_rummikub_v1_record_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1041,7 +1116,7 @@ func (x *ParsePositionResponse) String() string {
 func (*ParsePositionResponse) ProtoMessage() {}
 
 func (x *ParsePositionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_record_service_proto_msgTypes[11]
+	mi := &file_rummikub_v1_record_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1054,7 +1129,7 @@ func (x *ParsePositionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ParsePositionResponse.ProtoReflect.Descriptor instead.
 func (*ParsePositionResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_record_service_proto_rawDescGZIP(), []int{11}
+	return file_rummikub_v1_record_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ParsePositionResponse) GetPosition() *Position {
@@ -1104,7 +1179,7 @@ type FormatPositionRequest struct {
 
 func (x *FormatPositionRequest) Reset() {
 	*x = FormatPositionRequest{}
-	mi := &file_rummikub_v1_record_service_proto_msgTypes[12]
+	mi := &file_rummikub_v1_record_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1116,7 +1191,7 @@ func (x *FormatPositionRequest) String() string {
 func (*FormatPositionRequest) ProtoMessage() {}
 
 func (x *FormatPositionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_record_service_proto_msgTypes[12]
+	mi := &file_rummikub_v1_record_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1129,7 +1204,7 @@ func (x *FormatPositionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FormatPositionRequest.ProtoReflect.Descriptor instead.
 func (*FormatPositionRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_record_service_proto_rawDescGZIP(), []int{12}
+	return file_rummikub_v1_record_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *FormatPositionRequest) GetPosition() *Position {
@@ -1178,7 +1253,7 @@ type FormatPositionResponse struct {
 
 func (x *FormatPositionResponse) Reset() {
 	*x = FormatPositionResponse{}
-	mi := &file_rummikub_v1_record_service_proto_msgTypes[13]
+	mi := &file_rummikub_v1_record_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1190,7 +1265,7 @@ func (x *FormatPositionResponse) String() string {
 func (*FormatPositionResponse) ProtoMessage() {}
 
 func (x *FormatPositionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_record_service_proto_msgTypes[13]
+	mi := &file_rummikub_v1_record_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1203,7 +1278,7 @@ func (x *FormatPositionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FormatPositionResponse.ProtoReflect.Descriptor instead.
 func (*FormatPositionResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_record_service_proto_rawDescGZIP(), []int{13}
+	return file_rummikub_v1_record_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *FormatPositionResponse) GetText() string {
@@ -1272,12 +1347,19 @@ const file_rummikub_v1_record_service_proto_rawDesc = "" +
 	"\x04kind\x18\x05 \x01(\x0e2\x15.rummikub.v1.MoveKindR\x04kind\x12\x16\n" +
 	"\x06played\x18\x06 \x01(\x11R\x06played\x12+\n" +
 	"\x04best\x18\a \x01(\v2\x17.rummikub.v1.SuggestionR\x04best\x12\x16\n" +
-	"\x06missed\x18\b \x01(\rR\x06missed\"P\n" +
+	"\x06missed\x18\b \x01(\rR\x06missed\"\x92\x01\n" +
 	"\n" +
 	"SeatReview\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12\x16\n" +
 	"\x06played\x18\x02 \x01(\x11R\x06played\x12\x16\n" +
-	"\x06missed\x18\x03 \x01(\rR\x06missed\"\x93\x01\n" +
+	"\x06missed\x18\x03 \x01(\rR\x06missed\x12@\n" +
+	"\x0fcostliest_turns\x18\x04 \x03(\v2\x17.rummikub.v1.CostlyTurnR\x0ecostliestTurns\"p\n" +
+	"\n" +
+	"CostlyTurn\x12\x1d\n" +
+	"\n" +
+	"move_index\x18\x01 \x01(\rR\tmoveIndex\x12\x16\n" +
+	"\x06missed\x18\x02 \x01(\rR\x06missed\x12+\n" +
+	"\x06advice\x18\x03 \x01(\v2\x13.rummikub.v1.AdviceR\x06advice\"\x93\x01\n" +
 	"\x12ReviewGameResponse\x12-\n" +
 	"\x05moves\x18\x01 \x03(\v2\x17.rummikub.v1.MoveReviewR\x05moves\x12-\n" +
 	"\x05seats\x18\x02 \x03(\v2\x17.rummikub.v1.SeatReviewR\x05seats\x12\x1f\n" +
@@ -1336,7 +1418,7 @@ func file_rummikub_v1_record_service_proto_rawDescGZIP() []byte {
 }
 
 var file_rummikub_v1_record_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_rummikub_v1_record_service_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_rummikub_v1_record_service_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_rummikub_v1_record_service_proto_goTypes = []any{
 	(RecordForm)(0),                // 0: rummikub.v1.RecordForm
 	(*ExportGameRequest)(nil),      // 1: rummikub.v1.ExportGameRequest
@@ -1347,62 +1429,66 @@ var file_rummikub_v1_record_service_proto_goTypes = []any{
 	(*ReviewGameRequest)(nil),      // 6: rummikub.v1.ReviewGameRequest
 	(*MoveReview)(nil),             // 7: rummikub.v1.MoveReview
 	(*SeatReview)(nil),             // 8: rummikub.v1.SeatReview
-	(*ReviewGameResponse)(nil),     // 9: rummikub.v1.ReviewGameResponse
-	(*ParsePositionRequest)(nil),   // 10: rummikub.v1.ParsePositionRequest
-	(*PositionRack)(nil),           // 11: rummikub.v1.PositionRack
-	(*ParsePositionResponse)(nil),  // 12: rummikub.v1.ParsePositionResponse
-	(*FormatPositionRequest)(nil),  // 13: rummikub.v1.FormatPositionRequest
-	(*FormatPositionResponse)(nil), // 14: rummikub.v1.FormatPositionResponse
-	(*GameRecord)(nil),             // 15: rummikub.v1.GameRecord
-	(*durationpb.Duration)(nil),    // 16: google.protobuf.Duration
-	(*Violation)(nil),              // 17: rummikub.v1.Violation
-	(GameState)(0),                 // 18: rummikub.v1.GameState
-	(*RecordedPoints)(nil),         // 19: rummikub.v1.RecordedPoints
-	(Objective)(0),                 // 20: rummikub.v1.Objective
-	(MoveKind)(0),                  // 21: rummikub.v1.MoveKind
-	(*Suggestion)(nil),             // 22: rummikub.v1.Suggestion
-	(Tile)(0),                      // 23: rummikub.v1.Tile
-	(*Position)(nil),               // 24: rummikub.v1.Position
+	(*CostlyTurn)(nil),             // 9: rummikub.v1.CostlyTurn
+	(*ReviewGameResponse)(nil),     // 10: rummikub.v1.ReviewGameResponse
+	(*ParsePositionRequest)(nil),   // 11: rummikub.v1.ParsePositionRequest
+	(*PositionRack)(nil),           // 12: rummikub.v1.PositionRack
+	(*ParsePositionResponse)(nil),  // 13: rummikub.v1.ParsePositionResponse
+	(*FormatPositionRequest)(nil),  // 14: rummikub.v1.FormatPositionRequest
+	(*FormatPositionResponse)(nil), // 15: rummikub.v1.FormatPositionResponse
+	(*GameRecord)(nil),             // 16: rummikub.v1.GameRecord
+	(*durationpb.Duration)(nil),    // 17: google.protobuf.Duration
+	(*Violation)(nil),              // 18: rummikub.v1.Violation
+	(GameState)(0),                 // 19: rummikub.v1.GameState
+	(*RecordedPoints)(nil),         // 20: rummikub.v1.RecordedPoints
+	(Objective)(0),                 // 21: rummikub.v1.Objective
+	(MoveKind)(0),                  // 22: rummikub.v1.MoveKind
+	(*Suggestion)(nil),             // 23: rummikub.v1.Suggestion
+	(*Advice)(nil),                 // 24: rummikub.v1.Advice
+	(Tile)(0),                      // 25: rummikub.v1.Tile
+	(*Position)(nil),               // 26: rummikub.v1.Position
 }
 var file_rummikub_v1_record_service_proto_depIdxs = []int32{
 	0,  // 0: rummikub.v1.ExportGameRequest.form:type_name -> rummikub.v1.RecordForm
-	15, // 1: rummikub.v1.ExportGameResponse.record:type_name -> rummikub.v1.GameRecord
-	15, // 2: rummikub.v1.ImportRecordRequest.record:type_name -> rummikub.v1.GameRecord
-	16, // 3: rummikub.v1.ImportRecordRequest.time_limit:type_name -> google.protobuf.Duration
-	17, // 4: rummikub.v1.RecordFault.violations:type_name -> rummikub.v1.Violation
+	16, // 1: rummikub.v1.ExportGameResponse.record:type_name -> rummikub.v1.GameRecord
+	16, // 2: rummikub.v1.ImportRecordRequest.record:type_name -> rummikub.v1.GameRecord
+	17, // 3: rummikub.v1.ImportRecordRequest.time_limit:type_name -> google.protobuf.Duration
+	18, // 4: rummikub.v1.RecordFault.violations:type_name -> rummikub.v1.Violation
 	4,  // 5: rummikub.v1.ImportRecordResponse.fault:type_name -> rummikub.v1.RecordFault
-	18, // 6: rummikub.v1.ImportRecordResponse.state:type_name -> rummikub.v1.GameState
-	19, // 7: rummikub.v1.ImportRecordResponse.totals:type_name -> rummikub.v1.RecordedPoints
-	15, // 8: rummikub.v1.ImportRecordResponse.record:type_name -> rummikub.v1.GameRecord
-	15, // 9: rummikub.v1.ReviewGameRequest.record:type_name -> rummikub.v1.GameRecord
-	20, // 10: rummikub.v1.ReviewGameRequest.objective:type_name -> rummikub.v1.Objective
-	16, // 11: rummikub.v1.ReviewGameRequest.time_limit:type_name -> google.protobuf.Duration
-	21, // 12: rummikub.v1.MoveReview.kind:type_name -> rummikub.v1.MoveKind
-	22, // 13: rummikub.v1.MoveReview.best:type_name -> rummikub.v1.Suggestion
-	7,  // 14: rummikub.v1.ReviewGameResponse.moves:type_name -> rummikub.v1.MoveReview
-	8,  // 15: rummikub.v1.ReviewGameResponse.seats:type_name -> rummikub.v1.SeatReview
-	23, // 16: rummikub.v1.PositionRack.tiles:type_name -> rummikub.v1.Tile
-	24, // 17: rummikub.v1.ParsePositionResponse.position:type_name -> rummikub.v1.Position
-	11, // 18: rummikub.v1.ParsePositionResponse.racks:type_name -> rummikub.v1.PositionRack
-	23, // 19: rummikub.v1.ParsePositionResponse.pool:type_name -> rummikub.v1.Tile
-	24, // 20: rummikub.v1.FormatPositionRequest.position:type_name -> rummikub.v1.Position
-	11, // 21: rummikub.v1.FormatPositionRequest.racks:type_name -> rummikub.v1.PositionRack
-	23, // 22: rummikub.v1.FormatPositionRequest.pool:type_name -> rummikub.v1.Tile
-	1,  // 23: rummikub.v1.RecordService.ExportGame:input_type -> rummikub.v1.ExportGameRequest
-	3,  // 24: rummikub.v1.RecordService.ImportRecord:input_type -> rummikub.v1.ImportRecordRequest
-	6,  // 25: rummikub.v1.RecordService.ReviewGame:input_type -> rummikub.v1.ReviewGameRequest
-	10, // 26: rummikub.v1.RecordService.ParsePosition:input_type -> rummikub.v1.ParsePositionRequest
-	13, // 27: rummikub.v1.RecordService.FormatPosition:input_type -> rummikub.v1.FormatPositionRequest
-	2,  // 28: rummikub.v1.RecordService.ExportGame:output_type -> rummikub.v1.ExportGameResponse
-	5,  // 29: rummikub.v1.RecordService.ImportRecord:output_type -> rummikub.v1.ImportRecordResponse
-	9,  // 30: rummikub.v1.RecordService.ReviewGame:output_type -> rummikub.v1.ReviewGameResponse
-	12, // 31: rummikub.v1.RecordService.ParsePosition:output_type -> rummikub.v1.ParsePositionResponse
-	14, // 32: rummikub.v1.RecordService.FormatPosition:output_type -> rummikub.v1.FormatPositionResponse
-	28, // [28:33] is the sub-list for method output_type
-	23, // [23:28] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	19, // 6: rummikub.v1.ImportRecordResponse.state:type_name -> rummikub.v1.GameState
+	20, // 7: rummikub.v1.ImportRecordResponse.totals:type_name -> rummikub.v1.RecordedPoints
+	16, // 8: rummikub.v1.ImportRecordResponse.record:type_name -> rummikub.v1.GameRecord
+	16, // 9: rummikub.v1.ReviewGameRequest.record:type_name -> rummikub.v1.GameRecord
+	21, // 10: rummikub.v1.ReviewGameRequest.objective:type_name -> rummikub.v1.Objective
+	17, // 11: rummikub.v1.ReviewGameRequest.time_limit:type_name -> google.protobuf.Duration
+	22, // 12: rummikub.v1.MoveReview.kind:type_name -> rummikub.v1.MoveKind
+	23, // 13: rummikub.v1.MoveReview.best:type_name -> rummikub.v1.Suggestion
+	9,  // 14: rummikub.v1.SeatReview.costliest_turns:type_name -> rummikub.v1.CostlyTurn
+	24, // 15: rummikub.v1.CostlyTurn.advice:type_name -> rummikub.v1.Advice
+	7,  // 16: rummikub.v1.ReviewGameResponse.moves:type_name -> rummikub.v1.MoveReview
+	8,  // 17: rummikub.v1.ReviewGameResponse.seats:type_name -> rummikub.v1.SeatReview
+	25, // 18: rummikub.v1.PositionRack.tiles:type_name -> rummikub.v1.Tile
+	26, // 19: rummikub.v1.ParsePositionResponse.position:type_name -> rummikub.v1.Position
+	12, // 20: rummikub.v1.ParsePositionResponse.racks:type_name -> rummikub.v1.PositionRack
+	25, // 21: rummikub.v1.ParsePositionResponse.pool:type_name -> rummikub.v1.Tile
+	26, // 22: rummikub.v1.FormatPositionRequest.position:type_name -> rummikub.v1.Position
+	12, // 23: rummikub.v1.FormatPositionRequest.racks:type_name -> rummikub.v1.PositionRack
+	25, // 24: rummikub.v1.FormatPositionRequest.pool:type_name -> rummikub.v1.Tile
+	1,  // 25: rummikub.v1.RecordService.ExportGame:input_type -> rummikub.v1.ExportGameRequest
+	3,  // 26: rummikub.v1.RecordService.ImportRecord:input_type -> rummikub.v1.ImportRecordRequest
+	6,  // 27: rummikub.v1.RecordService.ReviewGame:input_type -> rummikub.v1.ReviewGameRequest
+	11, // 28: rummikub.v1.RecordService.ParsePosition:input_type -> rummikub.v1.ParsePositionRequest
+	14, // 29: rummikub.v1.RecordService.FormatPosition:input_type -> rummikub.v1.FormatPositionRequest
+	2,  // 30: rummikub.v1.RecordService.ExportGame:output_type -> rummikub.v1.ExportGameResponse
+	5,  // 31: rummikub.v1.RecordService.ImportRecord:output_type -> rummikub.v1.ImportRecordResponse
+	10, // 32: rummikub.v1.RecordService.ReviewGame:output_type -> rummikub.v1.ReviewGameResponse
+	13, // 33: rummikub.v1.RecordService.ParsePosition:output_type -> rummikub.v1.ParsePositionResponse
+	15, // 34: rummikub.v1.RecordService.FormatPosition:output_type -> rummikub.v1.FormatPositionResponse
+	30, // [30:35] is the sub-list for method output_type
+	25, // [25:30] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_record_service_proto_init() }
@@ -1433,15 +1519,15 @@ func file_rummikub_v1_record_service_proto_init() {
 		(*ReviewGameRequest_Text)(nil),
 		(*ReviewGameRequest_GameId)(nil),
 	}
-	file_rummikub_v1_record_service_proto_msgTypes[11].OneofWrappers = []any{}
 	file_rummikub_v1_record_service_proto_msgTypes[12].OneofWrappers = []any{}
+	file_rummikub_v1_record_service_proto_msgTypes[13].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rummikub_v1_record_service_proto_rawDesc), len(file_rummikub_v1_record_service_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   14,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1729,6 +1729,61 @@ func (x *ReasonText) GetText() string {
 	return ""
 }
 
+// The text for a kind of advice.
+type AdviceText struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The kind.
+	Kind AdviceKind `protobuf:"varint,1,opt,name=kind,proto3,enum=rummikub.v1.AdviceKind" json:"kind,omitempty"`
+	// One or two sentences for a player. A key of the kind's metadata in braces, such as `{count}`, stands for its value.
+	Text          string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AdviceText) Reset() {
+	*x = AdviceText{}
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AdviceText) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AdviceText) ProtoMessage() {}
+
+func (x *AdviceText) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AdviceText.ProtoReflect.Descriptor instead.
+func (*AdviceText) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *AdviceText) GetKind() AdviceKind {
+	if x != nil {
+		return x.Kind
+	}
+	return AdviceKind_ADVICE_KIND_UNSPECIFIED
+}
+
+func (x *AdviceText) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
 // The name of a color.
 type ColorText struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1745,7 +1800,7 @@ type ColorText struct {
 
 func (x *ColorText) Reset() {
 	*x = ColorText{}
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[22]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1757,7 +1812,7 @@ func (x *ColorText) String() string {
 func (*ColorText) ProtoMessage() {}
 
 func (x *ColorText) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[22]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1770,7 +1825,7 @@ func (x *ColorText) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ColorText.ProtoReflect.Descriptor instead.
 func (*ColorText) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{22}
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ColorText) GetColor() TileColor {
@@ -1808,14 +1863,16 @@ type ListMessagesResponse struct {
 	// A text for each reason except ERROR_REASON_UNSPECIFIED.
 	Reasons []*ReasonText `protobuf:"bytes,5,rep,name=reasons,proto3" json:"reasons,omitempty"`
 	// A text for each color except TILE_COLOR_UNSPECIFIED.
-	Colors        []*ColorText `protobuf:"bytes,6,rep,name=colors,proto3" json:"colors,omitempty"`
+	Colors []*ColorText `protobuf:"bytes,6,rep,name=colors,proto3" json:"colors,omitempty"`
+	// A text for each kind of advice except ADVICE_KIND_UNSPECIFIED.
+	Advice        []*AdviceText `protobuf:"bytes,7,rep,name=advice,proto3" json:"advice,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListMessagesResponse) Reset() {
 	*x = ListMessagesResponse{}
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[23]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1827,7 +1884,7 @@ func (x *ListMessagesResponse) String() string {
 func (*ListMessagesResponse) ProtoMessage() {}
 
 func (x *ListMessagesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_validation_service_proto_msgTypes[23]
+	mi := &file_rummikub_v1_validation_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1840,7 +1897,7 @@ func (x *ListMessagesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMessagesResponse.ProtoReflect.Descriptor instead.
 func (*ListMessagesResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{23}
+	return file_rummikub_v1_validation_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ListMessagesResponse) GetLanguage() string {
@@ -1881,6 +1938,13 @@ func (x *ListMessagesResponse) GetReasons() []*ReasonText {
 func (x *ListMessagesResponse) GetColors() []*ColorText {
 	if x != nil {
 		return x.Colors
+	}
+	return nil
+}
+
+func (x *ListMessagesResponse) GetAdvice() []*AdviceText {
+	if x != nil {
+		return x.Advice
 	}
 	return nil
 }
@@ -2026,18 +2090,23 @@ const file_rummikub_v1_validation_service_proto_rawDesc = "" +
 	"\n" +
 	"ReasonText\x120\n" +
 	"\x06reason\x18\x01 \x01(\x0e2\x18.rummikub.v1.ErrorReasonR\x06reason\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\"M\n" +
+	"\n" +
+	"AdviceText\x12+\n" +
+	"\x04kind\x18\x01 \x01(\x0e2\x17.rummikub.v1.AdviceKindR\x04kind\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\"e\n" +
 	"\tColorText\x12,\n" +
 	"\x05color\x18\x01 \x01(\x0e2\x16.rummikub.v1.TileColorR\x05color\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
-	"\x06symbol\x18\x03 \x01(\tR\x06symbol\"\xf7\x01\n" +
+	"\x06symbol\x18\x03 \x01(\tR\x06symbol\"\xa8\x02\n" +
 	"\x14ListMessagesResponse\x12\x1a\n" +
 	"\blanguage\x18\x01 \x01(\tR\blanguage\x12\x12\n" +
 	"\x04etag\x18\x02 \x01(\tR\x04etag\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x128\n" +
 	"\tdirection\x18\x04 \x01(\x0e2\x1a.rummikub.v1.TextDirectionR\tdirection\x121\n" +
 	"\areasons\x18\x05 \x03(\v2\x17.rummikub.v1.ReasonTextR\areasons\x12.\n" +
-	"\x06colors\x18\x06 \x03(\v2\x16.rummikub.v1.ColorTextR\x06colors*s\n" +
+	"\x06colors\x18\x06 \x03(\v2\x16.rummikub.v1.ColorTextR\x06colors\x12/\n" +
+	"\x06advice\x18\a \x03(\v2\x17.rummikub.v1.AdviceTextR\x06advice*s\n" +
 	"\rTextDirection\x12\x1e\n" +
 	"\x1aTEXT_DIRECTION_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cTEXT_DIRECTION_LEFT_TO_RIGHT\x10\x01\x12 \n" +
@@ -2069,7 +2138,7 @@ func file_rummikub_v1_validation_service_proto_rawDescGZIP() []byte {
 }
 
 var file_rummikub_v1_validation_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_rummikub_v1_validation_service_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_rummikub_v1_validation_service_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_rummikub_v1_validation_service_proto_goTypes = []any{
 	(TextDirection)(0),                  // 0: rummikub.v1.TextDirection
 	(*ValidateMeldsRequest)(nil),        // 1: rummikub.v1.ValidateMeldsRequest
@@ -2094,112 +2163,116 @@ var file_rummikub_v1_validation_service_proto_goTypes = []any{
 	(*ListRulesetsResponse)(nil),        // 20: rummikub.v1.ListRulesetsResponse
 	(*ListMessagesRequest)(nil),         // 21: rummikub.v1.ListMessagesRequest
 	(*ReasonText)(nil),                  // 22: rummikub.v1.ReasonText
-	(*ColorText)(nil),                   // 23: rummikub.v1.ColorText
-	(*ListMessagesResponse)(nil),        // 24: rummikub.v1.ListMessagesResponse
-	(*MeldingRuleset)(nil),              // 25: rummikub.v1.MeldingRuleset
-	(*Meld)(nil),                        // 26: rummikub.v1.Meld
-	(*MeldReading)(nil),                 // 27: rummikub.v1.MeldReading
-	(*Table)(nil),                       // 28: rummikub.v1.Table
-	(Tile)(0),                           // 29: rummikub.v1.Tile
-	(*Violation)(nil),                   // 30: rummikub.v1.Violation
-	(*DiscardRuleset)(nil),              // 31: rummikub.v1.DiscardRuleset
-	(*HandPart)(nil),                    // 32: rummikub.v1.HandPart
-	(*DiscardOpening)(nil),              // 33: rummikub.v1.DiscardOpening
-	(PenaltyCause)(0),                   // 34: rummikub.v1.PenaltyCause
-	(RoundEnd)(0),                       // 35: rummikub.v1.RoundEnd
-	(*SeatResult)(nil),                  // 36: rummikub.v1.SeatResult
-	(*Ruleset)(nil),                     // 37: rummikub.v1.Ruleset
-	(*RoomSettings)(nil),                // 38: rummikub.v1.RoomSettings
-	(ErrorReason)(0),                    // 39: rummikub.v1.ErrorReason
-	(TileColor)(0),                      // 40: rummikub.v1.TileColor
+	(*AdviceText)(nil),                  // 23: rummikub.v1.AdviceText
+	(*ColorText)(nil),                   // 24: rummikub.v1.ColorText
+	(*ListMessagesResponse)(nil),        // 25: rummikub.v1.ListMessagesResponse
+	(*MeldingRuleset)(nil),              // 26: rummikub.v1.MeldingRuleset
+	(*Meld)(nil),                        // 27: rummikub.v1.Meld
+	(*MeldReading)(nil),                 // 28: rummikub.v1.MeldReading
+	(*Table)(nil),                       // 29: rummikub.v1.Table
+	(Tile)(0),                           // 30: rummikub.v1.Tile
+	(*Violation)(nil),                   // 31: rummikub.v1.Violation
+	(*DiscardRuleset)(nil),              // 32: rummikub.v1.DiscardRuleset
+	(*HandPart)(nil),                    // 33: rummikub.v1.HandPart
+	(*DiscardOpening)(nil),              // 34: rummikub.v1.DiscardOpening
+	(PenaltyCause)(0),                   // 35: rummikub.v1.PenaltyCause
+	(RoundEnd)(0),                       // 36: rummikub.v1.RoundEnd
+	(*SeatResult)(nil),                  // 37: rummikub.v1.SeatResult
+	(*Ruleset)(nil),                     // 38: rummikub.v1.Ruleset
+	(*RoomSettings)(nil),                // 39: rummikub.v1.RoomSettings
+	(ErrorReason)(0),                    // 40: rummikub.v1.ErrorReason
+	(AdviceKind)(0),                     // 41: rummikub.v1.AdviceKind
+	(TileColor)(0),                      // 42: rummikub.v1.TileColor
 }
 var file_rummikub_v1_validation_service_proto_depIdxs = []int32{
-	25, // 0: rummikub.v1.ValidateMeldsRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
-	26, // 1: rummikub.v1.ValidateMeldsRequest.melds:type_name -> rummikub.v1.Meld
-	27, // 2: rummikub.v1.ValidateMeldsResponse.melds:type_name -> rummikub.v1.MeldReading
-	25, // 3: rummikub.v1.ValidateTurnRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
-	28, // 4: rummikub.v1.ValidateTurnRequest.table_before:type_name -> rummikub.v1.Table
-	28, // 5: rummikub.v1.ValidateTurnRequest.table_after:type_name -> rummikub.v1.Table
-	29, // 6: rummikub.v1.ValidateTurnRequest.rack:type_name -> rummikub.v1.Tile
-	29, // 7: rummikub.v1.ValidateTurnRequest.river:type_name -> rummikub.v1.Tile
-	29, // 8: rummikub.v1.ValidateTurnRequest.tile_drawn:type_name -> rummikub.v1.Tile
-	30, // 9: rummikub.v1.ValidateTurnResponse.violations:type_name -> rummikub.v1.Violation
-	29, // 10: rummikub.v1.ValidateTurnResponse.tiles_played:type_name -> rummikub.v1.Tile
-	29, // 11: rummikub.v1.ValidateTurnResponse.rack_left:type_name -> rummikub.v1.Tile
-	25, // 12: rummikub.v1.ValidatePlacementRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
-	28, // 13: rummikub.v1.ValidatePlacementRequest.table_before:type_name -> rummikub.v1.Table
-	28, // 14: rummikub.v1.ValidatePlacementRequest.table_after:type_name -> rummikub.v1.Table
-	29, // 15: rummikub.v1.ValidatePlacementRequest.rack:type_name -> rummikub.v1.Tile
-	29, // 16: rummikub.v1.ValidatePlacementRequest.tile_drawn:type_name -> rummikub.v1.Tile
-	30, // 17: rummikub.v1.ValidatePlacementResponse.violations:type_name -> rummikub.v1.Violation
-	29, // 18: rummikub.v1.ValidatePlacementResponse.tiles_played:type_name -> rummikub.v1.Tile
-	29, // 19: rummikub.v1.ValidatePlacementResponse.rack_left:type_name -> rummikub.v1.Tile
-	28, // 20: rummikub.v1.ValidatePlacementResponse.table:type_name -> rummikub.v1.Table
-	31, // 21: rummikub.v1.ValidateHandRequest.ruleset:type_name -> rummikub.v1.DiscardRuleset
-	29, // 22: rummikub.v1.ValidateHandRequest.indicator:type_name -> rummikub.v1.Tile
-	29, // 23: rummikub.v1.ValidateHandRequest.tiles:type_name -> rummikub.v1.Tile
-	29, // 24: rummikub.v1.ValidateHandRequest.discard:type_name -> rummikub.v1.Tile
-	32, // 25: rummikub.v1.ValidateHandRequest.hand:type_name -> rummikub.v1.HandPart
-	30, // 26: rummikub.v1.ValidateHandResponse.violations:type_name -> rummikub.v1.Violation
-	32, // 27: rummikub.v1.ValidateHandResponse.hand:type_name -> rummikub.v1.HandPart
-	29, // 28: rummikub.v1.ValidateHandResponse.discard:type_name -> rummikub.v1.Tile
-	29, // 29: rummikub.v1.ValidateHandResponse.spare:type_name -> rummikub.v1.Tile
-	31, // 30: rummikub.v1.ValidateDiscardTurnRequest.ruleset:type_name -> rummikub.v1.DiscardRuleset
-	29, // 31: rummikub.v1.ValidateDiscardTurnRequest.indicator:type_name -> rummikub.v1.Tile
-	29, // 32: rummikub.v1.ValidateDiscardTurnRequest.rack:type_name -> rummikub.v1.Tile
-	32, // 33: rummikub.v1.ValidateDiscardTurnRequest.table_before:type_name -> rummikub.v1.HandPart
-	33, // 34: rummikub.v1.ValidateDiscardTurnRequest.openings:type_name -> rummikub.v1.DiscardOpening
-	29, // 35: rummikub.v1.ValidateDiscardTurnRequest.owed_tile:type_name -> rummikub.v1.Tile
-	32, // 36: rummikub.v1.ValidateDiscardTurnRequest.table_after:type_name -> rummikub.v1.HandPart
-	29, // 37: rummikub.v1.ValidateDiscardTurnRequest.discard:type_name -> rummikub.v1.Tile
-	30, // 38: rummikub.v1.ValidateDiscardTurnResponse.violations:type_name -> rummikub.v1.Violation
-	29, // 39: rummikub.v1.ValidateDiscardTurnResponse.tiles_laid:type_name -> rummikub.v1.Tile
-	33, // 40: rummikub.v1.ValidateDiscardTurnResponse.opening:type_name -> rummikub.v1.DiscardOpening
-	29, // 41: rummikub.v1.ValidateDiscardTurnResponse.rack_left:type_name -> rummikub.v1.Tile
-	34, // 42: rummikub.v1.ValidateDiscardTurnResponse.penalty:type_name -> rummikub.v1.PenaltyCause
-	25, // 43: rummikub.v1.BatchValidateTurnsRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
+	26, // 0: rummikub.v1.ValidateMeldsRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
+	27, // 1: rummikub.v1.ValidateMeldsRequest.melds:type_name -> rummikub.v1.Meld
+	28, // 2: rummikub.v1.ValidateMeldsResponse.melds:type_name -> rummikub.v1.MeldReading
+	26, // 3: rummikub.v1.ValidateTurnRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
+	29, // 4: rummikub.v1.ValidateTurnRequest.table_before:type_name -> rummikub.v1.Table
+	29, // 5: rummikub.v1.ValidateTurnRequest.table_after:type_name -> rummikub.v1.Table
+	30, // 6: rummikub.v1.ValidateTurnRequest.rack:type_name -> rummikub.v1.Tile
+	30, // 7: rummikub.v1.ValidateTurnRequest.river:type_name -> rummikub.v1.Tile
+	30, // 8: rummikub.v1.ValidateTurnRequest.tile_drawn:type_name -> rummikub.v1.Tile
+	31, // 9: rummikub.v1.ValidateTurnResponse.violations:type_name -> rummikub.v1.Violation
+	30, // 10: rummikub.v1.ValidateTurnResponse.tiles_played:type_name -> rummikub.v1.Tile
+	30, // 11: rummikub.v1.ValidateTurnResponse.rack_left:type_name -> rummikub.v1.Tile
+	26, // 12: rummikub.v1.ValidatePlacementRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
+	29, // 13: rummikub.v1.ValidatePlacementRequest.table_before:type_name -> rummikub.v1.Table
+	29, // 14: rummikub.v1.ValidatePlacementRequest.table_after:type_name -> rummikub.v1.Table
+	30, // 15: rummikub.v1.ValidatePlacementRequest.rack:type_name -> rummikub.v1.Tile
+	30, // 16: rummikub.v1.ValidatePlacementRequest.tile_drawn:type_name -> rummikub.v1.Tile
+	31, // 17: rummikub.v1.ValidatePlacementResponse.violations:type_name -> rummikub.v1.Violation
+	30, // 18: rummikub.v1.ValidatePlacementResponse.tiles_played:type_name -> rummikub.v1.Tile
+	30, // 19: rummikub.v1.ValidatePlacementResponse.rack_left:type_name -> rummikub.v1.Tile
+	29, // 20: rummikub.v1.ValidatePlacementResponse.table:type_name -> rummikub.v1.Table
+	32, // 21: rummikub.v1.ValidateHandRequest.ruleset:type_name -> rummikub.v1.DiscardRuleset
+	30, // 22: rummikub.v1.ValidateHandRequest.indicator:type_name -> rummikub.v1.Tile
+	30, // 23: rummikub.v1.ValidateHandRequest.tiles:type_name -> rummikub.v1.Tile
+	30, // 24: rummikub.v1.ValidateHandRequest.discard:type_name -> rummikub.v1.Tile
+	33, // 25: rummikub.v1.ValidateHandRequest.hand:type_name -> rummikub.v1.HandPart
+	31, // 26: rummikub.v1.ValidateHandResponse.violations:type_name -> rummikub.v1.Violation
+	33, // 27: rummikub.v1.ValidateHandResponse.hand:type_name -> rummikub.v1.HandPart
+	30, // 28: rummikub.v1.ValidateHandResponse.discard:type_name -> rummikub.v1.Tile
+	30, // 29: rummikub.v1.ValidateHandResponse.spare:type_name -> rummikub.v1.Tile
+	32, // 30: rummikub.v1.ValidateDiscardTurnRequest.ruleset:type_name -> rummikub.v1.DiscardRuleset
+	30, // 31: rummikub.v1.ValidateDiscardTurnRequest.indicator:type_name -> rummikub.v1.Tile
+	30, // 32: rummikub.v1.ValidateDiscardTurnRequest.rack:type_name -> rummikub.v1.Tile
+	33, // 33: rummikub.v1.ValidateDiscardTurnRequest.table_before:type_name -> rummikub.v1.HandPart
+	34, // 34: rummikub.v1.ValidateDiscardTurnRequest.openings:type_name -> rummikub.v1.DiscardOpening
+	30, // 35: rummikub.v1.ValidateDiscardTurnRequest.owed_tile:type_name -> rummikub.v1.Tile
+	33, // 36: rummikub.v1.ValidateDiscardTurnRequest.table_after:type_name -> rummikub.v1.HandPart
+	30, // 37: rummikub.v1.ValidateDiscardTurnRequest.discard:type_name -> rummikub.v1.Tile
+	31, // 38: rummikub.v1.ValidateDiscardTurnResponse.violations:type_name -> rummikub.v1.Violation
+	30, // 39: rummikub.v1.ValidateDiscardTurnResponse.tiles_laid:type_name -> rummikub.v1.Tile
+	34, // 40: rummikub.v1.ValidateDiscardTurnResponse.opening:type_name -> rummikub.v1.DiscardOpening
+	30, // 41: rummikub.v1.ValidateDiscardTurnResponse.rack_left:type_name -> rummikub.v1.Tile
+	35, // 42: rummikub.v1.ValidateDiscardTurnResponse.penalty:type_name -> rummikub.v1.PenaltyCause
+	26, // 43: rummikub.v1.BatchValidateTurnsRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
 	3,  // 44: rummikub.v1.BatchValidateTurnsRequest.turns:type_name -> rummikub.v1.ValidateTurnRequest
 	4,  // 45: rummikub.v1.BatchValidateTurnsResponse.turns:type_name -> rummikub.v1.ValidateTurnResponse
 	3,  // 46: rummikub.v1.StreamValidateTurnsRequest.turn:type_name -> rummikub.v1.ValidateTurnRequest
 	4,  // 47: rummikub.v1.StreamValidateTurnsResponse.turn:type_name -> rummikub.v1.ValidateTurnResponse
-	29, // 48: rummikub.v1.RackToScore.rack:type_name -> rummikub.v1.Tile
-	25, // 49: rummikub.v1.ScoreRoundRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
+	30, // 48: rummikub.v1.RackToScore.rack:type_name -> rummikub.v1.Tile
+	26, // 49: rummikub.v1.ScoreRoundRequest.ruleset:type_name -> rummikub.v1.MeldingRuleset
 	15, // 50: rummikub.v1.ScoreRoundRequest.racks:type_name -> rummikub.v1.RackToScore
-	35, // 51: rummikub.v1.ScoreRoundResponse.round_end:type_name -> rummikub.v1.RoundEnd
-	36, // 52: rummikub.v1.ScoreRoundResponse.seats:type_name -> rummikub.v1.SeatResult
-	37, // 53: rummikub.v1.NamedRuleset.ruleset:type_name -> rummikub.v1.Ruleset
-	38, // 54: rummikub.v1.NamedRuleset.settings:type_name -> rummikub.v1.RoomSettings
+	36, // 51: rummikub.v1.ScoreRoundResponse.round_end:type_name -> rummikub.v1.RoundEnd
+	37, // 52: rummikub.v1.ScoreRoundResponse.seats:type_name -> rummikub.v1.SeatResult
+	38, // 53: rummikub.v1.NamedRuleset.ruleset:type_name -> rummikub.v1.Ruleset
+	39, // 54: rummikub.v1.NamedRuleset.settings:type_name -> rummikub.v1.RoomSettings
 	19, // 55: rummikub.v1.ListRulesetsResponse.rulesets:type_name -> rummikub.v1.NamedRuleset
-	39, // 56: rummikub.v1.ReasonText.reason:type_name -> rummikub.v1.ErrorReason
-	40, // 57: rummikub.v1.ColorText.color:type_name -> rummikub.v1.TileColor
-	0,  // 58: rummikub.v1.ListMessagesResponse.direction:type_name -> rummikub.v1.TextDirection
-	22, // 59: rummikub.v1.ListMessagesResponse.reasons:type_name -> rummikub.v1.ReasonText
-	23, // 60: rummikub.v1.ListMessagesResponse.colors:type_name -> rummikub.v1.ColorText
-	1,  // 61: rummikub.v1.ValidationService.ValidateMelds:input_type -> rummikub.v1.ValidateMeldsRequest
-	3,  // 62: rummikub.v1.ValidationService.ValidateTurn:input_type -> rummikub.v1.ValidateTurnRequest
-	5,  // 63: rummikub.v1.ValidationService.ValidatePlacement:input_type -> rummikub.v1.ValidatePlacementRequest
-	7,  // 64: rummikub.v1.ValidationService.ValidateHand:input_type -> rummikub.v1.ValidateHandRequest
-	9,  // 65: rummikub.v1.ValidationService.ValidateDiscardTurn:input_type -> rummikub.v1.ValidateDiscardTurnRequest
-	11, // 66: rummikub.v1.ValidationService.BatchValidateTurns:input_type -> rummikub.v1.BatchValidateTurnsRequest
-	13, // 67: rummikub.v1.ValidationService.StreamValidateTurns:input_type -> rummikub.v1.StreamValidateTurnsRequest
-	16, // 68: rummikub.v1.ValidationService.ScoreRound:input_type -> rummikub.v1.ScoreRoundRequest
-	18, // 69: rummikub.v1.ValidationService.ListRulesets:input_type -> rummikub.v1.ListRulesetsRequest
-	21, // 70: rummikub.v1.ValidationService.ListMessages:input_type -> rummikub.v1.ListMessagesRequest
-	2,  // 71: rummikub.v1.ValidationService.ValidateMelds:output_type -> rummikub.v1.ValidateMeldsResponse
-	4,  // 72: rummikub.v1.ValidationService.ValidateTurn:output_type -> rummikub.v1.ValidateTurnResponse
-	6,  // 73: rummikub.v1.ValidationService.ValidatePlacement:output_type -> rummikub.v1.ValidatePlacementResponse
-	8,  // 74: rummikub.v1.ValidationService.ValidateHand:output_type -> rummikub.v1.ValidateHandResponse
-	10, // 75: rummikub.v1.ValidationService.ValidateDiscardTurn:output_type -> rummikub.v1.ValidateDiscardTurnResponse
-	12, // 76: rummikub.v1.ValidationService.BatchValidateTurns:output_type -> rummikub.v1.BatchValidateTurnsResponse
-	14, // 77: rummikub.v1.ValidationService.StreamValidateTurns:output_type -> rummikub.v1.StreamValidateTurnsResponse
-	17, // 78: rummikub.v1.ValidationService.ScoreRound:output_type -> rummikub.v1.ScoreRoundResponse
-	20, // 79: rummikub.v1.ValidationService.ListRulesets:output_type -> rummikub.v1.ListRulesetsResponse
-	24, // 80: rummikub.v1.ValidationService.ListMessages:output_type -> rummikub.v1.ListMessagesResponse
-	71, // [71:81] is the sub-list for method output_type
-	61, // [61:71] is the sub-list for method input_type
-	61, // [61:61] is the sub-list for extension type_name
-	61, // [61:61] is the sub-list for extension extendee
-	0,  // [0:61] is the sub-list for field type_name
+	40, // 56: rummikub.v1.ReasonText.reason:type_name -> rummikub.v1.ErrorReason
+	41, // 57: rummikub.v1.AdviceText.kind:type_name -> rummikub.v1.AdviceKind
+	42, // 58: rummikub.v1.ColorText.color:type_name -> rummikub.v1.TileColor
+	0,  // 59: rummikub.v1.ListMessagesResponse.direction:type_name -> rummikub.v1.TextDirection
+	22, // 60: rummikub.v1.ListMessagesResponse.reasons:type_name -> rummikub.v1.ReasonText
+	24, // 61: rummikub.v1.ListMessagesResponse.colors:type_name -> rummikub.v1.ColorText
+	23, // 62: rummikub.v1.ListMessagesResponse.advice:type_name -> rummikub.v1.AdviceText
+	1,  // 63: rummikub.v1.ValidationService.ValidateMelds:input_type -> rummikub.v1.ValidateMeldsRequest
+	3,  // 64: rummikub.v1.ValidationService.ValidateTurn:input_type -> rummikub.v1.ValidateTurnRequest
+	5,  // 65: rummikub.v1.ValidationService.ValidatePlacement:input_type -> rummikub.v1.ValidatePlacementRequest
+	7,  // 66: rummikub.v1.ValidationService.ValidateHand:input_type -> rummikub.v1.ValidateHandRequest
+	9,  // 67: rummikub.v1.ValidationService.ValidateDiscardTurn:input_type -> rummikub.v1.ValidateDiscardTurnRequest
+	11, // 68: rummikub.v1.ValidationService.BatchValidateTurns:input_type -> rummikub.v1.BatchValidateTurnsRequest
+	13, // 69: rummikub.v1.ValidationService.StreamValidateTurns:input_type -> rummikub.v1.StreamValidateTurnsRequest
+	16, // 70: rummikub.v1.ValidationService.ScoreRound:input_type -> rummikub.v1.ScoreRoundRequest
+	18, // 71: rummikub.v1.ValidationService.ListRulesets:input_type -> rummikub.v1.ListRulesetsRequest
+	21, // 72: rummikub.v1.ValidationService.ListMessages:input_type -> rummikub.v1.ListMessagesRequest
+	2,  // 73: rummikub.v1.ValidationService.ValidateMelds:output_type -> rummikub.v1.ValidateMeldsResponse
+	4,  // 74: rummikub.v1.ValidationService.ValidateTurn:output_type -> rummikub.v1.ValidateTurnResponse
+	6,  // 75: rummikub.v1.ValidationService.ValidatePlacement:output_type -> rummikub.v1.ValidatePlacementResponse
+	8,  // 76: rummikub.v1.ValidationService.ValidateHand:output_type -> rummikub.v1.ValidateHandResponse
+	10, // 77: rummikub.v1.ValidationService.ValidateDiscardTurn:output_type -> rummikub.v1.ValidateDiscardTurnResponse
+	12, // 78: rummikub.v1.ValidationService.BatchValidateTurns:output_type -> rummikub.v1.BatchValidateTurnsResponse
+	14, // 79: rummikub.v1.ValidationService.StreamValidateTurns:output_type -> rummikub.v1.StreamValidateTurnsResponse
+	17, // 80: rummikub.v1.ValidationService.ScoreRound:output_type -> rummikub.v1.ScoreRoundResponse
+	20, // 81: rummikub.v1.ValidationService.ListRulesets:output_type -> rummikub.v1.ListRulesetsResponse
+	25, // 82: rummikub.v1.ValidationService.ListMessages:output_type -> rummikub.v1.ListMessagesResponse
+	73, // [73:83] is the sub-list for method output_type
+	63, // [63:73] is the sub-list for method input_type
+	63, // [63:63] is the sub-list for extension type_name
+	63, // [63:63] is the sub-list for extension extendee
+	0,  // [0:63] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_validation_service_proto_init() }
@@ -2223,7 +2296,7 @@ func file_rummikub_v1_validation_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rummikub_v1_validation_service_proto_rawDesc), len(file_rummikub_v1_validation_service_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   24,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -74,7 +74,8 @@ type ValidationServiceClient interface {
 	// Lists the presets, with every option set.
 	// Errors: INVALID_ARGUMENT (FIELD_INVALID).
 	ListRulesets(ctx context.Context, in *ListRulesetsRequest, opts ...grpc.CallOption) (*ListRulesetsResponse, error)
-	// Lists texts for players in a language: one for each reason of a refusal, and the names and symbols of the colors.
+	// Lists texts for players in a language: one for each reason of a refusal and each kind of advice, and the names and
+	// symbols of the colors.
 	// Errors: INVALID_ARGUMENT (FIELD_INVALID).
 	ListMessages(ctx context.Context, in *ListMessagesRequest, opts ...grpc.CallOption) (*ListMessagesResponse, error)
 }
@@ -233,7 +234,8 @@ type ValidationServiceServer interface {
 	// Lists the presets, with every option set.
 	// Errors: INVALID_ARGUMENT (FIELD_INVALID).
 	ListRulesets(context.Context, *ListRulesetsRequest) (*ListRulesetsResponse, error)
-	// Lists texts for players in a language: one for each reason of a refusal, and the names and symbols of the colors.
+	// Lists texts for players in a language: one for each reason of a refusal and each kind of advice, and the names and
+	// symbols of the colors.
 	// Errors: INVALID_ARGUMENT (FIELD_INVALID).
 	ListMessages(context.Context, *ListMessagesRequest) (*ListMessagesResponse, error)
 	mustEmbedUnimplementedValidationServiceServer()

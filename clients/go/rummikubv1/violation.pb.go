@@ -21,6 +21,119 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// The kind of a piece of advice.
+type AdviceKind int32
+
+const (
+	// Unset. Never in a response.
+	AdviceKind_ADVICE_KIND_UNSPECIFIED AdviceKind = 0
+	// The player could have gone out. Metadata: `count`, the tiles of the best turn.
+	AdviceKind_ADVICE_KIND_WIN_MISSED AdviceKind = 1
+	// The player could have made the initial meld. Metadata: `count`.
+	AdviceKind_ADVICE_KIND_INITIAL_MELD_MISSED AdviceKind = 2
+	// The player played nothing and could have played. Metadata: `count`.
+	AdviceKind_ADVICE_KIND_PLAY_MISSED AdviceKind = 3
+	// The player could have played more tiles. Metadata: `played` and `best`.
+	AdviceKind_ADVICE_KIND_TILES_MISSED AdviceKind = 4
+	// Tiles of a higher value could have left the rack (OBJECTIVE_HIGHEST_VALUE). Metadata: `played` and `best`.
+	AdviceKind_ADVICE_KIND_POINTS_MISSED AdviceKind = 5
+	// No tile can be played.
+	AdviceKind_ADVICE_KIND_NO_PLAY AdviceKind = 6
+	// There is a play. Metadata: `count`, its tiles.
+	AdviceKind_ADVICE_KIND_PLAY_EXISTS AdviceKind = 7
+	// The player can go out. Metadata: `count`.
+	AdviceKind_ADVICE_KIND_WIN_EXISTS AdviceKind = 8
+	// The turn changes melds of the table. Metadata: `melds`, their numbers from 1, such as `2, 5`.
+	AdviceKind_ADVICE_KIND_MELDS_CHANGE AdviceKind = 9
+	// The turn changes no meld of the table.
+	AdviceKind_ADVICE_KIND_NO_MELD_CHANGES AdviceKind = 10
+	// Tiles go to a meld of the table. Metadata: `tiles` in the text notation, and `meld`, its number from 1.
+	AdviceKind_ADVICE_KIND_TILES_TO_MELD AdviceKind = 11
+	// Tiles begin or join a new meld. Metadata: `tiles`.
+	AdviceKind_ADVICE_KIND_TILES_TO_NEW_MELD AdviceKind = 12
+	// A tile goes to a cell of the cross layout. Metadata: `tiles`, `x` and `y`.
+	AdviceKind_ADVICE_KIND_TILE_TO_CELL AdviceKind = 13
+	// The whole turn is shown.
+	AdviceKind_ADVICE_KIND_WHOLE_TURN AdviceKind = 14
+	// The player's turn is a best one.
+	AdviceKind_ADVICE_KIND_TURN_IS_BEST AdviceKind = 15
+	// There is a better turn than the player's.
+	AdviceKind_ADVICE_KIND_TURN_NOT_BEST AdviceKind = 16
+	// The time was too short to be certain.
+	AdviceKind_ADVICE_KIND_NOT_CERTAIN AdviceKind = 17
+)
+
+// Enum value maps for AdviceKind.
+var (
+	AdviceKind_name = map[int32]string{
+		0:  "ADVICE_KIND_UNSPECIFIED",
+		1:  "ADVICE_KIND_WIN_MISSED",
+		2:  "ADVICE_KIND_INITIAL_MELD_MISSED",
+		3:  "ADVICE_KIND_PLAY_MISSED",
+		4:  "ADVICE_KIND_TILES_MISSED",
+		5:  "ADVICE_KIND_POINTS_MISSED",
+		6:  "ADVICE_KIND_NO_PLAY",
+		7:  "ADVICE_KIND_PLAY_EXISTS",
+		8:  "ADVICE_KIND_WIN_EXISTS",
+		9:  "ADVICE_KIND_MELDS_CHANGE",
+		10: "ADVICE_KIND_NO_MELD_CHANGES",
+		11: "ADVICE_KIND_TILES_TO_MELD",
+		12: "ADVICE_KIND_TILES_TO_NEW_MELD",
+		13: "ADVICE_KIND_TILE_TO_CELL",
+		14: "ADVICE_KIND_WHOLE_TURN",
+		15: "ADVICE_KIND_TURN_IS_BEST",
+		16: "ADVICE_KIND_TURN_NOT_BEST",
+		17: "ADVICE_KIND_NOT_CERTAIN",
+	}
+	AdviceKind_value = map[string]int32{
+		"ADVICE_KIND_UNSPECIFIED":         0,
+		"ADVICE_KIND_WIN_MISSED":          1,
+		"ADVICE_KIND_INITIAL_MELD_MISSED": 2,
+		"ADVICE_KIND_PLAY_MISSED":         3,
+		"ADVICE_KIND_TILES_MISSED":        4,
+		"ADVICE_KIND_POINTS_MISSED":       5,
+		"ADVICE_KIND_NO_PLAY":             6,
+		"ADVICE_KIND_PLAY_EXISTS":         7,
+		"ADVICE_KIND_WIN_EXISTS":          8,
+		"ADVICE_KIND_MELDS_CHANGE":        9,
+		"ADVICE_KIND_NO_MELD_CHANGES":     10,
+		"ADVICE_KIND_TILES_TO_MELD":       11,
+		"ADVICE_KIND_TILES_TO_NEW_MELD":   12,
+		"ADVICE_KIND_TILE_TO_CELL":        13,
+		"ADVICE_KIND_WHOLE_TURN":          14,
+		"ADVICE_KIND_TURN_IS_BEST":        15,
+		"ADVICE_KIND_TURN_NOT_BEST":       16,
+		"ADVICE_KIND_NOT_CERTAIN":         17,
+	}
+)
+
+func (x AdviceKind) Enum() *AdviceKind {
+	p := new(AdviceKind)
+	*p = x
+	return p
+}
+
+func (x AdviceKind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (AdviceKind) Descriptor() protoreflect.EnumDescriptor {
+	return file_rummikub_v1_violation_proto_enumTypes[0].Descriptor()
+}
+
+func (AdviceKind) Type() protoreflect.EnumType {
+	return &file_rummikub_v1_violation_proto_enumTypes[0]
+}
+
+func (x AdviceKind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use AdviceKind.Descriptor instead.
+func (AdviceKind) EnumDescriptor() ([]byte, []int) {
+	return file_rummikub_v1_violation_proto_rawDescGZIP(), []int{0}
+}
+
 // One violation of the rules.
 type Violation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -114,6 +227,70 @@ func (x *Violation) GetSuggestedOrder() []Tile {
 	return nil
 }
 
+// A sentence of a coach.
+type Advice struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The kind.
+	Kind AdviceKind `protobuf:"varint,1,opt,name=kind,proto3,enum=rummikub.v1.AdviceKind" json:"kind,omitempty"`
+	// The sentence in English. ListMessages has it in other languages.
+	Text string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	// The values that belong to the kind, under the keys documented in AdviceKind.
+	Metadata      map[string]string `protobuf:"bytes,3,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Advice) Reset() {
+	*x = Advice{}
+	mi := &file_rummikub_v1_violation_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Advice) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Advice) ProtoMessage() {}
+
+func (x *Advice) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_violation_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Advice.ProtoReflect.Descriptor instead.
+func (*Advice) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_violation_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Advice) GetKind() AdviceKind {
+	if x != nil {
+		return x.Kind
+	}
+	return AdviceKind_ADVICE_KIND_UNSPECIFIED
+}
+
+func (x *Advice) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *Advice) GetMetadata() map[string]string {
+	if x != nil {
+		return x.Metadata
+	}
+	return nil
+}
+
 // Why a request was refused: a detail of the status of every refusal, beside google.rpc.ErrorInfo, which has the same
 // reason and metadata for tools that know only the common details.
 type Refusal struct {
@@ -130,7 +307,7 @@ type Refusal struct {
 
 func (x *Refusal) Reset() {
 	*x = Refusal{}
-	mi := &file_rummikub_v1_violation_proto_msgTypes[1]
+	mi := &file_rummikub_v1_violation_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -142,7 +319,7 @@ func (x *Refusal) String() string {
 func (*Refusal) ProtoMessage() {}
 
 func (x *Refusal) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_violation_proto_msgTypes[1]
+	mi := &file_rummikub_v1_violation_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -155,7 +332,7 @@ func (x *Refusal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refusal.ProtoReflect.Descriptor instead.
 func (*Refusal) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_violation_proto_rawDescGZIP(), []int{1}
+	return file_rummikub_v1_violation_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Refusal) GetReason() ErrorReason {
@@ -193,7 +370,14 @@ const file_rummikub_v1_violation_proto_rawDesc = "" +
 	"\x0fsuggested_order\x18\x06 \x03(\x0e2\x11.rummikub.v1.TileR\x0esuggestedOrder\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\"\xf0\x01\n" +
+	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\"\xc5\x01\n" +
+	"\x06Advice\x12+\n" +
+	"\x04kind\x18\x01 \x01(\x0e2\x17.rummikub.v1.AdviceKindR\x04kind\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\x12=\n" +
+	"\bmetadata\x18\x03 \x03(\v2!.rummikub.v1.Advice.MetadataEntryR\bmetadata\x1a;\n" +
+	"\rMetadataEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xf0\x01\n" +
 	"\aRefusal\x120\n" +
 	"\x06reason\x18\x01 \x01(\x0e2\x18.rummikub.v1.ErrorReasonR\x06reason\x12>\n" +
 	"\bmetadata\x18\x02 \x03(\v2\".rummikub.v1.Refusal.MetadataEntryR\bmetadata\x126\n" +
@@ -202,7 +386,28 @@ const file_rummikub_v1_violation_proto_rawDesc = "" +
 	"violations\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x86\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01*\xab\x04\n" +
+	"\n" +
+	"AdviceKind\x12\x1b\n" +
+	"\x17ADVICE_KIND_UNSPECIFIED\x10\x00\x12\x1a\n" +
+	"\x16ADVICE_KIND_WIN_MISSED\x10\x01\x12#\n" +
+	"\x1fADVICE_KIND_INITIAL_MELD_MISSED\x10\x02\x12\x1b\n" +
+	"\x17ADVICE_KIND_PLAY_MISSED\x10\x03\x12\x1c\n" +
+	"\x18ADVICE_KIND_TILES_MISSED\x10\x04\x12\x1d\n" +
+	"\x19ADVICE_KIND_POINTS_MISSED\x10\x05\x12\x17\n" +
+	"\x13ADVICE_KIND_NO_PLAY\x10\x06\x12\x1b\n" +
+	"\x17ADVICE_KIND_PLAY_EXISTS\x10\a\x12\x1a\n" +
+	"\x16ADVICE_KIND_WIN_EXISTS\x10\b\x12\x1c\n" +
+	"\x18ADVICE_KIND_MELDS_CHANGE\x10\t\x12\x1f\n" +
+	"\x1bADVICE_KIND_NO_MELD_CHANGES\x10\n" +
+	"\x12\x1d\n" +
+	"\x19ADVICE_KIND_TILES_TO_MELD\x10\v\x12!\n" +
+	"\x1dADVICE_KIND_TILES_TO_NEW_MELD\x10\f\x12\x1c\n" +
+	"\x18ADVICE_KIND_TILE_TO_CELL\x10\r\x12\x1a\n" +
+	"\x16ADVICE_KIND_WHOLE_TURN\x10\x0e\x12\x1c\n" +
+	"\x18ADVICE_KIND_TURN_IS_BEST\x10\x0f\x12\x1d\n" +
+	"\x19ADVICE_KIND_TURN_NOT_BEST\x10\x10\x12\x1b\n" +
+	"\x17ADVICE_KIND_NOT_CERTAIN\x10\x11B\x86\x01\n" +
 	"\vrummikub.v1B\x0eViolationProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\vRummikub.V1\xba\x02\bRummikub\xca\x02\vRummikub\\V1\xea\x02\fRummikub::V1b\x06proto3"
 
 var (
@@ -217,28 +422,34 @@ func file_rummikub_v1_violation_proto_rawDescGZIP() []byte {
 	return file_rummikub_v1_violation_proto_rawDescData
 }
 
-var file_rummikub_v1_violation_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_rummikub_v1_violation_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_rummikub_v1_violation_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_rummikub_v1_violation_proto_goTypes = []any{
-	(*Violation)(nil), // 0: rummikub.v1.Violation
-	(*Refusal)(nil),   // 1: rummikub.v1.Refusal
-	nil,               // 2: rummikub.v1.Violation.MetadataEntry
-	nil,               // 3: rummikub.v1.Refusal.MetadataEntry
-	(ErrorReason)(0),  // 4: rummikub.v1.ErrorReason
-	(Tile)(0),         // 5: rummikub.v1.Tile
+	(AdviceKind)(0),   // 0: rummikub.v1.AdviceKind
+	(*Violation)(nil), // 1: rummikub.v1.Violation
+	(*Advice)(nil),    // 2: rummikub.v1.Advice
+	(*Refusal)(nil),   // 3: rummikub.v1.Refusal
+	nil,               // 4: rummikub.v1.Violation.MetadataEntry
+	nil,               // 5: rummikub.v1.Advice.MetadataEntry
+	nil,               // 6: rummikub.v1.Refusal.MetadataEntry
+	(ErrorReason)(0),  // 7: rummikub.v1.ErrorReason
+	(Tile)(0),         // 8: rummikub.v1.Tile
 }
 var file_rummikub_v1_violation_proto_depIdxs = []int32{
-	4, // 0: rummikub.v1.Violation.reason:type_name -> rummikub.v1.ErrorReason
-	5, // 1: rummikub.v1.Violation.tiles:type_name -> rummikub.v1.Tile
-	2, // 2: rummikub.v1.Violation.metadata:type_name -> rummikub.v1.Violation.MetadataEntry
-	5, // 3: rummikub.v1.Violation.suggested_order:type_name -> rummikub.v1.Tile
-	4, // 4: rummikub.v1.Refusal.reason:type_name -> rummikub.v1.ErrorReason
-	3, // 5: rummikub.v1.Refusal.metadata:type_name -> rummikub.v1.Refusal.MetadataEntry
-	0, // 6: rummikub.v1.Refusal.violations:type_name -> rummikub.v1.Violation
-	7, // [7:7] is the sub-list for method output_type
-	7, // [7:7] is the sub-list for method input_type
-	7, // [7:7] is the sub-list for extension type_name
-	7, // [7:7] is the sub-list for extension extendee
-	0, // [0:7] is the sub-list for field type_name
+	7, // 0: rummikub.v1.Violation.reason:type_name -> rummikub.v1.ErrorReason
+	8, // 1: rummikub.v1.Violation.tiles:type_name -> rummikub.v1.Tile
+	4, // 2: rummikub.v1.Violation.metadata:type_name -> rummikub.v1.Violation.MetadataEntry
+	8, // 3: rummikub.v1.Violation.suggested_order:type_name -> rummikub.v1.Tile
+	0, // 4: rummikub.v1.Advice.kind:type_name -> rummikub.v1.AdviceKind
+	5, // 5: rummikub.v1.Advice.metadata:type_name -> rummikub.v1.Advice.MetadataEntry
+	7, // 6: rummikub.v1.Refusal.reason:type_name -> rummikub.v1.ErrorReason
+	6, // 7: rummikub.v1.Refusal.metadata:type_name -> rummikub.v1.Refusal.MetadataEntry
+	1, // 8: rummikub.v1.Refusal.violations:type_name -> rummikub.v1.Violation
+	9, // [9:9] is the sub-list for method output_type
+	9, // [9:9] is the sub-list for method input_type
+	9, // [9:9] is the sub-list for extension type_name
+	9, // [9:9] is the sub-list for extension extendee
+	0, // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_violation_proto_init() }
@@ -253,13 +464,14 @@ func file_rummikub_v1_violation_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rummikub_v1_violation_proto_rawDesc), len(file_rummikub_v1_violation_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   4,
+			NumEnums:      1,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
 		GoTypes:           file_rummikub_v1_violation_proto_goTypes,
 		DependencyIndexes: file_rummikub_v1_violation_proto_depIdxs,
+		EnumInfos:         file_rummikub_v1_violation_proto_enumTypes,
 		MessageInfos:      file_rummikub_v1_violation_proto_msgTypes,
 	}.Build()
 	File_rummikub_v1_violation_proto = out.File

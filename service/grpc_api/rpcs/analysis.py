@@ -6,7 +6,9 @@ from typing import Final
 from engine.discard.ruleset import Ruleset as DiscardRuleset
 from engine.melding.analysis import Existence
 from engine.melding.ruleset import Ruleset
+from engine.violations import Reason, refused
 from rummikub.v1 import analysis_service_pb2 as pb
+from service.analysis.coach import Coached, CoachQuery
 from service.analysis.hands import own_hand_query
 from service.analysis.pool import AnalysisPool
 from service.analysis.queries import (
@@ -21,9 +23,9 @@ from service.analysis.queries import (
 )
 from service.app.identity import Caller
 from service.app.views import GameSnapshotView
-from service.codec import analysis, fields, rulesets, turns
+from service.codec import analysis, coach, fields, rulesets, turns
 from service.codec.tiles import bounds_of_tables
-from service.errors import FieldFault, InvalidRequest, NotAPlayer
+from service.errors import ActionRefused, FieldFault, InvalidRequest, NotAPlayer
 from service.grpc_api.call_origin import check_right, current_origin
 from service.grpc_api.callers import caller
 from service.grpc_api.deadlines import left_until, until_deadline
@@ -54,6 +56,35 @@ async def suggest_turn(backend: Backend, read: Read, _sender: Caller, context: C
     ).SerializeToString()
 
 
+async def coach_turn(backend: Backend, read: Read, _sender: Caller, context: Context) -> bytes:
+    """CoachTurn."""
+    request, situation, _ = read
+    tier, objective = coach.tier_of_stage(request.stage), analysis.objective(request.objective)
+    seconds = analysis.time_limit(request)
+    revision = None
+    search: BestTurnQuery | TurnExistsQuery | None
+    if situation is not None:
+        check_right(POSITION_SEARCHES)
+        search = turn_query(situation, tier, objective)
+    else:
+        seen = await _own_view(backend, request, caller(context))
+        revision = seen.view.revision
+        if isinstance(seen.view.ruleset, DiscardRuleset):
+            raise ActionRefused(refused(Reason.ACTION_NOT_IN_GAME))
+        search = own_turn_query(seen.view, tier, objective)
+    if not isinstance(search, BestTurnQuery):  # no tile may be played now
+        coached, at = Coached(Suggestion(Existence.NO)), None
+    else:
+        at = search.situation
+        query = CoachQuery(search, coach.turn_to_judge(request, at))
+        with backend.pool.admit(current_origin()) as admitted:
+            coached = await admitted.ask(query, seconds, until_deadline(context))
+    response = coach.encode_coached(coached, at, request.stage)
+    if revision is not None:
+        response.revision = revision
+    return response.SerializeToString()
+
+
 async def _suggest_for_hand(
     pool: AnalysisPool, seen: GameSnapshotView, tier: HintTier, seconds: float, context: Context
 ) -> bytes:
@@ -67,7 +98,9 @@ async def _suggest_for_hand(
     return response.SerializeToString()
 
 
-async def _own_view(backend: Backend, request: pb.SuggestTurnRequest, sender: Caller) -> GameSnapshotView:
+async def _own_view(
+    backend: Backend, request: pb.SuggestTurnRequest | pb.CoachTurnRequest, sender: Caller
+) -> GameSnapshotView:
     """Returns the game of a request as its caller sees it. Raises NotAPlayer without a seat."""
     if request.WhichOneof("subject") is None:
         raise InvalidRequest(FieldFault("subject", "expected one of position, game_id"))
@@ -138,6 +171,14 @@ def _read_suggest(data: bytes) -> Generator[None, None, Read]:
     return Read(request, situation, len(data))
 
 
+def _read_coach(data: bytes) -> Generator[None, None, Read]:
+    request = fields.decode(pb.CoachTurnRequest, data, *bounds_of_tables("position.table", "turn.table"))
+    yield
+    is_position = request.WhichOneof("subject") == "position"
+    situation = analysis.situation(request.position, Ruleset()) if is_position else None
+    return Read(request, situation, len(data))
+
+
 def _read_has_legal(data: bytes) -> Generator[None, None, Read]:
     request = fields.decode(pb.HasLegalTurnRequest, data, *bounds_of_tables("position.table"))
     if not request.HasField("position"):
@@ -169,6 +210,13 @@ RPCS: Final[tuple[Rpc, ...]] = (
         suggest_turn,
         token=Token.IGNORED,
         read=_read_suggest,
+    ),
+    Rpc(
+        pb.CoachTurnRequest,
+        pb.CoachTurnResponse,
+        coach_turn,
+        token=Token.IGNORED,
+        read=_read_coach,
     ),
     Rpc(
         pb.HasLegalTurnRequest,

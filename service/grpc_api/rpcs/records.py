@@ -77,9 +77,9 @@ async def review_game(backend: Backend, read: Read, _sender: Caller, context: Co
                 break
             share = left / (len(checked.to_review) - index)
             best, spent = await admitted.ask_timed(BestTurnQuery(move.situation, objective, move.kept), share, until)
-            found.append(reviews.encode_review(move, best, objective))
+            found.append(reviews.Reviewed(move, best))
     is_complete = checked.is_complete and len(found) == len(checked.to_review)
-    return reviews.encode_reviews(found, is_complete=is_complete).SerializeToString()
+    return reviews.encode_reviews(found, objective, is_complete=is_complete).SerializeToString()
 
 
 async def parse_position(

@@ -227,6 +227,11 @@ def questions(seen: game_pb2.Game, rng: random.Random) -> Iterator[tuple[str, Me
     for tier in (an.HINT_TIER_PLAY_EXISTS, an.HINT_TIER_TURN):
         hint = an.SuggestTurnRequest(game_id=game_id, tier=tier, time_limit=Duration(seconds=10))
         yield "AnalysisService/SuggestTurn", hint
+    coached_turn = an.CoachedTurn(table=seen.table)
+    coached_turn.table.melds.add(tiles=seen.rack[:3])
+    for stage in (an.COACH_STAGE_COUNT, an.COACH_STAGE_TURN):
+        coached = an.CoachTurnRequest(game_id=game_id, turn=coached_turn, stage=stage, time_limit=Duration(seconds=10))
+        yield "AnalysisService/CoachTurn", coached
 
 
 def turns(seen: game_pb2.Game, rng: random.Random) -> Iterator[ts.PlayTurnRequest]:

@@ -502,6 +502,12 @@ async def test_a_review_compares_every_move_with_the_best_turn(store: MemoryStor
     assert {seat.seat: seat.missed for seat in review.seats} == {
         seat: sum(one.missed for one in review.moves if one.seat == seat) for seat in (1, 2, 3)
     }
+    for seat_review in review.seats:
+        own = {one.move_index: one for one in review.moves if one.seat == seat_review.seat}
+        ranked = sorted(own.values(), key=lambda one: (one.missed > 0 and one.best.goes_out, one.missed), reverse=True)
+        costliest = [(one.move_index, one.missed) for one in seat_review.costliest_turns]
+        assert costliest == [(one.move_index, one.missed) for one in ranked[:3] if one.missed]
+        assert all(own[one.move_index].best.steps and one.advice.text for one in seat_review.costliest_turns)
     again = await client.records.ReviewGame(
         rs.ReviewGameRequest(record=record, objective=an.OBJECTIVE_HIGHEST_VALUE, time_limit=minute)
     )

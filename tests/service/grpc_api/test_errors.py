@@ -786,7 +786,7 @@ CREATING = ["CreateGame", "JoinOrCreateGame"]
 JUDGING = ["ValidateTurn", "BatchValidateTurns", "StreamValidateTurns"]
 WITH_RULESET = ["ValidateMelds", "ScoreRound", "ValidatePlacement", *JUDGING]
 ANALYZING = [name for name, rpc in RPCS.items() if "time_limit" in rpc.input_type.fields_by_name]
-WITH_POSITION = ["SuggestTurn", "HasLegalTurn", "BatchSuggestTurns"]
+WITH_POSITION = ["SuggestTurn", "CoachTurn", "HasLegalTurn", "BatchSuggestTurns"]
 WITH_RECORD = ["ImportRecord", "ReviewGame"]
 IN_A_TURN = ["PlayTurn", "SaveDraft", "ClaimError"]
 ON_A_REVISION = ["PlayTurn", "SaveDraft"]
@@ -1058,7 +1058,7 @@ def with_ruleset(reason: str) -> Preparation:
         if rpc in WITH_RECORD:
             request = new_message(rpc, record=record_pb2.GameRecord(ruleset=rules))
             return Ask(request, fields=[f"record.{field}" for field in of_game])
-        if rpc in {"SuggestTurn", "HasLegalTurn"}:
+        if rpc in {"SuggestTurn", "CoachTurn", "HasLegalTurn"}:
             request, prefix = position_message(rpc, an.Position(ruleset=rules.melding, has_melded=True))
             return Ask(request, fields=[prefix + field for field in fields])
         if rpc not in CREATING:
@@ -1422,72 +1422,72 @@ async def _(stage: Stage, rpc: str) -> Ask:
     return Ask(request_of(rpc, stage))
 
 
-def hint(game_id: str) -> an.SuggestTurnRequest:
+def hint(rpc: str, game_id: str) -> Message:
     """Returns a request about a seat's own position."""
-    return an.SuggestTurnRequest(game_id=game_id)
+    return new_message(rpc, game_id=game_id)
 
 
-@case("FIELD_INVALID", "SuggestTurn")
-async def _no_game_id(stage: Stage, _rpc: str) -> Ask:
-    return Ask(hint("no id"), stage.game.as_seat(1), ["game_id"])
+@case("FIELD_INVALID", "SuggestTurn", "CoachTurn")
+async def _no_game_id(stage: Stage, rpc: str) -> Ask:
+    return Ask(hint(rpc, "no id"), stage.game.as_seat(1), ["game_id"])
 
 
-@case("AUTHORIZATION_MALFORMED", "SuggestTurn")
-async def _(stage: Stage, _rpc: str) -> Ask:
-    return Ask(hint(stage.game.game_id), (("authorization", "Basic QWRhOnBhc3N3b3Jk"),))
+@case("AUTHORIZATION_MALFORMED", "SuggestTurn", "CoachTurn")
+async def _(stage: Stage, rpc: str) -> Ask:
+    return Ask(hint(rpc, stage.game.game_id), (("authorization", "Basic QWRhOnBhc3N3b3Jk"),))
 
 
-@case("STORE_UNAVAILABLE", "SuggestTurn", staging=store_away)
-@case("STORED_FORMAT_UNKNOWN", "SuggestTurn", staging=newer_format)
-@case("INTERNAL_ERROR", "SuggestTurn", staging=faulty)
-async def _(stage: Stage, _rpc: str) -> Ask:
-    return Ask(hint(stage.game.game_id), stage.game.as_seat(1))
+@case("STORE_UNAVAILABLE", "SuggestTurn", "CoachTurn", staging=store_away)
+@case("STORED_FORMAT_UNKNOWN", "SuggestTurn", "CoachTurn", staging=newer_format)
+@case("INTERNAL_ERROR", "SuggestTurn", "CoachTurn", staging=faulty)
+async def _(stage: Stage, rpc: str) -> Ask:
+    return Ask(hint(rpc, stage.game.game_id), stage.game.as_seat(1))
 
 
-@case("NOT_A_PLAYER", "SuggestTurn")
-async def _(stage: Stage, _rpc: str) -> Ask:
-    return Ask(hint(stage.game.game_id))
+@case("NOT_A_PLAYER", "SuggestTurn", "CoachTurn")
+async def _(stage: Stage, rpc: str) -> Ask:
+    return Ask(hint(rpc, stage.game.game_id))
 
 
-@case("GAME_NOT_FOUND", "SuggestTurn")
-async def _unknown_game_to_analyze(stage: Stage, _rpc: str) -> Ask:
-    return Ask(hint(UNKNOWN_GAME), stage.game.as_seat(1))
+@case("GAME_NOT_FOUND", "SuggestTurn", "CoachTurn")
+async def _unknown_game_to_analyze(stage: Stage, rpc: str) -> Ask:
+    return Ask(hint(rpc, UNKNOWN_GAME), stage.game.as_seat(1))
 
 
-@case("TOKEN_VOID", "SuggestTurn")
-async def _unknown_token_to_analyze(stage: Stage, _rpc: str) -> Ask:
-    return Ask(hint(stage.game.game_id), bearer(STRANGER))
+@case("TOKEN_VOID", "SuggestTurn", "CoachTurn")
+async def _unknown_token_to_analyze(stage: Stage, rpc: str) -> Ask:
+    return Ask(hint(rpc, stage.game.game_id), bearer(STRANGER))
 
 
-@case("GAME_NOT_STARTED", "SuggestTurn")
-async def _(stage: Stage, _rpc: str) -> Ask:
+@case("GAME_NOT_STARTED", "SuggestTurn", "CoachTurn")
+async def _(stage: Stage, rpc: str) -> Ask:
     game = await stage.client.new_game(players=2, start=False)
-    return Ask(hint(game.game_id), game.as_seat(1))
+    return Ask(hint(rpc, game.game_id), game.as_seat(1))
 
 
-async def hinting(stage: Stage, game: Game, seat: int = 1) -> Ask:
+async def hinting(stage: Stage, rpc: str, game: Game, seat: int = 1) -> Ask:
     at_hand = await put(stage, game)
-    return Ask(hint(at_hand.game_id), at_hand.as_seat(seat))
+    return Ask(hint(rpc, at_hand.game_id), at_hand.as_seat(seat))
 
 
-@case("ROUND_OVER", "SuggestTurn")
-async def _(stage: Stage, _rpc: str) -> Ask:
-    return await hinting(stage, a_game(RoundOver(a_round()), TWO_ROUNDS))
+@case("ROUND_OVER", "SuggestTurn", "CoachTurn")
+async def _(stage: Stage, rpc: str) -> Ask:
+    return await hinting(stage, rpc, a_game(RoundOver(a_round()), TWO_ROUNDS))
 
 
-@case("GAME_OVER", "SuggestTurn")
-async def _(stage: Stage, _rpc: str) -> Ask:
-    return await hinting(stage, a_game(Finished(a_round(), winners=(1,))))
+@case("GAME_OVER", "SuggestTurn", "CoachTurn")
+async def _(stage: Stage, rpc: str) -> Ask:
+    return await hinting(stage, rpc, a_game(Finished(a_round(), winners=(1,))))
 
 
-@case("PLAYER_RESIGNED", "SuggestTurn")
-async def _(stage: Stage, _rpc: str) -> Ask:
-    return await hinting(stage, a_game(Playing(a_round()), resigned=frozenset({2})), seat=2)
+@case("PLAYER_RESIGNED", "SuggestTurn", "CoachTurn")
+async def _(stage: Stage, rpc: str) -> Ask:
+    return await hinting(stage, rpc, a_game(Playing(a_round()), resigned=frozenset({2})), seat=2)
 
 
-@case("HINT_NOT_ALLOWED", "SuggestTurn")
-async def _(stage: Stage, _rpc: str) -> Ask:
-    return await hinting(stage, a_game(Playing(a_round()), room(SABRA, hints=Hints.TILES)))
+@case("HINT_NOT_ALLOWED", "SuggestTurn", "CoachTurn")
+async def _(stage: Stage, rpc: str) -> Ask:
+    return await hinting(stage, rpc, a_game(Playing(a_round()), room(SABRA, hints=Hints.PLAY_EXISTS)))
 
 
 @case("TILE_UNKNOWN", "PlayTurn")
@@ -2022,6 +2022,12 @@ async def _of_another_family(stage: Stage, rpc: str) -> Ask:
 async def _a_record_of_another_family(_stage: Stage, _rpc: str) -> Ask:
     record = record_pb2.GameRecord(ruleset=ruleset_pb2.Ruleset(discard=ruleset_pb2.DiscardRuleset()))
     return Ask(rs.ReviewGameRequest(record=record))
+
+
+@case("ACTION_NOT_IN_GAME", "CoachTurn")
+async def _a_game_of_another_family(stage: Stage, rpc: str) -> Ask:
+    game = await a_hand(stage)
+    return Ask(hint(rpc, game.game_id), game.as_seat(1))
 
 
 @case("NO_DISCARD_TO_TAKE", "PlayTurn")

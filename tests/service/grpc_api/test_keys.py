@@ -194,6 +194,7 @@ MAY_REISSUE = "reissue_seat_tokens = true"
 POSITION = an.Position(rack=as_tiles([1, 2, 3]), has_melded=True)
 SEARCHES: dict[str, Callable[[Client], Any]] = {
     "SuggestTurn": lambda client: client.analysis.SuggestTurn(an.SuggestTurnRequest(position=POSITION)),
+    "CoachTurn": lambda client: client.analysis.CoachTurn(an.CoachTurnRequest(position=POSITION)),
     "HasLegalTurn": lambda client: client.analysis.HasLegalTurn(an.HasLegalTurnRequest(position=POSITION)),
     "ArrangeTiles": lambda client: client.analysis.ArrangeTiles(an.ArrangeTilesRequest(tiles=POSITION.rack)),
     "BatchSuggestTurns": lambda client: client.analysis.BatchSuggestTurns(
@@ -327,6 +328,9 @@ QUESTIONS: dict[str, Ask] = {
     ),
     "SuggestTurn": lambda game: game.client.analysis.SuggestTurn(
         an.SuggestTurnRequest(game_id=game.game_id), metadata=game.as_seat(1)
+    ),
+    "CoachTurn": lambda game: game.client.analysis.CoachTurn(
+        an.CoachTurnRequest(game_id=game.game_id), metadata=game.as_seat(1)
     ),
     "ReviewGame": lambda game: game.client.records.ReviewGame(
         rs.ReviewGameRequest(game_id=game.game_id), metadata=game.as_seat(1)

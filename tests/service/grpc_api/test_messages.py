@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rummikub.v1 import error_reason_pb2, tile_pb2
+from rummikub.v1 import error_reason_pb2, tile_pb2, violation_pb2
 from rummikub.v1 import validation_service_pb2 as vs
 from service.codec.messages import list_messages
 from service.errors import InvalidRequest
@@ -15,6 +15,7 @@ from support.harness import ROOT, Client
 
 LANGUAGES = ("de", "en", "es", "fr", "he", "ja", "nl", "pl", "pt", "tr")
 REASONS = error_reason_pb2.ErrorReason.keys()[1:]
+ADVICE = [name.removeprefix("ADVICE_KIND_") for name in violation_pb2.AdviceKind.keys()[1:]]
 COLORS = [name.removeprefix("TILE_COLOR_") for name in tile_pb2.TileColor.keys()[1:]]
 CATALOGS: dict[str, dict[str, Any]] = {
     path.stem: json.loads(path.read_text("utf-8")) for path in sorted((ROOT / "docs" / "messages").glob("*.json"))
@@ -23,12 +24,13 @@ PLACEHOLDER = re.compile(r"\{(\w*)\}")
 
 
 def metadata_keys() -> dict[str, set[str]]:
-    """Returns the keys of each reason's metadata, as the contract documents them."""
-    text = (ROOT / "proto" / "rummikub" / "v1" / "error_reason.proto").read_text()
+    """Returns the keys of the metadata of each reason and kind of advice, as the contract documents them."""
     found: dict[str, set[str]] = {}
-    for comment, name in re.findall(r"((?:^ *//.*\n)+) *([A-Z]\w+) =", text, re.MULTILINE):
-        plain = re.sub(r"\n? *// ?", " ", comment)
-        found[name] = set(re.findall(r"`(\w+)`", plain.partition("Metadata:")[2]))
+    for file in ("error_reason.proto", "violation.proto"):
+        text = (ROOT / "proto" / "rummikub" / "v1" / file).read_text()
+        for comment, name in re.findall(r"((?:^ *//.*\n)+) *([A-Z]\w+) =", text, re.MULTILINE):
+            plain = re.sub(r"\n? *// ?", " ", comment)
+            found[name.removeprefix("ADVICE_KIND_")] = set(re.findall(r"`(\w+)`", plain.partition("Metadata:")[2]))
     return found
 
 
@@ -39,9 +41,10 @@ def test_there_are_ten_languages() -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_catalog_is_complete_and_has_nothing_else(language: str) -> None:
     catalog = CATALOGS[language]
-    assert list(catalog) == ["language", "name", "direction", "colors", "reasons"]
+    assert list(catalog) == ["language", "name", "direction", "colors", "reasons", "advice"]
     assert catalog["language"] == language
     assert list(catalog["reasons"]) == REASONS
+    assert list(catalog["advice"]) == ADVICE
     assert list(catalog["colors"]) == COLORS
     assert all(list(color) == ["name", "symbol"] for color in catalog["colors"].values())
 
@@ -49,21 +52,23 @@ def test_a_catalog_is_complete_and_has_nothing_else(language: str) -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_text_is_a_sentence_with_known_placeholders(language: str) -> None:
     keys = metadata_keys()
-    for reason, text in CATALOGS[language]["reasons"].items():
+    english = CATALOGS["en"]["reasons"] | CATALOGS["en"]["advice"]
+    for reason, text in (CATALOGS[language]["reasons"] | CATALOGS[language]["advice"]).items():
         assert text == text.strip(), reason
         assert text == unicodedata.normalize("NFC", text), reason
         assert len(text) >= 5, reason
         assert text[-1] in ".。)" or text.endswith("}"), reason
         placeholders = set(PLACEHOLDER.findall(text))
         assert placeholders <= keys[reason], reason
-        assert placeholders == set(PLACEHOLDER.findall(CATALOGS["en"]["reasons"][reason])), reason
+        assert placeholders == set(PLACEHOLDER.findall(english[reason])), reason
         assert not set(PLACEHOLDER.sub("", text)) & set("{}"), reason
 
 
 @pytest.mark.parametrize("language", [language for language in LANGUAGES if language != "en"])
 def test_no_text_is_left_in_english(language: str) -> None:
-    english = CATALOGS["en"]["reasons"]
-    assert [reason for reason, text in CATALOGS[language]["reasons"].items() if text == english[reason]] == []
+    for texts in ("reasons", "advice"):
+        english = CATALOGS["en"][texts]
+        assert [name for name, text in CATALOGS[language][texts].items() if text == english[name]] == []
     assert CATALOGS[language]["name"] != CATALOGS["en"]["name"]
 
 
@@ -92,6 +97,8 @@ async def test_the_service_lists_a_catalog(client: Client, language: str) -> Non
     assert is_rtl is (catalog["direction"] == "rtl")
     texts = {error_reason_pb2.ErrorReason.Name(text.reason): text.text for text in listed.reasons}
     assert texts == catalog["reasons"]
+    advice = {violation_pb2.AdviceKind.Name(text.kind).removeprefix("ADVICE_KIND_"): text for text in listed.advice}
+    assert {kind: text.text for kind, text in advice.items()} == catalog["advice"]
     names = {tile_pb2.TileColor.Name(color.color).removeprefix("TILE_COLOR_"): color for color in listed.colors}
     assert {name: {"name": color.name, "symbol": color.symbol} for name, color in names.items()} == catalog["colors"]
     known = await client.validation.ListMessages(vs.ListMessagesRequest(language=language, etag=listed.etag))

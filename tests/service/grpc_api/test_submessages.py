@@ -41,6 +41,10 @@ REQUESTS: dict[str, tuple[str, Callable[[], Message]]] = {
         "position.table",
         lambda: an.SuggestTurnRequest(position=an.Position(table=meld_pb2.Table(melds=melds()))),
     ),
+    "AnalysisService/CoachTurn": (
+        "turn.table",
+        lambda: an.CoachTurnRequest(turn=an.CoachedTurn(table=meld_pb2.Table(melds=melds()))),
+    ),
     "AnalysisService/HasLegalTurn": (
         "position.table",
         lambda: an.HasLegalTurnRequest(position=an.Position(table=meld_pb2.Table(melds=melds()))),

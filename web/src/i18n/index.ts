@@ -15,7 +15,7 @@ import {
   TileColor,
   type Violation,
 } from "rummikub-client";
-import enMessages from "../../../service/messages/en.json";
+import { colors, direction, reasons } from "../../../service/messages/en.json";
 import { Store } from "../control/store.js";
 import { faceOf } from "../model/tiles.js";
 import { en, type Key } from "./en.js";
@@ -39,7 +39,7 @@ export interface Texts {
   readonly options?: Readonly<Record<string, string>>;
 }
 
-const ENGLISH: Texts = { texts: en, catalog: enMessages };
+const ENGLISH: Texts = { texts: en, catalog: { direction, colors, reasons } };
 
 export const LANGUAGES = {
   en: { name: "English", load: (): Promise<Texts> => Promise.resolve(ENGLISH) },

@@ -59,6 +59,11 @@ impl crate::Call for SuggestTurnRequest {
     const PATH: &'static str = "/rummikub.v1.AnalysisService/SuggestTurn";
 }
 
+impl crate::Call for CoachTurnRequest {
+    type Response = CoachTurnResponse;
+    const PATH: &'static str = "/rummikub.v1.AnalysisService/CoachTurn";
+}
+
 impl crate::Call for HasLegalTurnRequest {
     type Response = HasLegalTurnResponse;
     const PATH: &'static str = "/rummikub.v1.AnalysisService/HasLegalTurn";
@@ -369,6 +374,18 @@ impl crate::Rummikub {
         self.call(request).await
     }
 
+    /// Coaches a player: returns whether a turn is a best one, and one hint of the size that the caller wants.
+    ///
+    /// For a position or a game as in SuggestTurn. In a game, the option hints allows COACH_STAGE_COUNT, and with it the
+    /// verdict on a turn, from HINTS_TILES on, and the other stages with HINTS_TURN. Games of discards have no coach.
+    /// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE), UNAUTHENTICATED
+    /// (AUTHORIZATION_MALFORMED, TOKEN_VOID), PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND),
+    /// FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, HINT_NOT_ALLOWED,
+    /// ACTION_NOT_IN_GAME), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
+    pub async fn coach_turn(&self, request: CoachTurnRequest) -> Result<CoachTurnResponse, crate::Refusal> {
+        self.call(request).await
+    }
+
     /// Determines whether a legal turn exists that plays tiles.
     /// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE).
     pub async fn has_legal_turn(&self, request: HasLegalTurnRequest) -> Result<HasLegalTurnResponse, crate::Refusal> {
@@ -650,7 +667,8 @@ impl crate::Rummikub {
         self.call(request).await
     }
 
-    /// Lists texts for players in a language: one for each reason of a refusal, and the names and symbols of the colors.
+    /// Lists texts for players in a language: one for each reason of a refusal and each kind of advice, and the names and
+    /// symbols of the colors.
     /// Errors: INVALID_ARGUMENT (FIELD_INVALID).
     pub async fn list_messages(&self, request: ListMessagesRequest) -> Result<ListMessagesResponse, crate::Refusal> {
         self.call(request).await

@@ -1220,6 +1220,22 @@ pub struct Violation {
     #[prost(enumeration = "Tile", repeated, tag = "6")]
     pub suggested_order: ::prost::alloc::vec::Vec<i32>,
 }
+/// A sentence of a coach.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Advice {
+    /// The kind.
+    #[prost(enumeration = "AdviceKind", tag = "1")]
+    pub kind: i32,
+    /// The sentence in English. ListMessages has it in other languages.
+    #[prost(string, tag = "2")]
+    pub text: ::prost::alloc::string::String,
+    /// The values that belong to the kind, under the keys documented in AdviceKind.
+    #[prost(map = "string, string", tag = "3")]
+    pub metadata: ::std::collections::HashMap<
+        ::prost::alloc::string::String,
+        ::prost::alloc::string::String,
+    >,
+}
 /// Why a request was refused: a detail of the status of every refusal, beside google.rpc.ErrorInfo, which has the same
 /// reason and metadata for tools that know only the common details.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1236,6 +1252,99 @@ pub struct Refusal {
     /// The violations of an illegal turn: the first 16, each with its first 32 tiles. Empty for every other reason.
     #[prost(message, repeated, tag = "3")]
     pub violations: ::prost::alloc::vec::Vec<Violation>,
+}
+/// The kind of a piece of advice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum AdviceKind {
+    /// Unset. Never in a response.
+    Unspecified = 0,
+    /// The player could have gone out. Metadata: `count`, the tiles of the best turn.
+    WinMissed = 1,
+    /// The player could have made the initial meld. Metadata: `count`.
+    InitialMeldMissed = 2,
+    /// The player played nothing and could have played. Metadata: `count`.
+    PlayMissed = 3,
+    /// The player could have played more tiles. Metadata: `played` and `best`.
+    TilesMissed = 4,
+    /// Tiles of a higher value could have left the rack (OBJECTIVE_HIGHEST_VALUE). Metadata: `played` and `best`.
+    PointsMissed = 5,
+    /// No tile can be played.
+    NoPlay = 6,
+    /// There is a play. Metadata: `count`, its tiles.
+    PlayExists = 7,
+    /// The player can go out. Metadata: `count`.
+    WinExists = 8,
+    /// The turn changes melds of the table. Metadata: `melds`, their numbers from 1, such as `2, 5`.
+    MeldsChange = 9,
+    /// The turn changes no meld of the table.
+    NoMeldChanges = 10,
+    /// Tiles go to a meld of the table. Metadata: `tiles` in the text notation, and `meld`, its number from 1.
+    TilesToMeld = 11,
+    /// Tiles begin or join a new meld. Metadata: `tiles`.
+    TilesToNewMeld = 12,
+    /// A tile goes to a cell of the cross layout. Metadata: `tiles`, `x` and `y`.
+    TileToCell = 13,
+    /// The whole turn is shown.
+    WholeTurn = 14,
+    /// The player's turn is a best one.
+    TurnIsBest = 15,
+    /// There is a better turn than the player's.
+    TurnNotBest = 16,
+    /// The time was too short to be certain.
+    NotCertain = 17,
+}
+impl AdviceKind {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "ADVICE_KIND_UNSPECIFIED",
+            Self::WinMissed => "ADVICE_KIND_WIN_MISSED",
+            Self::InitialMeldMissed => "ADVICE_KIND_INITIAL_MELD_MISSED",
+            Self::PlayMissed => "ADVICE_KIND_PLAY_MISSED",
+            Self::TilesMissed => "ADVICE_KIND_TILES_MISSED",
+            Self::PointsMissed => "ADVICE_KIND_POINTS_MISSED",
+            Self::NoPlay => "ADVICE_KIND_NO_PLAY",
+            Self::PlayExists => "ADVICE_KIND_PLAY_EXISTS",
+            Self::WinExists => "ADVICE_KIND_WIN_EXISTS",
+            Self::MeldsChange => "ADVICE_KIND_MELDS_CHANGE",
+            Self::NoMeldChanges => "ADVICE_KIND_NO_MELD_CHANGES",
+            Self::TilesToMeld => "ADVICE_KIND_TILES_TO_MELD",
+            Self::TilesToNewMeld => "ADVICE_KIND_TILES_TO_NEW_MELD",
+            Self::TileToCell => "ADVICE_KIND_TILE_TO_CELL",
+            Self::WholeTurn => "ADVICE_KIND_WHOLE_TURN",
+            Self::TurnIsBest => "ADVICE_KIND_TURN_IS_BEST",
+            Self::TurnNotBest => "ADVICE_KIND_TURN_NOT_BEST",
+            Self::NotCertain => "ADVICE_KIND_NOT_CERTAIN",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "ADVICE_KIND_UNSPECIFIED" => Some(Self::Unspecified),
+            "ADVICE_KIND_WIN_MISSED" => Some(Self::WinMissed),
+            "ADVICE_KIND_INITIAL_MELD_MISSED" => Some(Self::InitialMeldMissed),
+            "ADVICE_KIND_PLAY_MISSED" => Some(Self::PlayMissed),
+            "ADVICE_KIND_TILES_MISSED" => Some(Self::TilesMissed),
+            "ADVICE_KIND_POINTS_MISSED" => Some(Self::PointsMissed),
+            "ADVICE_KIND_NO_PLAY" => Some(Self::NoPlay),
+            "ADVICE_KIND_PLAY_EXISTS" => Some(Self::PlayExists),
+            "ADVICE_KIND_WIN_EXISTS" => Some(Self::WinExists),
+            "ADVICE_KIND_MELDS_CHANGE" => Some(Self::MeldsChange),
+            "ADVICE_KIND_NO_MELD_CHANGES" => Some(Self::NoMeldChanges),
+            "ADVICE_KIND_TILES_TO_MELD" => Some(Self::TilesToMeld),
+            "ADVICE_KIND_TILES_TO_NEW_MELD" => Some(Self::TilesToNewMeld),
+            "ADVICE_KIND_TILE_TO_CELL" => Some(Self::TileToCell),
+            "ADVICE_KIND_WHOLE_TURN" => Some(Self::WholeTurn),
+            "ADVICE_KIND_TURN_IS_BEST" => Some(Self::TurnIsBest),
+            "ADVICE_KIND_TURN_NOT_BEST" => Some(Self::TurnNotBest),
+            "ADVICE_KIND_NOT_CERTAIN" => Some(Self::NotCertain),
+            _ => None,
+        }
+    }
 }
 /// The faces that a joker in a meld may stand for.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -6575,6 +6684,89 @@ pub mod suggest_turn_request {
         GameId(::prost::alloc::string::String),
     }
 }
+/// A turn to coach.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CoachedTurn {
+    /// The table after the turn, as in PlayTiles.table. The win is called, if the turn empties the rack.
+    #[prost(message, optional, tag = "1")]
+    pub table: ::core::option::Option<Table>,
+    /// The tile of the River that the turn pulls; see PlayTiles.river_index.
+    #[prost(uint32, optional, tag = "2")]
+    pub river_index: ::core::option::Option<u32>,
+}
+/// A request to coach a player.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CoachTurnRequest {
+    /// The turn to judge. Unset: only a hint.
+    #[prost(message, optional, tag = "3")]
+    pub turn: ::core::option::Option<CoachedTurn>,
+    /// The size of the hint.
+    #[prost(enumeration = "CoachStage", tag = "4")]
+    pub stage: i32,
+    /// The quantity by which turns are compared.
+    #[prost(enumeration = "Objective", tag = "5")]
+    pub objective: i32,
+    /// Time limit of the search: more than 0, at most 10 s. Unset: 1 s.
+    #[prost(message, optional, tag = "6")]
+    pub time_limit: ::core::option::Option<::prost_types::Duration>,
+    /// The position. Required.
+    #[prost(oneof = "coach_turn_request::Subject", tags = "1, 2")]
+    pub subject: ::core::option::Option<coach_turn_request::Subject>,
+}
+/// Nested message and enum types in `CoachTurnRequest`.
+pub mod coach_turn_request {
+    /// The position. Required.
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Subject {
+        /// A position that the caller sends.
+        #[prost(message, tag = "1")]
+        Position(super::Position),
+        /// The game in which to coach the caller.
+        #[prost(string, tag = "2")]
+        GameId(::prost::alloc::string::String),
+    }
+}
+/// The response to CoachTurn. Fields beyond the requested stage, and fields that describe a best turn when none was
+/// found, are unset.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CoachTurnResponse {
+    /// Whether a legal turn exists that plays tiles.
+    #[prost(enumeration = "Existence", tag = "1")]
+    pub play_exists: i32,
+    /// The number of tiles that the best turn found plays.
+    #[prost(uint32, tag = "2")]
+    pub tile_count: u32,
+    /// Whether it is proven to be the best.
+    #[prost(bool, tag = "3")]
+    pub is_best: bool,
+    /// Whether the turn of the request is a best one. Unset if the seat may play nothing now, as before a draw.
+    #[prost(enumeration = "TurnVerdict", tag = "4")]
+    pub verdict: i32,
+    /// Every violation of an illegal turn. The subject of a meld is `turn.table\[3\]`.
+    #[prost(message, repeated, tag = "5")]
+    pub violations: ::prost::alloc::vec::Vec<Violation>,
+    /// What the best turn found gains beyond the turn of the request, in tiles or value; 0 for an illegal turn.
+    #[prost(uint32, tag = "6")]
+    pub missed: u32,
+    /// The melds of the table that the best turn changes, from 0. Set for COACH_STAGE_MELDS and above.
+    #[prost(uint32, repeated, tag = "7")]
+    pub melds_changed: ::prost::alloc::vec::Vec<u32>,
+    /// A step that lays tiles of the rack. Set for COACH_STAGE_STEP and above, but not in the cross layout.
+    #[prost(message, optional, tag = "8")]
+    pub step: ::core::option::Option<SuggestedStep>,
+    /// A placement of the best turn. Set for COACH_STAGE_STEP and above in the cross layout.
+    #[prost(message, optional, tag = "9")]
+    pub placement: ::core::option::Option<Placement>,
+    /// The best turn. Set for COACH_STAGE_TURN.
+    #[prost(message, optional, tag = "10")]
+    pub suggestion: ::core::option::Option<Suggestion>,
+    /// The verdict on a legal turn, then the hint, in sentences.
+    #[prost(message, repeated, tag = "11")]
+    pub advice: ::prost::alloc::vec::Vec<Advice>,
+    /// The revision of the game that was searched. Unset for a position.
+    #[prost(uint32, optional, tag = "12")]
+    pub revision: ::core::option::Option<u32>,
+}
 /// The response to SuggestTurn.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SuggestTurnResponse {
@@ -6929,6 +7121,88 @@ impl HintTier {
         }
     }
 }
+/// The size of a coach's hint. Each stage includes the ones before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum CoachStage {
+    /// The default: COACH_STAGE_COUNT.
+    Unspecified = 0,
+    /// How many tiles a best turn plays.
+    Count = 1,
+    /// Which melds of the table it changes. In the cross layout it adds nothing.
+    Melds = 2,
+    /// Where one step lays tiles of the rack.
+    Step = 3,
+    /// The whole turn.
+    Turn = 4,
+}
+impl CoachStage {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "COACH_STAGE_UNSPECIFIED",
+            Self::Count => "COACH_STAGE_COUNT",
+            Self::Melds => "COACH_STAGE_MELDS",
+            Self::Step => "COACH_STAGE_STEP",
+            Self::Turn => "COACH_STAGE_TURN",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "COACH_STAGE_UNSPECIFIED" => Some(Self::Unspecified),
+            "COACH_STAGE_COUNT" => Some(Self::Count),
+            "COACH_STAGE_MELDS" => Some(Self::Melds),
+            "COACH_STAGE_STEP" => Some(Self::Step),
+            "COACH_STAGE_TURN" => Some(Self::Turn),
+            _ => None,
+        }
+    }
+}
+/// Whether a turn is a best one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum TurnVerdict {
+    /// The request has no turn.
+    Unspecified = 0,
+    /// The turn breaks rules: CoachTurnResponse.violations.
+    Illegal = 1,
+    /// No turn is better.
+    Best = 2,
+    /// A better turn was found.
+    NotBest = 3,
+    /// No better turn was found in the time, and that there is none was not proven.
+    Unknown = 4,
+}
+impl TurnVerdict {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "TURN_VERDICT_UNSPECIFIED",
+            Self::Illegal => "TURN_VERDICT_ILLEGAL",
+            Self::Best => "TURN_VERDICT_BEST",
+            Self::NotBest => "TURN_VERDICT_NOT_BEST",
+            Self::Unknown => "TURN_VERDICT_UNKNOWN",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "TURN_VERDICT_UNSPECIFIED" => Some(Self::Unspecified),
+            "TURN_VERDICT_ILLEGAL" => Some(Self::Illegal),
+            "TURN_VERDICT_BEST" => Some(Self::Best),
+            "TURN_VERDICT_NOT_BEST" => Some(Self::NotBest),
+            "TURN_VERDICT_UNKNOWN" => Some(Self::Unknown),
+            _ => None,
+        }
+    }
+}
 /// The kind of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
@@ -7003,11 +7277,11 @@ pub mod analysis_service_client {
     use tonic::codegen::http::Uri;
     /// Exact analysis: the best turn, whether any turn exists, and how tiles can be arranged. It changes nothing.
     ///
-    /// A caller sends positions and needs no token; only SuggestTurn for a running game takes one, as in GameService. So a
+    /// A caller sends positions and needs no token; only SuggestTurn and CoachTurn for a running game take one, as in GameService. So a
     /// player can ask about the rack of a running game as a position, whatever its option hints says. Only a server with keys
     /// can prevent that: callers whose key lacks the right position_searches (RUMMIKUB_KEYS_FILE) are refused
-    /// (API_KEY_NOT_ALLOWED) by HasLegalTurn, ArrangeTiles and BatchSuggestTurns, by SuggestTurn for a position, and by
-    /// RecordService.ReviewGame of a record that they send.
+    /// (API_KEY_NOT_ALLOWED) by HasLegalTurn, ArrangeTiles and BatchSuggestTurns, by SuggestTurn and CoachTurn for a position,
+    /// and by RecordService.ReviewGame of a record that they send.
     ///
     /// Each search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
     /// response shows it: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best. The same question always gets the
@@ -7124,6 +7398,38 @@ pub mod analysis_service_client {
             let mut req = request.into_request();
             req.extensions_mut()
                 .insert(GrpcMethod::new("rummikub.v1.AnalysisService", "SuggestTurn"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Coaches a player: returns whether a turn is a best one, and one hint of the size that the caller wants.
+        ///
+        /// For a position or a game as in SuggestTurn. In a game, the option hints allows COACH_STAGE_COUNT, and with it the
+        /// verdict on a turn, from HINTS_TILES on, and the other stages with HINTS_TURN. Games of discards have no coach.
+        /// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE), UNAUTHENTICATED
+        /// (AUTHORIZATION_MALFORMED, TOKEN_VOID), PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND),
+        /// FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, HINT_NOT_ALLOWED,
+        /// ACTION_NOT_IN_GAME), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
+        pub async fn coach_turn(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CoachTurnRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CoachTurnResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/rummikub.v1.AnalysisService/CoachTurn",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("rummikub.v1.AnalysisService", "CoachTurn"));
             self.inner.unary(req, path, codec).await
         }
         /// Determines whether a legal turn exists that plays tiles.
@@ -9102,7 +9408,7 @@ pub struct MoveReview {
     pub missed: u32,
 }
 /// The review of a player: sums over the player's moves.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SeatReview {
     /// The player.
     #[prost(uint32, tag = "1")]
@@ -9113,6 +9419,24 @@ pub struct SeatReview {
     /// The sum of MoveReview.missed.
     #[prost(uint32, tag = "3")]
     pub missed: u32,
+    /// The player's turns that cost most, at most 3: first those that missed a win, then by MoveReview.missed. Turns that
+    /// missed nothing are not among them.
+    #[prost(message, repeated, tag = "4")]
+    pub costliest_turns: ::prost::alloc::vec::Vec<CostlyTurn>,
+}
+/// A turn that cost a player much.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CostlyTurn {
+    /// The index of the move in the record, as in MoveReview, which has the better turn with its steps.
+    #[prost(uint32, tag = "1")]
+    pub move_index: u32,
+    /// MoveReview.missed.
+    #[prost(uint32, tag = "2")]
+    pub missed: u32,
+    /// What the player missed: ADVICE_KIND_WIN_MISSED, ADVICE_KIND_INITIAL_MELD_MISSED, ADVICE_KIND_PLAY_MISSED,
+    /// ADVICE_KIND_TILES_MISSED or ADVICE_KIND_POINTS_MISSED.
+    #[prost(message, optional, tag = "3")]
+    pub advice: ::core::option::Option<Advice>,
 }
 /// The response to ReviewGame.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -9839,6 +10163,16 @@ pub struct ReasonText {
     #[prost(string, tag = "2")]
     pub text: ::prost::alloc::string::String,
 }
+/// The text for a kind of advice.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AdviceText {
+    /// The kind.
+    #[prost(enumeration = "AdviceKind", tag = "1")]
+    pub kind: i32,
+    /// One or two sentences for a player. A key of the kind's metadata in braces, such as `{count}`, stands for its value.
+    #[prost(string, tag = "2")]
+    pub text: ::prost::alloc::string::String,
+}
 /// The name of a color.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ColorText {
@@ -9874,6 +10208,9 @@ pub struct ListMessagesResponse {
     /// A text for each color except TILE_COLOR_UNSPECIFIED.
     #[prost(message, repeated, tag = "6")]
     pub colors: ::prost::alloc::vec::Vec<ColorText>,
+    /// A text for each kind of advice except ADVICE_KIND_UNSPECIFIED.
+    #[prost(message, repeated, tag = "7")]
+    pub advice: ::prost::alloc::vec::Vec<AdviceText>,
 }
 /// The direction of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -10260,7 +10597,8 @@ pub mod validation_service_client {
                 );
             self.inner.unary(req, path, codec).await
         }
-        /// Lists texts for players in a language: one for each reason of a refusal, and the names and symbols of the colors.
+        /// Lists texts for players in a language: one for each reason of a refusal and each kind of advice, and the names and
+        /// symbols of the colors.
         /// Errors: INVALID_ARGUMENT (FIELD_INVALID).
         pub async fn list_messages(
             &mut self,

@@ -13,6 +13,7 @@ from rummikub.v1 import meld_pb2 as _meld_pb2
 from rummikub.v1 import ruleset_pb2 as _ruleset_pb2
 from rummikub.v1 import tile_pb2 as _tile_pb2
 from rummikub.v1 import turn_service_pb2 as _turn_service_pb2
+from rummikub.v1 import violation_pb2 as _violation_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -105,6 +106,70 @@ HINT_TIER_TILES: HintTier.ValueType  # 2
 HINT_TIER_TURN: HintTier.ValueType  # 3
 """The whole turn, step by step."""
 Global___HintTier: _TypeAlias = HintTier  # noqa: Y015
+
+class _CoachStage:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _CoachStageEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CoachStage.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    COACH_STAGE_UNSPECIFIED: _CoachStage.ValueType  # 0
+    """The default: COACH_STAGE_COUNT."""
+    COACH_STAGE_COUNT: _CoachStage.ValueType  # 1
+    """How many tiles a best turn plays."""
+    COACH_STAGE_MELDS: _CoachStage.ValueType  # 2
+    """Which melds of the table it changes. In the cross layout it adds nothing."""
+    COACH_STAGE_STEP: _CoachStage.ValueType  # 3
+    """Where one step lays tiles of the rack."""
+    COACH_STAGE_TURN: _CoachStage.ValueType  # 4
+    """The whole turn."""
+
+class CoachStage(_CoachStage, metaclass=_CoachStageEnumTypeWrapper):
+    """The size of a coach's hint. Each stage includes the ones before."""
+
+COACH_STAGE_UNSPECIFIED: CoachStage.ValueType  # 0
+"""The default: COACH_STAGE_COUNT."""
+COACH_STAGE_COUNT: CoachStage.ValueType  # 1
+"""How many tiles a best turn plays."""
+COACH_STAGE_MELDS: CoachStage.ValueType  # 2
+"""Which melds of the table it changes. In the cross layout it adds nothing."""
+COACH_STAGE_STEP: CoachStage.ValueType  # 3
+"""Where one step lays tiles of the rack."""
+COACH_STAGE_TURN: CoachStage.ValueType  # 4
+"""The whole turn."""
+Global___CoachStage: _TypeAlias = CoachStage  # noqa: Y015
+
+class _TurnVerdict:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _TurnVerdictEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TurnVerdict.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    TURN_VERDICT_UNSPECIFIED: _TurnVerdict.ValueType  # 0
+    """The request has no turn."""
+    TURN_VERDICT_ILLEGAL: _TurnVerdict.ValueType  # 1
+    """The turn breaks rules: CoachTurnResponse.violations."""
+    TURN_VERDICT_BEST: _TurnVerdict.ValueType  # 2
+    """No turn is better."""
+    TURN_VERDICT_NOT_BEST: _TurnVerdict.ValueType  # 3
+    """A better turn was found."""
+    TURN_VERDICT_UNKNOWN: _TurnVerdict.ValueType  # 4
+    """No better turn was found in the time, and that there is none was not proven."""
+
+class TurnVerdict(_TurnVerdict, metaclass=_TurnVerdictEnumTypeWrapper):
+    """Whether a turn is a best one."""
+
+TURN_VERDICT_UNSPECIFIED: TurnVerdict.ValueType  # 0
+"""The request has no turn."""
+TURN_VERDICT_ILLEGAL: TurnVerdict.ValueType  # 1
+"""The turn breaks rules: CoachTurnResponse.violations."""
+TURN_VERDICT_BEST: TurnVerdict.ValueType  # 2
+"""No turn is better."""
+TURN_VERDICT_NOT_BEST: TurnVerdict.ValueType  # 3
+"""A better turn was found."""
+TURN_VERDICT_UNKNOWN: TurnVerdict.ValueType  # 4
+"""No better turn was found in the time, and that there is none was not proven."""
+Global___TurnVerdict: _TypeAlias = TurnVerdict  # noqa: Y015
 
 class _StepKind:
     ValueType = _typing.NewType("ValueType", _builtins.int)
@@ -251,6 +316,168 @@ class SuggestTurnRequest(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType_subject) -> _WhichOneofReturnType_subject | None: ...
 
 Global___SuggestTurnRequest: _TypeAlias = SuggestTurnRequest  # noqa: Y015
+
+@_typing.final
+class CoachedTurn(_message.Message):
+    """A turn to coach."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TABLE_FIELD_NUMBER: _builtins.int
+    RIVER_INDEX_FIELD_NUMBER: _builtins.int
+    river_index: _builtins.int
+    """The tile of the River that the turn pulls; see PlayTiles.river_index."""
+    @_builtins.property
+    def table(self) -> _meld_pb2.Table:
+        """The table after the turn, as in PlayTiles.table. The win is called, if the turn empties the rack."""
+
+    def __init__(
+        self,
+        *,
+        table: _meld_pb2.Table | None = ...,
+        river_index: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_river_index", b"_river_index", "river_index", b"river_index", "table", b"table"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_river_index", b"_river_index", "river_index", b"river_index", "table", b"table"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__river_index: _TypeAlias = _typing.Literal["river_index"]  # noqa: Y015
+    _WhichOneofArgType__river_index: _TypeAlias = _typing.Literal["_river_index", b"_river_index"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__river_index) -> _WhichOneofReturnType__river_index | None: ...
+
+Global___CoachedTurn: _TypeAlias = CoachedTurn  # noqa: Y015
+
+@_typing.final
+class CoachTurnRequest(_message.Message):
+    """A request to coach a player."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POSITION_FIELD_NUMBER: _builtins.int
+    GAME_ID_FIELD_NUMBER: _builtins.int
+    TURN_FIELD_NUMBER: _builtins.int
+    STAGE_FIELD_NUMBER: _builtins.int
+    OBJECTIVE_FIELD_NUMBER: _builtins.int
+    TIME_LIMIT_FIELD_NUMBER: _builtins.int
+    game_id: _builtins.str
+    """The game in which to coach the caller."""
+    stage: Global___CoachStage.ValueType
+    """The size of the hint."""
+    objective: Global___Objective.ValueType
+    """The quantity by which turns are compared."""
+    @_builtins.property
+    def position(self) -> Global___Position:
+        """A position that the caller sends."""
+
+    @_builtins.property
+    def turn(self) -> Global___CoachedTurn:
+        """The turn to judge. Unset: only a hint."""
+
+    @_builtins.property
+    def time_limit(self) -> _duration_pb2.Duration:
+        """Time limit of the search: more than 0, at most 10 s. Unset: 1 s."""
+
+    def __init__(
+        self,
+        *,
+        position: Global___Position | None = ...,
+        game_id: _builtins.str = ...,
+        turn: Global___CoachedTurn | None = ...,
+        stage: Global___CoachStage.ValueType = ...,
+        objective: Global___Objective.ValueType = ...,
+        time_limit: _duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["game_id", b"game_id", "position", b"position", "subject", b"subject", "time_limit", b"time_limit", "turn", b"turn"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["game_id", b"game_id", "objective", b"objective", "position", b"position", "stage", b"stage", "subject", b"subject", "time_limit", b"time_limit", "turn", b"turn"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_subject: _TypeAlias = _typing.Literal["position", "game_id"]  # noqa: Y015
+    _WhichOneofArgType_subject: _TypeAlias = _typing.Literal["subject", b"subject"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_subject) -> _WhichOneofReturnType_subject | None: ...
+
+Global___CoachTurnRequest: _TypeAlias = CoachTurnRequest  # noqa: Y015
+
+@_typing.final
+class CoachTurnResponse(_message.Message):
+    """The response to CoachTurn. Fields beyond the requested stage, and fields that describe a best turn when none was
+    found, are unset.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PLAY_EXISTS_FIELD_NUMBER: _builtins.int
+    TILE_COUNT_FIELD_NUMBER: _builtins.int
+    IS_BEST_FIELD_NUMBER: _builtins.int
+    VERDICT_FIELD_NUMBER: _builtins.int
+    VIOLATIONS_FIELD_NUMBER: _builtins.int
+    MISSED_FIELD_NUMBER: _builtins.int
+    MELDS_CHANGED_FIELD_NUMBER: _builtins.int
+    STEP_FIELD_NUMBER: _builtins.int
+    PLACEMENT_FIELD_NUMBER: _builtins.int
+    SUGGESTION_FIELD_NUMBER: _builtins.int
+    ADVICE_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    play_exists: Global___Existence.ValueType
+    """Whether a legal turn exists that plays tiles."""
+    tile_count: _builtins.int
+    """The number of tiles that the best turn found plays."""
+    is_best: _builtins.bool
+    """Whether it is proven to be the best."""
+    verdict: Global___TurnVerdict.ValueType
+    """Whether the turn of the request is a best one. Unset if the seat may play nothing now, as before a draw."""
+    missed: _builtins.int
+    """What the best turn found gains beyond the turn of the request, in tiles or value; 0 for an illegal turn."""
+    revision: _builtins.int
+    """The revision of the game that was searched. Unset for a position."""
+    @_builtins.property
+    def violations(self) -> _containers.RepeatedCompositeFieldContainer[_violation_pb2.Violation]:
+        """Every violation of an illegal turn. The subject of a meld is `turn.table[3]`."""
+
+    @_builtins.property
+    def melds_changed(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The melds of the table that the best turn changes, from 0. Set for COACH_STAGE_MELDS and above."""
+
+    @_builtins.property
+    def step(self) -> Global___SuggestedStep:
+        """A step that lays tiles of the rack. Set for COACH_STAGE_STEP and above, but not in the cross layout."""
+
+    @_builtins.property
+    def placement(self) -> _meld_pb2.Placement:
+        """A placement of the best turn. Set for COACH_STAGE_STEP and above in the cross layout."""
+
+    @_builtins.property
+    def suggestion(self) -> Global___Suggestion:
+        """The best turn. Set for COACH_STAGE_TURN."""
+
+    @_builtins.property
+    def advice(self) -> _containers.RepeatedCompositeFieldContainer[_violation_pb2.Advice]:
+        """The verdict on a legal turn, then the hint, in sentences."""
+
+    def __init__(
+        self,
+        *,
+        play_exists: Global___Existence.ValueType = ...,
+        tile_count: _builtins.int = ...,
+        is_best: _builtins.bool = ...,
+        verdict: Global___TurnVerdict.ValueType = ...,
+        violations: _abc.Iterable[_violation_pb2.Violation] | None = ...,
+        missed: _builtins.int = ...,
+        melds_changed: _abc.Iterable[_builtins.int] | None = ...,
+        step: Global___SuggestedStep | None = ...,
+        placement: _meld_pb2.Placement | None = ...,
+        suggestion: Global___Suggestion | None = ...,
+        advice: _abc.Iterable[_violation_pb2.Advice] | None = ...,
+        revision: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_revision", b"_revision", "placement", b"placement", "revision", b"revision", "step", b"step", "suggestion", b"suggestion"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_revision", b"_revision", "advice", b"advice", "is_best", b"is_best", "melds_changed", b"melds_changed", "missed", b"missed", "placement", b"placement", "play_exists", b"play_exists", "revision", b"revision", "step", b"step", "suggestion", b"suggestion", "tile_count", b"tile_count", "verdict", b"verdict", "violations", b"violations"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__revision: _TypeAlias = _typing.Literal["revision"]  # noqa: Y015
+    _WhichOneofArgType__revision: _TypeAlias = _typing.Literal["_revision", b"_revision"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__revision) -> _WhichOneofReturnType__revision | None: ...
+
+Global___CoachTurnResponse: _TypeAlias = CoachTurnResponse  # noqa: Y015
 
 @_typing.final
 class SuggestTurnResponse(_message.Message):

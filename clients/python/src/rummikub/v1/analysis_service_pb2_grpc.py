@@ -28,11 +28,11 @@ if _version_not_supported:
 class AnalysisServiceStub(object):
     """Exact analysis: the best turn, whether any turn exists, and how tiles can be arranged. It changes nothing.
 
-    A caller sends positions and needs no token; only SuggestTurn for a running game takes one, as in GameService. So a
+    A caller sends positions and needs no token; only SuggestTurn and CoachTurn for a running game take one, as in GameService. So a
     player can ask about the rack of a running game as a position, whatever its option hints says. Only a server with keys
     can prevent that: callers whose key lacks the right position_searches (RUMMIKUB_KEYS_FILE) are refused
-    (API_KEY_NOT_ALLOWED) by HasLegalTurn, ArrangeTiles and BatchSuggestTurns, by SuggestTurn for a position, and by
-    RecordService.ReviewGame of a record that they send.
+    (API_KEY_NOT_ALLOWED) by HasLegalTurn, ArrangeTiles and BatchSuggestTurns, by SuggestTurn and CoachTurn for a position,
+    and by RecordService.ReviewGame of a record that they send.
 
     Each search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
     response shows it: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best. The same question always gets the
@@ -57,6 +57,11 @@ class AnalysisServiceStub(object):
                 '/rummikub.v1.AnalysisService/SuggestTurn',
                 request_serializer=rummikub_dot_v1_dot_analysis__service__pb2.SuggestTurnRequest.SerializeToString,
                 response_deserializer=rummikub_dot_v1_dot_analysis__service__pb2.SuggestTurnResponse.FromString,
+                _registered_method=True)
+        self.CoachTurn = channel.unary_unary(
+                '/rummikub.v1.AnalysisService/CoachTurn',
+                request_serializer=rummikub_dot_v1_dot_analysis__service__pb2.CoachTurnRequest.SerializeToString,
+                response_deserializer=rummikub_dot_v1_dot_analysis__service__pb2.CoachTurnResponse.FromString,
                 _registered_method=True)
         self.HasLegalTurn = channel.unary_unary(
                 '/rummikub.v1.AnalysisService/HasLegalTurn',
@@ -83,11 +88,11 @@ class AnalysisServiceStub(object):
 class AnalysisServiceServicer(object):
     """Exact analysis: the best turn, whether any turn exists, and how tiles can be arranged. It changes nothing.
 
-    A caller sends positions and needs no token; only SuggestTurn for a running game takes one, as in GameService. So a
+    A caller sends positions and needs no token; only SuggestTurn and CoachTurn for a running game take one, as in GameService. So a
     player can ask about the rack of a running game as a position, whatever its option hints says. Only a server with keys
     can prevent that: callers whose key lacks the right position_searches (RUMMIKUB_KEYS_FILE) are refused
-    (API_KEY_NOT_ALLOWED) by HasLegalTurn, ArrangeTiles and BatchSuggestTurns, by SuggestTurn for a position, and by
-    RecordService.ReviewGame of a record that they send.
+    (API_KEY_NOT_ALLOWED) by HasLegalTurn, ArrangeTiles and BatchSuggestTurns, by SuggestTurn and CoachTurn for a position,
+    and by RecordService.ReviewGame of a record that they send.
 
     Each search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
     response shows it: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best. The same question always gets the
@@ -116,6 +121,20 @@ class AnalysisServiceServicer(object):
         (AUTHORIZATION_MALFORMED, TOKEN_VOID), PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND),
         FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, HINT_NOT_ALLOWED), UNAVAILABLE
         (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CoachTurn(self, request, context):
+        """Coaches a player: returns whether a turn is a best one, and one hint of the size that the caller wants.
+
+        For a position or a game as in SuggestTurn. In a game, the option hints allows COACH_STAGE_COUNT, and with it the
+        verdict on a turn, from HINTS_TILES on, and the other stages with HINTS_TURN. Games of discards have no coach.
+        Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE), UNAUTHENTICATED
+        (AUTHORIZATION_MALFORMED, TOKEN_VOID), PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND),
+        FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, HINT_NOT_ALLOWED,
+        ACTION_NOT_IN_GAME), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -162,6 +181,11 @@ def add_AnalysisServiceServicer_to_server(servicer, server):
                     request_deserializer=rummikub_dot_v1_dot_analysis__service__pb2.SuggestTurnRequest.FromString,
                     response_serializer=rummikub_dot_v1_dot_analysis__service__pb2.SuggestTurnResponse.SerializeToString,
             ),
+            'CoachTurn': grpc.unary_unary_rpc_method_handler(
+                    servicer.CoachTurn,
+                    request_deserializer=rummikub_dot_v1_dot_analysis__service__pb2.CoachTurnRequest.FromString,
+                    response_serializer=rummikub_dot_v1_dot_analysis__service__pb2.CoachTurnResponse.SerializeToString,
+            ),
             'HasLegalTurn': grpc.unary_unary_rpc_method_handler(
                     servicer.HasLegalTurn,
                     request_deserializer=rummikub_dot_v1_dot_analysis__service__pb2.HasLegalTurnRequest.FromString,
@@ -193,11 +217,11 @@ def add_AnalysisServiceServicer_to_server(servicer, server):
 class AnalysisService(object):
     """Exact analysis: the best turn, whether any turn exists, and how tiles can be arranged. It changes nothing.
 
-    A caller sends positions and needs no token; only SuggestTurn for a running game takes one, as in GameService. So a
+    A caller sends positions and needs no token; only SuggestTurn and CoachTurn for a running game take one, as in GameService. So a
     player can ask about the rack of a running game as a position, whatever its option hints says. Only a server with keys
     can prevent that: callers whose key lacks the right position_searches (RUMMIKUB_KEYS_FILE) are refused
-    (API_KEY_NOT_ALLOWED) by HasLegalTurn, ArrangeTiles and BatchSuggestTurns, by SuggestTurn for a position, and by
-    RecordService.ReviewGame of a record that they send.
+    (API_KEY_NOT_ALLOWED) by HasLegalTurn, ArrangeTiles and BatchSuggestTurns, by SuggestTurn and CoachTurn for a position,
+    and by RecordService.ReviewGame of a record that they send.
 
     Each search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
     response shows it: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best. The same question always gets the
@@ -229,6 +253,33 @@ class AnalysisService(object):
             '/rummikub.v1.AnalysisService/SuggestTurn',
             rummikub_dot_v1_dot_analysis__service__pb2.SuggestTurnRequest.SerializeToString,
             rummikub_dot_v1_dot_analysis__service__pb2.SuggestTurnResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CoachTurn(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/rummikub.v1.AnalysisService/CoachTurn',
+            rummikub_dot_v1_dot_analysis__service__pb2.CoachTurnRequest.SerializeToString,
+            rummikub_dot_v1_dot_analysis__service__pb2.CoachTurnResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -29,11 +29,11 @@ GRPC_VERSION: str
 class AnalysisServiceStub:
     """Exact analysis: the best turn, whether any turn exists, and how tiles can be arranged. It changes nothing.
 
-    A caller sends positions and needs no token; only SuggestTurn for a running game takes one, as in GameService. So a
+    A caller sends positions and needs no token; only SuggestTurn and CoachTurn for a running game take one, as in GameService. So a
     player can ask about the rack of a running game as a position, whatever its option hints says. Only a server with keys
     can prevent that: callers whose key lacks the right position_searches (RUMMIKUB_KEYS_FILE) are refused
-    (API_KEY_NOT_ALLOWED) by HasLegalTurn, ArrangeTiles and BatchSuggestTurns, by SuggestTurn for a position, and by
-    RecordService.ReviewGame of a record that they send.
+    (API_KEY_NOT_ALLOWED) by HasLegalTurn, ArrangeTiles and BatchSuggestTurns, by SuggestTurn and CoachTurn for a position,
+    and by RecordService.ReviewGame of a record that they send.
 
     Each search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
     response shows it: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best. The same question always gets the
@@ -67,6 +67,16 @@ class AnalysisServiceStub:
     FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, HINT_NOT_ALLOWED), UNAVAILABLE
     (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
     """
+    CoachTurn: _grpc.UnaryUnaryMultiCallable[_analysis_service_pb2.CoachTurnRequest, _analysis_service_pb2.CoachTurnResponse]
+    """Coaches a player: returns whether a turn is a best one, and one hint of the size that the caller wants.
+
+    For a position or a game as in SuggestTurn. In a game, the option hints allows COACH_STAGE_COUNT, and with it the
+    verdict on a turn, from HINTS_TILES on, and the other stages with HINTS_TURN. Games of discards have no coach.
+    Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE), UNAUTHENTICATED
+    (AUTHORIZATION_MALFORMED, TOKEN_VOID), PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND),
+    FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, HINT_NOT_ALLOWED,
+    ACTION_NOT_IN_GAME), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
+    """
     HasLegalTurn: _grpc.UnaryUnaryMultiCallable[_analysis_service_pb2.HasLegalTurnRequest, _analysis_service_pb2.HasLegalTurnResponse]
     """Determines whether a legal turn exists that plays tiles.
     Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE).
@@ -89,11 +99,11 @@ class AnalysisServiceStub:
 class AnalysisServiceAsyncStub(AnalysisServiceStub):
     """Exact analysis: the best turn, whether any turn exists, and how tiles can be arranged. It changes nothing.
 
-    A caller sends positions and needs no token; only SuggestTurn for a running game takes one, as in GameService. So a
+    A caller sends positions and needs no token; only SuggestTurn and CoachTurn for a running game take one, as in GameService. So a
     player can ask about the rack of a running game as a position, whatever its option hints says. Only a server with keys
     can prevent that: callers whose key lacks the right position_searches (RUMMIKUB_KEYS_FILE) are refused
-    (API_KEY_NOT_ALLOWED) by HasLegalTurn, ArrangeTiles and BatchSuggestTurns, by SuggestTurn for a position, and by
-    RecordService.ReviewGame of a record that they send.
+    (API_KEY_NOT_ALLOWED) by HasLegalTurn, ArrangeTiles and BatchSuggestTurns, by SuggestTurn and CoachTurn for a position,
+    and by RecordService.ReviewGame of a record that they send.
 
     Each search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
     response shows it: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best. The same question always gets the
@@ -124,6 +134,16 @@ class AnalysisServiceAsyncStub(AnalysisServiceStub):
     FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, HINT_NOT_ALLOWED), UNAVAILABLE
     (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
     """
+    CoachTurn: _aio.UnaryUnaryMultiCallable[_analysis_service_pb2.CoachTurnRequest, _analysis_service_pb2.CoachTurnResponse]  # type: ignore[assignment]
+    """Coaches a player: returns whether a turn is a best one, and one hint of the size that the caller wants.
+
+    For a position or a game as in SuggestTurn. In a game, the option hints allows COACH_STAGE_COUNT, and with it the
+    verdict on a turn, from HINTS_TILES on, and the other stages with HINTS_TURN. Games of discards have no coach.
+    Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE), UNAUTHENTICATED
+    (AUTHORIZATION_MALFORMED, TOKEN_VOID), PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND),
+    FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, HINT_NOT_ALLOWED,
+    ACTION_NOT_IN_GAME), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
+    """
     HasLegalTurn: _aio.UnaryUnaryMultiCallable[_analysis_service_pb2.HasLegalTurnRequest, _analysis_service_pb2.HasLegalTurnResponse]  # type: ignore[assignment]
     """Determines whether a legal turn exists that plays tiles.
     Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE).
@@ -145,11 +165,11 @@ class AnalysisServiceAsyncStub(AnalysisServiceStub):
 class AnalysisServiceServicer(metaclass=_abc_1.ABCMeta):
     """Exact analysis: the best turn, whether any turn exists, and how tiles can be arranged. It changes nothing.
 
-    A caller sends positions and needs no token; only SuggestTurn for a running game takes one, as in GameService. So a
+    A caller sends positions and needs no token; only SuggestTurn and CoachTurn for a running game take one, as in GameService. So a
     player can ask about the rack of a running game as a position, whatever its option hints says. Only a server with keys
     can prevent that: callers whose key lacks the right position_searches (RUMMIKUB_KEYS_FILE) are refused
-    (API_KEY_NOT_ALLOWED) by HasLegalTurn, ArrangeTiles and BatchSuggestTurns, by SuggestTurn for a position, and by
-    RecordService.ReviewGame of a record that they send.
+    (API_KEY_NOT_ALLOWED) by HasLegalTurn, ArrangeTiles and BatchSuggestTurns, by SuggestTurn and CoachTurn for a position,
+    and by RecordService.ReviewGame of a record that they send.
 
     Each search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
     response shows it: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best. The same question always gets the
@@ -183,6 +203,22 @@ class AnalysisServiceServicer(metaclass=_abc_1.ABCMeta):
         (AUTHORIZATION_MALFORMED, TOKEN_VOID), PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND),
         FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, HINT_NOT_ALLOWED), UNAVAILABLE
         (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
+        """
+
+    @_abc_1.abstractmethod
+    def CoachTurn(
+        self,
+        request: _analysis_service_pb2.CoachTurnRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_analysis_service_pb2.CoachTurnResponse, _abc.Awaitable[_analysis_service_pb2.CoachTurnResponse]]:
+        """Coaches a player: returns whether a turn is a best one, and one hint of the size that the caller wants.
+
+        For a position or a game as in SuggestTurn. In a game, the option hints allows COACH_STAGE_COUNT, and with it the
+        verdict on a turn, from HINTS_TILES on, and the other stages with HINTS_TURN. Games of discards have no coach.
+        Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE), UNAUTHENTICATED
+        (AUTHORIZATION_MALFORMED, TOKEN_VOID), PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND),
+        FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, HINT_NOT_ALLOWED,
+        ACTION_NOT_IN_GAME), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
         """
 
     @_abc_1.abstractmethod

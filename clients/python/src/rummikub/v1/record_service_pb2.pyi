@@ -358,26 +358,68 @@ class SeatReview(_message.Message):
     SEAT_FIELD_NUMBER: _builtins.int
     PLAYED_FIELD_NUMBER: _builtins.int
     MISSED_FIELD_NUMBER: _builtins.int
+    COSTLIEST_TURNS_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
     """The player."""
     played: _builtins.int
     """The sum of MoveReview.played."""
     missed: _builtins.int
     """The sum of MoveReview.missed."""
+    @_builtins.property
+    def costliest_turns(self) -> _containers.RepeatedCompositeFieldContainer[Global___CostlyTurn]:
+        """The player's turns that cost most, at most 3: first those that missed a win, then by MoveReview.missed. Turns that
+        missed nothing are not among them.
+        """
+
     def __init__(
         self,
         *,
         seat: _builtins.int = ...,
         played: _builtins.int = ...,
         missed: _builtins.int = ...,
+        costliest_turns: _abc.Iterable[Global___CostlyTurn] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["missed", b"missed", "played", b"played", "seat", b"seat"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["costliest_turns", b"costliest_turns", "missed", b"missed", "played", b"played", "seat", b"seat"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___SeatReview: _TypeAlias = SeatReview  # noqa: Y015
+
+@_typing.final
+class CostlyTurn(_message.Message):
+    """A turn that cost a player much."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MOVE_INDEX_FIELD_NUMBER: _builtins.int
+    MISSED_FIELD_NUMBER: _builtins.int
+    ADVICE_FIELD_NUMBER: _builtins.int
+    move_index: _builtins.int
+    """The index of the move in the record, as in MoveReview, which has the better turn with its steps."""
+    missed: _builtins.int
+    """MoveReview.missed."""
+    @_builtins.property
+    def advice(self) -> _violation_pb2.Advice:
+        """What the player missed: ADVICE_KIND_WIN_MISSED, ADVICE_KIND_INITIAL_MELD_MISSED, ADVICE_KIND_PLAY_MISSED,
+        ADVICE_KIND_TILES_MISSED or ADVICE_KIND_POINTS_MISSED.
+        """
+
+    def __init__(
+        self,
+        *,
+        move_index: _builtins.int = ...,
+        missed: _builtins.int = ...,
+        advice: _violation_pb2.Advice | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["advice", b"advice"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["advice", b"advice", "missed", b"missed", "move_index", b"move_index"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CostlyTurn: _TypeAlias = CostlyTurn  # noqa: Y015
 
 @_typing.final
 class ReviewGameResponse(_message.Message):

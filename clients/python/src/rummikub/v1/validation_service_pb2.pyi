@@ -954,6 +954,32 @@ class ReasonText(_message.Message):
 Global___ReasonText: _TypeAlias = ReasonText  # noqa: Y015
 
 @_typing.final
+class AdviceText(_message.Message):
+    """The text for a kind of advice."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    kind: _violation_pb2.AdviceKind.ValueType
+    """The kind."""
+    text: _builtins.str
+    """One or two sentences for a player. A key of the kind's metadata in braces, such as `{count}`, stands for its value."""
+    def __init__(
+        self,
+        *,
+        kind: _violation_pb2.AdviceKind.ValueType = ...,
+        text: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kind", b"kind", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AdviceText: _TypeAlias = AdviceText  # noqa: Y015
+
+@_typing.final
 class ColorText(_message.Message):
     """The name of a color."""
 
@@ -997,6 +1023,7 @@ class ListMessagesResponse(_message.Message):
     DIRECTION_FIELD_NUMBER: _builtins.int
     REASONS_FIELD_NUMBER: _builtins.int
     COLORS_FIELD_NUMBER: _builtins.int
+    ADVICE_FIELD_NUMBER: _builtins.int
     language: _builtins.str
     """The language of the texts, such as `pt`."""
     etag: _builtins.str
@@ -1013,6 +1040,10 @@ class ListMessagesResponse(_message.Message):
     def colors(self) -> _containers.RepeatedCompositeFieldContainer[Global___ColorText]:
         """A text for each color except TILE_COLOR_UNSPECIFIED."""
 
+    @_builtins.property
+    def advice(self) -> _containers.RepeatedCompositeFieldContainer[Global___AdviceText]:
+        """A text for each kind of advice except ADVICE_KIND_UNSPECIFIED."""
+
     def __init__(
         self,
         *,
@@ -1022,10 +1053,11 @@ class ListMessagesResponse(_message.Message):
         direction: Global___TextDirection.ValueType = ...,
         reasons: _abc.Iterable[Global___ReasonText] | None = ...,
         colors: _abc.Iterable[Global___ColorText] | None = ...,
+        advice: _abc.Iterable[Global___AdviceText] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["colors", b"colors", "direction", b"direction", "etag", b"etag", "language", b"language", "name", b"name", "reasons", b"reasons"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["advice", b"advice", "colors", b"colors", "direction", b"direction", "etag", b"etag", "language", b"language", "name", b"name", "reasons", b"reasons"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -181,7 +181,8 @@ class ValidationServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListMessages(self, request, context):
-        """Lists texts for players in a language: one for each reason of a refusal, and the names and symbols of the colors.
+        """Lists texts for players in a language: one for each reason of a refusal and each kind of advice, and the names and
+        symbols of the colors.
         Errors: INVALID_ARGUMENT (FIELD_INVALID).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

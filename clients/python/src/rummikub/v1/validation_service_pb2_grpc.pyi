@@ -81,7 +81,8 @@ class ValidationServiceStub:
     Errors: INVALID_ARGUMENT (FIELD_INVALID).
     """
     ListMessages: _grpc.UnaryUnaryMultiCallable[_validation_service_pb2.ListMessagesRequest, _validation_service_pb2.ListMessagesResponse]
-    """Lists texts for players in a language: one for each reason of a refusal, and the names and symbols of the colors.
+    """Lists texts for players in a language: one for each reason of a refusal and each kind of advice, and the names and
+    symbols of the colors.
     Errors: INVALID_ARGUMENT (FIELD_INVALID).
     """
 
@@ -138,7 +139,8 @@ class ValidationServiceAsyncStub(ValidationServiceStub):
     Errors: INVALID_ARGUMENT (FIELD_INVALID).
     """
     ListMessages: _aio.UnaryUnaryMultiCallable[_validation_service_pb2.ListMessagesRequest, _validation_service_pb2.ListMessagesResponse]  # type: ignore[assignment]
-    """Lists texts for players in a language: one for each reason of a refusal, and the names and symbols of the colors.
+    """Lists texts for players in a language: one for each reason of a refusal and each kind of advice, and the names and
+    symbols of the colors.
     Errors: INVALID_ARGUMENT (FIELD_INVALID).
     """
 
@@ -252,7 +254,8 @@ class ValidationServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _validation_service_pb2.ListMessagesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_validation_service_pb2.ListMessagesResponse, _abc.Awaitable[_validation_service_pb2.ListMessagesResponse]]:
-        """Lists texts for players in a language: one for each reason of a refusal, and the names and symbols of the colors.
+        """Lists texts for players in a language: one for each reason of a refusal and each kind of advice, and the names and
+        symbols of the colors.
         Errors: INVALID_ARGUMENT (FIELD_INVALID).
         """
 

@@ -26,7 +26,7 @@ from rummikub.v1 import error_reason_pb2 as rummikub_dot_v1_dot_error__reason__p
 from rummikub.v1 import tile_pb2 as rummikub_dot_v1_dot_tile__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1brummikub/v1/violation.proto\x12\x0brummikub.v1\x1a\x1erummikub/v1/error_reason.proto\x1a\x16rummikub/v1/tile.proto\"\x8b\x02\n\tViolation\x12(\n\x06reason\x18\x01 \x01(\x0e\x32\x18.rummikub.v1.ErrorReason\x12\x0f\n\x07subject\x18\x02 \x01(\t\x12\x0c\n\x04text\x18\x03 \x01(\t\x12 \n\x05tiles\x18\x04 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x36\n\x08metadata\x18\x05 \x03(\x0b\x32$.rummikub.v1.Violation.MetadataEntry\x12*\n\x0fsuggested_order\x18\x06 \x03(\x0e\x32\x11.rummikub.v1.Tile\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x05:\x02\x38\x01\"\xc6\x01\n\x07Refusal\x12(\n\x06reason\x18\x01 \x01(\x0e\x32\x18.rummikub.v1.ErrorReason\x12\x34\n\x08metadata\x18\x02 \x03(\x0b\x32\".rummikub.v1.Refusal.MetadataEntry\x12*\n\nviolations\x18\x03 \x03(\x0b\x32\x16.rummikub.v1.Violation\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x86\x01\n\x0brummikub.v1B\x0eViolationProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\x0bRummikub.V1\xba\x02\x08Rummikub\xca\x02\x0bRummikub\\V1\xea\x02\x0cRummikub::V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1brummikub/v1/violation.proto\x12\x0brummikub.v1\x1a\x1erummikub/v1/error_reason.proto\x1a\x16rummikub/v1/tile.proto\"\x8b\x02\n\tViolation\x12(\n\x06reason\x18\x01 \x01(\x0e\x32\x18.rummikub.v1.ErrorReason\x12\x0f\n\x07subject\x18\x02 \x01(\t\x12\x0c\n\x04text\x18\x03 \x01(\t\x12 \n\x05tiles\x18\x04 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x36\n\x08metadata\x18\x05 \x03(\x0b\x32$.rummikub.v1.Violation.MetadataEntry\x12*\n\x0fsuggested_order\x18\x06 \x03(\x0e\x32\x11.rummikub.v1.Tile\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x05:\x02\x38\x01\"\xa3\x01\n\x06\x41\x64vice\x12%\n\x04kind\x18\x01 \x01(\x0e\x32\x17.rummikub.v1.AdviceKind\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x33\n\x08metadata\x18\x03 \x03(\x0b\x32!.rummikub.v1.Advice.MetadataEntry\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xc6\x01\n\x07Refusal\x12(\n\x06reason\x18\x01 \x01(\x0e\x32\x18.rummikub.v1.ErrorReason\x12\x34\n\x08metadata\x18\x02 \x03(\x0b\x32\".rummikub.v1.Refusal.MetadataEntry\x12*\n\nviolations\x18\x03 \x03(\x0b\x32\x16.rummikub.v1.Violation\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01*\xab\x04\n\nAdviceKind\x12\x1b\n\x17\x41\x44VICE_KIND_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x41\x44VICE_KIND_WIN_MISSED\x10\x01\x12#\n\x1f\x41\x44VICE_KIND_INITIAL_MELD_MISSED\x10\x02\x12\x1b\n\x17\x41\x44VICE_KIND_PLAY_MISSED\x10\x03\x12\x1c\n\x18\x41\x44VICE_KIND_TILES_MISSED\x10\x04\x12\x1d\n\x19\x41\x44VICE_KIND_POINTS_MISSED\x10\x05\x12\x17\n\x13\x41\x44VICE_KIND_NO_PLAY\x10\x06\x12\x1b\n\x17\x41\x44VICE_KIND_PLAY_EXISTS\x10\x07\x12\x1a\n\x16\x41\x44VICE_KIND_WIN_EXISTS\x10\x08\x12\x1c\n\x18\x41\x44VICE_KIND_MELDS_CHANGE\x10\t\x12\x1f\n\x1b\x41\x44VICE_KIND_NO_MELD_CHANGES\x10\n\x12\x1d\n\x19\x41\x44VICE_KIND_TILES_TO_MELD\x10\x0b\x12!\n\x1d\x41\x44VICE_KIND_TILES_TO_NEW_MELD\x10\x0c\x12\x1c\n\x18\x41\x44VICE_KIND_TILE_TO_CELL\x10\r\x12\x1a\n\x16\x41\x44VICE_KIND_WHOLE_TURN\x10\x0e\x12\x1c\n\x18\x41\x44VICE_KIND_TURN_IS_BEST\x10\x0f\x12\x1d\n\x19\x41\x44VICE_KIND_TURN_NOT_BEST\x10\x10\x12\x1b\n\x17\x41\x44VICE_KIND_NOT_CERTAIN\x10\x11\x42\x86\x01\n\x0brummikub.v1B\x0eViolationProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\x0bRummikub.V1\xba\x02\x08Rummikub\xca\x02\x0bRummikub\\V1\xea\x02\x0cRummikub::V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,14 +36,22 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._serialized_options = b'\n\013rummikub.v1B\016ViolationProtoP\001Z)rummikub.example/go/rummikubv1;rummikubv1\242\002\003RMK\252\002\013Rummikub.V1\272\002\010Rummikub\312\002\013Rummikub\\V1\352\002\014Rummikub::V1'
   _globals['_VIOLATION_METADATAENTRY']._loaded_options = None
   _globals['_VIOLATION_METADATAENTRY']._serialized_options = b'8\001'
+  _globals['_ADVICE_METADATAENTRY']._loaded_options = None
+  _globals['_ADVICE_METADATAENTRY']._serialized_options = b'8\001'
   _globals['_REFUSAL_METADATAENTRY']._loaded_options = None
   _globals['_REFUSAL_METADATAENTRY']._serialized_options = b'8\001'
+  _globals['_ADVICEKIND']._serialized_start=738
+  _globals['_ADVICEKIND']._serialized_end=1293
   _globals['_VIOLATION']._serialized_start=101
   _globals['_VIOLATION']._serialized_end=368
   _globals['_VIOLATION_METADATAENTRY']._serialized_start=321
   _globals['_VIOLATION_METADATAENTRY']._serialized_end=368
-  _globals['_REFUSAL']._serialized_start=371
-  _globals['_REFUSAL']._serialized_end=569
-  _globals['_REFUSAL_METADATAENTRY']._serialized_start=522
-  _globals['_REFUSAL_METADATAENTRY']._serialized_end=569
+  _globals['_ADVICE']._serialized_start=371
+  _globals['_ADVICE']._serialized_end=534
+  _globals['_ADVICE_METADATAENTRY']._serialized_start=487
+  _globals['_ADVICE_METADATAENTRY']._serialized_end=534
+  _globals['_REFUSAL']._serialized_start=537
+  _globals['_REFUSAL']._serialized_end=735
+  _globals['_REFUSAL_METADATAENTRY']._serialized_start=487
+  _globals['_REFUSAL_METADATAENTRY']._serialized_end=534
 # @@protoc_insertion_point(module_scope)

@@ -7,6 +7,7 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from rummikub.v1 import error_reason_pb2 as _error_reason_pb2
 from rummikub.v1 import tile_pb2 as _tile_pb2
 import builtins as _builtins
@@ -19,6 +20,90 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _AdviceKind:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _AdviceKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AdviceKind.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    ADVICE_KIND_UNSPECIFIED: _AdviceKind.ValueType  # 0
+    """Unset. Never in a response."""
+    ADVICE_KIND_WIN_MISSED: _AdviceKind.ValueType  # 1
+    """The player could have gone out. Metadata: `count`, the tiles of the best turn."""
+    ADVICE_KIND_INITIAL_MELD_MISSED: _AdviceKind.ValueType  # 2
+    """The player could have made the initial meld. Metadata: `count`."""
+    ADVICE_KIND_PLAY_MISSED: _AdviceKind.ValueType  # 3
+    """The player played nothing and could have played. Metadata: `count`."""
+    ADVICE_KIND_TILES_MISSED: _AdviceKind.ValueType  # 4
+    """The player could have played more tiles. Metadata: `played` and `best`."""
+    ADVICE_KIND_POINTS_MISSED: _AdviceKind.ValueType  # 5
+    """Tiles of a higher value could have left the rack (OBJECTIVE_HIGHEST_VALUE). Metadata: `played` and `best`."""
+    ADVICE_KIND_NO_PLAY: _AdviceKind.ValueType  # 6
+    """No tile can be played."""
+    ADVICE_KIND_PLAY_EXISTS: _AdviceKind.ValueType  # 7
+    """There is a play. Metadata: `count`, its tiles."""
+    ADVICE_KIND_WIN_EXISTS: _AdviceKind.ValueType  # 8
+    """The player can go out. Metadata: `count`."""
+    ADVICE_KIND_MELDS_CHANGE: _AdviceKind.ValueType  # 9
+    """The turn changes melds of the table. Metadata: `melds`, their numbers from 1, such as `2, 5`."""
+    ADVICE_KIND_NO_MELD_CHANGES: _AdviceKind.ValueType  # 10
+    """The turn changes no meld of the table."""
+    ADVICE_KIND_TILES_TO_MELD: _AdviceKind.ValueType  # 11
+    """Tiles go to a meld of the table. Metadata: `tiles` in the text notation, and `meld`, its number from 1."""
+    ADVICE_KIND_TILES_TO_NEW_MELD: _AdviceKind.ValueType  # 12
+    """Tiles begin or join a new meld. Metadata: `tiles`."""
+    ADVICE_KIND_TILE_TO_CELL: _AdviceKind.ValueType  # 13
+    """A tile goes to a cell of the cross layout. Metadata: `tiles`, `x` and `y`."""
+    ADVICE_KIND_WHOLE_TURN: _AdviceKind.ValueType  # 14
+    """The whole turn is shown."""
+    ADVICE_KIND_TURN_IS_BEST: _AdviceKind.ValueType  # 15
+    """The player's turn is a best one."""
+    ADVICE_KIND_TURN_NOT_BEST: _AdviceKind.ValueType  # 16
+    """There is a better turn than the player's."""
+    ADVICE_KIND_NOT_CERTAIN: _AdviceKind.ValueType  # 17
+    """The time was too short to be certain."""
+
+class AdviceKind(_AdviceKind, metaclass=_AdviceKindEnumTypeWrapper):
+    """The kind of a piece of advice."""
+
+ADVICE_KIND_UNSPECIFIED: AdviceKind.ValueType  # 0
+"""Unset. Never in a response."""
+ADVICE_KIND_WIN_MISSED: AdviceKind.ValueType  # 1
+"""The player could have gone out. Metadata: `count`, the tiles of the best turn."""
+ADVICE_KIND_INITIAL_MELD_MISSED: AdviceKind.ValueType  # 2
+"""The player could have made the initial meld. Metadata: `count`."""
+ADVICE_KIND_PLAY_MISSED: AdviceKind.ValueType  # 3
+"""The player played nothing and could have played. Metadata: `count`."""
+ADVICE_KIND_TILES_MISSED: AdviceKind.ValueType  # 4
+"""The player could have played more tiles. Metadata: `played` and `best`."""
+ADVICE_KIND_POINTS_MISSED: AdviceKind.ValueType  # 5
+"""Tiles of a higher value could have left the rack (OBJECTIVE_HIGHEST_VALUE). Metadata: `played` and `best`."""
+ADVICE_KIND_NO_PLAY: AdviceKind.ValueType  # 6
+"""No tile can be played."""
+ADVICE_KIND_PLAY_EXISTS: AdviceKind.ValueType  # 7
+"""There is a play. Metadata: `count`, its tiles."""
+ADVICE_KIND_WIN_EXISTS: AdviceKind.ValueType  # 8
+"""The player can go out. Metadata: `count`."""
+ADVICE_KIND_MELDS_CHANGE: AdviceKind.ValueType  # 9
+"""The turn changes melds of the table. Metadata: `melds`, their numbers from 1, such as `2, 5`."""
+ADVICE_KIND_NO_MELD_CHANGES: AdviceKind.ValueType  # 10
+"""The turn changes no meld of the table."""
+ADVICE_KIND_TILES_TO_MELD: AdviceKind.ValueType  # 11
+"""Tiles go to a meld of the table. Metadata: `tiles` in the text notation, and `meld`, its number from 1."""
+ADVICE_KIND_TILES_TO_NEW_MELD: AdviceKind.ValueType  # 12
+"""Tiles begin or join a new meld. Metadata: `tiles`."""
+ADVICE_KIND_TILE_TO_CELL: AdviceKind.ValueType  # 13
+"""A tile goes to a cell of the cross layout. Metadata: `tiles`, `x` and `y`."""
+ADVICE_KIND_WHOLE_TURN: AdviceKind.ValueType  # 14
+"""The whole turn is shown."""
+ADVICE_KIND_TURN_IS_BEST: AdviceKind.ValueType  # 15
+"""The player's turn is a best one."""
+ADVICE_KIND_TURN_NOT_BEST: AdviceKind.ValueType  # 16
+"""There is a better turn than the player's."""
+ADVICE_KIND_NOT_CERTAIN: AdviceKind.ValueType  # 17
+"""The time was too short to be certain."""
+Global___AdviceKind: _TypeAlias = AdviceKind  # noqa: Y015
 
 @_typing.final
 class Violation(_message.Message):
@@ -91,6 +176,58 @@ class Violation(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Violation: _TypeAlias = Violation  # noqa: Y015
+
+@_typing.final
+class Advice(_message.Message):
+    """A sentence of a coach."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class MetadataEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    KIND_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    METADATA_FIELD_NUMBER: _builtins.int
+    kind: Global___AdviceKind.ValueType
+    """The kind."""
+    text: _builtins.str
+    """The sentence in English. ListMessages has it in other languages."""
+    @_builtins.property
+    def metadata(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """The values that belong to the kind, under the keys documented in AdviceKind."""
+
+    def __init__(
+        self,
+        *,
+        kind: Global___AdviceKind.ValueType = ...,
+        text: _builtins.str = ...,
+        metadata: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kind", b"kind", "metadata", b"metadata", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Advice: _TypeAlias = Advice  # noqa: Y015
 
 @_typing.final
 class Refusal(_message.Message):

@@ -8,7 +8,7 @@ import { file_google_api_annotations } from "../../google/api/annotations_pb.js"
 import { file_google_api_field_behavior } from "../../google/api/field_behavior_pb.js";
 import type { Duration } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration } from "@bufbuild/protobuf/wkt";
-import type { Meld, Table } from "./meld_pb.js";
+import type { Meld, Placement, Table } from "./meld_pb.js";
 import { file_rummikub_v1_meld } from "./meld_pb.js";
 import type { MeldingRuleset } from "./ruleset_pb.js";
 import { file_rummikub_v1_ruleset } from "./ruleset_pb.js";
@@ -16,13 +16,15 @@ import type { Tile } from "./tile_pb.js";
 import { file_rummikub_v1_tile } from "./tile_pb.js";
 import type { PlayTurnRequest } from "./turn_service_pb.js";
 import { file_rummikub_v1_turn_service } from "./turn_service_pb.js";
+import type { Advice, Violation } from "./violation_pb.js";
+import { file_rummikub_v1_violation } from "./violation_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file rummikub/v1/analysis_service.proto.
  */
 export const file_rummikub_v1_analysis_service: GenFile = /*@__PURE__*/
-  fileDesc("CiJydW1taWt1Yi92MS9hbmFseXNpc19zZXJ2aWNlLnByb3RvEgtydW1taWt1Yi52MSLkAQoIUG9zaXRpb24SMgoHcnVsZXNldBgBIAEoCzIbLnJ1bW1pa3ViLnYxLk1lbGRpbmdSdWxlc2V0QgTiQQEBEicKBXRhYmxlGAIgASgLMhIucnVtbWlrdWIudjEuVGFibGVCBOJBAQESJQoEcmFjaxgDIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGVCBOJBAQESHQoKaGFzX21lbGRlZBgEIAEoCEIE4kEBAkgAiAEBEiYKBXJpdmVyGAUgAygOMhEucnVtbWlrdWIudjEuVGlsZUIE4kEBAUINCgtfaGFzX21lbGRlZCL6AQoSU3VnZ2VzdFR1cm5SZXF1ZXN0Ei8KCHBvc2l0aW9uGAEgASgLMhUucnVtbWlrdWIudjEuUG9zaXRpb25CBOJBAQFIABIXCgdnYW1lX2lkGAIgASgJQgTiQQEBSAASKQoEdGllchgDIAEoDjIVLnJ1bW1pa3ViLnYxLkhpbnRUaWVyQgTiQQEBEi8KCW9iamVjdGl2ZRgEIAEoDjIWLnJ1bW1pa3ViLnYxLk9iamVjdGl2ZUIE4kEBARIzCgp0aW1lX2xpbWl0GAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQgTiQQEBQgkKB3N1YmplY3Qi6gEKE1N1Z2dlc3RUdXJuUmVzcG9uc2USKwoKc3VnZ2VzdGlvbhgBIAEoCzIXLnJ1bW1pa3ViLnYxLlN1Z2dlc3Rpb24SFQoIcmV2aXNpb24YAiABKA1IAIgBARIqCgR0dXJuGAMgASgLMhwucnVtbWlrdWIudjEuUGxheVR1cm5SZXF1ZXN0EicKBGhhbmQYBCABKAsyGS5ydW1taWt1Yi52MS5IYW5kU3RhbmRpbmcSLQoHb3BlbmluZxgFIAEoCzIcLnJ1bW1pa3ViLnYxLk9wZW5pbmdTdGFuZGluZ0ILCglfcmV2aXNpb24iVwoPT3BlbmluZ1N0YW5kaW5nEhYKDnBvaW50c19taXNzaW5nGAEgASgNEhoKDXBhaXJzX21pc3NpbmcYAiABKA1IAIgBAUIQCg5fcGFpcnNfbWlzc2luZyJBCgxIYW5kU3RhbmRpbmcSDwoHbWlzc2luZxgBIAEoDRIgCgVzcGFyZRgCIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUiyAIKClN1Z2dlc3Rpb24SKwoLcGxheV9leGlzdHMYASABKA4yFi5ydW1taWt1Yi52MS5FeGlzdGVuY2USJwoMdGlsZXNfcGxheWVkGAIgAygOMhEucnVtbWlrdWIudjEuVGlsZRINCgV2YWx1ZRgDIAEoDRIPCgdpc19iZXN0GAQgASgIEg4KBnBvaW50cxgFIAEoDRIhCgV0YWJsZRgGIAEoCzISLnJ1bW1pa3ViLnYxLlRhYmxlEhEKCXVudG91Y2hlZBgHIAMoDRIYCgtyaXZlcl9pbmRleBgIIAEoDUgAiAEBEikKBXN0ZXBzGAkgAygLMhoucnVtbWlrdWIudjEuU3VnZ2VzdGVkU3RlcBIXCg9pc19sZWFzdF9jaGFuZ2UYCiABKAgSEAoIZ29lc19vdXQYCyABKAhCDgoMX3JpdmVyX2luZGV4IkIKCFN0ZXBNZWxkEhYKDHRhYmxlX2JlZm9yZRgBIAEoDUgAEhUKC3RhYmxlX2FmdGVyGAIgASgNSABCBwoFcGxhY2UiUAoIU3RlcFBhcnQSIwoEbWVsZBgBIAEoCzIVLnJ1bW1pa3ViLnYxLlN0ZXBNZWxkEh8KBGxhaWQYAiABKAsyES5ydW1taWt1Yi52MS5NZWxkIpgCCg1TdWdnZXN0ZWRTdGVwEiMKBGtpbmQYASABKA4yFS5ydW1taWt1Yi52MS5TdGVwS2luZBIMCgR0ZXh0GAIgASgJEiMKBG1lbGQYAyABKAsyFS5ydW1taWt1Yi52MS5TdGVwTWVsZBIfCgRsYWlkGAQgASgLMhEucnVtbWlrdWIudjEuTWVsZBIgCgV0aWxlcxgFIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSJQoGc291cmNlGAYgASgLMhUucnVtbWlrdWIudjEuU3RlcE1lbGQSHwoEbGVmdBgHIAEoCzIRLnJ1bW1pa3ViLnYxLk1lbGQSJAoFcGFydHMYCCADKAsyFS5ydW1taWt1Yi52MS5TdGVwUGFydCJ5ChNIYXNMZWdhbFR1cm5SZXF1ZXN0Ei0KCHBvc2l0aW9uGAEgASgLMhUucnVtbWlrdWIudjEuUG9zaXRpb25CBOJBAQISMwoKdGltZV9saW1pdBgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIE4kEBASI+ChRIYXNMZWdhbFR1cm5SZXNwb25zZRImCgZleGlzdHMYASABKA4yFi5ydW1taWt1Yi52MS5FeGlzdGVuY2UipgEKE0FycmFuZ2VUaWxlc1JlcXVlc3QSMgoHcnVsZXNldBgBIAEoCzIbLnJ1bW1pa3ViLnYxLk1lbGRpbmdSdWxlc2V0QgTiQQEBEiYKBXRpbGVzGAIgAygOMhEucnVtbWlrdWIudjEuVGlsZUIE4kEBARIzCgp0aW1lX2xpbWl0GAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQgTiQQEBImAKFEFycmFuZ2VUaWxlc1Jlc3BvbnNlEiYKBmV4aXN0cxgBIAEoDjIWLnJ1bW1pa3ViLnYxLkV4aXN0ZW5jZRIgCgVtZWxkcxgCIAMoCzIRLnJ1bW1pa3ViLnYxLk1lbGQijwIKGEJhdGNoU3VnZ2VzdFR1cm5zUmVxdWVzdBIyCgdydWxlc2V0GAEgASgLMhsucnVtbWlrdWIudjEuTWVsZGluZ1J1bGVzZXRCBOJBAQESLgoJcG9zaXRpb25zGAIgAygLMhUucnVtbWlrdWIudjEuUG9zaXRpb25CBOJBAQESKQoEdGllchgDIAEoDjIVLnJ1bW1pa3ViLnYxLkhpbnRUaWVyQgTiQQEBEi8KCW9iamVjdGl2ZRgEIAEoDjIWLnJ1bW1pa3ViLnYxLk9iamVjdGl2ZUIE4kEBARIzCgp0aW1lX2xpbWl0GAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQgTiQQEBIkkKGUJhdGNoU3VnZ2VzdFR1cm5zUmVzcG9uc2USLAoLc3VnZ2VzdGlvbnMYASADKAsyFy5ydW1taWt1Yi52MS5TdWdnZXN0aW9uIoUCChJFeHBsYWluVHVyblJlcXVlc3QSMgoHcnVsZXNldBgBIAEoCzIbLnJ1bW1pa3ViLnYxLk1lbGRpbmdSdWxlc2V0QgTiQQEBEi4KDHRhYmxlX2JlZm9yZRgCIAEoCzISLnJ1bW1pa3ViLnYxLlRhYmxlQgTiQQEBEi0KC3RhYmxlX2FmdGVyGAMgASgLMhIucnVtbWlrdWIudjEuVGFibGVCBOJBAQESJwoGcHVsbGVkGAQgAygOMhEucnVtbWlrdWIudjEuVGlsZUIE4kEBARIzCgp0aW1lX2xpbWl0GAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQgTiQQEBImkKE0V4cGxhaW5UdXJuUmVzcG9uc2USKQoFc3RlcHMYASADKAsyGi5ydW1taWt1Yi52MS5TdWdnZXN0ZWRTdGVwEicKDHRpbGVzX3BsYXllZBgCIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUqYgoJRXhpc3RlbmNlEhkKFUVYSVNURU5DRV9VTlNQRUNJRklFRBAAEhEKDUVYSVNURU5DRV9ZRVMQARIQCgxFWElTVEVOQ0VfTk8QAhIVChFFWElTVEVOQ0VfVU5LTk9XThADKl0KCU9iamVjdGl2ZRIZChVPQkpFQ1RJVkVfVU5TUEVDSUZJRUQQABIYChRPQkpFQ1RJVkVfTU9TVF9USUxFUxABEhsKF09CSkVDVElWRV9ISUdIRVNUX1ZBTFVFEAIqaQoISGludFRpZXISGQoVSElOVF9USUVSX1VOU1BFQ0lGSUVEEAASGQoVSElOVF9USUVSX1BMQVlfRVhJU1RTEAESEwoPSElOVF9USUVSX1RJTEVTEAISEgoOSElOVF9USUVSX1RVUk4QAyrsAQoIU3RlcEtpbmQSGQoVU1RFUF9LSU5EX1VOU1BFQ0lGSUVEEAASEgoOU1RFUF9LSU5EX1BVTEwQARITCg9TVEVQX0tJTkRfU1BMSVQQAhIYChRTVEVQX0tJTkRfU1VCU1RJVFVURRADEhUKEVNURVBfS0lORF9BUlJBTkdFEAQSEgoOU1RFUF9LSU5EX1RBS0UQBRISCg5TVEVQX0tJTkRfSk9JThAGEhMKD1NURVBfS0lORF9QTEFDRRAHEhQKEFNURVBfS0lORF9FWFRFTkQQCBIYChRTVEVQX0tJTkRfTEFZX0pPS0VSUxAJMqAFCg9BbmFseXNpc1NlcnZpY2USnAEKC1N1Z2dlc3RUdXJuEh8ucnVtbWlrdWIudjEuU3VnZ2VzdFR1cm5SZXF1ZXN0GiAucnVtbWlrdWIudjEuU3VnZ2VzdFR1cm5SZXNwb25zZSJKgtPkkwJEOgEqWiQ6ASoiHy92MS9nYW1lcy97Z2FtZV9pZH06c3VnZ2VzdFR1cm4iGS92MS9wb3NpdGlvbnM6c3VnZ2VzdFR1cm4SegoMSGFzTGVnYWxUdXJuEiAucnVtbWlrdWIudjEuSGFzTGVnYWxUdXJuUmVxdWVzdBohLnJ1bW1pa3ViLnYxLkhhc0xlZ2FsVHVyblJlc3BvbnNlIiWC0+STAh86ASoiGi92MS9wb3NpdGlvbnM6aGFzTGVnYWxUdXJuEnEKDEFycmFuZ2VUaWxlcxIgLnJ1bW1pa3ViLnYxLkFycmFuZ2VUaWxlc1JlcXVlc3QaIS5ydW1taWt1Yi52MS5BcnJhbmdlVGlsZXNSZXNwb25zZSIcgtPkkwIWOgEqIhEvdjEvdGlsZXM6YXJyYW5nZRKOAQoRQmF0Y2hTdWdnZXN0VHVybnMSJS5ydW1taWt1Yi52MS5CYXRjaFN1Z2dlc3RUdXJuc1JlcXVlc3QaJi5ydW1taWt1Yi52MS5CYXRjaFN1Z2dlc3RUdXJuc1Jlc3BvbnNlIiqC0+STAiQ6ASoiHy92MS9wb3NpdGlvbnM6YmF0Y2hTdWdnZXN0VHVybnMSbgoLRXhwbGFpblR1cm4SHy5ydW1taWt1Yi52MS5FeHBsYWluVHVyblJlcXVlc3QaIC5ydW1taWt1Yi52MS5FeHBsYWluVHVyblJlc3BvbnNlIhyC0+STAhY6ASoiES92MS90dXJuczpleHBsYWluQowBCgtydW1taWt1Yi52MUIUQW5hbHlzaXNTZXJ2aWNlUHJvdG9QAVopcnVtbWlrdWIuZXhhbXBsZS9nby9ydW1taWt1YnYxO3J1bW1pa3VidjGiAgNSTUuqAgtSdW1taWt1Yi5WMboCCFJ1bW1pa3ViygILUnVtbWlrdWJcVjHqAgxSdW1taWt1Yjo6VjFiBnByb3RvMw", [file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_duration, file_rummikub_v1_meld, file_rummikub_v1_ruleset, file_rummikub_v1_tile, file_rummikub_v1_turn_service]);
+  fileDesc("CiJydW1taWt1Yi92MS9hbmFseXNpc19zZXJ2aWNlLnByb3RvEgtydW1taWt1Yi52MSLkAQoIUG9zaXRpb24SMgoHcnVsZXNldBgBIAEoCzIbLnJ1bW1pa3ViLnYxLk1lbGRpbmdSdWxlc2V0QgTiQQEBEicKBXRhYmxlGAIgASgLMhIucnVtbWlrdWIudjEuVGFibGVCBOJBAQESJQoEcmFjaxgDIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGVCBOJBAQESHQoKaGFzX21lbGRlZBgEIAEoCEIE4kEBAkgAiAEBEiYKBXJpdmVyGAUgAygOMhEucnVtbWlrdWIudjEuVGlsZUIE4kEBAUINCgtfaGFzX21lbGRlZCL6AQoSU3VnZ2VzdFR1cm5SZXF1ZXN0Ei8KCHBvc2l0aW9uGAEgASgLMhUucnVtbWlrdWIudjEuUG9zaXRpb25CBOJBAQFIABIXCgdnYW1lX2lkGAIgASgJQgTiQQEBSAASKQoEdGllchgDIAEoDjIVLnJ1bW1pa3ViLnYxLkhpbnRUaWVyQgTiQQEBEi8KCW9iamVjdGl2ZRgEIAEoDjIWLnJ1bW1pa3ViLnYxLk9iamVjdGl2ZUIE4kEBARIzCgp0aW1lX2xpbWl0GAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQgTiQQEBQgkKB3N1YmplY3QiZgoLQ29hY2hlZFR1cm4SJwoFdGFibGUYASABKAsyEi5ydW1taWt1Yi52MS5UYWJsZUIE4kEBARIeCgtyaXZlcl9pbmRleBgCIAEoDUIE4kEBAUgAiAEBQg4KDF9yaXZlcl9pbmRleCKpAgoQQ29hY2hUdXJuUmVxdWVzdBIvCghwb3NpdGlvbhgBIAEoCzIVLnJ1bW1pa3ViLnYxLlBvc2l0aW9uQgTiQQEBSAASFwoHZ2FtZV9pZBgCIAEoCUIE4kEBAUgAEiwKBHR1cm4YAyABKAsyGC5ydW1taWt1Yi52MS5Db2FjaGVkVHVybkIE4kEBARIsCgVzdGFnZRgEIAEoDjIXLnJ1bW1pa3ViLnYxLkNvYWNoU3RhZ2VCBOJBAQESLwoJb2JqZWN0aXZlGAUgASgOMhYucnVtbWlrdWIudjEuT2JqZWN0aXZlQgTiQQEBEjMKCnRpbWVfbGltaXQYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CBOJBAQFCCQoHc3ViamVjdCKuAwoRQ29hY2hUdXJuUmVzcG9uc2USKwoLcGxheV9leGlzdHMYASABKA4yFi5ydW1taWt1Yi52MS5FeGlzdGVuY2USEgoKdGlsZV9jb3VudBgCIAEoDRIPCgdpc19iZXN0GAMgASgIEikKB3ZlcmRpY3QYBCABKA4yGC5ydW1taWt1Yi52MS5UdXJuVmVyZGljdBIqCgp2aW9sYXRpb25zGAUgAygLMhYucnVtbWlrdWIudjEuVmlvbGF0aW9uEg4KBm1pc3NlZBgGIAEoDRIVCg1tZWxkc19jaGFuZ2VkGAcgAygNEigKBHN0ZXAYCCABKAsyGi5ydW1taWt1Yi52MS5TdWdnZXN0ZWRTdGVwEikKCXBsYWNlbWVudBgJIAEoCzIWLnJ1bW1pa3ViLnYxLlBsYWNlbWVudBIrCgpzdWdnZXN0aW9uGAogASgLMhcucnVtbWlrdWIudjEuU3VnZ2VzdGlvbhIjCgZhZHZpY2UYCyADKAsyEy5ydW1taWt1Yi52MS5BZHZpY2USFQoIcmV2aXNpb24YDCABKA1IAIgBAUILCglfcmV2aXNpb24i6gEKE1N1Z2dlc3RUdXJuUmVzcG9uc2USKwoKc3VnZ2VzdGlvbhgBIAEoCzIXLnJ1bW1pa3ViLnYxLlN1Z2dlc3Rpb24SFQoIcmV2aXNpb24YAiABKA1IAIgBARIqCgR0dXJuGAMgASgLMhwucnVtbWlrdWIudjEuUGxheVR1cm5SZXF1ZXN0EicKBGhhbmQYBCABKAsyGS5ydW1taWt1Yi52MS5IYW5kU3RhbmRpbmcSLQoHb3BlbmluZxgFIAEoCzIcLnJ1bW1pa3ViLnYxLk9wZW5pbmdTdGFuZGluZ0ILCglfcmV2aXNpb24iVwoPT3BlbmluZ1N0YW5kaW5nEhYKDnBvaW50c19taXNzaW5nGAEgASgNEhoKDXBhaXJzX21pc3NpbmcYAiABKA1IAIgBAUIQCg5fcGFpcnNfbWlzc2luZyJBCgxIYW5kU3RhbmRpbmcSDwoHbWlzc2luZxgBIAEoDRIgCgVzcGFyZRgCIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUiyAIKClN1Z2dlc3Rpb24SKwoLcGxheV9leGlzdHMYASABKA4yFi5ydW1taWt1Yi52MS5FeGlzdGVuY2USJwoMdGlsZXNfcGxheWVkGAIgAygOMhEucnVtbWlrdWIudjEuVGlsZRINCgV2YWx1ZRgDIAEoDRIPCgdpc19iZXN0GAQgASgIEg4KBnBvaW50cxgFIAEoDRIhCgV0YWJsZRgGIAEoCzISLnJ1bW1pa3ViLnYxLlRhYmxlEhEKCXVudG91Y2hlZBgHIAMoDRIYCgtyaXZlcl9pbmRleBgIIAEoDUgAiAEBEikKBXN0ZXBzGAkgAygLMhoucnVtbWlrdWIudjEuU3VnZ2VzdGVkU3RlcBIXCg9pc19sZWFzdF9jaGFuZ2UYCiABKAgSEAoIZ29lc19vdXQYCyABKAhCDgoMX3JpdmVyX2luZGV4IkIKCFN0ZXBNZWxkEhYKDHRhYmxlX2JlZm9yZRgBIAEoDUgAEhUKC3RhYmxlX2FmdGVyGAIgASgNSABCBwoFcGxhY2UiUAoIU3RlcFBhcnQSIwoEbWVsZBgBIAEoCzIVLnJ1bW1pa3ViLnYxLlN0ZXBNZWxkEh8KBGxhaWQYAiABKAsyES5ydW1taWt1Yi52MS5NZWxkIpgCCg1TdWdnZXN0ZWRTdGVwEiMKBGtpbmQYASABKA4yFS5ydW1taWt1Yi52MS5TdGVwS2luZBIMCgR0ZXh0GAIgASgJEiMKBG1lbGQYAyABKAsyFS5ydW1taWt1Yi52MS5TdGVwTWVsZBIfCgRsYWlkGAQgASgLMhEucnVtbWlrdWIudjEuTWVsZBIgCgV0aWxlcxgFIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSJQoGc291cmNlGAYgASgLMhUucnVtbWlrdWIudjEuU3RlcE1lbGQSHwoEbGVmdBgHIAEoCzIRLnJ1bW1pa3ViLnYxLk1lbGQSJAoFcGFydHMYCCADKAsyFS5ydW1taWt1Yi52MS5TdGVwUGFydCJ5ChNIYXNMZWdhbFR1cm5SZXF1ZXN0Ei0KCHBvc2l0aW9uGAEgASgLMhUucnVtbWlrdWIudjEuUG9zaXRpb25CBOJBAQISMwoKdGltZV9saW1pdBgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIE4kEBASI+ChRIYXNMZWdhbFR1cm5SZXNwb25zZRImCgZleGlzdHMYASABKA4yFi5ydW1taWt1Yi52MS5FeGlzdGVuY2UipgEKE0FycmFuZ2VUaWxlc1JlcXVlc3QSMgoHcnVsZXNldBgBIAEoCzIbLnJ1bW1pa3ViLnYxLk1lbGRpbmdSdWxlc2V0QgTiQQEBEiYKBXRpbGVzGAIgAygOMhEucnVtbWlrdWIudjEuVGlsZUIE4kEBARIzCgp0aW1lX2xpbWl0GAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQgTiQQEBImAKFEFycmFuZ2VUaWxlc1Jlc3BvbnNlEiYKBmV4aXN0cxgBIAEoDjIWLnJ1bW1pa3ViLnYxLkV4aXN0ZW5jZRIgCgVtZWxkcxgCIAMoCzIRLnJ1bW1pa3ViLnYxLk1lbGQijwIKGEJhdGNoU3VnZ2VzdFR1cm5zUmVxdWVzdBIyCgdydWxlc2V0GAEgASgLMhsucnVtbWlrdWIudjEuTWVsZGluZ1J1bGVzZXRCBOJBAQESLgoJcG9zaXRpb25zGAIgAygLMhUucnVtbWlrdWIudjEuUG9zaXRpb25CBOJBAQESKQoEdGllchgDIAEoDjIVLnJ1bW1pa3ViLnYxLkhpbnRUaWVyQgTiQQEBEi8KCW9iamVjdGl2ZRgEIAEoDjIWLnJ1bW1pa3ViLnYxLk9iamVjdGl2ZUIE4kEBARIzCgp0aW1lX2xpbWl0GAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQgTiQQEBIkkKGUJhdGNoU3VnZ2VzdFR1cm5zUmVzcG9uc2USLAoLc3VnZ2VzdGlvbnMYASADKAsyFy5ydW1taWt1Yi52MS5TdWdnZXN0aW9uIoUCChJFeHBsYWluVHVyblJlcXVlc3QSMgoHcnVsZXNldBgBIAEoCzIbLnJ1bW1pa3ViLnYxLk1lbGRpbmdSdWxlc2V0QgTiQQEBEi4KDHRhYmxlX2JlZm9yZRgCIAEoCzISLnJ1bW1pa3ViLnYxLlRhYmxlQgTiQQEBEi0KC3RhYmxlX2FmdGVyGAMgASgLMhIucnVtbWlrdWIudjEuVGFibGVCBOJBAQESJwoGcHVsbGVkGAQgAygOMhEucnVtbWlrdWIudjEuVGlsZUIE4kEBARIzCgp0aW1lX2xpbWl0GAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQgTiQQEBImkKE0V4cGxhaW5UdXJuUmVzcG9uc2USKQoFc3RlcHMYASADKAsyGi5ydW1taWt1Yi52MS5TdWdnZXN0ZWRTdGVwEicKDHRpbGVzX3BsYXllZBgCIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUqYgoJRXhpc3RlbmNlEhkKFUVYSVNURU5DRV9VTlNQRUNJRklFRBAAEhEKDUVYSVNURU5DRV9ZRVMQARIQCgxFWElTVEVOQ0VfTk8QAhIVChFFWElTVEVOQ0VfVU5LTk9XThADKl0KCU9iamVjdGl2ZRIZChVPQkpFQ1RJVkVfVU5TUEVDSUZJRUQQABIYChRPQkpFQ1RJVkVfTU9TVF9USUxFUxABEhsKF09CSkVDVElWRV9ISUdIRVNUX1ZBTFVFEAIqaQoISGludFRpZXISGQoVSElOVF9USUVSX1VOU1BFQ0lGSUVEEAASGQoVSElOVF9USUVSX1BMQVlfRVhJU1RTEAESEwoPSElOVF9USUVSX1RJTEVTEAISEgoOSElOVF9USUVSX1RVUk4QAyqDAQoKQ29hY2hTdGFnZRIbChdDT0FDSF9TVEFHRV9VTlNQRUNJRklFRBAAEhUKEUNPQUNIX1NUQUdFX0NPVU5UEAESFQoRQ09BQ0hfU1RBR0VfTUVMRFMQAhIUChBDT0FDSF9TVEFHRV9TVEVQEAMSFAoQQ09BQ0hfU1RBR0VfVFVSThAEKpEBCgtUdXJuVmVyZGljdBIcChhUVVJOX1ZFUkRJQ1RfVU5TUEVDSUZJRUQQABIYChRUVVJOX1ZFUkRJQ1RfSUxMRUdBTBABEhUKEVRVUk5fVkVSRElDVF9CRVNUEAISGQoVVFVSTl9WRVJESUNUX05PVF9CRVNUEAMSGAoUVFVSTl9WRVJESUNUX1VOS05PV04QBCrsAQoIU3RlcEtpbmQSGQoVU1RFUF9LSU5EX1VOU1BFQ0lGSUVEEAASEgoOU1RFUF9LSU5EX1BVTEwQARITCg9TVEVQX0tJTkRfU1BMSVQQAhIYChRTVEVQX0tJTkRfU1VCU1RJVFVURRADEhUKEVNURVBfS0lORF9BUlJBTkdFEAQSEgoOU1RFUF9LSU5EX1RBS0UQBRISCg5TVEVQX0tJTkRfSk9JThAGEhMKD1NURVBfS0lORF9QTEFDRRAHEhQKEFNURVBfS0lORF9FWFRFTkQQCBIYChRTVEVQX0tJTkRfTEFZX0pPS0VSUxAJMrUGCg9BbmFseXNpc1NlcnZpY2USnAEKC1N1Z2dlc3RUdXJuEh8ucnVtbWlrdWIudjEuU3VnZ2VzdFR1cm5SZXF1ZXN0GiAucnVtbWlrdWIudjEuU3VnZ2VzdFR1cm5SZXNwb25zZSJKgtPkkwJEOgEqWiQ6ASoiHy92MS9nYW1lcy97Z2FtZV9pZH06c3VnZ2VzdFR1cm4iGS92MS9wb3NpdGlvbnM6c3VnZ2VzdFR1cm4SkgEKCUNvYWNoVHVybhIdLnJ1bW1pa3ViLnYxLkNvYWNoVHVyblJlcXVlc3QaHi5ydW1taWt1Yi52MS5Db2FjaFR1cm5SZXNwb25zZSJGgtPkkwJAOgEqWiI6ASoiHS92MS9nYW1lcy97Z2FtZV9pZH06Y29hY2hUdXJuIhcvdjEvcG9zaXRpb25zOmNvYWNoVHVybhJ6CgxIYXNMZWdhbFR1cm4SIC5ydW1taWt1Yi52MS5IYXNMZWdhbFR1cm5SZXF1ZXN0GiEucnVtbWlrdWIudjEuSGFzTGVnYWxUdXJuUmVzcG9uc2UiJYLT5JMCHzoBKiIaL3YxL3Bvc2l0aW9uczpoYXNMZWdhbFR1cm4ScQoMQXJyYW5nZVRpbGVzEiAucnVtbWlrdWIudjEuQXJyYW5nZVRpbGVzUmVxdWVzdBohLnJ1bW1pa3ViLnYxLkFycmFuZ2VUaWxlc1Jlc3BvbnNlIhyC0+STAhY6ASoiES92MS90aWxlczphcnJhbmdlEo4BChFCYXRjaFN1Z2dlc3RUdXJucxIlLnJ1bW1pa3ViLnYxLkJhdGNoU3VnZ2VzdFR1cm5zUmVxdWVzdBomLnJ1bW1pa3ViLnYxLkJhdGNoU3VnZ2VzdFR1cm5zUmVzcG9uc2UiKoLT5JMCJDoBKiIfL3YxL3Bvc2l0aW9uczpiYXRjaFN1Z2dlc3RUdXJucxJuCgtFeHBsYWluVHVybhIfLnJ1bW1pa3ViLnYxLkV4cGxhaW5UdXJuUmVxdWVzdBogLnJ1bW1pa3ViLnYxLkV4cGxhaW5UdXJuUmVzcG9uc2UiHILT5JMCFjoBKiIRL3YxL3R1cm5zOmV4cGxhaW5CjAEKC3J1bW1pa3ViLnYxQhRBbmFseXNpc1NlcnZpY2VQcm90b1ABWilydW1taWt1Yi5leGFtcGxlL2dvL3J1bW1pa3VidjE7cnVtbWlrdWJ2MaICA1JNS6oCC1J1bW1pa3ViLlYxugIIUnVtbWlrdWLKAgtSdW1taWt1YlxWMeoCDFJ1bW1pa3ViOjpWMWIGcHJvdG8z", [file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_duration, file_rummikub_v1_meld, file_rummikub_v1_ruleset, file_rummikub_v1_tile, file_rummikub_v1_turn_service, file_rummikub_v1_violation]);
 
 /**
  * A position to search for turns.
@@ -133,6 +135,198 @@ export const SuggestTurnRequestSchema: GenMessage<SuggestTurnRequest> = /*@__PUR
   messageDesc(file_rummikub_v1_analysis_service, 1);
 
 /**
+ * A turn to coach.
+ *
+ * @generated from message rummikub.v1.CoachedTurn
+ */
+export type CoachedTurn = Message<"rummikub.v1.CoachedTurn"> & {
+  /**
+   * The table after the turn, as in PlayTiles.table. The win is called, if the turn empties the rack.
+   *
+   * @generated from field: rummikub.v1.Table table = 1;
+   */
+  table?: Table | undefined;
+
+  /**
+   * The tile of the River that the turn pulls; see PlayTiles.river_index.
+   *
+   * @generated from field: optional uint32 river_index = 2;
+   */
+  riverIndex?: number | undefined;
+};
+
+/**
+ * Describes the message rummikub.v1.CoachedTurn.
+ * Use `create(CoachedTurnSchema)` to create a new message.
+ */
+export const CoachedTurnSchema: GenMessage<CoachedTurn> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_analysis_service, 2);
+
+/**
+ * A request to coach a player.
+ *
+ * @generated from message rummikub.v1.CoachTurnRequest
+ */
+export type CoachTurnRequest = Message<"rummikub.v1.CoachTurnRequest"> & {
+  /**
+   * The position. Required.
+   *
+   * @generated from oneof rummikub.v1.CoachTurnRequest.subject
+   */
+  subject: {
+    /**
+     * A position that the caller sends.
+     *
+     * @generated from field: rummikub.v1.Position position = 1;
+     */
+    value: Position;
+    case: "position";
+  } | {
+    /**
+     * The game in which to coach the caller.
+     *
+     * @generated from field: string game_id = 2;
+     */
+    value: string;
+    case: "gameId";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * The turn to judge. Unset: only a hint.
+   *
+   * @generated from field: rummikub.v1.CoachedTurn turn = 3;
+   */
+  turn?: CoachedTurn | undefined;
+
+  /**
+   * The size of the hint.
+   *
+   * @generated from field: rummikub.v1.CoachStage stage = 4;
+   */
+  stage: CoachStage;
+
+  /**
+   * The quantity by which turns are compared.
+   *
+   * @generated from field: rummikub.v1.Objective objective = 5;
+   */
+  objective: Objective;
+
+  /**
+   * Time limit of the search: more than 0, at most 10 s. Unset: 1 s.
+   *
+   * @generated from field: google.protobuf.Duration time_limit = 6;
+   */
+  timeLimit?: Duration | undefined;
+};
+
+/**
+ * Describes the message rummikub.v1.CoachTurnRequest.
+ * Use `create(CoachTurnRequestSchema)` to create a new message.
+ */
+export const CoachTurnRequestSchema: GenMessage<CoachTurnRequest> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_analysis_service, 3);
+
+/**
+ * The response to CoachTurn. Fields beyond the requested stage, and fields that describe a best turn when none was
+ * found, are unset.
+ *
+ * @generated from message rummikub.v1.CoachTurnResponse
+ */
+export type CoachTurnResponse = Message<"rummikub.v1.CoachTurnResponse"> & {
+  /**
+   * Whether a legal turn exists that plays tiles.
+   *
+   * @generated from field: rummikub.v1.Existence play_exists = 1;
+   */
+  playExists: Existence;
+
+  /**
+   * The number of tiles that the best turn found plays.
+   *
+   * @generated from field: uint32 tile_count = 2;
+   */
+  tileCount: number;
+
+  /**
+   * Whether it is proven to be the best.
+   *
+   * @generated from field: bool is_best = 3;
+   */
+  isBest: boolean;
+
+  /**
+   * Whether the turn of the request is a best one. Unset if the seat may play nothing now, as before a draw.
+   *
+   * @generated from field: rummikub.v1.TurnVerdict verdict = 4;
+   */
+  verdict: TurnVerdict;
+
+  /**
+   * Every violation of an illegal turn. The subject of a meld is `turn.table[3]`.
+   *
+   * @generated from field: repeated rummikub.v1.Violation violations = 5;
+   */
+  violations: Violation[];
+
+  /**
+   * What the best turn found gains beyond the turn of the request, in tiles or value; 0 for an illegal turn.
+   *
+   * @generated from field: uint32 missed = 6;
+   */
+  missed: number;
+
+  /**
+   * The melds of the table that the best turn changes, from 0. Set for COACH_STAGE_MELDS and above.
+   *
+   * @generated from field: repeated uint32 melds_changed = 7;
+   */
+  meldsChanged: number[];
+
+  /**
+   * A step that lays tiles of the rack. Set for COACH_STAGE_STEP and above, but not in the cross layout.
+   *
+   * @generated from field: rummikub.v1.SuggestedStep step = 8;
+   */
+  step?: SuggestedStep | undefined;
+
+  /**
+   * A placement of the best turn. Set for COACH_STAGE_STEP and above in the cross layout.
+   *
+   * @generated from field: rummikub.v1.Placement placement = 9;
+   */
+  placement?: Placement | undefined;
+
+  /**
+   * The best turn. Set for COACH_STAGE_TURN.
+   *
+   * @generated from field: rummikub.v1.Suggestion suggestion = 10;
+   */
+  suggestion?: Suggestion | undefined;
+
+  /**
+   * The verdict on a legal turn, then the hint, in sentences.
+   *
+   * @generated from field: repeated rummikub.v1.Advice advice = 11;
+   */
+  advice: Advice[];
+
+  /**
+   * The revision of the game that was searched. Unset for a position.
+   *
+   * @generated from field: optional uint32 revision = 12;
+   */
+  revision?: number | undefined;
+};
+
+/**
+ * Describes the message rummikub.v1.CoachTurnResponse.
+ * Use `create(CoachTurnResponseSchema)` to create a new message.
+ */
+export const CoachTurnResponseSchema: GenMessage<CoachTurnResponse> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_analysis_service, 4);
+
+/**
  * The response to SuggestTurn.
  *
  * @generated from message rummikub.v1.SuggestTurnResponse
@@ -186,7 +380,7 @@ export type SuggestTurnResponse = Message<"rummikub.v1.SuggestTurnResponse"> & {
  * Use `create(SuggestTurnResponseSchema)` to create a new message.
  */
 export const SuggestTurnResponseSchema: GenMessage<SuggestTurnResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_analysis_service, 2);
+  messageDesc(file_rummikub_v1_analysis_service, 5);
 
 /**
  * How near a player of a game of discards is to an opening. Either number is 0 if the player can open in that way.
@@ -214,7 +408,7 @@ export type OpeningStanding = Message<"rummikub.v1.OpeningStanding"> & {
  * Use `create(OpeningStandingSchema)` to create a new message.
  */
 export const OpeningStandingSchema: GenMessage<OpeningStanding> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_analysis_service, 3);
+  messageDesc(file_rummikub_v1_analysis_service, 6);
 
 /**
  * How near a hand of a game of discards is to a finished one.
@@ -243,7 +437,7 @@ export type HandStanding = Message<"rummikub.v1.HandStanding"> & {
  * Use `create(HandStandingSchema)` to create a new message.
  */
 export const HandStandingSchema: GenMessage<HandStanding> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_analysis_service, 4);
+  messageDesc(file_rummikub_v1_analysis_service, 7);
 
 /**
  * The result of a search. Fields beyond the requested tier, and fields that describe a turn when none was found, are
@@ -338,7 +532,7 @@ export type Suggestion = Message<"rummikub.v1.Suggestion"> & {
  * Use `create(SuggestionSchema)` to create a new message.
  */
 export const SuggestionSchema: GenMessage<Suggestion> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_analysis_service, 5);
+  messageDesc(file_rummikub_v1_analysis_service, 8);
 
 /**
  * The meld that a step refers to. The reference stays the same in all steps of a suggestion.
@@ -375,7 +569,7 @@ export type StepMeld = Message<"rummikub.v1.StepMeld"> & {
  * Use `create(StepMeldSchema)` to create a new message.
  */
 export const StepMeldSchema: GenMessage<StepMeld> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_analysis_service, 6);
+  messageDesc(file_rummikub_v1_analysis_service, 9);
 
 /**
  * A part of a meld that is split.
@@ -403,7 +597,7 @@ export type StepPart = Message<"rummikub.v1.StepPart"> & {
  * Use `create(StepPartSchema)` to create a new message.
  */
 export const StepPartSchema: GenMessage<StepPart> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_analysis_service, 7);
+  messageDesc(file_rummikub_v1_analysis_service, 10);
 
 /**
  * One step of a turn. Between steps, melds may be incomplete.
@@ -474,7 +668,7 @@ export type SuggestedStep = Message<"rummikub.v1.SuggestedStep"> & {
  * Use `create(SuggestedStepSchema)` to create a new message.
  */
 export const SuggestedStepSchema: GenMessage<SuggestedStep> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_analysis_service, 8);
+  messageDesc(file_rummikub_v1_analysis_service, 11);
 
 /**
  * A request to determine whether a legal turn exists.
@@ -502,7 +696,7 @@ export type HasLegalTurnRequest = Message<"rummikub.v1.HasLegalTurnRequest"> & {
  * Use `create(HasLegalTurnRequestSchema)` to create a new message.
  */
 export const HasLegalTurnRequestSchema: GenMessage<HasLegalTurnRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_analysis_service, 9);
+  messageDesc(file_rummikub_v1_analysis_service, 12);
 
 /**
  * The response to HasLegalTurn.
@@ -523,7 +717,7 @@ export type HasLegalTurnResponse = Message<"rummikub.v1.HasLegalTurnResponse"> &
  * Use `create(HasLegalTurnResponseSchema)` to create a new message.
  */
 export const HasLegalTurnResponseSchema: GenMessage<HasLegalTurnResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_analysis_service, 10);
+  messageDesc(file_rummikub_v1_analysis_service, 13);
 
 /**
  * A request to arrange tiles in melds.
@@ -558,7 +752,7 @@ export type ArrangeTilesRequest = Message<"rummikub.v1.ArrangeTilesRequest"> & {
  * Use `create(ArrangeTilesRequestSchema)` to create a new message.
  */
 export const ArrangeTilesRequestSchema: GenMessage<ArrangeTilesRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_analysis_service, 11);
+  messageDesc(file_rummikub_v1_analysis_service, 14);
 
 /**
  * The response to ArrangeTiles.
@@ -586,7 +780,7 @@ export type ArrangeTilesResponse = Message<"rummikub.v1.ArrangeTilesResponse"> &
  * Use `create(ArrangeTilesResponseSchema)` to create a new message.
  */
 export const ArrangeTilesResponseSchema: GenMessage<ArrangeTilesResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_analysis_service, 12);
+  messageDesc(file_rummikub_v1_analysis_service, 15);
 
 /**
  * A request for best turns in several positions.
@@ -638,7 +832,7 @@ export type BatchSuggestTurnsRequest = Message<"rummikub.v1.BatchSuggestTurnsReq
  * Use `create(BatchSuggestTurnsRequestSchema)` to create a new message.
  */
 export const BatchSuggestTurnsRequestSchema: GenMessage<BatchSuggestTurnsRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_analysis_service, 13);
+  messageDesc(file_rummikub_v1_analysis_service, 16);
 
 /**
  * The response to BatchSuggestTurns.
@@ -659,7 +853,7 @@ export type BatchSuggestTurnsResponse = Message<"rummikub.v1.BatchSuggestTurnsRe
  * Use `create(BatchSuggestTurnsResponseSchema)` to create a new message.
  */
 export const BatchSuggestTurnsResponseSchema: GenMessage<BatchSuggestTurnsResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_analysis_service, 14);
+  messageDesc(file_rummikub_v1_analysis_service, 17);
 
 /**
  * A request to explain a turn.
@@ -709,7 +903,7 @@ export type ExplainTurnRequest = Message<"rummikub.v1.ExplainTurnRequest"> & {
  * Use `create(ExplainTurnRequestSchema)` to create a new message.
  */
 export const ExplainTurnRequestSchema: GenMessage<ExplainTurnRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_analysis_service, 15);
+  messageDesc(file_rummikub_v1_analysis_service, 18);
 
 /**
  * The response to ExplainTurn.
@@ -737,7 +931,7 @@ export type ExplainTurnResponse = Message<"rummikub.v1.ExplainTurnResponse"> & {
  * Use `create(ExplainTurnResponseSchema)` to create a new message.
  */
 export const ExplainTurnResponseSchema: GenMessage<ExplainTurnResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_analysis_service, 16);
+  messageDesc(file_rummikub_v1_analysis_service, 19);
 
 /**
  * Whether a turn or an arrangement exists.
@@ -857,6 +1051,102 @@ export const HintTierSchema: GenEnum<HintTier> = /*@__PURE__*/
   enumDesc(file_rummikub_v1_analysis_service, 2);
 
 /**
+ * The size of a coach's hint. Each stage includes the ones before.
+ *
+ * @generated from enum rummikub.v1.CoachStage
+ */
+export enum CoachStage {
+  /**
+   * The default: COACH_STAGE_COUNT.
+   *
+   * @generated from enum value: COACH_STAGE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * How many tiles a best turn plays.
+   *
+   * @generated from enum value: COACH_STAGE_COUNT = 1;
+   */
+  COUNT = 1,
+
+  /**
+   * Which melds of the table it changes. In the cross layout it adds nothing.
+   *
+   * @generated from enum value: COACH_STAGE_MELDS = 2;
+   */
+  MELDS = 2,
+
+  /**
+   * Where one step lays tiles of the rack.
+   *
+   * @generated from enum value: COACH_STAGE_STEP = 3;
+   */
+  STEP = 3,
+
+  /**
+   * The whole turn.
+   *
+   * @generated from enum value: COACH_STAGE_TURN = 4;
+   */
+  TURN = 4,
+}
+
+/**
+ * Describes the enum rummikub.v1.CoachStage.
+ */
+export const CoachStageSchema: GenEnum<CoachStage> = /*@__PURE__*/
+  enumDesc(file_rummikub_v1_analysis_service, 3);
+
+/**
+ * Whether a turn is a best one.
+ *
+ * @generated from enum rummikub.v1.TurnVerdict
+ */
+export enum TurnVerdict {
+  /**
+   * The request has no turn.
+   *
+   * @generated from enum value: TURN_VERDICT_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The turn breaks rules: CoachTurnResponse.violations.
+   *
+   * @generated from enum value: TURN_VERDICT_ILLEGAL = 1;
+   */
+  ILLEGAL = 1,
+
+  /**
+   * No turn is better.
+   *
+   * @generated from enum value: TURN_VERDICT_BEST = 2;
+   */
+  BEST = 2,
+
+  /**
+   * A better turn was found.
+   *
+   * @generated from enum value: TURN_VERDICT_NOT_BEST = 3;
+   */
+  NOT_BEST = 3,
+
+  /**
+   * No better turn was found in the time, and that there is none was not proven.
+   *
+   * @generated from enum value: TURN_VERDICT_UNKNOWN = 4;
+   */
+  UNKNOWN = 4,
+}
+
+/**
+ * Describes the enum rummikub.v1.TurnVerdict.
+ */
+export const TurnVerdictSchema: GenEnum<TurnVerdict> = /*@__PURE__*/
+  enumDesc(file_rummikub_v1_analysis_service, 4);
+
+/**
  * The kind of a step.
  *
  * @generated from enum rummikub.v1.StepKind
@@ -937,16 +1227,16 @@ export enum StepKind {
  * Describes the enum rummikub.v1.StepKind.
  */
 export const StepKindSchema: GenEnum<StepKind> = /*@__PURE__*/
-  enumDesc(file_rummikub_v1_analysis_service, 3);
+  enumDesc(file_rummikub_v1_analysis_service, 5);
 
 /**
  * Exact analysis: the best turn, whether any turn exists, and how tiles can be arranged. It changes nothing.
  *
- * A caller sends positions and needs no token; only SuggestTurn for a running game takes one, as in GameService. So a
+ * A caller sends positions and needs no token; only SuggestTurn and CoachTurn for a running game take one, as in GameService. So a
  * player can ask about the rack of a running game as a position, whatever its option hints says. Only a server with keys
  * can prevent that: callers whose key lacks the right position_searches (RUMMIKUB_KEYS_FILE) are refused
- * (API_KEY_NOT_ALLOWED) by HasLegalTurn, ArrangeTiles and BatchSuggestTurns, by SuggestTurn for a position, and by
- * RecordService.ReviewGame of a record that they send.
+ * (API_KEY_NOT_ALLOWED) by HasLegalTurn, ArrangeTiles and BatchSuggestTurns, by SuggestTurn and CoachTurn for a position,
+ * and by RecordService.ReviewGame of a record that they send.
  *
  * Each search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
  * response shows it: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best. The same question always gets the
@@ -984,6 +1274,23 @@ export const AnalysisService: GenService<{
     methodKind: "unary";
     input: typeof SuggestTurnRequestSchema;
     output: typeof SuggestTurnResponseSchema;
+  },
+  /**
+   * Coaches a player: returns whether a turn is a best one, and one hint of the size that the caller wants.
+   *
+   * For a position or a game as in SuggestTurn. In a game, the option hints allows COACH_STAGE_COUNT, and with it the
+   * verdict on a turn, from HINTS_TILES on, and the other stages with HINTS_TURN. Games of discards have no coach.
+   * Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE), UNAUTHENTICATED
+   * (AUTHORIZATION_MALFORMED, TOKEN_VOID), PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND),
+   * FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, HINT_NOT_ALLOWED,
+   * ACTION_NOT_IN_GAME), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
+   *
+   * @generated from rpc rummikub.v1.AnalysisService.CoachTurn
+   */
+  coachTurn: {
+    methodKind: "unary";
+    input: typeof CoachTurnRequestSchema;
+    output: typeof CoachTurnResponseSchema;
   },
   /**
    * Determines whether a legal turn exists that plays tiles.

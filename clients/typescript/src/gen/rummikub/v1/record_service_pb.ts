@@ -16,7 +16,7 @@ import type { GameRecord, MoveKind, RecordedPoints } from "./record_pb.js";
 import { file_rummikub_v1_record } from "./record_pb.js";
 import type { Tile } from "./tile_pb.js";
 import { file_rummikub_v1_tile } from "./tile_pb.js";
-import type { Violation } from "./violation_pb.js";
+import type { Advice, Violation } from "./violation_pb.js";
 import { file_rummikub_v1_violation } from "./violation_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
@@ -24,7 +24,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rummikub/v1/record_service.proto.
  */
 export const file_rummikub_v1_record_service: GenFile = /*@__PURE__*/
-  fileDesc("CiBydW1taWt1Yi92MS9yZWNvcmRfc2VydmljZS5wcm90bxILcnVtbWlrdWIudjEiVwoRRXhwb3J0R2FtZVJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIrCgRmb3JtGAIgASgOMhcucnVtbWlrdWIudjEuUmVjb3JkRm9ybUIE4kEBASJbChJFeHBvcnRHYW1lUmVzcG9uc2USKQoGcmVjb3JkGAEgASgLMhcucnVtbWlrdWIudjEuR2FtZVJlY29yZEgAEg4KBHRleHQYAiABKAlIAEIKCghleHBvcnRlZCKbAQoTSW1wb3J0UmVjb3JkUmVxdWVzdBIvCgZyZWNvcmQYASABKAsyFy5ydW1taWt1Yi52MS5HYW1lUmVjb3JkQgTiQQEBSAASFAoEdGV4dBgCIAEoCUIE4kEBAUgAEjMKCnRpbWVfbGltaXQYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CBOJBAQFCCAoGc291cmNlIrEBCgtSZWNvcmRGYXVsdBIXCgptb3ZlX2luZGV4GAEgASgNSACIAQESFQoIcmV2aXNpb24YAiABKA1IAYgBARISCgVyb3VuZBgDIAEoDUgCiAEBEgwKBHRleHQYBCABKAkSKgoKdmlvbGF0aW9ucxgFIAMoCzIWLnJ1bW1pa3ViLnYxLlZpb2xhdGlvbkINCgtfbW92ZV9pbmRleEILCglfcmV2aXNpb25CCAoGX3JvdW5kIoYCChRJbXBvcnRSZWNvcmRSZXNwb25zZRInCgVmYXVsdBgBIAEoCzIYLnJ1bW1pa3ViLnYxLlJlY29yZEZhdWx0EhQKDG1vdmVzX3BsYXllZBgCIAEoDRITCgtpc19jb21wbGV0ZRgDIAEoCBIlCgVzdGF0ZRgEIAEoDjIWLnJ1bW1pa3ViLnYxLkdhbWVTdGF0ZRIrCgZ0b3RhbHMYBSADKAsyGy5ydW1taWt1Yi52MS5SZWNvcmRlZFBvaW50cxIpCgZyZWNvcmQYBiABKAsyFy5ydW1taWt1Yi52MS5HYW1lUmVjb3JkSAASDgoEdGV4dBgHIAEoCUgAQgsKCWNvbnZlcnRlZCLkAQoRUmV2aWV3R2FtZVJlcXVlc3QSLwoGcmVjb3JkGAEgASgLMhcucnVtbWlrdWIudjEuR2FtZVJlY29yZEIE4kEBAUgAEhQKBHRleHQYAiABKAlCBOJBAQFIABIXCgdnYW1lX2lkGAMgASgJQgTiQQEBSAASLwoJb2JqZWN0aXZlGAQgASgOMhYucnVtbWlrdWIudjEuT2JqZWN0aXZlQgTiQQEBEjMKCnRpbWVfbGltaXQYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CBOJBAQFCCQoHc3ViamVjdCK7AQoKTW92ZVJldmlldxISCgptb3ZlX2luZGV4GAEgASgNEhAKCHJldmlzaW9uGAIgASgNEg0KBXJvdW5kGAMgASgNEgwKBHNlYXQYBCABKA0SIwoEa2luZBgFIAEoDjIVLnJ1bW1pa3ViLnYxLk1vdmVLaW5kEg4KBnBsYXllZBgGIAEoERIlCgRiZXN0GAcgASgLMhcucnVtbWlrdWIudjEuU3VnZ2VzdGlvbhIOCgZtaXNzZWQYCCABKA0iOgoKU2VhdFJldmlldxIMCgRzZWF0GAEgASgNEg4KBnBsYXllZBgCIAEoERIOCgZtaXNzZWQYAyABKA0ieQoSUmV2aWV3R2FtZVJlc3BvbnNlEiYKBW1vdmVzGAEgAygLMhcucnVtbWlrdWIudjEuTW92ZVJldmlldxImCgVzZWF0cxgCIAMoCzIXLnJ1bW1pa3ViLnYxLlNlYXRSZXZpZXcSEwoLaXNfY29tcGxldGUYAyABKAgiPwoUUGFyc2VQb3NpdGlvblJlcXVlc3QSEgoEdGV4dBgBIAEoCUIE4kEBAhITCgVjYXJkcxgCIAEoCEIE4kEBASJSCgxQb3NpdGlvblJhY2sSDAoEc2VhdBgBIAEoDRIgCgV0aWxlcxgCIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSEgoKaGFzX21lbGRlZBgDIAEoCCKxAQoVUGFyc2VQb3NpdGlvblJlc3BvbnNlEicKCHBvc2l0aW9uGAEgASgLMhUucnVtbWlrdWIudjEuUG9zaXRpb24SKAoFcmFja3MYAiADKAsyGS5ydW1taWt1Yi52MS5Qb3NpdGlvblJhY2sSHwoEcG9vbBgDIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUSFgoJdHVybl9zZWF0GAQgASgNSACIAQFCDAoKX3R1cm5fc2VhdCLeAQoVRm9ybWF0UG9zaXRpb25SZXF1ZXN0Ei0KCHBvc2l0aW9uGAEgASgLMhUucnVtbWlrdWIudjEuUG9zaXRpb25CBOJBAQISLgoFcmFja3MYAiADKAsyGS5ydW1taWt1Yi52MS5Qb3NpdGlvblJhY2tCBOJBAQESJQoEcG9vbBgDIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGVCBOJBAQESHAoJdHVybl9zZWF0GAQgASgNQgTiQQEBSACIAQESEwoFY2FyZHMYBSABKAhCBOJBAQFCDAoKX3R1cm5fc2VhdCImChZGb3JtYXRQb3NpdGlvblJlc3BvbnNlEgwKBHRleHQYASABKAkqWAoKUmVjb3JkRm9ybRIbChdSRUNPUkRfRk9STV9VTlNQRUNJRklFRBAAEhcKE1JFQ09SRF9GT1JNX01FU1NBR0UQARIUChBSRUNPUkRfRk9STV9URVhUEAIy+gQKDVJlY29yZFNlcnZpY2UScQoKRXhwb3J0R2FtZRIeLnJ1bW1pa3ViLnYxLkV4cG9ydEdhbWVSZXF1ZXN0Gh8ucnVtbWlrdWIudjEuRXhwb3J0R2FtZVJlc3BvbnNlIiKC0+STAhwSGi92MS9nYW1lcy97Z2FtZV9pZH06ZXhwb3J0EnIKDEltcG9ydFJlY29yZBIgLnJ1bW1pa3ViLnYxLkltcG9ydFJlY29yZFJlcXVlc3QaIS5ydW1taWt1Yi52MS5JbXBvcnRSZWNvcmRSZXNwb25zZSIdgtPkkwIXOgEqIhIvdjEvcmVjb3JkczppbXBvcnQSjQEKClJldmlld0dhbWUSHi5ydW1taWt1Yi52MS5SZXZpZXdHYW1lUmVxdWVzdBofLnJ1bW1pa3ViLnYxLlJldmlld0dhbWVSZXNwb25zZSI+gtPkkwI4OgEqWh86ASoiGi92MS9nYW1lcy97Z2FtZV9pZH06cmV2aWV3IhIvdjEvcmVjb3JkczpyZXZpZXcSdgoNUGFyc2VQb3NpdGlvbhIhLnJ1bW1pa3ViLnYxLlBhcnNlUG9zaXRpb25SZXF1ZXN0GiIucnVtbWlrdWIudjEuUGFyc2VQb3NpdGlvblJlc3BvbnNlIh6C0+STAhg6ASoiEy92MS9wb3NpdGlvbnM6cGFyc2USegoORm9ybWF0UG9zaXRpb24SIi5ydW1taWt1Yi52MS5Gb3JtYXRQb3NpdGlvblJlcXVlc3QaIy5ydW1taWt1Yi52MS5Gb3JtYXRQb3NpdGlvblJlc3BvbnNlIh+C0+STAhk6ASoiFC92MS9wb3NpdGlvbnM6Zm9ybWF0QooBCgtydW1taWt1Yi52MUISUmVjb3JkU2VydmljZVByb3RvUAFaKXJ1bW1pa3ViLmV4YW1wbGUvZ28vcnVtbWlrdWJ2MTtydW1taWt1YnYxogIDUk1LqgILUnVtbWlrdWIuVjG6AghSdW1taWt1YsoCC1J1bW1pa3ViXFYx6gIMUnVtbWlrdWI6OlYxYgZwcm90bzM", [file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_duration, file_rummikub_v1_analysis_service, file_rummikub_v1_game, file_rummikub_v1_record, file_rummikub_v1_tile, file_rummikub_v1_violation]);
+  fileDesc("CiBydW1taWt1Yi92MS9yZWNvcmRfc2VydmljZS5wcm90bxILcnVtbWlrdWIudjEiVwoRRXhwb3J0R2FtZVJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIrCgRmb3JtGAIgASgOMhcucnVtbWlrdWIudjEuUmVjb3JkRm9ybUIE4kEBASJbChJFeHBvcnRHYW1lUmVzcG9uc2USKQoGcmVjb3JkGAEgASgLMhcucnVtbWlrdWIudjEuR2FtZVJlY29yZEgAEg4KBHRleHQYAiABKAlIAEIKCghleHBvcnRlZCKbAQoTSW1wb3J0UmVjb3JkUmVxdWVzdBIvCgZyZWNvcmQYASABKAsyFy5ydW1taWt1Yi52MS5HYW1lUmVjb3JkQgTiQQEBSAASFAoEdGV4dBgCIAEoCUIE4kEBAUgAEjMKCnRpbWVfbGltaXQYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CBOJBAQFCCAoGc291cmNlIrEBCgtSZWNvcmRGYXVsdBIXCgptb3ZlX2luZGV4GAEgASgNSACIAQESFQoIcmV2aXNpb24YAiABKA1IAYgBARISCgVyb3VuZBgDIAEoDUgCiAEBEgwKBHRleHQYBCABKAkSKgoKdmlvbGF0aW9ucxgFIAMoCzIWLnJ1bW1pa3ViLnYxLlZpb2xhdGlvbkINCgtfbW92ZV9pbmRleEILCglfcmV2aXNpb25CCAoGX3JvdW5kIoYCChRJbXBvcnRSZWNvcmRSZXNwb25zZRInCgVmYXVsdBgBIAEoCzIYLnJ1bW1pa3ViLnYxLlJlY29yZEZhdWx0EhQKDG1vdmVzX3BsYXllZBgCIAEoDRITCgtpc19jb21wbGV0ZRgDIAEoCBIlCgVzdGF0ZRgEIAEoDjIWLnJ1bW1pa3ViLnYxLkdhbWVTdGF0ZRIrCgZ0b3RhbHMYBSADKAsyGy5ydW1taWt1Yi52MS5SZWNvcmRlZFBvaW50cxIpCgZyZWNvcmQYBiABKAsyFy5ydW1taWt1Yi52MS5HYW1lUmVjb3JkSAASDgoEdGV4dBgHIAEoCUgAQgsKCWNvbnZlcnRlZCLkAQoRUmV2aWV3R2FtZVJlcXVlc3QSLwoGcmVjb3JkGAEgASgLMhcucnVtbWlrdWIudjEuR2FtZVJlY29yZEIE4kEBAUgAEhQKBHRleHQYAiABKAlCBOJBAQFIABIXCgdnYW1lX2lkGAMgASgJQgTiQQEBSAASLwoJb2JqZWN0aXZlGAQgASgOMhYucnVtbWlrdWIudjEuT2JqZWN0aXZlQgTiQQEBEjMKCnRpbWVfbGltaXQYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CBOJBAQFCCQoHc3ViamVjdCK7AQoKTW92ZVJldmlldxISCgptb3ZlX2luZGV4GAEgASgNEhAKCHJldmlzaW9uGAIgASgNEg0KBXJvdW5kGAMgASgNEgwKBHNlYXQYBCABKA0SIwoEa2luZBgFIAEoDjIVLnJ1bW1pa3ViLnYxLk1vdmVLaW5kEg4KBnBsYXllZBgGIAEoERIlCgRiZXN0GAcgASgLMhcucnVtbWlrdWIudjEuU3VnZ2VzdGlvbhIOCgZtaXNzZWQYCCABKA0ibAoKU2VhdFJldmlldxIMCgRzZWF0GAEgASgNEg4KBnBsYXllZBgCIAEoERIOCgZtaXNzZWQYAyABKA0SMAoPY29zdGxpZXN0X3R1cm5zGAQgAygLMhcucnVtbWlrdWIudjEuQ29zdGx5VHVybiJVCgpDb3N0bHlUdXJuEhIKCm1vdmVfaW5kZXgYASABKA0SDgoGbWlzc2VkGAIgASgNEiMKBmFkdmljZRgDIAEoCzITLnJ1bW1pa3ViLnYxLkFkdmljZSJ5ChJSZXZpZXdHYW1lUmVzcG9uc2USJgoFbW92ZXMYASADKAsyFy5ydW1taWt1Yi52MS5Nb3ZlUmV2aWV3EiYKBXNlYXRzGAIgAygLMhcucnVtbWlrdWIudjEuU2VhdFJldmlldxITCgtpc19jb21wbGV0ZRgDIAEoCCI/ChRQYXJzZVBvc2l0aW9uUmVxdWVzdBISCgR0ZXh0GAEgASgJQgTiQQECEhMKBWNhcmRzGAIgASgIQgTiQQEBIlIKDFBvc2l0aW9uUmFjaxIMCgRzZWF0GAEgASgNEiAKBXRpbGVzGAIgAygOMhEucnVtbWlrdWIudjEuVGlsZRISCgpoYXNfbWVsZGVkGAMgASgIIrEBChVQYXJzZVBvc2l0aW9uUmVzcG9uc2USJwoIcG9zaXRpb24YASABKAsyFS5ydW1taWt1Yi52MS5Qb3NpdGlvbhIoCgVyYWNrcxgCIAMoCzIZLnJ1bW1pa3ViLnYxLlBvc2l0aW9uUmFjaxIfCgRwb29sGAMgAygOMhEucnVtbWlrdWIudjEuVGlsZRIWCgl0dXJuX3NlYXQYBCABKA1IAIgBAUIMCgpfdHVybl9zZWF0It4BChVGb3JtYXRQb3NpdGlvblJlcXVlc3QSLQoIcG9zaXRpb24YASABKAsyFS5ydW1taWt1Yi52MS5Qb3NpdGlvbkIE4kEBAhIuCgVyYWNrcxgCIAMoCzIZLnJ1bW1pa3ViLnYxLlBvc2l0aW9uUmFja0IE4kEBARIlCgRwb29sGAMgAygOMhEucnVtbWlrdWIudjEuVGlsZUIE4kEBARIcCgl0dXJuX3NlYXQYBCABKA1CBOJBAQFIAIgBARITCgVjYXJkcxgFIAEoCEIE4kEBAUIMCgpfdHVybl9zZWF0IiYKFkZvcm1hdFBvc2l0aW9uUmVzcG9uc2USDAoEdGV4dBgBIAEoCSpYCgpSZWNvcmRGb3JtEhsKF1JFQ09SRF9GT1JNX1VOU1BFQ0lGSUVEEAASFwoTUkVDT1JEX0ZPUk1fTUVTU0FHRRABEhQKEFJFQ09SRF9GT1JNX1RFWFQQAjL6BAoNUmVjb3JkU2VydmljZRJxCgpFeHBvcnRHYW1lEh4ucnVtbWlrdWIudjEuRXhwb3J0R2FtZVJlcXVlc3QaHy5ydW1taWt1Yi52MS5FeHBvcnRHYW1lUmVzcG9uc2UiIoLT5JMCHBIaL3YxL2dhbWVzL3tnYW1lX2lkfTpleHBvcnQScgoMSW1wb3J0UmVjb3JkEiAucnVtbWlrdWIudjEuSW1wb3J0UmVjb3JkUmVxdWVzdBohLnJ1bW1pa3ViLnYxLkltcG9ydFJlY29yZFJlc3BvbnNlIh2C0+STAhc6ASoiEi92MS9yZWNvcmRzOmltcG9ydBKNAQoKUmV2aWV3R2FtZRIeLnJ1bW1pa3ViLnYxLlJldmlld0dhbWVSZXF1ZXN0Gh8ucnVtbWlrdWIudjEuUmV2aWV3R2FtZVJlc3BvbnNlIj6C0+STAjg6ASpaHzoBKiIaL3YxL2dhbWVzL3tnYW1lX2lkfTpyZXZpZXciEi92MS9yZWNvcmRzOnJldmlldxJ2Cg1QYXJzZVBvc2l0aW9uEiEucnVtbWlrdWIudjEuUGFyc2VQb3NpdGlvblJlcXVlc3QaIi5ydW1taWt1Yi52MS5QYXJzZVBvc2l0aW9uUmVzcG9uc2UiHoLT5JMCGDoBKiITL3YxL3Bvc2l0aW9uczpwYXJzZRJ6Cg5Gb3JtYXRQb3NpdGlvbhIiLnJ1bW1pa3ViLnYxLkZvcm1hdFBvc2l0aW9uUmVxdWVzdBojLnJ1bW1pa3ViLnYxLkZvcm1hdFBvc2l0aW9uUmVzcG9uc2UiH4LT5JMCGToBKiIUL3YxL3Bvc2l0aW9uczpmb3JtYXRCigEKC3J1bW1pa3ViLnYxQhJSZWNvcmRTZXJ2aWNlUHJvdG9QAVopcnVtbWlrdWIuZXhhbXBsZS9nby9ydW1taWt1YnYxO3J1bW1pa3VidjGiAgNSTUuqAgtSdW1taWt1Yi5WMboCCFJ1bW1pa3ViygILUnVtbWlrdWJcVjHqAgxSdW1taWt1Yjo6VjFiBnByb3RvMw", [file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_duration, file_rummikub_v1_analysis_service, file_rummikub_v1_game, file_rummikub_v1_record, file_rummikub_v1_tile, file_rummikub_v1_violation]);
 
 /**
  * A request for the record of a game.
@@ -415,6 +415,14 @@ export type SeatReview = Message<"rummikub.v1.SeatReview"> & {
    * @generated from field: uint32 missed = 3;
    */
   missed: number;
+
+  /**
+   * The player's turns that cost most, at most 3: first those that missed a win, then by MoveReview.missed. Turns that
+   * missed nothing are not among them.
+   *
+   * @generated from field: repeated rummikub.v1.CostlyTurn costliest_turns = 4;
+   */
+  costliestTurns: CostlyTurn[];
 };
 
 /**
@@ -423,6 +431,42 @@ export type SeatReview = Message<"rummikub.v1.SeatReview"> & {
  */
 export const SeatReviewSchema: GenMessage<SeatReview> = /*@__PURE__*/
   messageDesc(file_rummikub_v1_record_service, 7);
+
+/**
+ * A turn that cost a player much.
+ *
+ * @generated from message rummikub.v1.CostlyTurn
+ */
+export type CostlyTurn = Message<"rummikub.v1.CostlyTurn"> & {
+  /**
+   * The index of the move in the record, as in MoveReview, which has the better turn with its steps.
+   *
+   * @generated from field: uint32 move_index = 1;
+   */
+  moveIndex: number;
+
+  /**
+   * MoveReview.missed.
+   *
+   * @generated from field: uint32 missed = 2;
+   */
+  missed: number;
+
+  /**
+   * What the player missed: ADVICE_KIND_WIN_MISSED, ADVICE_KIND_INITIAL_MELD_MISSED, ADVICE_KIND_PLAY_MISSED,
+   * ADVICE_KIND_TILES_MISSED or ADVICE_KIND_POINTS_MISSED.
+   *
+   * @generated from field: rummikub.v1.Advice advice = 3;
+   */
+  advice?: Advice | undefined;
+};
+
+/**
+ * Describes the message rummikub.v1.CostlyTurn.
+ * Use `create(CostlyTurnSchema)` to create a new message.
+ */
+export const CostlyTurnSchema: GenMessage<CostlyTurn> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_record_service, 8);
 
 /**
  * The response to ReviewGame.
@@ -457,7 +501,7 @@ export type ReviewGameResponse = Message<"rummikub.v1.ReviewGameResponse"> & {
  * Use `create(ReviewGameResponseSchema)` to create a new message.
  */
 export const ReviewGameResponseSchema: GenMessage<ReviewGameResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_record_service, 8);
+  messageDesc(file_rummikub_v1_record_service, 9);
 
 /**
  * A request to parse a position.
@@ -487,7 +531,7 @@ export type ParsePositionRequest = Message<"rummikub.v1.ParsePositionRequest"> &
  * Use `create(ParsePositionRequestSchema)` to create a new message.
  */
 export const ParsePositionRequestSchema: GenMessage<ParsePositionRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_record_service, 9);
+  messageDesc(file_rummikub_v1_record_service, 10);
 
 /**
  * The rack of a seat in a position.
@@ -522,7 +566,7 @@ export type PositionRack = Message<"rummikub.v1.PositionRack"> & {
  * Use `create(PositionRackSchema)` to create a new message.
  */
 export const PositionRackSchema: GenMessage<PositionRack> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_record_service, 10);
+  messageDesc(file_rummikub_v1_record_service, 11);
 
 /**
  * The response to ParsePosition.
@@ -564,7 +608,7 @@ export type ParsePositionResponse = Message<"rummikub.v1.ParsePositionResponse">
  * Use `create(ParsePositionResponseSchema)` to create a new message.
  */
 export const ParsePositionResponseSchema: GenMessage<ParsePositionResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_record_service, 11);
+  messageDesc(file_rummikub_v1_record_service, 12);
 
 /**
  * A request to format a position.
@@ -613,7 +657,7 @@ export type FormatPositionRequest = Message<"rummikub.v1.FormatPositionRequest">
  * Use `create(FormatPositionRequestSchema)` to create a new message.
  */
 export const FormatPositionRequestSchema: GenMessage<FormatPositionRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_record_service, 12);
+  messageDesc(file_rummikub_v1_record_service, 13);
 
 /**
  * The response to FormatPosition.
@@ -634,7 +678,7 @@ export type FormatPositionResponse = Message<"rummikub.v1.FormatPositionResponse
  * Use `create(FormatPositionResponseSchema)` to create a new message.
  */
 export const FormatPositionResponseSchema: GenMessage<FormatPositionResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_record_service, 13);
+  messageDesc(file_rummikub_v1_record_service, 14);
 
 /**
  * The form of a record.

@@ -2,8 +2,8 @@
 // @generated from file rummikub/v1/violation.proto (package rummikub.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { ErrorReason } from "./error_reason_pb.js";
 import { file_rummikub_v1_error_reason } from "./error_reason_pb.js";
 import type { Tile } from "./tile_pb.js";
@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rummikub/v1/violation.proto.
  */
 export const file_rummikub_v1_violation: GenFile = /*@__PURE__*/
-  fileDesc("ChtydW1taWt1Yi92MS92aW9sYXRpb24ucHJvdG8SC3J1bW1pa3ViLnYxIosCCglWaW9sYXRpb24SKAoGcmVhc29uGAEgASgOMhgucnVtbWlrdWIudjEuRXJyb3JSZWFzb24SDwoHc3ViamVjdBgCIAEoCRIMCgR0ZXh0GAMgASgJEiAKBXRpbGVzGAQgAygOMhEucnVtbWlrdWIudjEuVGlsZRI2CghtZXRhZGF0YRgFIAMoCzIkLnJ1bW1pa3ViLnYxLlZpb2xhdGlvbi5NZXRhZGF0YUVudHJ5EioKD3N1Z2dlc3RlZF9vcmRlchgGIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUaLwoNTWV0YWRhdGFFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAU6AjgBIsYBCgdSZWZ1c2FsEigKBnJlYXNvbhgBIAEoDjIYLnJ1bW1pa3ViLnYxLkVycm9yUmVhc29uEjQKCG1ldGFkYXRhGAIgAygLMiIucnVtbWlrdWIudjEuUmVmdXNhbC5NZXRhZGF0YUVudHJ5EioKCnZpb2xhdGlvbnMYAyADKAsyFi5ydW1taWt1Yi52MS5WaW9sYXRpb24aLwoNTWV0YWRhdGFFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQoYBCgtydW1taWt1Yi52MUIOVmlvbGF0aW9uUHJvdG9QAVopcnVtbWlrdWIuZXhhbXBsZS9nby9ydW1taWt1YnYxO3J1bW1pa3VidjGiAgNSTUuqAgtSdW1taWt1Yi5WMboCCFJ1bW1pa3ViygILUnVtbWlrdWJcVjHqAgxSdW1taWt1Yjo6VjFiBnByb3RvMw", [file_rummikub_v1_error_reason, file_rummikub_v1_tile]);
+  fileDesc("ChtydW1taWt1Yi92MS92aW9sYXRpb24ucHJvdG8SC3J1bW1pa3ViLnYxIosCCglWaW9sYXRpb24SKAoGcmVhc29uGAEgASgOMhgucnVtbWlrdWIudjEuRXJyb3JSZWFzb24SDwoHc3ViamVjdBgCIAEoCRIMCgR0ZXh0GAMgASgJEiAKBXRpbGVzGAQgAygOMhEucnVtbWlrdWIudjEuVGlsZRI2CghtZXRhZGF0YRgFIAMoCzIkLnJ1bW1pa3ViLnYxLlZpb2xhdGlvbi5NZXRhZGF0YUVudHJ5EioKD3N1Z2dlc3RlZF9vcmRlchgGIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGUaLwoNTWV0YWRhdGFFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAU6AjgBIqMBCgZBZHZpY2USJQoEa2luZBgBIAEoDjIXLnJ1bW1pa3ViLnYxLkFkdmljZUtpbmQSDAoEdGV4dBgCIAEoCRIzCghtZXRhZGF0YRgDIAMoCzIhLnJ1bW1pa3ViLnYxLkFkdmljZS5NZXRhZGF0YUVudHJ5Gi8KDU1ldGFkYXRhRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASLGAQoHUmVmdXNhbBIoCgZyZWFzb24YASABKA4yGC5ydW1taWt1Yi52MS5FcnJvclJlYXNvbhI0CghtZXRhZGF0YRgCIAMoCzIiLnJ1bW1pa3ViLnYxLlJlZnVzYWwuTWV0YWRhdGFFbnRyeRIqCgp2aW9sYXRpb25zGAMgAygLMhYucnVtbWlrdWIudjEuVmlvbGF0aW9uGi8KDU1ldGFkYXRhRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASqrBAoKQWR2aWNlS2luZBIbChdBRFZJQ0VfS0lORF9VTlNQRUNJRklFRBAAEhoKFkFEVklDRV9LSU5EX1dJTl9NSVNTRUQQARIjCh9BRFZJQ0VfS0lORF9JTklUSUFMX01FTERfTUlTU0VEEAISGwoXQURWSUNFX0tJTkRfUExBWV9NSVNTRUQQAxIcChhBRFZJQ0VfS0lORF9USUxFU19NSVNTRUQQBBIdChlBRFZJQ0VfS0lORF9QT0lOVFNfTUlTU0VEEAUSFwoTQURWSUNFX0tJTkRfTk9fUExBWRAGEhsKF0FEVklDRV9LSU5EX1BMQVlfRVhJU1RTEAcSGgoWQURWSUNFX0tJTkRfV0lOX0VYSVNUUxAIEhwKGEFEVklDRV9LSU5EX01FTERTX0NIQU5HRRAJEh8KG0FEVklDRV9LSU5EX05PX01FTERfQ0hBTkdFUxAKEh0KGUFEVklDRV9LSU5EX1RJTEVTX1RPX01FTEQQCxIhCh1BRFZJQ0VfS0lORF9USUxFU19UT19ORVdfTUVMRBAMEhwKGEFEVklDRV9LSU5EX1RJTEVfVE9fQ0VMTBANEhoKFkFEVklDRV9LSU5EX1dIT0xFX1RVUk4QDhIcChhBRFZJQ0VfS0lORF9UVVJOX0lTX0JFU1QQDxIdChlBRFZJQ0VfS0lORF9UVVJOX05PVF9CRVNUEBASGwoXQURWSUNFX0tJTkRfTk9UX0NFUlRBSU4QEUKGAQoLcnVtbWlrdWIudjFCDlZpb2xhdGlvblByb3RvUAFaKXJ1bW1pa3ViLmV4YW1wbGUvZ28vcnVtbWlrdWJ2MTtydW1taWt1YnYxogIDUk1LqgILUnVtbWlrdWIuVjG6AghSdW1taWt1YsoCC1J1bW1pa3ViXFYx6gIMUnVtbWlrdWI6OlYxYgZwcm90bzM", [file_rummikub_v1_error_reason, file_rummikub_v1_tile]);
 
 /**
  * One violation of the rules.
@@ -75,6 +75,41 @@ export const ViolationSchema: GenMessage<Violation> = /*@__PURE__*/
   messageDesc(file_rummikub_v1_violation, 0);
 
 /**
+ * A sentence of a coach.
+ *
+ * @generated from message rummikub.v1.Advice
+ */
+export type Advice = Message<"rummikub.v1.Advice"> & {
+  /**
+   * The kind.
+   *
+   * @generated from field: rummikub.v1.AdviceKind kind = 1;
+   */
+  kind: AdviceKind;
+
+  /**
+   * The sentence in English. ListMessages has it in other languages.
+   *
+   * @generated from field: string text = 2;
+   */
+  text: string;
+
+  /**
+   * The values that belong to the kind, under the keys documented in AdviceKind.
+   *
+   * @generated from field: map<string, string> metadata = 3;
+   */
+  metadata: { [key: string]: string };
+};
+
+/**
+ * Describes the message rummikub.v1.Advice.
+ * Use `create(AdviceSchema)` to create a new message.
+ */
+export const AdviceSchema: GenMessage<Advice> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_violation, 1);
+
+/**
  * Why a request was refused: a detail of the status of every refusal, beside google.rpc.ErrorInfo, which has the same
  * reason and metadata for tools that know only the common details.
  *
@@ -108,5 +143,144 @@ export type Refusal = Message<"rummikub.v1.Refusal"> & {
  * Use `create(RefusalSchema)` to create a new message.
  */
 export const RefusalSchema: GenMessage<Refusal> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_violation, 1);
+  messageDesc(file_rummikub_v1_violation, 2);
+
+/**
+ * The kind of a piece of advice.
+ *
+ * @generated from enum rummikub.v1.AdviceKind
+ */
+export enum AdviceKind {
+  /**
+   * Unset. Never in a response.
+   *
+   * @generated from enum value: ADVICE_KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The player could have gone out. Metadata: `count`, the tiles of the best turn.
+   *
+   * @generated from enum value: ADVICE_KIND_WIN_MISSED = 1;
+   */
+  WIN_MISSED = 1,
+
+  /**
+   * The player could have made the initial meld. Metadata: `count`.
+   *
+   * @generated from enum value: ADVICE_KIND_INITIAL_MELD_MISSED = 2;
+   */
+  INITIAL_MELD_MISSED = 2,
+
+  /**
+   * The player played nothing and could have played. Metadata: `count`.
+   *
+   * @generated from enum value: ADVICE_KIND_PLAY_MISSED = 3;
+   */
+  PLAY_MISSED = 3,
+
+  /**
+   * The player could have played more tiles. Metadata: `played` and `best`.
+   *
+   * @generated from enum value: ADVICE_KIND_TILES_MISSED = 4;
+   */
+  TILES_MISSED = 4,
+
+  /**
+   * Tiles of a higher value could have left the rack (OBJECTIVE_HIGHEST_VALUE). Metadata: `played` and `best`.
+   *
+   * @generated from enum value: ADVICE_KIND_POINTS_MISSED = 5;
+   */
+  POINTS_MISSED = 5,
+
+  /**
+   * No tile can be played.
+   *
+   * @generated from enum value: ADVICE_KIND_NO_PLAY = 6;
+   */
+  NO_PLAY = 6,
+
+  /**
+   * There is a play. Metadata: `count`, its tiles.
+   *
+   * @generated from enum value: ADVICE_KIND_PLAY_EXISTS = 7;
+   */
+  PLAY_EXISTS = 7,
+
+  /**
+   * The player can go out. Metadata: `count`.
+   *
+   * @generated from enum value: ADVICE_KIND_WIN_EXISTS = 8;
+   */
+  WIN_EXISTS = 8,
+
+  /**
+   * The turn changes melds of the table. Metadata: `melds`, their numbers from 1, such as `2, 5`.
+   *
+   * @generated from enum value: ADVICE_KIND_MELDS_CHANGE = 9;
+   */
+  MELDS_CHANGE = 9,
+
+  /**
+   * The turn changes no meld of the table.
+   *
+   * @generated from enum value: ADVICE_KIND_NO_MELD_CHANGES = 10;
+   */
+  NO_MELD_CHANGES = 10,
+
+  /**
+   * Tiles go to a meld of the table. Metadata: `tiles` in the text notation, and `meld`, its number from 1.
+   *
+   * @generated from enum value: ADVICE_KIND_TILES_TO_MELD = 11;
+   */
+  TILES_TO_MELD = 11,
+
+  /**
+   * Tiles begin or join a new meld. Metadata: `tiles`.
+   *
+   * @generated from enum value: ADVICE_KIND_TILES_TO_NEW_MELD = 12;
+   */
+  TILES_TO_NEW_MELD = 12,
+
+  /**
+   * A tile goes to a cell of the cross layout. Metadata: `tiles`, `x` and `y`.
+   *
+   * @generated from enum value: ADVICE_KIND_TILE_TO_CELL = 13;
+   */
+  TILE_TO_CELL = 13,
+
+  /**
+   * The whole turn is shown.
+   *
+   * @generated from enum value: ADVICE_KIND_WHOLE_TURN = 14;
+   */
+  WHOLE_TURN = 14,
+
+  /**
+   * The player's turn is a best one.
+   *
+   * @generated from enum value: ADVICE_KIND_TURN_IS_BEST = 15;
+   */
+  TURN_IS_BEST = 15,
+
+  /**
+   * There is a better turn than the player's.
+   *
+   * @generated from enum value: ADVICE_KIND_TURN_NOT_BEST = 16;
+   */
+  TURN_NOT_BEST = 16,
+
+  /**
+   * The time was too short to be certain.
+   *
+   * @generated from enum value: ADVICE_KIND_NOT_CERTAIN = 17;
+   */
+  NOT_CERTAIN = 17,
+}
+
+/**
+ * Describes the enum rummikub.v1.AdviceKind.
+ */
+export const AdviceKindSchema: GenEnum<AdviceKind> = /*@__PURE__*/
+  enumDesc(file_rummikub_v1_violation, 0);
 
