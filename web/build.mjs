@@ -5,18 +5,37 @@
  */
 import { cp, readdir, readFile, rm } from "node:fs/promises";
 import { gzipSync } from "node:zlib";
+import { fromBinary, toBinary } from "@bufbuild/protobuf";
+import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import { build } from "esbuild";
 
 const LIMIT = 120 * 1024;
 
-/** Descriptors of the contract as bytes instead of Base64, in which gzip finds no repeated names: 6 KB less. */
+/** Returns a descriptor as bytes without what only generators need: URLs and the behavior of fields. */
+function pruned(base64) {
+  const file = fromBinary(FileDescriptorProtoSchema, Buffer.from(base64, "base64"));
+  const prune = (types) =>
+    types.forEach((type) => {
+      for (const field of type.field) field.options = undefined;
+      prune(type.nestedType);
+    });
+  prune(file.messageType);
+  for (const method of file.service.flatMap((service) => service.method)) method.options = undefined;
+  file.options = undefined;
+  return toBinary(FileDescriptorProtoSchema, file);
+}
+
+/**
+ * Descriptors of the contract as bytes instead of Base64, in which gzip finds no repeated names, and pruned: some KB less.
+ */
 const descriptors = {
   name: "descriptors",
   setup({ onLoad }) {
     onLoad({ filter: /_pb\.ts$/ }, async ({ path }) => {
       const source = await readFile(path, "utf8");
-      const bytes = (base64) => JSON.stringify(Buffer.from(base64, "base64").toString("latin1"));
-      const contents = source.replace(/(fileDesc\(\s*)"([^"]+)"/, (_, call, base64) => `${call}btoa(${bytes(base64)})`);
+      const bytes = (base64) => JSON.stringify(Buffer.from(pruned(base64)).toString("latin1"));
+      const contents = source.replace(/(fileDesc\(\s*)"([^"]+)"/, (_, call, base64) => `${call}btoa(${bytes(base64)})`)
+        .replaceAll(/^import .*google\/api\/.*\n|\bfile_google_api_(annotations|field_behavior)(, )?/gm, "");
       return { contents, loader: "ts" };
     });
   },
