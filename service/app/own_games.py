@@ -2,12 +2,18 @@
 
 A stream subscribes to the changes of each of its games. It reads a game again when it has changed, once for all changes
 that came meanwhile, so it needs no queue.
+
+A person has one stream. At the same server a second one ends the first at once. Across servers, a name in the store
+names the person's last stream, and each stream looks at it with its heartbeats: one round trip, and no messages
+between servers. So an older stream continues for one heartbeat at most.
 """
 
 import asyncio
 import contextlib
+import hashlib
+import secrets
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from service.app.games import OwnGame
 from service.storage.store import Store, Subscription
@@ -16,6 +22,9 @@ Find: TypeAlias = Callable[[], Awaitable[Sequence[str]]]
 """Returns the ids of a person's games."""
 Read: TypeAlias = Callable[[Sequence[str]], Awaitable[Sequence[OwnGame]]]
 """Returns some of them as the person sees them."""
+
+HEARTBEATS_KEPT: Final = 3
+"""How many heartbeats the store remembers the last stream of a person after it has looked."""
 
 
 class OwnGamesWatch:
@@ -37,25 +46,30 @@ class OwnGamesWatch:
     async def watch(self, person: str, find: Find, read: Read) -> AsyncGenerator[Sequence[OwnGame], None]:
         """Yields all games of a person, then those that have changed; none as a heartbeat.
 
-        It ends when the server stops, or when the same person opens another stream.
+        It ends when the server stops, or when the same person opens another stream, here or at another server.
         """
+        place, time = _Place(self._store, person, self._heartbeat_seconds), asyncio.get_running_loop().time
         async with self._only(person) as ended, _Changes(self._store) as changes:
             ends = [asyncio.create_task(event.wait()) for event in (ended, self._stopping)]
             try:
+                is_last = await place.take()
                 await changes.follow(await find())
-                while not (ended.is_set() or self._stopping.is_set()):
+                looks_at = time() + self._heartbeat_seconds
+                while is_last and not (ended.is_set() or self._stopping.is_set()):
                     changed = changes.take()
                     yield await read(changed) if changed else ()
                     woken = asyncio.create_task(changes.any.wait())
                     waited = {woken, *ends}
                     try:
                         done, _ = await asyncio.wait(
-                            waited, timeout=self._heartbeat_seconds, return_when=asyncio.FIRST_COMPLETED
+                            waited, timeout=max(0.0, looks_at - time()), return_when=asyncio.FIRST_COMPLETED
                         )
                     finally:
                         woken.cancel()
-                    if not done:
+                    if not done or time() >= looks_at:
+                        is_last = await place.keep()
                         await changes.follow(await find())
+                        looks_at = time() + self._heartbeat_seconds
             finally:
                 for end in ends:
                     end.cancel()
@@ -73,6 +87,28 @@ class OwnGamesWatch:
         finally:
             if self._open.get(person) is ended:
                 del self._open[person]
+
+
+class _Place:
+    """The place of a person's last stream, which one stream of all servers has."""
+
+    def __init__(self, store: Store, person: str, heartbeat_seconds: float) -> None:
+        self._names = store.names
+        self._name = f"stream:{hashlib.sha256(person.encode()).hexdigest()[:32]}"
+        self._own = secrets.token_hex(16)
+        self._kept_ms = round(HEARTBEATS_KEPT * heartbeat_seconds * 1_000)
+
+    async def take(self) -> bool:
+        """Takes the place from an older stream; returns False if a newer one has taken it meanwhile."""
+        older = await self._names.find(self._name)
+        return await self._point(older)
+
+    async def keep(self) -> bool:
+        """Returns whether no newer stream has taken the place, and keeps it for the next heartbeats."""
+        return await self._point(self._own)
+
+    async def _point(self, instead_of: str) -> bool:
+        return await self._names.point(self._name, self._own, instead_of, kept_ms=self._kept_ms) == self._own
 
 
 class _Changes:

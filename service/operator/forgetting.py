@@ -67,6 +67,7 @@ async def forget_player(store: Store, archive: ArchiveEraser | None, player_ref:
         reported.update(found)
         reported_failures.update(failed)
         yield Forgotten(forgetting.games_read, found, failed)
+    await store.lists.forget_player(player_ref)
     if forgetting.failures:
         raise min(forgetting.failures.values(), key=lambda error: isinstance(error, StaleState))
     yield Forgotten(forgetting.games_read, (), is_done=True)

@@ -38,6 +38,7 @@ from service.storage.redis.keys import (
     CLUSTER_PARTS,
     MARK,
     ONE_PART,
+    PLAYER_PREFIX,
     PROBE,
     SECRET,
     UNFINISHED,
@@ -96,7 +97,13 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class _Keys:
-    """The keys of a store: the ids of its games, the names of games, and keys that span games or are unknown."""
+    """The keys of a store.
+
+    Attributes:
+        games: The ids of its games.
+        names: The names of games, and the lists of players, which have no parts either.
+        shared: Keys that span games, or are unknown.
+    """
 
     games: set[str]
     names: set[str]
@@ -140,7 +147,7 @@ class _Store:
         keys = _Keys(set(), set(), set())
         async for found in self.client.scan_iter(match="rummikub:*", count=SCANNED):
             key = found.decode()
-            if key.startswith(_NAME_PREFIX):
+            if key.startswith((_NAME_PREFIX, PLAYER_PREFIX)):
                 keys.names.add(key)
             elif not _is_key_of_game(key):
                 keys.shared.add(key)

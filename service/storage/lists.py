@@ -74,13 +74,31 @@ def game_of_member(member: str) -> str:
 
 def players_lists(record: Record) -> frozenset[str]:
     """Returns the names of the lists of games of a game's people, those with a reserved seat included."""
-    refs = {ref.text for ref in record.operator_data.player_refs if not ref.has_left}
-    return frozenset(players_list(record.listing.key, ref) for ref in refs)
+    return frozenset(players_list(ref.text) for ref in record.operator_data.player_refs if not ref.has_left)
 
 
-def players_list(key: str, player_ref: str) -> str:
-    """Returns the name of the list of games of a key that a reference finds. It does not show the reference."""
-    return f"player:{hashlib.sha256(f'{key} {player_ref}'.encode()).hexdigest()[:32]}"
+def players_list(player_ref: str) -> str:
+    """Returns the name of the list of games that a reference finds. It does not show the reference."""
+    return f"player:{_digest(player_ref, 32)}"
+
+
+def players_member(record: Record) -> str:
+    """Returns a game's place in the lists of its players: those of a key are together, and sorted as all lists are."""
+    return f"{players_prefix(record.listing.key)}{list_member(record)}"
+
+
+def players_prefix(key: str) -> str:
+    """Returns what the places of all games of a key begin with in the list of a player."""
+    return f"{_digest(key, 16)}:"
+
+
+def game_of_players_member(member: str) -> str:
+    """Returns the id of the game of a place in the list of a player."""
+    return member.rpartition(":")[2]
+
+
+def _digest(text: str, length: int) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:length]
 
 
 def match_of(record: Record) -> str:

@@ -33,12 +33,15 @@ from service.model.presence import PRESENCE_MS, Seen, Sighting
 from service.model.record import GameState, Record, code_name
 from service.storage.lists import (
     game_of_member,
+    game_of_players_member,
     list_member,
     list_name,
     lists_of,
     open_list,
     players_list,
     players_lists,
+    players_member,
+    players_prefix,
 )
 from service.storage.snapshot import (
     decode_draft,
@@ -338,12 +341,17 @@ class MemoryLists(_Part):
     @timed("note_players")
     async def note_players(self, record: Record) -> None:
         for name in players_lists(record):
-            self._of_players[name].add(list_member(record))
+            self._of_players[name].add(players_member(record))
 
     @timed("games_of")
     async def games_of(self, key: str, player_ref: str) -> Sequence[str]:
-        newest = sorted(self._of_players.get(players_list(key, player_ref), ()), reverse=True)
-        return [game_of_member(member) for member in newest[:PLAYER_GAMES_MAX]]
+        found = self._of_players.get(players_list(player_ref), ())
+        newest = sorted((member for member in found if member.startswith(players_prefix(key))), reverse=True)
+        return [game_of_players_member(member) for member in newest[:PLAYER_GAMES_MAX]]
+
+    @timed("forget_player")
+    async def forget_player(self, player_ref: str) -> None:
+        self._of_players.pop(players_list(player_ref), None)
 
 
 class MemoryNames(_Part):

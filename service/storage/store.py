@@ -231,6 +231,9 @@ class Lists(Protocol):
         They may be gone, or be without the person by now.
         """
 
+    async def forget_player(self, player_ref: str) -> None:
+        """Makes a reference find no game, of whatever key."""
+
 
 class Names(Protocol):
     """Names that point at games."""

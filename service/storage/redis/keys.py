@@ -20,6 +20,9 @@ MARK: Final = "rummikub:migrated"
 UNFINISHED: Final = "rummikub:unfinished-migration"
 """The key on the target of a migration until all games have been moved to it. No server uses such a store."""
 
+PLAYER_PREFIX: Final = "rummikub:player:"
+"""What the keys of the lists of players begin with."""
+
 ONE_PART: Final = ("rummikub:",)
 """The prefix of the only part of one Redis."""
 
@@ -113,7 +116,7 @@ def outbox_key(part: str) -> str:
 
 def players_key(name: str) -> str:
     """Returns the key of the list of a player's games. A player's games are few, so it has no parts."""
-    return f"rummikub:{name}"
+    return f"{PLAYER_PREFIX}{name.removeprefix('player:')}"
 
 
 def pointer_key(name: str) -> str:

@@ -10,12 +10,15 @@ from service.errors import StoreUnavailable
 from service.model.record import GameState, Record
 from service.storage.lists import (
     game_of_member,
+    game_of_players_member,
     list_member,
     list_name,
     lists_of,
     open_list,
     players_list,
     players_lists,
+    players_member,
+    players_prefix,
     possible_lists,
 )
 from service.storage.redis.keys import keys_of, list_key, part_of, players_key
@@ -187,16 +190,32 @@ class RedisLists:
 
     @timed("note_players")
     async def note_players(self, record: Record) -> None:
+        first, last = _of_key(record.listing.key)
         for key in sorted(map(players_key, players_lists(record))):
-            await self._nodes.execute(key, "ZADD", key, 0, list_member(record))
-            await self._nodes.execute(key, "ZREMRANGEBYRANK", key, 0, -PLAYER_GAMES_MAX - 1)  # those created first
+            await self._nodes.execute(key, "ZADD", key, 0, players_member(record))
+            surplus: Sequence[bytes] = await self._nodes.execute(
+                key, "ZREVRANGEBYLEX", key, last, first, "LIMIT", PLAYER_GAMES_MAX, 1
+            )
+            for newest in surplus:
+                await self._nodes.execute(key, "ZREMRANGEBYLEX", key, first, b"[" + newest)
             await self._nodes.execute(key, "PEXPIRE", key, PLAYER_GAMES_MS)
 
     @timed("games_of")
     async def games_of(self, key: str, player_ref: str) -> Sequence[str]:
-        place = players_key(players_list(key, player_ref))
-        members: Sequence[bytes] = await self._nodes.execute(place, "ZREVRANGEBYLEX", place, "+", "-")
-        return [game_of_member(member.decode()) for member in members if _MEMBER.fullmatch(member)]
+        place, (first, last) = players_key(players_list(player_ref)), _of_key(key)
+        members: Sequence[bytes] = await self._nodes.execute(place, "ZREVRANGEBYLEX", place, last, first)
+        return [game_of_players_member(member.decode()) for member in members]
+
+    @timed("forget_player")
+    async def forget_player(self, player_ref: str) -> None:
+        place = players_key(players_list(player_ref))
+        await self._nodes.execute(place, "DEL", place)
+
+
+def _of_key(key: str) -> tuple[str, str]:
+    """Returns the bounds of the games of a key in the list of a player."""
+    prefix = players_prefix(key)
+    return f"[{prefix}", f"({prefix[:-1]};"  # the character after the colon
 
 
 def _in_batches(items: Sequence[_T], most: int) -> Iterator[Sequence[_T]]:

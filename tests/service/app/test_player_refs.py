@@ -239,9 +239,15 @@ async def test_a_forgotten_player_leaves_no_trace(on_redis: OnRedis) -> None:
     leave = gs.LeaveGameRequest(game_id=emptied.game_id, request_id=new_id())
     await house.client.games.LeaveGame(leave, metadata=emptied.as_seat(2))
     games = [lobby, playing, finished, emptied]
+    store = house.store
+    record = (await store.games.load(lobby.game_id)).record
+    assert record
+    await store.lists.note_players(record)
+    assert await store.lists.games_of("", REF) == [lobby.game_id]
     assert len(on_redis.traces(NAME, REF)) >= 2 * len(games)
     assert sorted(await forget(house)) == sorted(game.game_id for game in games)
     assert on_redis.traces(NAME, REF) == []
+    assert await store.lists.games_of("", REF) == []
     assert await forget(house) == []
 
 

@@ -21,7 +21,7 @@ from rummikub.v1 import error_reason_pb2, game_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from service.model.change import Committed
-from service.model.record import OperatorData, PlayerRef, Record
+from service.model.record import Listing, OperatorData, PlayerRef, Record
 from service.storage.store import PLAYER_GAMES_MAX, Store
 from support.cases import each_of
 from support.harness import (
@@ -324,7 +324,7 @@ async def test_two_games_that_differ_in_what_others_hold_are_listed_alike(tmp_pa
     async with served(tmp_path, store, REQUIRED) as web:
         game = await started(web)
         request = gs.ListOwnGamesRequest(join_ticket=signed("ada"))
-        before = await web.games.ListOwnGames(request)
+        before, watched = await web.games.ListOwnGames(request), await first_watched(web)
         record = (await store.games.load(game.game_id)).record
         assert record
         stored = await store.streams.stored_changes(game.game_id, 1, 100)
@@ -332,7 +332,16 @@ async def test_two_games_that_differ_in_what_others_hold_are_listed_alike(tmp_pa
         rewritten = await store.games.rewrite(record.etag, other, [(one.change, one.etag) for one in stored])
         assert rewritten == Committed()
         assert await web.games.ListOwnGames(request) == before
+        assert await first_watched(web) == watched == before.games[0]
         assert before.games[0].seat == 1
+
+
+async def first_watched(client: Client) -> gs.OwnGame:
+    """Returns the first entry of Ada's stream."""
+    watch: Any = client.games.WatchOwnGames(gs.WatchOwnGamesRequest(join_ticket=signed("ada")))
+    first = await entry(watch)
+    watch.cancel()
+    return first
 
 
 def with_other_tiles(game: Game) -> Game:
@@ -364,7 +373,11 @@ async def test_only_so_many_games_are_found(every_store: Store) -> None:
         await every_store.lists.note_players(replace(record, game_id=f"{number:032x}", created_ms=number))
     found = await every_store.lists.games_of("", "ada")
     assert list(found) == [f"{number:032x}" for number in reversed(range(5, PLAYER_GAMES_MAX + 5))]
-    assert await every_store.lists.games_of("web", "ada") == []
+    await every_store.lists.note_players(replace(record, listing=Listing(key="web")))
+    assert len(await every_store.lists.games_of("", "ada")) == PLAYER_GAMES_MAX, "each key has as many"
+    assert await every_store.lists.games_of("web", "ada") == [record.game_id]
+    await every_store.lists.forget_player("ada")
+    assert [*await every_store.lists.games_of("", "ada"), *await every_store.lists.games_of("web", "ada")] == []
 
 
 async def entry(watch: Any) -> gs.OwnGame:  # noqa: ANN401 - grpcio's are untyped
@@ -419,6 +432,32 @@ async def test_a_person_has_one_stream(web: Client) -> None:
             assert update.HasField("heartbeat")
     assert await first.code() is grpc.StatusCode.OK
     second.cancel()
+
+
+async def test_a_person_has_one_stream_at_all_servers(tmp_path: Path, every_store: Store) -> None:
+    """Changes at shorter intervals than heartbeats do not keep the older one open."""
+    async with served(tmp_path, every_store, REQUIRED) as web, served(tmp_path, every_store, REQUIRED) as elsewhere:
+        game = await started(web)
+        request = gs.WatchOwnGamesRequest(join_ticket=signed("ada"))
+        first: Any = web.games.WatchOwnGames(request)
+        await entry(first)
+        second: Any = elsewhere.games.WatchOwnGames(request)
+        await entry(second)
+        playing = asyncio.create_task(play_on(game))
+        async with asyncio.timeout(10):
+            while await first.read() is not grpc.aio.EOF:
+                pass
+        assert await first.code() is grpc.StatusCode.OK
+        await entry(second)
+        assert not second.done()
+        playing.cancel()
+        second.cancel()
+
+
+async def play_on(game: GameAtHand) -> None:
+    while True:
+        await game.draw()
+        await asyncio.sleep(0.05)
 
 
 async def test_a_stream_ends_with_closing_when_the_server_stops(store: Store) -> None:

@@ -21,7 +21,7 @@ from service.errors import StoreUnavailable
 from service.model.change import Committed
 from service.model.change_log import LOG_START, LogEntry
 from service.model.presence import Sighting
-from service.model.record import GameState, Record
+from service.model.record import GameState, OperatorData, PlayerRef, Record
 from service.operator import migration
 from service.operator.change_feed import Changed, ChangeFeed, Position
 from service.operator.log_copy import ChangeLogCopy
@@ -158,6 +158,8 @@ async def test_lists_deadlines_outbox_and_lifetimes_move(source: RedisServer, ta
         await old.deadlines.arm(game_id, 1)
         await old.names.point(f"code:{game_id}", game_id)
         await old.outbox.append(game_id)
+    one = creation(ids[0]).record
+    await old.lists.note_players(replace(one, operator_data=OperatorData(player_refs=(PlayerRef(1, 1, "ada"),))))
     secret = await old.secret()
     lifetime = source.execute("PTTL", f"rummikub:{{{ids[0]}}}:game")
     await migrate(source.url, target, silent)
@@ -166,6 +168,7 @@ async def test_lists_deadlines_outbox_and_lifetimes_move(source: RedisServer, ta
     assert sorted(record.game_id for record in records) == ids
     assert sorted([due.game_id for _ in range(4) for due in await new.deadlines.claim(50)]) == ids
     assert await new.names.find(f"code:{ids[7]}") == ids[7]
+    assert await new.lists.games_of("", "ada") == [ids[0]]
     assert sorted(entry.game_id for entry in await new.outbox.claim(len(ids) + 1, 10_000)) == ids
     assert await new.secret() == secret
     with pytest.raises(StoreUnavailable):
