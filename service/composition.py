@@ -41,6 +41,7 @@ from service.operator.archive.open_sink import open_sink
 from service.operator.archive.reader import ArchiveReader
 from service.operator.archive.sink import Sink
 from service.operator.archive.worker import ArchiveWorker
+from service.operator.forgetting import forget_seat
 from service.runtime.keys import RELOAD_SECONDS, Keys
 from service.runtime.origins import TrustedProxies
 from service.runtime.refusal_pace import Pacing
@@ -112,13 +113,12 @@ def build_server(  # noqa: PLR0913 - what may be chosen
     slow_calls = SlowCalls(settings.peer_share, tuning.slow_calls)
     keys = Keys(settings.keys_file) if settings.keys_file else None
     limits, reader = limits_of(settings), RequestReader(slow_calls)
-    services = tuple(
-        served(name, rpcs, Backend(app, watch, analysis, limits, reader, metrics)) for name, rpcs in SERVICES.items()
-    )
+    eraser = ArchiveEraser(sink) if sink else None
+    backend = Backend(app, watch, analysis, limits, reader, metrics, partial(forget_seat, store, eraser))
+    services = tuple(served(name, rpcs, backend) for name, rpcs in SERVICES.items())
     validator = Validator(complex_turns.judge)
     listeners = _Listeners(settings, metrics, stopping, tracing, validator, slow_calls, keys, tuning)
     main = listeners.main(services)
-    eraser = ArchiveEraser(sink) if sink else None
     tasks: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {}
     if keys:
         tasks["keys-file"] = partial(every, RELOAD_SECONDS, stopping, keys.reload)

@@ -1,4 +1,4 @@
-"""The commands on single games and players, and the lists: games, game, abort, kick, reissue, delete, forget, stats."""
+"""The commands on single games and players, and the lists: games, game, abort, kick, reissue, delete, and so on."""
 
 import argparse
 from collections.abc import Awaitable, Callable
@@ -19,6 +19,7 @@ from service.admin_program.client import (
     operator,
     print_json,
 )
+from service.admin_program.command import AdminError
 from service.runtime.process import write_stdout
 
 if TYPE_CHECKING:
@@ -136,6 +137,17 @@ async def _forget(admin: "AdminServiceAsyncStub", metadata: Metadata, arguments:
     write_stdout(f"forgotten in {found} of {games_read} games\n")
 
 
+async def _export(admin: "AdminServiceAsyncStub", metadata: Metadata, arguments: argparse.Namespace) -> None:
+    """Prints the parts as JSON lines, and what could not be read at the end on standard error."""
+    failed: list[str] = []
+    async for part in admin.ExportPlayer(pb.ExportPlayerRequest(player_ref=arguments.player_ref), metadata=metadata):
+        failed += part.failed_game_ids
+        if part.HasField("game"):
+            write_stdout(f"{orjson.dumps(as_dict(part.game)).decode()}\n")
+    if failed:
+        raise AdminError(f"these games could not be read: {', '.join(failed)}")
+
+
 async def _stats(admin: "AdminServiceAsyncStub", metadata: Metadata, _arguments: argparse.Namespace) -> None:
     print_json(await admin.GetStatistics(pb.GetStatisticsRequest(), metadata=metadata, timeout=SECONDS))
 
@@ -162,6 +174,12 @@ GAME_COMMANDS: Final = (
         "Remove a player's name and reference from all games. It cannot be undone, and may take minutes.",
         _takes_player,
         _forget,
+    ),
+    GameCommand(
+        "export-player",
+        "Print all that is stored of a player, as JSON lines: each game as the player sees it, with its changes.",
+        _takes_player,
+        _export,
     ),
     GameCommand("stats", "Print numbers of games and of kept changes, as JSON.", _takes_nothing, _stats),
 )

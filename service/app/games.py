@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
+from engine.game import Aborted, Finished
 from engine.record import GameRecord
 from engine.room_settings import RacksShown
 from engine.sight import is_open_to_spectators, sees_drafts
@@ -12,6 +13,7 @@ from service.app.changes import ChangeLoop
 from service.app.game_lists import GameFilter, list_public_games
 from service.app.history import Archive, History, OffLoopRunner, exported, record_at
 from service.app.identity import TICKET_MS, Caller, WatchTicket, holder_of, member_in, viewer_in, watch_ticket
+from service.app.own_data import OwnData, SeatOf, own_data
 from service.app.presence import Presence, presence_in
 from service.app.views import (
     ChangeView,
@@ -137,6 +139,16 @@ class Games:
         except (StoredFormatUnknown, StoreUnavailable) as fault:
             return fault
 
+    async def own_data(self, game_id: str, seat_of: SeatOf, after: int) -> OwnData:
+        """Returns a page of what is stored of a person in a game.
+
+        Raises what `seat_of` raises, GameNotFound, StoredFormatUnknown, StoreUnavailable.
+        """
+        loaded, history = await self._or_archived(game_id, await self._store.games.load(game_id))
+        if loaded.record is None:
+            raise GameNotFound
+        return await own_data(loaded.record, loaded.now_ms, history, seat_of(loaded.record), after)
+
     async def game_at(self, game_id: str, caller: Caller, revision: int, runner: OffLoopRunner) -> GameSnapshotView:
         """Returns the caller's view of a game at a revision, without draft and presence. Raises HistoryUnavailable."""
         loaded, history = await self._load_with_history(game_id, caller)
@@ -222,6 +234,16 @@ class Games:
                 raise HistoryUnavailable(oldest, newest)
         following = entries[limit - 1].revision if len(entries) > limit else 0
         return tuple(change_view(entry, viewer) for entry in entries[:limit]), following
+
+
+def seat_of_player(record: Record, key: str, player_ref: str) -> int:
+    """Returns the seat of a player in a game of a key that is over. Raises GameNotFound, GameNotOver."""
+    seat = next((one.seat for one in record.game.players if record.operator_data.ref_of(one.seat) == player_ref), 0)
+    if record.listing.key != key or not seat:
+        raise GameNotFound
+    if not isinstance(record.game.phase, Finished | Aborted):
+        raise GameNotOver
+    return seat
 
 
 def _of_player(found: Loaded | Fault, key: str, player_ref: str) -> GameSnapshotView | None:

@@ -22,6 +22,7 @@ from rummikub.v1 import game_pb2, game_service_pb2, score_pb2
 from service.app.commands.command import Answer, Decision
 from service.app.identity import WatchTicket
 from service.app.names import are_alike
+from service.app.own_data import OwnData
 from service.app.views import ChangeView, GameSnapshotView, SeatPresence, snapshot_view
 from service.app.watch_updates import Content
 from service.codec.families import EVENT_FIELDS, WHOLE_EVENTS, codec_of
@@ -297,6 +298,17 @@ def encode_own_game(sight: GameSnapshotView) -> game_service_pb2.OwnGame:
         seat=sight.view.seat or None,
         turn_deadline=_time(turn.deadline_ms) if turn and turn.deadline_ms is not None else None,
         winner_seats=sight.view.winners,
+    )
+
+
+def encode_own_data(data: OwnData, *, has_ref: bool) -> game_service_pb2.OwnData:
+    """Returns what is stored of a person in a game; `has_ref` is whether the receiver may know the reference."""
+    return game_service_pb2.OwnData(
+        game_id=data.game_id,
+        seat=data.seat,
+        player_ref=data.player_ref if has_ref else "",
+        game=encode_game(data.sight) if data.sight else None,
+        changes=map(encode_change, data.changes),
     )
 
 

@@ -15,6 +15,7 @@ from engine.actions import Action
 from service.analysis.pool import AnalysisPool
 from service.app.commands.command import Basis, GameCommand, RequestIdentity, SeatAction
 from service.app.identity import SPECTATOR, Caller
+from service.app.own_data import SeatOf
 from service.app.use_cases import UseCases
 from service.app.watch import Watch
 from service.codec import fields
@@ -37,6 +38,7 @@ class Backend:
         limits: The limits of callers.
         reader: Decodes long requests, and runs slow work.
         metrics: Counts what RPCs do.
+        forget_seat: Removes the name and the reference of a seat's owner from a game (operator.forgetting).
     """
 
     app: UseCases
@@ -45,6 +47,7 @@ class Backend:
     limits: Limits
     reader: RequestReader
     metrics: Metrics
+    forget_seat: Callable[[str, SeatOf], Awaitable[str]]
 
     @staticmethod
     def sender(token: "Token") -> "Callable[[Context], Caller]":

@@ -29,6 +29,7 @@ from service.errors import ActionRefused, GameNotFound, StoredFormatUnknown
 from service.model.record import GameState, Record
 from service.operator.archive.eraser import ArchiveEraser
 from service.operator.change_feed import ChangeFeed
+from service.operator.exporting import Exported, export_player
 from service.operator.forgetting import Forgotten, forget_player
 from service.storage.store import Store
 
@@ -219,6 +220,10 @@ class Admin:
     def forget_player(self, player_ref: str) -> AsyncIterator[Forgotten]:
         """Removes a person's name and reference from all games, and yields the progress."""
         return forget_player(self._store, self._archive, player_ref)
+
+    def export_player(self, player_ref: str) -> AsyncIterator[Exported]:
+        """Yields all that is stored of a person, and the progress."""
+        return export_player(self._store, self._archive, player_ref)
 
     async def statistics(self) -> Statistics:
         """Returns numbers of games and of kept changes."""

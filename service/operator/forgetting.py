@@ -21,7 +21,7 @@ from engine.game import Game
 from engine.seats import ReservedSeat
 from service.app.changes import ATTEMPTS, NONCE_BYTES
 from service.app.names import are_alike
-from service.errors import Fault, StaleState, StoredFormatUnknown
+from service.errors import Fault, GameNotFound, StaleState, StoredFormatUnknown
 from service.model.change import NO_ETAG, Committed, StoredChange, lineage
 from service.model.record import GameState, PlayerRef, Record
 from service.operator.archive.archived_game import ArchivedGame, LineageBroken, archived, collect
@@ -105,7 +105,7 @@ class _Forgetting:
         is_first, is_found = True, True
         while is_found:
             is_found = False
-            async for page in _pages(self._store):
+            async for page in pages_of(self._store):
                 self.games_read += len(page.games) if is_first else 0
                 for game_id in page.unreadable:
                     self._fail(game_id, StoredFormatUnknown())
@@ -139,7 +139,7 @@ class _Forgetting:
             self.failures[game_id] = error
 
 
-async def _pages(store: Store) -> AsyncIterator[ListPage]:
+async def pages_of(store: Store) -> AsyncIterator[ListPage]:
     """Yields pages of all games. A game that changes its state meanwhile keeps its place among them."""
     cursor, is_last = "", False
     while not is_last:
@@ -153,32 +153,36 @@ async def forget_in_archived(store: Store, archive: ArchiveEraser, game_id: str,
 
     Raises StoredFormatUnknown, and StaleState if others always change it first.
     """
+    is_found = await _forget_archived(store, archive, game_id, _Whom(player_ref))
+    await archive.unlist(player_ref, game_id)
+    return is_found
+
+
+async def _forget_archived(store: Store, archive: ArchiveEraser, game_id: str, whom: "_Whom") -> bool:
     revision = 0
     for _ in range(ATTEMPTS):
         before = await archive.read(game_id)
-        if before is None or not _refs(before.record, player_ref):
-            await archive.unlist(player_ref, game_id)
+        if before is None or not whom.is_in(before.record):
             return False
         revision = before.record.game.revision
         try:
-            after = await _without(store, before, player_ref)
+            after = await _without(store, before, whom)
         except LineageBroken:
             continue  # it has changed meanwhile
         if await archive.write(after) is WriteResult.WRITTEN:
-            await archive.unlist(player_ref, game_id)
             return True
     raise StaleState(revision)
 
 
-async def _without(store: Store, before: ArchivedGame, player_ref: str) -> ArchivedGame:
+async def _without(store: Store, before: ArchivedGame, whom: "_Whom") -> ArchivedGame:
     """Returns an archived game without a person's name and reference: the store's, if it still has the game."""
-    await forget_in_game(store, before.record.game_id, player_ref)
+    await _forget(store, before.record.game_id, whom)
     record = (await store.games.load(before.record.game_id)).record
     is_same = record is not None and record.created_ms == before.record.created_ms
     if record and is_same and record.has_record:
         return await collect(store, record)
     changes = [*before.by_revision.values()]
-    return archived(*await asyncio.to_thread(_rewritten, before.record, changes, player_ref))
+    return archived(*await asyncio.to_thread(_rewritten, before.record, changes, whom))
 
 
 async def forget_in_game(store: Store, game_id: str, player_ref: str) -> bool:
@@ -186,10 +190,87 @@ async def forget_in_game(store: Store, game_id: str, player_ref: str) -> bool:
 
     Raises StoredFormatUnknown, also if its last change is not stored, and StaleState if others always change it first.
     """
+    return await _forget(store, game_id, _Whom(player_ref))
+
+
+async def forget_seat(
+    store: Store, archive: ArchiveEraser | None, game_id: str, seat_of: Callable[[Record], int]
+) -> str:
+    """Removes the name and the reference of a seat's owner from a game; returns the name in their place.
+
+    Raises GameNotFound, what `seat_of` raises, and what forget_in_game raises.
+
+    Args:
+        store: The store.
+        archive: The archive, if there is one.
+        game_id: The game.
+        seat_of: Returns the caller's seat.
+    """
+    stored = (await store.games.load(game_id)).record
+    before = await archive.read(game_id) if archive and (stored is None or stored.has_record) else None
+    record = stored or (before.record if before else None)
+    if record is None:
+        raise GameNotFound
+    whom = _Whom(seat=seat_of(record), seat_of=seat_of)
+    is_changed = stored is not None and await _forget(store, game_id, whom)
+    if archive and before and before.record.created_ms == record.created_ms:
+        await _forget_archived(store, archive, game_id, whom)
+    if archive and is_changed and record.has_record:
+        await store.outbox.append(game_id)  # a server may be archiving the game as it read it before
+    return _new_name(record.game, whom.seat)
+
+
+@dataclass(frozen=True, slots=True)
+class _Whom:
+    """Who is forgotten: everyone with a reference, or the owner of a seat.
+
+    Attributes:
+        player_ref: The reference; "" for the owner of a seat.
+        seat: The seat; 0 for a reference.
+        seat_of: Checks again that the caller still owns the seat.
+    """
+
+    player_ref: str = ""
+    seat: int = 0
+    seat_of: Callable[[Record], int] | None = None
+
+    def is_in(self, record: Record) -> bool:
+        """Returns whether a game has something of the person."""
+        if not self.seat:
+            return _knows(record, self.player_ref)
+        if self.seat_of and self.seat_of(record) != self.seat:
+            return False
+        is_named = _name_of(record.game, self.seat) != _new_name(record.game, self.seat)
+        return is_named or bool(record.operator_data.ref_of(self.seat))
+
+    def arrivals(self, record: Record, changes: Sequence[StoredChange]) -> list[PlayerRef]:
+        """Returns the person's arrivals, those without a reference too, which have an empty one."""
+        if not self.seat:
+            return refs_of(record, self.player_ref)
+        known = [ref for ref in record.operator_data.player_refs if ref.seat == self.seat and not ref.has_left]
+        revisions = {ref.revision for ref in known}
+        name, last, reserved = _name_of(record.game, self.seat), 0, 0
+        for stored in changes:
+            for event in decode_entry(stored.change, stored.etag).events:
+                match event:
+                    case PlayerJoined(seat, _) if seat == self.seat:
+                        last = stored.revision
+                    case GameCreated(reserved=seats) if ReservedSeat(self.seat, name) in seats:
+                        reserved = stored.revision
+                    case _:
+                        pass
+        return [*known, *(PlayerRef(at, self.seat, "") for at in sorted({last, reserved} - revisions))]
+
+    def is_kicked(self, player_ref: str) -> bool:
+        """Returns whether somebody who was kicked is the person."""
+        return bool(self.player_ref) and player_ref == self.player_ref
+
+
+async def _forget(store: Store, game_id: str, whom: _Whom) -> bool:
     revision, broken_etag = 0, ""
     for _ in range(ATTEMPTS):
         record = (await store.games.load(game_id)).record
-        if record is None or not _knows(record, player_ref):
+        if record is None or not whom.is_in(record):
             return False
         revision = record.game.revision
         changes = await read_in_pages(store.streams.stored_changes, game_id, revision)
@@ -198,7 +279,7 @@ async def forget_in_game(store: Store, game_id: str, player_ref: str) -> bool:
                 raise StoredFormatUnknown
             broken_etag = record.etag  # it may have changed between the two reads
             continue
-        after, rewritten = await asyncio.to_thread(_rewritten, record, changes, player_ref)
+        after, rewritten = await asyncio.to_thread(_rewritten, record, changes, whom)
         stream = [(change.change, change.etag) for change in rewritten]
         if isinstance(await store.games.rewrite(record.etag, after, stream), Committed):
             return True
@@ -207,20 +288,21 @@ async def forget_in_game(store: Store, game_id: str, player_ref: str) -> bool:
 
 def _knows(record: Record, player_ref: str) -> bool:
     """Returns whether a game has a person's reference, also as that of one who was kicked."""
-    return bool(_refs(record, player_ref)) or any(one.player_ref == player_ref for one in record.kicked)
+    return bool(refs_of(record, player_ref)) or any(one.player_ref == player_ref for one in record.kicked)
 
 
-def _refs(record: Record, player_ref: str) -> list[PlayerRef]:
+def refs_of(record: Record, player_ref: str) -> list[PlayerRef]:
+    """Returns the references of a person in a game, also as that of one who has left it."""
     return [ref for ref in record.operator_data.player_refs if ref.text == player_ref]
 
 
-def _rewritten(record: Record, changes: Sequence[StoredChange], player_ref: str) -> tuple[Record, list[StoredChange]]:
+def _rewritten(record: Record, changes: Sequence[StoredChange], whom: _Whom) -> tuple[Record, list[StoredChange]]:
     """Returns a game and its changes without a person's name and reference.
 
     The game has another etag even if the person's arrival is no longer stored: requests that were decided on the old
     name must not be stored. The last change gets a new nonce then.
     """
-    refs = _refs(record, player_ref)
+    refs = whom.arrivals(record, changes)
     joined = {(ref.revision, ref.seat): _new_name(record.game, ref.seat) for ref in refs}
     rewritten: list[StoredChange] = []
     is_changed = False
@@ -240,7 +322,7 @@ def _rewritten(record: Record, changes: Sequence[StoredChange], player_ref: str)
         record.operator_data, player_refs=tuple(ref for ref in record.operator_data.player_refs if ref not in refs)
     )
     etag = rewritten[-1].etag if rewritten else lineage(record.etag, secrets.token_bytes(NONCE_BYTES))
-    kicked = tuple(one for one in record.kicked if one.player_ref != player_ref)
+    kicked = tuple(one for one in record.kicked if not whom.is_kicked(one.player_ref))
     game = replace(record.game, players=players, reserved=_reserved(record.game.reserved, names))
     return replace(record, game=game, etag=etag, operator_data=operator, kicked=kicked), rewritten
 
@@ -259,6 +341,10 @@ def _renamed(event: Event, revision: int, names: Mapping[tuple[int, int], str]) 
 
 def _reserved(reserved: tuple[ReservedSeat, ...], names: Mapping[int, str]) -> tuple[ReservedSeat, ...]:
     return tuple(ReservedSeat(one.seat, names.get(one.seat, one.name)) for one in reserved)
+
+
+def _name_of(game: Game, seat: int) -> str:
+    return next((player.name for player in game.players if player.seat == seat), "")
 
 
 def _new_name(game: Game, seat: int) -> str:

@@ -190,6 +190,8 @@ async def test_the_commands_do_what_they_say(empty_redis_url: str, tmp_path: Pat
         full = json.loads(await told_by(server, "game", first.game_id, token=token))
         assert [seat["player"].get("playerRef", "") for seat in full["seats"]] == ["ref-of-ann", ""]
         assert all(seat["rack"] for seat in full["seats"])
+        [data] = (await told_by(server, "export-player", "ref-of-ann", token=token)).splitlines()
+        assert (json.loads(data)["gameId"], len(json.loads(data)["game"]["rack"])) == (first.game_id, 14)
         assert "forgotten in 1 of " in await told_by(server, "forget", "ref-of-ann", token=token)
         assert (await first.see()).players[0].name == "Player 1"
         first.tokens[2] = (await told_by(server, "reissue", first.game_id, "2", token=token)).strip()

@@ -45,6 +45,7 @@ USUAL: Final[dict[str, dict[str, Any]]] = {
     "SetReady": {"is_ready": True},
     "ListGames": {"states": [game_pb2.GAME_STATE_PLAYING]},
     "ListOwnGames": {"seats": [gs.OwnSeat(game_id="0" * 32, seat_token="A" * 43)]},
+    "ExportOwnGames": {"seats": [gs.OwnSeat(game_id="0" * 32, seat_token="A" * 43)]},
     "WatchOwnGames": {"seats": [gs.OwnSeat(game_id="0" * 32, seat_token="A" * 43)]},
     "PlayTurn": {"draw": ts.DrawTile()},
     "ClaimError": {"play_revision": 1},

@@ -35,6 +35,8 @@ const (
 	GameService_ListGames_FullMethodName         = "/rummikub.v1.GameService/ListGames"
 	GameService_ListOwnGames_FullMethodName      = "/rummikub.v1.GameService/ListOwnGames"
 	GameService_WatchOwnGames_FullMethodName     = "/rummikub.v1.GameService/WatchOwnGames"
+	GameService_ExportOwnGames_FullMethodName    = "/rummikub.v1.GameService/ExportOwnGames"
+	GameService_ForgetSeat_FullMethodName        = "/rummikub.v1.GameService/ForgetSeat"
 	GameService_WatchGame_FullMethodName         = "/rummikub.v1.GameService/WatchGame"
 	GameService_CreateWatchTicket_FullMethodName = "/rummikub.v1.GameService/CreateWatchTicket"
 	GameService_ListChanges_FullMethodName       = "/rummikub.v1.GameService/ListChanges"
@@ -191,10 +193,25 @@ type GameServiceClient interface {
 	// game that has changed, with what it is then. One stream serves all games of a person, and counts as one open watch.
 	// A player's new games come with the next heartbeat. It marks no seat as connected. An entry with a refusal is the last
 	// one of its seat. The stream ends with OK: after `closing` when the server stops, and without it when the same person
-	// opens another one at this server (the player of the ticket, or the owner of the same seats).
+	// opens another one (the player of the ticket, or the owner of the same seats): at once at this server, with the next
+	// heartbeat at another one.
 	// Errors: UNAUTHENTICATED (TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
 	// TICKET_AUDIENCE_WRONG, TICKET_EXPIRED).
 	WatchOwnGames(ctx context.Context, in *WatchOwnGamesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchOwnGamesResponse], error)
+	// Returns what is stored of the caller's own games, for a person who wants all data of their own: each game as the seat
+	// sees it, with its changes and the own rack in them, the name and the player_ref. A page has up to 200 changes of one
+	// game. Who may ask, and which games are found, is as in ListOwnGames. With a join_ticket, games come only once they are
+	// over (GAME_NOT_OVER before), because a ticket shows no running rack.
+	// Errors: UNAUTHENTICATED (TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
+	// TICKET_AUDIENCE_WRONG, TICKET_EXPIRED).
+	ExportOwnGames(ctx context.Context, in *ExportOwnGamesRequest, opts ...grpc.CallOption) (*ExportOwnGamesResponse, error)
+	// Removes the name and the player_ref of the caller from a game and its history, from the archive too, as ForgetPlayer
+	// of AdminService does for an operator. The name becomes another one, such as `Player 2`. The token stays valid. Etags
+	// change from the player's arrival on: open watches of the game end with HISTORY_UNAVAILABLE, and clients read the game
+	// again. It cannot be undone. A call that finds nothing to remove changes nothing. Names that others have stored before,
+	// and those in records that were exported, stay.
+	// Errors: PERMISSION_DENIED (NOT_A_PLAYER), ABORTED (STALE_STATE: others always changed the game first).
+	ForgetSeat(ctx context.Context, in *ForgetSeatRequest, opts ...grpc.CallOption) (*ForgetSeatResponse, error)
 	// Streams a game's changes, each once and in order of revisions. Heartbeats come between changes, and at the start if
 	// there is no change to send. A caller that resumes gets every change since its revision; a reader that later falls
 	// more than 64 changes behind gets a snapshot instead of the missed changes. The stream ends with OK: after a
@@ -397,6 +414,26 @@ func (c *gameServiceClient) WatchOwnGames(ctx context.Context, in *WatchOwnGames
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type GameService_WatchOwnGamesClient = grpc.ServerStreamingClient[WatchOwnGamesResponse]
 
+func (c *gameServiceClient) ExportOwnGames(ctx context.Context, in *ExportOwnGamesRequest, opts ...grpc.CallOption) (*ExportOwnGamesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ExportOwnGamesResponse)
+	err := c.cc.Invoke(ctx, GameService_ExportOwnGames_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *gameServiceClient) ForgetSeat(ctx context.Context, in *ForgetSeatRequest, opts ...grpc.CallOption) (*ForgetSeatResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ForgetSeatResponse)
+	err := c.cc.Invoke(ctx, GameService_ForgetSeat_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *gameServiceClient) WatchGame(ctx context.Context, in *WatchGameRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchGameResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &GameService_ServiceDesc.Streams[1], GameService_WatchGame_FullMethodName, cOpts...)
@@ -587,10 +624,25 @@ type GameServiceServer interface {
 	// game that has changed, with what it is then. One stream serves all games of a person, and counts as one open watch.
 	// A player's new games come with the next heartbeat. It marks no seat as connected. An entry with a refusal is the last
 	// one of its seat. The stream ends with OK: after `closing` when the server stops, and without it when the same person
-	// opens another one at this server (the player of the ticket, or the owner of the same seats).
+	// opens another one (the player of the ticket, or the owner of the same seats): at once at this server, with the next
+	// heartbeat at another one.
 	// Errors: UNAUTHENTICATED (TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
 	// TICKET_AUDIENCE_WRONG, TICKET_EXPIRED).
 	WatchOwnGames(*WatchOwnGamesRequest, grpc.ServerStreamingServer[WatchOwnGamesResponse]) error
+	// Returns what is stored of the caller's own games, for a person who wants all data of their own: each game as the seat
+	// sees it, with its changes and the own rack in them, the name and the player_ref. A page has up to 200 changes of one
+	// game. Who may ask, and which games are found, is as in ListOwnGames. With a join_ticket, games come only once they are
+	// over (GAME_NOT_OVER before), because a ticket shows no running rack.
+	// Errors: UNAUTHENTICATED (TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
+	// TICKET_AUDIENCE_WRONG, TICKET_EXPIRED).
+	ExportOwnGames(context.Context, *ExportOwnGamesRequest) (*ExportOwnGamesResponse, error)
+	// Removes the name and the player_ref of the caller from a game and its history, from the archive too, as ForgetPlayer
+	// of AdminService does for an operator. The name becomes another one, such as `Player 2`. The token stays valid. Etags
+	// change from the player's arrival on: open watches of the game end with HISTORY_UNAVAILABLE, and clients read the game
+	// again. It cannot be undone. A call that finds nothing to remove changes nothing. Names that others have stored before,
+	// and those in records that were exported, stay.
+	// Errors: PERMISSION_DENIED (NOT_A_PLAYER), ABORTED (STALE_STATE: others always changed the game first).
+	ForgetSeat(context.Context, *ForgetSeatRequest) (*ForgetSeatResponse, error)
 	// Streams a game's changes, each once and in order of revisions. Heartbeats come between changes, and at the start if
 	// there is no change to send. A caller that resumes gets every change since its revision; a reader that later falls
 	// more than 64 changes behind gets a snapshot instead of the missed changes. The stream ends with OK: after a
@@ -671,6 +723,12 @@ func (UnimplementedGameServiceServer) ListOwnGames(context.Context, *ListOwnGame
 }
 func (UnimplementedGameServiceServer) WatchOwnGames(*WatchOwnGamesRequest, grpc.ServerStreamingServer[WatchOwnGamesResponse]) error {
 	return status.Error(codes.Unimplemented, "method WatchOwnGames not implemented")
+}
+func (UnimplementedGameServiceServer) ExportOwnGames(context.Context, *ExportOwnGamesRequest) (*ExportOwnGamesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ExportOwnGames not implemented")
+}
+func (UnimplementedGameServiceServer) ForgetSeat(context.Context, *ForgetSeatRequest) (*ForgetSeatResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ForgetSeat not implemented")
 }
 func (UnimplementedGameServiceServer) WatchGame(*WatchGameRequest, grpc.ServerStreamingServer[WatchGameResponse]) error {
 	return status.Error(codes.Unimplemented, "method WatchGame not implemented")
@@ -983,6 +1041,42 @@ func _GameService_WatchOwnGames_Handler(srv interface{}, stream grpc.ServerStrea
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type GameService_WatchOwnGamesServer = grpc.ServerStreamingServer[WatchOwnGamesResponse]
 
+func _GameService_ExportOwnGames_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ExportOwnGamesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(GameServiceServer).ExportOwnGames(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: GameService_ExportOwnGames_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(GameServiceServer).ExportOwnGames(ctx, req.(*ExportOwnGamesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _GameService_ForgetSeat_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ForgetSeatRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(GameServiceServer).ForgetSeat(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: GameService_ForgetSeat_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(GameServiceServer).ForgetSeat(ctx, req.(*ForgetSeatRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _GameService_WatchGame_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(WatchGameRequest)
 	if err := stream.RecvMsg(m); err != nil {
@@ -1096,6 +1190,14 @@ var GameService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListOwnGames",
 			Handler:    _GameService_ListOwnGames_Handler,
+		},
+		{
+			MethodName: "ExportOwnGames",
+			Handler:    _GameService_ExportOwnGames_Handler,
+		},
+		{
+			MethodName: "ForgetSeat",
+			Handler:    _GameService_ForgetSeat_Handler,
 		},
 		{
 			MethodName: "CreateWatchTicket",

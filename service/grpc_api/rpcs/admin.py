@@ -13,7 +13,7 @@ from google.protobuf.duration_pb2 import Duration
 from rummikub.admin.v1 import admin_service_pb2 as pb
 from service.codec import admin as codec
 from service.codec import fields
-from service.codec.games import listed_states
+from service.codec.games import encode_own_data, listed_states
 from service.errors import AdminTokenWrong
 from service.grpc_api.handlers import Context
 from service.grpc_api.rpc import Rpc, Token
@@ -154,6 +154,22 @@ async def forget_player(
         await context.write(response.SerializeToString())
 
 
+async def export_player(
+    backend: AdminBackend, request: pb.ExportPlayerRequest, _sender: None, context: Context
+) -> None:
+    """ExportPlayer."""
+    if not request.player_ref:
+        raise fields.invalid("player_ref", f"expected 1 to {fields.PLAYER_REF_MAX} bytes")
+    async for part in backend.admin.export_player(fields.player_ref(request.player_ref)):
+        response = pb.ExportPlayerResponse(
+            game=encode_own_data(part.data, has_ref=True) if part.data else None,
+            games_read=part.games_read,
+            failed_game_ids=part.failed_ids,
+            is_done=part.is_done,
+        )
+        await context.write(response.SerializeToString())
+
+
 async def get_statistics(backend: AdminBackend, _request: object, _sender: None, _context: Context) -> bytes:
     """GetStatistics."""
     statistics = await backend.admin.statistics()
@@ -186,5 +202,6 @@ RPCS: Final[tuple[Rpc, ...]] = (
     Rpc(pb.ReissueSeatTokenRequest, pb.ReissueSeatTokenResponse, reissue_seat_token),
     Rpc(pb.DeleteGameRequest, pb.DeleteGameResponse, delete_game),
     Rpc(pb.ForgetPlayerRequest, pb.ForgetPlayerResponse, forget_player, is_stream=True),
+    Rpc(pb.ExportPlayerRequest, pb.ExportPlayerResponse, export_player, is_stream=True),
     Rpc(pb.GetStatisticsRequest, pb.GetStatisticsResponse, get_statistics),
 )

@@ -1,7 +1,7 @@
 """Reading games: one, lists, changes, watches."""
 
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
@@ -12,8 +12,9 @@ from google.protobuf.duration_pb2 import Duration
 from rummikub.v1 import game_service_pb2 as pb
 from rummikub.v1.game_pb2 import Game
 from service.app.game_lists import GameFilter
-from service.app.games import OwnGame
-from service.app.identity import Caller, digest
+from service.app.games import OwnGame, seat_of_player
+from service.app.identity import Caller, digest, player_seat_in
+from service.app.own_data import SeatOf
 from service.app.own_games import Find, Read
 from service.app.views import GameSnapshotView
 from service.app.watch_feed import SharedView
@@ -31,7 +32,7 @@ from service.codec import fields, rulesets
 from service.codec import games as game_codec
 from service.codec import melding as melding_codec
 from service.codec.tiles import reason_number
-from service.errors import Fault
+from service.errors import Fault, GameNotFound, GameNotOver, NotAPlayer, StoredFormatUnknown, TokenVoid
 from service.grpc_api.call_origin import check_labels, current_origin, ticket_of
 from service.grpc_api.deadlines import left_until, until_deadline
 from service.grpc_api.handlers import HISTORY_BYTES, Context, SlowRunner
@@ -42,6 +43,7 @@ from service.model.record import GameState
 POLL_SECONDS_MAX: Final = 25
 """How long ListChanges waits for a change at most: less than the timeouts of usual proxies, from 30 s on."""
 _CHANGES_CURSOR = r"[1-9]\d{0,17}"
+_EXPORT_CURSOR = r"[0-9a-f]{32}:\d{1,18}"
 _T = TypeVar("_T")
 
 
@@ -109,7 +111,9 @@ class _OwnGames(NamedTuple):
 
 
 async def _own_games(
-    backend: Backend, request: pb.ListOwnGamesRequest | pb.WatchOwnGamesRequest, sender: Caller
+    backend: Backend,
+    request: pb.ListOwnGamesRequest | pb.WatchOwnGamesRequest | pb.ExportOwnGamesRequest,
+    sender: Caller,
 ) -> _OwnGames:
     """Returns whose games a request is about. Raises InvalidRequest, and the faults of tickets."""
     games, key, text = backend.app.games, sender.key, fields.join_ticket(request.join_ticket)
@@ -133,6 +137,52 @@ async def _own_games(
 
     digests = sorted({caller.digest.hex() for _, caller in seats if caller.digest})
     return _OwnGames(":".join(digests), find, read)
+
+
+async def export_own_games(
+    backend: Backend, request: pb.ExportOwnGamesRequest, sender: Caller, _context: Context
+) -> bytes:
+    """ExportOwnGames. A page token names the game, and the revision after which its changes go on."""
+    game_ids, seats = await _games_to_export(backend, request, sender)
+    game_id, _, after = fields.page_cursor(request.page_token, _EXPORT_CURSOR).partition(":")
+    if game_id and game_id not in game_ids:
+        raise fields.invalid("page_token", "its game is not among the games any more; begin again")
+    if not game_ids:
+        return b""
+    game_id = game_id or game_ids[0]
+    following = 0
+    try:
+        data = await backend.app.games.own_data(game_id, seats[game_id], int(after or 0))
+        found, following = game_codec.encode_own_data(data, has_ref=bool(request.join_ticket)), data.following
+    except (GameNotFound, TokenVoid, NotAPlayer, GameNotOver, StoredFormatUnknown) as fault:
+        found = pb.OwnData(game_id=game_id, refusal=reason_number(fault.reason))
+    rest = game_ids[game_ids.index(game_id) + 1 :]
+    cursor = f"{game_id}:{following}" if following else f"{rest[0]}:0" if rest else ""
+    return pb.ExportOwnGamesResponse(game=found, next_page_token=fields.page_token(cursor)).SerializeToString()
+
+
+async def _games_to_export(
+    backend: Backend, request: pb.ExportOwnGamesRequest, sender: Caller
+) -> tuple[Sequence[str], Mapping[str, SeatOf]]:
+    """Returns the ids of the games, and what finds the person's seat in each. Raises as _own_games."""
+    if request.join_ticket:
+        own = await _own_games(backend, request, sender)
+        player_ref = ticket_of(request.join_ticket).player_ref
+        game_ids = await own.find()
+        return game_ids, dict.fromkeys(game_ids, partial(seat_of_player, key=sender.key, player_ref=player_ref))
+    seats: dict[str, SeatOf] = {}
+    for place, (game_id, token) in enumerate(game_codec.own_seats(request.seats)):
+        if game_id in seats:
+            raise fields.invalid(f"seats[{place}].game_id", "expected one seat of each game")
+        seats[game_id] = partial(player_seat_in, caller=replace(sender, digest=digest(token)))
+    return [*seats], seats
+
+
+async def forget_seat(backend: Backend, request: pb.ForgetSeatRequest, sender: Caller, _context: Context) -> bytes:
+    """ForgetSeat."""
+    game_id, seat_of = fields.game_id(request.game_id), partial(player_seat_in, caller=sender)
+    name = await backend.forget_seat(game_id, seat_of)
+    return pb.ForgetSeatResponse(name=name).SerializeToString()
 
 
 def _own_game(found: OwnGame) -> pb.OwnGame:
@@ -239,6 +289,8 @@ RPCS: Final[tuple[Rpc, ...]] = (
     Rpc(pb.ListGamesRequest, pb.ListGamesResponse, list_games),
     Rpc(pb.ListOwnGamesRequest, pb.ListOwnGamesResponse, list_own_games),
     Rpc(pb.WatchOwnGamesRequest, pb.WatchOwnGamesResponse, watch_own_games, is_stream=True),
+    Rpc(pb.ExportOwnGamesRequest, pb.ExportOwnGamesResponse, export_own_games),
+    Rpc(pb.ForgetSeatRequest, pb.ForgetSeatResponse, forget_seat, token=Token.REQUIRED, limit="changes"),
     Rpc(pb.ListChangesRequest, pb.ListChangesResponse, list_changes),
     Rpc(pb.CreateWatchTicketRequest, pb.CreateWatchTicketResponse, create_watch_ticket, token=Token.REQUIRED),
     Rpc(pb.WatchGameRequest, pb.WatchGameResponse, watch_game, is_stream=True),

@@ -209,6 +209,7 @@ def questions(seen: game_pb2.Game, rng: random.Random) -> Iterator[tuple[str, Me
     yield "GameService/GetGame", gs.GetGameRequest(game_id=game_id, revision=rng.randint(1, revision))
     own = gs.OwnSeat(game_id=game_id, seat_token=token_of(seen.seat or HOST_VIEWER))
     yield "GameService/ListOwnGames", gs.ListOwnGamesRequest(seats=[own])
+    yield "GameService/ExportOwnGames", gs.ExportOwnGamesRequest(seats=[own])
     yield "GameService/CreateWatchTicket", gs.CreateWatchTicketRequest(game_id=game_id)
     yield "RecordService/ReviewGame", rs.ReviewGameRequest(game_id=game_id)
     yield "TurnService/SaveDraft", ts.SaveDraftRequest(game_id=game_id, etag=f"{revision + 1}-{'0' * 32}")

@@ -305,6 +305,70 @@ async def test_a_forgotten_player_leaves_archived_games(house: House) -> None:
     assert traces(last) == []
 
 
+@pytest.mark.parametrize("player_ref", ["", REF])
+async def test_the_owner_of_a_seat_is_forgotten_in_the_archive(house: House, player_ref: str) -> None:
+    kept, expired = [await finished_game(house.operated, player_ref=player_ref) for _ in range(2)]
+    await house.archive()
+    await house.store.expire(expired.game_id)
+    [data] = await exported(expired)
+    assert (data.seat, data.changes[0].revision, data.changes[-1].revision) == (2, 1, data.game.revision)
+    assert list(data.game.rack)
+    for game in (kept, expired):
+        assert await forget_seat(game) == "Player 2"
+        archived = await house.sink.read(game.game_id)
+        assert archived
+        assert traces(archived) == []
+        assert [player.name for player in (await game.see()).players] == ["Bob", "Player 2"]
+        assert (await game.see()).etag == etag_of(archived.record)
+        writes = len(house.sink.written)
+        assert await forget_seat(game) == "Player 2"
+        assert len(house.sink.written) == writes
+    await house.archive()
+    assert not any(traces(game) for game in house.sink.written[2:])
+
+
+async def test_the_owner_of_a_seat_is_forgotten_while_the_game_is_archived(house: House) -> None:
+    """Without a reference the archive cannot know that the older copy has the name."""
+
+    class Late(DelegatingStore):
+        async def stored_changes(self, game_id: str, first_revision: int, limit: int) -> tuple[StoredChange, ...]:
+            found = await self._store.streams.stored_changes(game_id, first_revision, limit)
+            if not forgotten:
+                forgotten.append(await forget_seat(game))
+            return found
+
+    forgotten: list[str] = []
+    game = await finished_game(house.operated, player_ref="")
+    await worker_of(Late(house.outbox), house.sink).archive_batch()
+    await house.archive()
+    archived = await house.sink.read(game.game_id)
+    assert archived
+    assert (forgotten, traces(archived)) == (["Player 2"], [])
+
+
+async def forget_seat(game: GameAtHand) -> str:
+    """Forgets Annabella by her token; returns the name in place of hers."""
+    request = gs.ForgetSeatRequest(game_id=game.game_id)
+    return (await game.client.games.ForgetSeat(request, metadata=game.as_seat(2))).name
+
+
+async def exported(game: GameAtHand) -> list[gs.OwnData]:
+    seat = gs.OwnSeat(game_id=game.game_id, seat_token=game.tokens[2])
+    page = await game.client.games.ExportOwnGames(gs.ExportOwnGamesRequest(seats=[seat]))
+    assert not page.next_page_token
+    return [page.game]
+
+
+async def test_the_operator_exports_archived_games_too(house: House) -> None:
+    kept, expired = [await finished_game(house.operated) for _ in range(2)]
+    await house.archive()
+    await house.store.expire(expired.game_id)
+    parts = [part async for part in house.operated.admin.ExportPlayer(pb.ExportPlayerRequest(player_ref=REF))]
+    assert [part.game.game_id for part in parts if part.HasField("game")] == [kept.game_id, expired.game_id]
+    assert all(part.game.player_ref == REF for part in parts if part.HasField("game"))
+    assert not any(part.failed_game_ids for part in parts)
+
+
 async def test_a_player_is_forgotten_in_a_game_that_a_worker_archives_meanwhile(house: House) -> None:
     """The worker has read the game before, and writes it after; the archive does not have it when it is searched."""
 

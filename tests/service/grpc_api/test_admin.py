@@ -312,6 +312,8 @@ async def test_statistics_count_games_and_changes(house: Operated) -> None:
         ("DeleteGame", pb.DeleteGameRequest(), "game_id"),
         ("ForgetPlayer", pb.ForgetPlayerRequest(), "player_ref"),
         ("ForgetPlayer", pb.ForgetPlayerRequest(player_ref="x" * 65), "player_ref"),
+        ("ExportPlayer", pb.ExportPlayerRequest(), "player_ref"),
+        ("ExportPlayer", pb.ExportPlayerRequest(player_ref="x" * 65), "player_ref"),
         ("ListGames", pb.ListGamesRequest(page_token="?"), "page_token"),  # noqa: S106 - a cursor
         (
             "ListGames",
@@ -335,7 +337,7 @@ async def test_statistics_count_games_and_changes(house: Operated) -> None:
 async def test_an_invalid_request_names_its_field(rpc: str, request_message: Any, field: str) -> None:  # noqa: ANN401 - any request
     async with operated(memory_store(log_ms=LOG_MS)) as house:
         call = getattr(house.admin, rpc)(request_message)
-        error = await refusal(call.read() if rpc in {"WatchGames", "ForgetPlayer"} else call)
+        error = await refusal(call.read() if rpc in {"WatchGames", "ForgetPlayer", "ExportPlayer"} else call)
         assert (error.code(), field_violations(error)) == (grpc.StatusCode.INVALID_ARGUMENT, [field])
 
 

@@ -88,6 +88,7 @@ from service.codec import rulesets, validation
 from service.errors import StoreFull
 from service.grpc_api.rpcs import lobby
 from service.model.change import Commit, Conflict, Loaded, Outcome
+from service.model.record import Record
 from service.runtime.keys import HEADER
 from service.settings import Settings
 from service.storage.store import Store
@@ -397,6 +398,11 @@ class ContendedStore(DelegatingStore):
 
     async def commit(self, commit: Commit) -> Outcome:
         return Conflict() if self.is_contended else await self._store.games.commit(commit)
+
+    async def rewrite(self, previous_etag: str, record: Record, stream: Sequence[tuple[bytes, str]]) -> Outcome:
+        if self.is_contended:
+            return Conflict()
+        return await self._store.games.rewrite(previous_etag, record, stream)
 
 
 @asynccontextmanager
@@ -833,6 +839,7 @@ INVALID_FIELDS: dict[str, tuple[str, object]] = {
     "ListGames": ("page_token", "?"),
     "ListOwnGames": ("seats", [gs.OwnSeat()] * 50),
     "WatchOwnGames": ("seats", [gs.OwnSeat()] * 50),
+    "ExportOwnGames": ("page_token", "?"),
     "ListRulesets": ("page_token", "?"),
     "ListMessages": ("language", "?"),
     "ValidateTurn": ("rack", [1] * 129),
@@ -983,7 +990,11 @@ def with_ticket(stage: Stage, rpc: str, ticket: str) -> Message:
 
 
 def _joins_with(reason: str, ticket: str) -> None:
-    lists = () if reason in {"TICKET_REQUIRED", "TICKET_OUT_OF_SCOPE"} else ("ListOwnGames", "WatchOwnGames")
+    lists = (
+        ()
+        if reason in {"TICKET_REQUIRED", "TICKET_OUT_OF_SCOPE"}
+        else ("ListOwnGames", "WatchOwnGames", "ExportOwnGames")
+    )
 
     @case(reason, "JoinGame", "JoinOrCreateGame", *lists, staging=with_tickets)
     async def _with_a_bad_ticket(stage: Stage, rpc: str) -> Ask:
@@ -1828,6 +1839,11 @@ async def _between_rounds(stage: Stage, rpc: str) -> Ask:
 @case("STALE_STATE", "ClaimError", staging=contended)
 async def _overtaken(stage: Stage, rpc: str) -> Ask:
     return Ask(new_message(rpc, game_id=stage.game.game_id, play_revision=1), stage.game.as_seat(2))
+
+
+@case("STALE_STATE", "ForgetSeat", staging=contended)
+async def _always_changed(stage: Stage, rpc: str) -> Ask:
+    return Ask(new_message(rpc, game_id=stage.game.game_id), stage.game.as_seat(2))
 
 
 @case("STALE_STATE", *ON_A_REVISION)

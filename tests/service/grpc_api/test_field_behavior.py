@@ -66,7 +66,7 @@ def messages_of(rpcs: list[Descriptor]) -> set[Descriptor]:
 BY_DEFAULT = {
     *(f"rummikub.v1.{name}Request.indicator" for name in ("ValidateHand", "ValidateDiscardTurn")),
     *(f"rummikub.v1.{name}Request.name" for name in ("JoinGame", "JoinOrCreateGame")),
-    *(f"rummikub.v1.{name}OwnGamesRequest.seats" for name in ("List", "Watch")),
+    *(f"rummikub.v1.{name}OwnGamesRequest.seats" for name in ("List", "Watch", "Export")),
 }
 """Fields that are required by default, but not always: games with jokers have no indicator, and a ticket has a name and
 stands for seats."""

@@ -304,6 +304,24 @@ async def test_an_entry_has_whose_turn_it_is_its_deadline_and_the_winners(web: C
         assert not over.HasField("turn_deadline")
 
 
+async def test_a_ticket_exports_games_that_are_over(web: Client) -> None:
+    over, running, _foreign = await started(web), await started(web), await lobby(web)
+    await web.turns.ResignGame(ts.ResignGameRequest(game_id=over.game_id), metadata=over.as_seat(2))
+    request, found = gs.ExportOwnGamesRequest(join_ticket=signed("ada")), dict[str, gs.OwnData]()
+    while not found or request.page_token:
+        page = await web.games.ExportOwnGames(request)
+        found[page.game.game_id] = page.game
+        request.page_token = page.next_page_token
+    assert found.keys() == {over.game_id, running.game_id}
+    assert found[running.game_id].refusal == error_reason_pb2.GAME_NOT_OVER
+    assert not found[running.game_id].changes
+    whole = found[over.game_id]
+    assert (whole.seat, whole.player_ref) == (1, "ada")
+    assert list(whole.game.rack) == list((await over.see(1)).rack) != []
+    nothing = await web.games.ExportOwnGames(gs.ExportOwnGamesRequest(join_ticket=signed("eve")))
+    assert nothing == gs.ExportOwnGamesResponse()
+
+
 async def test_a_rematch_is_among_the_games(web: Client, clock: FakeClock) -> None:
     game = await started(web)
     await web.games.AbortGame(gs.AbortGameRequest(game_id=game.game_id), metadata=game.as_host())

@@ -195,6 +195,16 @@ impl crate::Call for ListOwnGamesRequest {
     const PATH: &'static str = "/rummikub.v1.GameService/ListOwnGames";
 }
 
+impl crate::Call for ExportOwnGamesRequest {
+    type Response = ExportOwnGamesResponse;
+    const PATH: &'static str = "/rummikub.v1.GameService/ExportOwnGames";
+}
+
+impl crate::Call for ForgetSeatRequest {
+    type Response = ForgetSeatResponse;
+    const PATH: &'static str = "/rummikub.v1.GameService/ForgetSeat";
+}
+
 impl crate::Call for CreateWatchTicketRequest {
     type Response = CreateWatchTicketResponse;
     const PATH: &'static str = "/rummikub.v1.GameService/CreateWatchTicket";
@@ -562,6 +572,26 @@ impl crate::Rummikub {
     /// Errors: UNAUTHENTICATED (TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
     /// TICKET_AUDIENCE_WRONG, TICKET_EXPIRED).
     pub async fn list_own_games(&self, request: ListOwnGamesRequest) -> Result<ListOwnGamesResponse, crate::Refusal> {
+        self.call(request).await
+    }
+
+    /// Returns what is stored of the caller's own games, for a person who wants all data of their own: each game as the seat
+    /// sees it, with its changes and the own rack in them, the name and the player_ref. A page has up to 200 changes of one
+    /// game. Who may ask, and which games are found, is as in ListOwnGames. With a join_ticket, games come only once they are
+    /// over (GAME_NOT_OVER before), because a ticket shows no running rack.
+    /// Errors: UNAUTHENTICATED (TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
+    /// TICKET_AUDIENCE_WRONG, TICKET_EXPIRED).
+    pub async fn export_own_games(&self, request: ExportOwnGamesRequest) -> Result<ExportOwnGamesResponse, crate::Refusal> {
+        self.call(request).await
+    }
+
+    /// Removes the name and the player_ref of the caller from a game and its history, from the archive too, as ForgetPlayer
+    /// of AdminService does for an operator. The name becomes another one, such as `Player 2`. The token stays valid. Etags
+    /// change from the player's arrival on: open watches of the game end with HISTORY_UNAVAILABLE, and clients read the game
+    /// again. It cannot be undone. A call that finds nothing to remove changes nothing. Names that others have stored before,
+    /// and those in records that were exported, stay.
+    /// Errors: PERMISSION_DENIED (NOT_A_PLAYER), ABORTED (STALE_STATE: others always changed the game first).
+    pub async fn forget_seat(&self, request: ForgetSeatRequest) -> Result<ForgetSeatResponse, crate::Refusal> {
         self.call(request).await
     }
 

@@ -8047,6 +8047,67 @@ pub mod own_game {
         Refusal(i32),
     }
 }
+/// A request for all data of the caller's games.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ExportOwnGamesRequest {
+    /// The seats, each of another game. 1 to 50. Required without a join_ticket, and empty with one.
+    #[prost(message, repeated, tag = "1")]
+    pub seats: ::prost::alloc::vec::Vec<OwnSeat>,
+    /// A ticket of the player, as in ListOwnGames.
+    #[prost(string, tag = "2")]
+    pub join_ticket: ::prost::alloc::string::String,
+    /// The next_page_token of the previous response. Unset: the first page.
+    #[prost(string, tag = "3")]
+    pub page_token: ::prost::alloc::string::String,
+}
+/// A page of the data of the caller's games.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ExportOwnGamesResponse {
+    /// A game. Unset if there is none.
+    #[prost(message, optional, tag = "1")]
+    pub game: ::core::option::Option<OwnData>,
+    /// The token of the next page; empty after the last.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+}
+/// What is stored of a person in a game.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct OwnData {
+    /// The id of the game.
+    #[prost(string, tag = "1")]
+    pub game_id: ::prost::alloc::string::String,
+    /// Why there is nothing else, as OwnGame.refusal; or GAME_NOT_OVER, or NOT_A_PLAYER for a host token.
+    #[prost(enumeration = "ErrorReason", tag = "2")]
+    pub refusal: i32,
+    /// The seat. Unset for a person who has left it.
+    #[prost(uint32, optional, tag = "3")]
+    pub seat: ::core::option::Option<u32>,
+    /// The reference of the person that the front end has set. Empty for none, and with the token of a seat, which does not
+    /// prove who somebody is.
+    #[prost(string, tag = "4")]
+    pub player_ref: ::prost::alloc::string::String,
+    /// The game as the seat sees it, without drafts and presence. Set in the first page of a game.
+    #[prost(message, optional, tag = "5")]
+    pub game: ::core::option::Option<Game>,
+    /// The changes of the game as the seat sees them, from the oldest that is kept, at most 200 in a page. Of a person who
+    /// has left the lobby: only the arrival, as spectators see it.
+    #[prost(message, repeated, tag = "6")]
+    pub changes: ::prost::alloc::vec::Vec<GameChange>,
+}
+/// A request to remove the caller's name from a game.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ForgetSeatRequest {
+    /// The id of the game.
+    #[prost(string, tag = "1")]
+    pub game_id: ::prost::alloc::string::String,
+}
+/// The response to ForgetSeat.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ForgetSeatResponse {
+    /// The player's name in the game now.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+}
 /// A request to watch the games of the caller.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct WatchOwnGamesRequest {
@@ -8862,7 +8923,8 @@ pub mod game_service_client {
         /// game that has changed, with what it is then. One stream serves all games of a person, and counts as one open watch.
         /// A player's new games come with the next heartbeat. It marks no seat as connected. An entry with a refusal is the last
         /// one of its seat. The stream ends with OK: after `closing` when the server stops, and without it when the same person
-        /// opens another one at this server (the player of the ticket, or the owner of the same seats).
+        /// opens another one (the player of the ticket, or the owner of the same seats): at once at this server, with the next
+        /// heartbeat at another one.
         /// Errors: UNAUTHENTICATED (TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
         /// TICKET_AUDIENCE_WRONG, TICKET_EXPIRED).
         pub async fn watch_own_games(
@@ -8888,6 +8950,66 @@ pub mod game_service_client {
             req.extensions_mut()
                 .insert(GrpcMethod::new("rummikub.v1.GameService", "WatchOwnGames"));
             self.inner.server_streaming(req, path, codec).await
+        }
+        /// Returns what is stored of the caller's own games, for a person who wants all data of their own: each game as the seat
+        /// sees it, with its changes and the own rack in them, the name and the player_ref. A page has up to 200 changes of one
+        /// game. Who may ask, and which games are found, is as in ListOwnGames. With a join_ticket, games come only once they are
+        /// over (GAME_NOT_OVER before), because a ticket shows no running rack.
+        /// Errors: UNAUTHENTICATED (TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
+        /// TICKET_AUDIENCE_WRONG, TICKET_EXPIRED).
+        pub async fn export_own_games(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ExportOwnGamesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ExportOwnGamesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/rummikub.v1.GameService/ExportOwnGames",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("rummikub.v1.GameService", "ExportOwnGames"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Removes the name and the player_ref of the caller from a game and its history, from the archive too, as ForgetPlayer
+        /// of AdminService does for an operator. The name becomes another one, such as `Player 2`. The token stays valid. Etags
+        /// change from the player's arrival on: open watches of the game end with HISTORY_UNAVAILABLE, and clients read the game
+        /// again. It cannot be undone. A call that finds nothing to remove changes nothing. Names that others have stored before,
+        /// and those in records that were exported, stay.
+        /// Errors: PERMISSION_DENIED (NOT_A_PLAYER), ABORTED (STALE_STATE: others always changed the game first).
+        pub async fn forget_seat(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ForgetSeatRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ForgetSeatResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/rummikub.v1.GameService/ForgetSeat",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("rummikub.v1.GameService", "ForgetSeat"));
+            self.inner.unary(req, path, codec).await
         }
         /// Streams a game's changes, each once and in order of revisions. Heartbeats come between changes, and at the start if
         /// there is no change to send. A caller that resumes gets every change since its revision; a reader that later falls

@@ -1358,6 +1358,162 @@ class OwnGame(_message.Message):
 Global___OwnGame: _TypeAlias = OwnGame  # noqa: Y015
 
 @_typing.final
+class ExportOwnGamesRequest(_message.Message):
+    """A request for all data of the caller's games."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEATS_FIELD_NUMBER: _builtins.int
+    JOIN_TICKET_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    join_ticket: _builtins.str
+    """A ticket of the player, as in ListOwnGames."""
+    page_token: _builtins.str
+    """The next_page_token of the previous response. Unset: the first page."""
+    @_builtins.property
+    def seats(self) -> _containers.RepeatedCompositeFieldContainer[Global___OwnSeat]:
+        """The seats, each of another game. 1 to 50. Required without a join_ticket, and empty with one."""
+
+    def __init__(
+        self,
+        *,
+        seats: _abc.Iterable[Global___OwnSeat] | None = ...,
+        join_ticket: _builtins.str = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["join_ticket", b"join_ticket", "page_token", b"page_token", "seats", b"seats"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ExportOwnGamesRequest: _TypeAlias = ExportOwnGamesRequest  # noqa: Y015
+
+@_typing.final
+class ExportOwnGamesResponse(_message.Message):
+    """A page of the data of the caller's games."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GAME_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """The token of the next page; empty after the last."""
+    @_builtins.property
+    def game(self) -> Global___OwnData:
+        """A game. Unset if there is none."""
+
+    def __init__(
+        self,
+        *,
+        game: Global___OwnData | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["game", b"game"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["game", b"game", "next_page_token", b"next_page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ExportOwnGamesResponse: _TypeAlias = ExportOwnGamesResponse  # noqa: Y015
+
+@_typing.final
+class OwnData(_message.Message):
+    """What is stored of a person in a game."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GAME_ID_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    SEAT_FIELD_NUMBER: _builtins.int
+    PLAYER_REF_FIELD_NUMBER: _builtins.int
+    GAME_FIELD_NUMBER: _builtins.int
+    CHANGES_FIELD_NUMBER: _builtins.int
+    game_id: _builtins.str
+    """The id of the game."""
+    refusal: _error_reason_pb2.ErrorReason.ValueType
+    """Why there is nothing else, as OwnGame.refusal; or GAME_NOT_OVER, or NOT_A_PLAYER for a host token."""
+    seat: _builtins.int
+    """The seat. Unset for a person who has left it."""
+    player_ref: _builtins.str
+    """The reference of the person that the front end has set. Empty for none, and with the token of a seat, which does not
+    prove who somebody is.
+    """
+    @_builtins.property
+    def game(self) -> _game_pb2.Game:
+        """The game as the seat sees it, without drafts and presence. Set in the first page of a game."""
+
+    @_builtins.property
+    def changes(self) -> _containers.RepeatedCompositeFieldContainer[_game_pb2.GameChange]:
+        """The changes of the game as the seat sees them, from the oldest that is kept, at most 200 in a page. Of a person who
+        has left the lobby: only the arrival, as spectators see it.
+        """
+
+    def __init__(
+        self,
+        *,
+        game_id: _builtins.str = ...,
+        refusal: _error_reason_pb2.ErrorReason.ValueType = ...,
+        seat: _builtins.int | None = ...,
+        player_ref: _builtins.str = ...,
+        game: _game_pb2.Game | None = ...,
+        changes: _abc.Iterable[_game_pb2.GameChange] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_seat", b"_seat", "game", b"game", "seat", b"seat"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seat", b"_seat", "changes", b"changes", "game", b"game", "game_id", b"game_id", "player_ref", b"player_ref", "refusal", b"refusal", "seat", b"seat"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__seat: _TypeAlias = _typing.Literal["seat"]  # noqa: Y015
+    _WhichOneofArgType__seat: _TypeAlias = _typing.Literal["_seat", b"_seat"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__seat) -> _WhichOneofReturnType__seat | None: ...
+
+Global___OwnData: _TypeAlias = OwnData  # noqa: Y015
+
+@_typing.final
+class ForgetSeatRequest(_message.Message):
+    """A request to remove the caller's name from a game."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GAME_ID_FIELD_NUMBER: _builtins.int
+    game_id: _builtins.str
+    """The id of the game."""
+    def __init__(
+        self,
+        *,
+        game_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["game_id", b"game_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ForgetSeatRequest: _TypeAlias = ForgetSeatRequest  # noqa: Y015
+
+@_typing.final
+class ForgetSeatResponse(_message.Message):
+    """The response to ForgetSeat."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """The player's name in the game now."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ForgetSeatResponse: _TypeAlias = ForgetSeatResponse  # noqa: Y015
+
+@_typing.final
 class WatchOwnGamesRequest(_message.Message):
     """A request to watch the games of the caller."""
 

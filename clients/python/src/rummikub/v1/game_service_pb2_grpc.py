@@ -147,6 +147,16 @@ class GameServiceStub(object):
                 request_serializer=rummikub_dot_v1_dot_game__service__pb2.WatchOwnGamesRequest.SerializeToString,
                 response_deserializer=rummikub_dot_v1_dot_game__service__pb2.WatchOwnGamesResponse.FromString,
                 _registered_method=True)
+        self.ExportOwnGames = channel.unary_unary(
+                '/rummikub.v1.GameService/ExportOwnGames',
+                request_serializer=rummikub_dot_v1_dot_game__service__pb2.ExportOwnGamesRequest.SerializeToString,
+                response_deserializer=rummikub_dot_v1_dot_game__service__pb2.ExportOwnGamesResponse.FromString,
+                _registered_method=True)
+        self.ForgetSeat = channel.unary_unary(
+                '/rummikub.v1.GameService/ForgetSeat',
+                request_serializer=rummikub_dot_v1_dot_game__service__pb2.ForgetSeatRequest.SerializeToString,
+                response_deserializer=rummikub_dot_v1_dot_game__service__pb2.ForgetSeatResponse.FromString,
+                _registered_method=True)
         self.WatchGame = channel.unary_stream(
                 '/rummikub.v1.GameService/WatchGame',
                 request_serializer=rummikub_dot_v1_dot_game__service__pb2.WatchGameRequest.SerializeToString,
@@ -389,9 +399,34 @@ class GameServiceServicer(object):
         game that has changed, with what it is then. One stream serves all games of a person, and counts as one open watch.
         A player's new games come with the next heartbeat. It marks no seat as connected. An entry with a refusal is the last
         one of its seat. The stream ends with OK: after `closing` when the server stops, and without it when the same person
-        opens another one at this server (the player of the ticket, or the owner of the same seats).
+        opens another one (the player of the ticket, or the owner of the same seats): at once at this server, with the next
+        heartbeat at another one.
         Errors: UNAUTHENTICATED (TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
         TICKET_AUDIENCE_WRONG, TICKET_EXPIRED).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ExportOwnGames(self, request, context):
+        """Returns what is stored of the caller's own games, for a person who wants all data of their own: each game as the seat
+        sees it, with its changes and the own rack in them, the name and the player_ref. A page has up to 200 changes of one
+        game. Who may ask, and which games are found, is as in ListOwnGames. With a join_ticket, games come only once they are
+        over (GAME_NOT_OVER before), because a ticket shows no running rack.
+        Errors: UNAUTHENTICATED (TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
+        TICKET_AUDIENCE_WRONG, TICKET_EXPIRED).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ForgetSeat(self, request, context):
+        """Removes the name and the player_ref of the caller from a game and its history, from the archive too, as ForgetPlayer
+        of AdminService does for an operator. The name becomes another one, such as `Player 2`. The token stays valid. Etags
+        change from the player's arrival on: open watches of the game end with HISTORY_UNAVAILABLE, and clients read the game
+        again. It cannot be undone. A call that finds nothing to remove changes nothing. Names that others have stored before,
+        and those in records that were exported, stay.
+        Errors: PERMISSION_DENIED (NOT_A_PLAYER), ABORTED (STALE_STATE: others always changed the game first).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -517,6 +552,16 @@ def add_GameServiceServicer_to_server(servicer, server):
                     servicer.WatchOwnGames,
                     request_deserializer=rummikub_dot_v1_dot_game__service__pb2.WatchOwnGamesRequest.FromString,
                     response_serializer=rummikub_dot_v1_dot_game__service__pb2.WatchOwnGamesResponse.SerializeToString,
+            ),
+            'ExportOwnGames': grpc.unary_unary_rpc_method_handler(
+                    servicer.ExportOwnGames,
+                    request_deserializer=rummikub_dot_v1_dot_game__service__pb2.ExportOwnGamesRequest.FromString,
+                    response_serializer=rummikub_dot_v1_dot_game__service__pb2.ExportOwnGamesResponse.SerializeToString,
+            ),
+            'ForgetSeat': grpc.unary_unary_rpc_method_handler(
+                    servicer.ForgetSeat,
+                    request_deserializer=rummikub_dot_v1_dot_game__service__pb2.ForgetSeatRequest.FromString,
+                    response_serializer=rummikub_dot_v1_dot_game__service__pb2.ForgetSeatResponse.SerializeToString,
             ),
             'WatchGame': grpc.unary_stream_rpc_method_handler(
                     servicer.WatchGame,
@@ -999,6 +1044,60 @@ class GameService(object):
             '/rummikub.v1.GameService/WatchOwnGames',
             rummikub_dot_v1_dot_game__service__pb2.WatchOwnGamesRequest.SerializeToString,
             rummikub_dot_v1_dot_game__service__pb2.WatchOwnGamesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ExportOwnGames(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/rummikub.v1.GameService/ExportOwnGames',
+            rummikub_dot_v1_dot_game__service__pb2.ExportOwnGamesRequest.SerializeToString,
+            rummikub_dot_v1_dot_game__service__pb2.ExportOwnGamesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ForgetSeat(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/rummikub.v1.GameService/ForgetSeat',
+            rummikub_dot_v1_dot_game__service__pb2.ForgetSeatRequest.SerializeToString,
+            rummikub_dot_v1_dot_game__service__pb2.ForgetSeatResponse.FromString,
             options,
             channel_credentials,
             insecure,

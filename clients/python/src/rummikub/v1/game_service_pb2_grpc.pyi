@@ -195,9 +195,26 @@ class GameServiceStub:
     game that has changed, with what it is then. One stream serves all games of a person, and counts as one open watch.
     A player's new games come with the next heartbeat. It marks no seat as connected. An entry with a refusal is the last
     one of its seat. The stream ends with OK: after `closing` when the server stops, and without it when the same person
-    opens another one at this server (the player of the ticket, or the owner of the same seats).
+    opens another one (the player of the ticket, or the owner of the same seats): at once at this server, with the next
+    heartbeat at another one.
     Errors: UNAUTHENTICATED (TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
     TICKET_AUDIENCE_WRONG, TICKET_EXPIRED).
+    """
+    ExportOwnGames: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.ExportOwnGamesRequest, _game_service_pb2.ExportOwnGamesResponse]
+    """Returns what is stored of the caller's own games, for a person who wants all data of their own: each game as the seat
+    sees it, with its changes and the own rack in them, the name and the player_ref. A page has up to 200 changes of one
+    game. Who may ask, and which games are found, is as in ListOwnGames. With a join_ticket, games come only once they are
+    over (GAME_NOT_OVER before), because a ticket shows no running rack.
+    Errors: UNAUTHENTICATED (TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
+    TICKET_AUDIENCE_WRONG, TICKET_EXPIRED).
+    """
+    ForgetSeat: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.ForgetSeatRequest, _game_service_pb2.ForgetSeatResponse]
+    """Removes the name and the player_ref of the caller from a game and its history, from the archive too, as ForgetPlayer
+    of AdminService does for an operator. The name becomes another one, such as `Player 2`. The token stays valid. Etags
+    change from the player's arrival on: open watches of the game end with HISTORY_UNAVAILABLE, and clients read the game
+    again. It cannot be undone. A call that finds nothing to remove changes nothing. Names that others have stored before,
+    and those in records that were exported, stay.
+    Errors: PERMISSION_DENIED (NOT_A_PLAYER), ABORTED (STALE_STATE: others always changed the game first).
     """
     WatchGame: _grpc.UnaryStreamMultiCallable[_game_service_pb2.WatchGameRequest, _game_service_pb2.WatchGameResponse]
     """Streams a game's changes, each once and in order of revisions. Heartbeats come between changes, and at the start if
@@ -393,9 +410,26 @@ class GameServiceAsyncStub(GameServiceStub):
     game that has changed, with what it is then. One stream serves all games of a person, and counts as one open watch.
     A player's new games come with the next heartbeat. It marks no seat as connected. An entry with a refusal is the last
     one of its seat. The stream ends with OK: after `closing` when the server stops, and without it when the same person
-    opens another one at this server (the player of the ticket, or the owner of the same seats).
+    opens another one (the player of the ticket, or the owner of the same seats): at once at this server, with the next
+    heartbeat at another one.
     Errors: UNAUTHENTICATED (TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
     TICKET_AUDIENCE_WRONG, TICKET_EXPIRED).
+    """
+    ExportOwnGames: _aio.UnaryUnaryMultiCallable[_game_service_pb2.ExportOwnGamesRequest, _game_service_pb2.ExportOwnGamesResponse]  # type: ignore[assignment]
+    """Returns what is stored of the caller's own games, for a person who wants all data of their own: each game as the seat
+    sees it, with its changes and the own rack in them, the name and the player_ref. A page has up to 200 changes of one
+    game. Who may ask, and which games are found, is as in ListOwnGames. With a join_ticket, games come only once they are
+    over (GAME_NOT_OVER before), because a ticket shows no running rack.
+    Errors: UNAUTHENTICATED (TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
+    TICKET_AUDIENCE_WRONG, TICKET_EXPIRED).
+    """
+    ForgetSeat: _aio.UnaryUnaryMultiCallable[_game_service_pb2.ForgetSeatRequest, _game_service_pb2.ForgetSeatResponse]  # type: ignore[assignment]
+    """Removes the name and the player_ref of the caller from a game and its history, from the archive too, as ForgetPlayer
+    of AdminService does for an operator. The name becomes another one, such as `Player 2`. The token stays valid. Etags
+    change from the player's arrival on: open watches of the game end with HISTORY_UNAVAILABLE, and clients read the game
+    again. It cannot be undone. A call that finds nothing to remove changes nothing. Names that others have stored before,
+    and those in records that were exported, stay.
+    Errors: PERMISSION_DENIED (NOT_A_PLAYER), ABORTED (STALE_STATE: others always changed the game first).
     """
     WatchGame: _aio.UnaryStreamMultiCallable[_game_service_pb2.WatchGameRequest, _game_service_pb2.WatchGameResponse]  # type: ignore[assignment]
     """Streams a game's changes, each once and in order of revisions. Heartbeats come between changes, and at the start if
@@ -684,9 +718,38 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         game that has changed, with what it is then. One stream serves all games of a person, and counts as one open watch.
         A player's new games come with the next heartbeat. It marks no seat as connected. An entry with a refusal is the last
         one of its seat. The stream ends with OK: after `closing` when the server stops, and without it when the same person
-        opens another one at this server (the player of the ticket, or the owner of the same seats).
+        opens another one (the player of the ticket, or the owner of the same seats): at once at this server, with the next
+        heartbeat at another one.
         Errors: UNAUTHENTICATED (TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
         TICKET_AUDIENCE_WRONG, TICKET_EXPIRED).
+        """
+
+    @_abc_1.abstractmethod
+    def ExportOwnGames(
+        self,
+        request: _game_service_pb2.ExportOwnGamesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_game_service_pb2.ExportOwnGamesResponse, _abc.Awaitable[_game_service_pb2.ExportOwnGamesResponse]]:
+        """Returns what is stored of the caller's own games, for a person who wants all data of their own: each game as the seat
+        sees it, with its changes and the own rack in them, the name and the player_ref. A page has up to 200 changes of one
+        game. Who may ask, and which games are found, is as in ListOwnGames. With a join_ticket, games come only once they are
+        over (GAME_NOT_OVER before), because a ticket shows no running rack.
+        Errors: UNAUTHENTICATED (TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
+        TICKET_AUDIENCE_WRONG, TICKET_EXPIRED).
+        """
+
+    @_abc_1.abstractmethod
+    def ForgetSeat(
+        self,
+        request: _game_service_pb2.ForgetSeatRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_game_service_pb2.ForgetSeatResponse, _abc.Awaitable[_game_service_pb2.ForgetSeatResponse]]:
+        """Removes the name and the player_ref of the caller from a game and its history, from the archive too, as ForgetPlayer
+        of AdminService does for an operator. The name becomes another one, such as `Player 2`. The token stays valid. Etags
+        change from the player's arrival on: open watches of the game end with HISTORY_UNAVAILABLE, and clients read the game
+        again. It cannot be undone. A call that finds nothing to remove changes nothing. Names that others have stored before,
+        and those in records that were exported, stay.
+        Errors: PERMISSION_DENIED (NOT_A_PLAYER), ABORTED (STALE_STATE: others always changed the game first).
         """
 
     @_abc_1.abstractmethod

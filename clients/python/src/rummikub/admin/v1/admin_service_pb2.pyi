@@ -10,6 +10,7 @@ from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from rummikub.v1 import game_pb2 as _game_pb2
+from rummikub.v1 import game_service_pb2 as _game_service_pb2
 from rummikub.v1 import tile_pb2 as _tile_pb2
 import builtins as _builtins
 import sys
@@ -988,6 +989,66 @@ class ForgetPlayerResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ForgetPlayerResponse: _TypeAlias = ForgetPlayerResponse  # noqa: Y015
+
+@_typing.final
+class ExportPlayerRequest(_message.Message):
+    """A request for what is stored of a player."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PLAYER_REF_FIELD_NUMBER: _builtins.int
+    player_ref: _builtins.str
+    """The reference of the player, as JoinGame received it. Other people may have used it: it is only as good as who sets it."""
+    def __init__(
+        self,
+        *,
+        player_ref: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["player_ref", b"player_ref"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ExportPlayerRequest: _TypeAlias = ExportPlayerRequest  # noqa: Y015
+
+@_typing.final
+class ExportPlayerResponse(_message.Message):
+    """A part of what is stored of a player."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GAME_FIELD_NUMBER: _builtins.int
+    GAMES_READ_FIELD_NUMBER: _builtins.int
+    FAILED_GAME_IDS_FIELD_NUMBER: _builtins.int
+    IS_DONE_FIELD_NUMBER: _builtins.int
+    games_read: _builtins.int
+    """The number of games that were read so far. One that is stored and archived counts twice."""
+    is_done: _builtins.bool
+    """Whether all games were read. The stream ends then."""
+    @_builtins.property
+    def game(self) -> _game_service_pb2.OwnData:
+        """A game, or more changes of the game before. Unset in a response that only reports progress."""
+
+    @_builtins.property
+    def failed_game_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Games that could not be read. The player may be in them."""
+
+    def __init__(
+        self,
+        *,
+        game: _game_service_pb2.OwnData | None = ...,
+        games_read: _builtins.int = ...,
+        failed_game_ids: _abc.Iterable[_builtins.str] | None = ...,
+        is_done: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["game", b"game"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["failed_game_ids", b"failed_game_ids", "game", b"game", "games_read", b"games_read", "is_done", b"is_done"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ExportPlayerResponse: _TypeAlias = ExportPlayerResponse  # noqa: Y015
 
 @_typing.final
 class GetStatisticsRequest(_message.Message):

@@ -85,6 +85,11 @@ class AdminServiceStub(object):
                 request_serializer=rummikub_dot_admin_dot_v1_dot_admin__service__pb2.ForgetPlayerRequest.SerializeToString,
                 response_deserializer=rummikub_dot_admin_dot_v1_dot_admin__service__pb2.ForgetPlayerResponse.FromString,
                 _registered_method=True)
+        self.ExportPlayer = channel.unary_stream(
+                '/rummikub.admin.v1.AdminService/ExportPlayer',
+                request_serializer=rummikub_dot_admin_dot_v1_dot_admin__service__pb2.ExportPlayerRequest.SerializeToString,
+                response_deserializer=rummikub_dot_admin_dot_v1_dot_admin__service__pb2.ExportPlayerResponse.FromString,
+                _registered_method=True)
         self.GetStatistics = channel.unary_unary(
                 '/rummikub.admin.v1.AdminService/GetStatistics',
                 request_serializer=rummikub_dot_admin_dot_v1_dot_admin__service__pb2.GetStatisticsRequest.SerializeToString,
@@ -185,6 +190,15 @@ class AdminServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ExportPlayer(self, request, context):
+        """Returns what is stored of a player: each game with a seat of the player_ref, as the player sees it, with its changes,
+        from the archive too. All stored games are read, so it may take minutes; the last response is_done. It may have hidden
+        tiles of running games: give it to the player only.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetStatistics(self, request, context):
         """Returns numbers of games and of kept changes.
         """
@@ -234,6 +248,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.ForgetPlayer,
                     request_deserializer=rummikub_dot_admin_dot_v1_dot_admin__service__pb2.ForgetPlayerRequest.FromString,
                     response_serializer=rummikub_dot_admin_dot_v1_dot_admin__service__pb2.ForgetPlayerResponse.SerializeToString,
+            ),
+            'ExportPlayer': grpc.unary_stream_rpc_method_handler(
+                    servicer.ExportPlayer,
+                    request_deserializer=rummikub_dot_admin_dot_v1_dot_admin__service__pb2.ExportPlayerRequest.FromString,
+                    response_serializer=rummikub_dot_admin_dot_v1_dot_admin__service__pb2.ExportPlayerResponse.SerializeToString,
             ),
             'GetStatistics': grpc.unary_unary_rpc_method_handler(
                     servicer.GetStatistics,
@@ -468,6 +487,33 @@ class AdminService(object):
             '/rummikub.admin.v1.AdminService/ForgetPlayer',
             rummikub_dot_admin_dot_v1_dot_admin__service__pb2.ForgetPlayerRequest.SerializeToString,
             rummikub_dot_admin_dot_v1_dot_admin__service__pb2.ForgetPlayerResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ExportPlayer(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/rummikub.admin.v1.AdminService/ExportPlayer',
+            rummikub_dot_admin_dot_v1_dot_admin__service__pb2.ExportPlayerRequest.SerializeToString,
+            rummikub_dot_admin_dot_v1_dot_admin__service__pb2.ExportPlayerResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -89,6 +89,11 @@ class AdminServiceStub:
     it at a server of the other version, or delete the game), ABORTED (STALE_STATE: other calls always changed a game
     first).
     """
+    ExportPlayer: _grpc.UnaryStreamMultiCallable[_admin_service_pb2.ExportPlayerRequest, _admin_service_pb2.ExportPlayerResponse]
+    """Returns what is stored of a player: each game with a seat of the player_ref, as the player sees it, with its changes,
+    from the archive too. All stored games are read, so it may take minutes; the last response is_done. It may have hidden
+    tiles of running games: give it to the player only.
+    """
     GetStatistics: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.GetStatisticsRequest, _admin_service_pb2.GetStatisticsResponse]
     """Returns numbers of games and of kept changes."""
 
@@ -152,6 +157,11 @@ class AdminServiceAsyncStub(AdminServiceStub):
     (STORED_FORMAT_UNKNOWN: this version cannot read a game, which may be the player's, or its history is damaged; call
     it at a server of the other version, or delete the game), ABORTED (STALE_STATE: other calls always changed a game
     first).
+    """
+    ExportPlayer: _aio.UnaryStreamMultiCallable[_admin_service_pb2.ExportPlayerRequest, _admin_service_pb2.ExportPlayerResponse]  # type: ignore[assignment]
+    """Returns what is stored of a player: each game with a seat of the player_ref, as the player sees it, with its changes,
+    from the archive too. All stored games are read, so it may take minutes; the last response is_done. It may have hidden
+    tiles of running games: give it to the player only.
     """
     GetStatistics: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.GetStatisticsRequest, _admin_service_pb2.GetStatisticsResponse]  # type: ignore[assignment]
     """Returns numbers of games and of kept changes."""
@@ -261,6 +271,17 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         (STORED_FORMAT_UNKNOWN: this version cannot read a game, which may be the player's, or its history is damaged; call
         it at a server of the other version, or delete the game), ABORTED (STALE_STATE: other calls always changed a game
         first).
+        """
+
+    @_abc_1.abstractmethod
+    def ExportPlayer(
+        self,
+        request: _admin_service_pb2.ExportPlayerRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_admin_service_pb2.ExportPlayerResponse], _abc.AsyncIterator[_admin_service_pb2.ExportPlayerResponse]]:
+        """Returns what is stored of a player: each game with a seat of the player_ref, as the player sees it, with its changes,
+        from the archive too. All stored games are read, so it may take minutes; the last response is_done. It may have hidden
+        tiles of running games: give it to the player only.
         """
 
     @_abc_1.abstractmethod
