@@ -277,6 +277,13 @@ def service_at(target: str) -> Iterator[str]:
             yield target
             return
     print(f"No service answers at {target} without TLS; starting one for this demo", flush=True)
+    with temporary_service() as address:
+        yield address
+
+
+@contextlib.contextmanager
+def temporary_service(**settings: str) -> Iterator[str]:
+    """Yields the address of a service that runs until the end of the block, with settings beside those of the demo."""
     with tempfile.TemporaryDirectory(prefix="rummikub-demo-") as folder:
         environment = {
             **os.environ,
@@ -287,6 +294,7 @@ def service_at(target: str) -> Iterator[str]:
             "RUMMIKUB_TLS_CERT": "",
             "RUMMIKUB_TLS_KEY": "",
             "RUMMIKUB_LOG_LEVEL": "warning",
+            **settings,
         }
         command = [sys.executable, "-m", "service"]
         with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:

@@ -1,26 +1,39 @@
-"""Walks through what a front end does: lobby, live drafts, absence, rounds, clocks, a rematch and the game's record.
+"""Walks through what a front end does: lobby, drafts, absence, clocks, rematch, record, a lesson, and join tickets.
 
 Ann and Bob play, on a running service or a temporary one as in demo.py. It takes half a minute, because turns time out.
 """
 
 import sys
+import tempfile
+from base64 import urlsafe_b64encode
 from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
 
 import grpc
-from demo import DISCARDS, arguments, hand_text, service_at, take_turn
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from demo import DISCARDS, arguments, hand_text, service_at, take_turn, temporary_service
 from google.protobuf.duration_pb2 import Duration
+from join_ticket import join_ticket
 
 from rummikub import (
     ABSENT_ACTION_BOT_EASY,
+    COACH_STAGE_COUNT,
+    COACH_STAGE_MELDS,
+    COACH_STAGE_STEP,
     DRAFT_VISIBILITY_EVERYONE,
     HINTS_TURN,
     MATCH_END_FIXED_ROUNDS,
+    PRESET_SABRA,
     RECORD_FORM_TEXT,
     TABLE_LAYOUT_GRID,
     TURN_STEP_OPEN,
     VISIBILITY_UNLISTED,
     AbortGameRequest,
     BotLevel,
+    CoachedTurn,
+    CoachTurnRequest,
     CreateGameRequest,
     CreateRematchRequest,
     DealOptions,
@@ -28,9 +41,12 @@ from rummikub import (
     DiscardGameEndOptions,
     DiscardRuleset,
     ExportGameRequest,
+    ExportOwnGamesRequest,
+    ForgetSeatRequest,
     Game,
     GameEndOptions,
     GameEvent,
+    GameState,
     GetGameRequest,
     ImportRecordRequest,
     JoinGameRequest,
@@ -52,14 +68,20 @@ from rummikub import (
     SeatReservation,
     SetReadyRequest,
     StartGameRequest,
+    StartPosition,
+    StartSeat,
     SuggestTurnRequest,
+    Table,
     WatchGameResponse,
+    WatchOwnGamesRequest,
     discard,
     draw,
     explain,
+    melds,
     table_text,
     take_from_pool,
     tile_name,
+    tiles,
     tiles_text,
 )
 
@@ -307,6 +329,71 @@ def invite(service: Rummikub) -> None:
     say(f"Bob takes it, and finds the game among his own: seat {listed[0].seat} of {listed[0].game.players_max}")
 
 
+def learn(service: Rummikub) -> None:
+    """A coach puts Ann at a position, and gives her ever larger hints until she plays the turn."""
+    for_two = MeldingRuleset(preset=PRESET_SABRA, deal=DealOptions(players_min=2, players_max=2))
+    position = StartPosition(
+        table=Table(melds=melds("[R4 R5 R6] | [B9 K9 O9]")),
+        seats=[
+            StartSeat(seat=ANN, rack=tiles("R3 R7 O13"), has_melded=True),
+            StartSeat(seat=BOB, rack=tiles("K1 K5 B12"), has_melded=True),
+        ],
+        turn_seat=ANN,
+    )
+    created = service.games.CreateGame(
+        CreateGameRequest(ruleset=Ruleset(melding=for_two), settings=RoomSettings(hints=HINTS_TURN), position=position)
+    )
+    game_id = created.game.game_id
+    joined = [service.games.JoinGame(JoinGameRequest(game_id=game_id, name=name)) for name in ("Ann", "Coach")]
+    ann = service.seated(joined[0].seat_token)
+    service.seated(created.host_token).games.StartGame(StartGameRequest(game_id=game_id))
+    say(f"A lesson begins with {table_text(position.table)}; Ann has {tiles_text(position.seats[0].rack)}")
+    for stage in (COACH_STAGE_COUNT, COACH_STAGE_MELDS, COACH_STAGE_STEP):
+        hint = ann.analysis.CoachTurn(CoachTurnRequest(game_id=game_id, stage=stage))
+        say(f"  The coach: {hint.advice[-1].text}")
+    turn = CoachedTurn(table=Table(melds=melds("[R4 R5 R6 R7] | [B9 K9 O9]")))
+    judged = ann.analysis.CoachTurn(CoachTurnRequest(game_id=game_id, turn=turn))
+    say(f"Ann tries one tile. The coach: {judged.advice[0].text}")
+    take_turn(ann, game_id)
+
+
+def prove(key: str = "web") -> None:
+    """Dora plays with a join ticket of her front end: nobody else is her, and what is stored of her is hers."""
+    private = Ed25519PrivateKey.generate()
+    pem = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+    public = urlsafe_b64encode(private.public_key().public_bytes_raw()).decode().rstrip("=")
+    with tempfile.TemporaryDirectory(prefix="rummikub-keys-") as folder:
+        keys = Path(folder) / "keys.toml"
+        keys.write_text(
+            f'[keys.{key}]\nsha256 = ["{sha256(key.encode()).hexdigest()}"]\n'
+            f'ticket_keys = ["EdDSA:{public}"]\nrequire_tickets = true\n'
+        )
+        with temporary_service(RUMMIKUB_KEYS_FILE=str(keys)) as address, Rummikub(address, api_key=key) as web:
+            own_games(web, join_ticket(pem, key, "account of Dora", "Dora"))
+
+
+def own_games(web: Rummikub, ticket: str) -> None:
+    """Dora joins by a ticket, finds and exports her games by it, and has her name removed."""
+    created = web.games.CreateGame(CreateGameRequest())
+    game_id = created.game.game_id
+    try:
+        web.games.JoinGame(JoinGameRequest(game_id=game_id, name="Dora", player_ref="account of Dora"))
+    except grpc.RpcError as error:
+        say(f"Mallory claims to be Dora: {explain(error)}")
+    joined = web.games.JoinGame(JoinGameRequest(game_id=game_id, join_ticket=ticket))
+    dora = web.seated(joined.seat_token)
+    inbox = web.games.WatchOwnGames(WatchOwnGamesRequest(join_ticket=ticket))
+    say(f"Dora joins by a ticket; the stream of her games begins with seat {next(inbox).game.seat}")
+    web.seated(created.host_token).games.AbortGame(AbortGameRequest(game_id=game_id))
+    over = next(update.game for update in inbox if update.HasField("game"))
+    say(f"Her stream has the end of the game: {GameState.Name(over.game.state)}")
+    inbox.cancel()
+    data = web.games.ExportOwnGames(ExportOwnGamesRequest(join_ticket=ticket)).game
+    say(f"All that is stored of {data.player_ref}: seat {data.seat} and {len(data.changes)} changes of one game")
+    name = dora.games.ForgetSeat(ForgetSeatRequest(game_id=game_id)).name
+    say(f"Dora has her name removed, and is {name} there")
+
+
 def main() -> None:
     """Walks through everything."""
     target, preset = arguments(__doc__)
@@ -315,6 +402,8 @@ def main() -> None:
             play_rematch(*play_first_game(service, preset))
             run_out_of_time(service, preset)
             invite(service)
+            learn(service)
+        prove()
     except grpc.RpcError as error:
         sys.exit(f"walkthrough: {explain(error)}")
     except KeyboardInterrupt:

@@ -1,5 +1,6 @@
 """Keys at both listeners: who may call, and that the games of different keys are apart."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ import grpc.aio
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from rummikub import Rummikub, aio
 from rummikub.admin.v1 import admin_service_pb2 as pb
 from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import error_reason_pb2, game_pb2, meld_pb2, record_pb2, room_settings_pb2
@@ -577,3 +579,29 @@ async def test_a_server_reads_a_changed_file(tmp_path: Path) -> None:
         while await reason(scene.partner.games.ListGames(gs.ListGamesRequest())):
             pass
         assert await reason(scene.web.games.ListGames(gs.ListGamesRequest())) == "API_KEY_INVALID"
+
+
+async def test_the_clients_of_python_send_a_key(tmp_path: Path) -> None:
+    async with serving(tmp_path, memory_store(), web="") as scene:
+        for port in (scene.server.port, scene.server.validation_port):
+            turn = vs.StreamValidateTurnsRequest(turn=vs.ValidateTurnRequest(has_melded=True), correlation_id="1")
+            async with aio.Rummikub(f"127.0.0.1:{port}", api_key="web") as client:
+                assert (await client.validation.ListRulesets(vs.ListRulesetsRequest())).rulesets
+                answers = client.validation.StreamValidateTurns(iter([turn]))
+                assert [answer.correlation_id async for answer in answers] == ["1"]
+            assert await asyncio.to_thread(answered_in_a_thread, port, turn) == ["1"]
+        async with aio.Rummikub(f"127.0.0.1:{scene.server.port}", api_key="web") as client:
+            created = await client.games.CreateGame(gs.CreateGameRequest())
+            seated = client.seated(created.host_token)
+            game_id = created.game.game_id
+            assert (await seated.games.GetGame(gs.GetGameRequest(game_id=game_id))).game.game_id == game_id
+            async with seated.watch(game_id) as watch:
+                assert (await anext(watch)).HasField("snapshot")
+            assert await reason(scene.nobody.games.GetGame(gs.GetGameRequest(game_id=game_id))) == "API_KEY_INVALID"
+
+
+def answered_in_a_thread(port: int, turn: vs.StreamValidateTurnsRequest) -> list[str]:
+    """Returns the answers to a stream of one turn by the client for threads, which sends the key too."""
+    with Rummikub(f"127.0.0.1:{port}", api_key="web") as client:
+        assert client.validation.ListRulesets(vs.ListRulesetsRequest()).rulesets
+        return [answer.correlation_id for answer in client.validation.StreamValidateTurns(iter([turn]))]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import grpc
 import grpc.aio
 
-from rummikub.calls import authorization, channel_options, check_target, with_request_id
+from rummikub.calls import channel_options, check_target, credentials_of, with_request_id
 from rummikub.connections import Connections
 from rummikub.v1.analysis_service_pb2_grpc import AnalysisServiceStub
 from rummikub.v1.game_pb2 import Game
@@ -50,28 +50,31 @@ class Rummikub:
         target: `host:port`.
         credentials: TLS credentials; None for a plain connection.
         token: A seat's token or the host token, which is sent with every call.
+        api_key: The front end's key, for a server that requires keys; it is sent with every call.
         options: Channel options in addition to, or in place of, those of the client.
         channel: A channel to use instead of a new one to the target; it carries all streams, and belongs to one loop.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts of a connection
         self,
         target: str = "127.0.0.1:50051",
         credentials: grpc.ChannelCredentials | None = None,
         *,
         token: str | None = None,
+        api_key: str | None = None,
         options: Mapping[str, Any] | None = None,
         channel: grpc.aio.Channel | None = None,
     ) -> None:
         if channel is None:
             check_target(target)
         self.target = target
+        self._api_key = api_key
         self._loops = _Loops(partial(_channel, target, credentials, channel_options(options)), channel)
         self._bind(token)
 
     def _bind(self, token: str | None) -> None:
         """Makes the stubs."""
-        prepared = cast("grpc.aio.Channel", _Preparation(self._loops, token))
+        prepared = cast("grpc.aio.Channel", _Preparation(self._loops, token, self._api_key))
         self.games = GameServiceStub(prepared)
         self.turns = TurnServiceStub(prepared)
         self.validation = ValidationServiceStub(prepared)
@@ -261,14 +264,14 @@ class _Loops:
 
 
 class _Preparation:
-    """A channel whose calls fill in empty request ids, send a token, and go to a connection with room for them.
+    """A channel whose calls fill in empty request ids, send token and key, and go to a connection with room for them.
 
     Interceptors cannot do this: grpc.aio takes them only with a new channel, and all seats share one.
     """
 
-    def __init__(self, loops: _Loops, token: str | None) -> None:
+    def __init__(self, loops: _Loops, token: str | None, api_key: str | None) -> None:
         self._loops = loops
-        self._authorization = authorization(token)
+        self._credentials = credentials_of(token, api_key)
 
     def unary_unary(self, *arguments: Any, **named: Any) -> Callable[..., Any]:  # noqa: ANN401 - as grpc.aio.Channel
         def call(*request: Any, **details: Any) -> Any:  # noqa: ANN401 - as the calls of grpc.aio
@@ -280,8 +283,12 @@ class _Preparation:
         return self._prepared(self._spread(lambda channel: channel.unary_stream(*arguments, **named)))
 
     def stream_stream(self, *arguments: Any, **named: Any) -> Callable[..., Any]:  # noqa: ANN401
-        # the only one, StreamValidateTurns, needs no token
-        return self._spread(lambda channel: channel.stream_stream(*arguments, **named))
+        opened = self._spread(lambda channel: channel.stream_stream(*arguments, **named))
+
+        def signed(*requests: Any, metadata: Any = None, **details: Any) -> Any:  # noqa: ANN401
+            return opened(*requests, metadata=(*(metadata or ()), *self._credentials), **details)
+
+        return signed
 
     def _spread(self, method_of: Callable[[grpc.aio.Channel], Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401
@@ -294,6 +301,6 @@ class _Preparation:
 
     def _prepared(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def prepared(request: Any, *, metadata: Any = None, **named: Any) -> Any:  # noqa: ANN401 - as the calls of grpc.aio
-            return call(with_request_id(request), metadata=(*(metadata or ()), *self._authorization), **named)
+            return call(with_request_id(request), metadata=(*(metadata or ()), *self._credentials), **named)
 
         return prepared

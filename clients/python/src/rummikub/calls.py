@@ -54,6 +54,7 @@ def with_request_id(request: M) -> M:
     return filled
 
 
-def authorization(token: str | None) -> tuple[tuple[str, str], ...]:
-    """Returns the metadata of a token; nothing without one."""
-    return (("authorization", f"Bearer {token}"),) if token else ()
+def credentials_of(token: str | None, api_key: str | None) -> tuple[tuple[str, str], ...]:
+    """Returns the metadata of a token and of a front end's key; nothing without them."""
+    own = (("authorization", f"Bearer {token}"),) if token else ()
+    return (*own, ("x-api-key", api_key)) if api_key else own

@@ -22,7 +22,7 @@ from typing import Any, Self, cast
 
 import grpc
 
-from rummikub.calls import authorization, channel_options, check_target, with_request_id
+from rummikub.calls import channel_options, check_target, credentials_of, with_request_id
 from rummikub.connections import Connections
 from rummikub.v1.analysis_service_pb2_grpc import AnalysisServiceStub
 from rummikub.v1.game_pb2 import Game
@@ -50,16 +50,18 @@ class Rummikub:
         target: `host:port`.
         credentials: TLS credentials; None for a plain connection.
         token: A seat's token or the host token, which is sent with every call.
+        api_key: The front end's key, for a server that requires keys; it is sent with every call.
         options: Channel options in addition to, or in place of, those of the client.
         channel: A channel to use instead of a new one to the target; it carries all streams.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts of a connection
         self,
         target: str = "127.0.0.1:50051",
         credentials: grpc.ChannelCredentials | None = None,
         *,
         token: str | None = None,
+        api_key: str | None = None,
         options: Mapping[str, Any] | None = None,
         channel: grpc.Channel | None = None,
     ) -> None:
@@ -69,13 +71,16 @@ class Rummikub:
             connect = partial(_channel, target, credentials, channel_options(options))
             channel = connect()
         self.target = target
+        self._api_key = api_key
         self.channel = channel
         self._connections = Connections(channel, connect)
         self._bind(token)
 
     def _bind(self, token: str | None) -> None:
         """Makes the stubs."""
-        prepared = grpc.intercept_channel(cast("grpc.Channel", _Spread(self._connections)), _Preparation(token))
+        prepared = grpc.intercept_channel(
+            cast("grpc.Channel", _Spread(self._connections)), _Preparation(token, self._api_key)
+        )
         self.games = GameServiceStub(prepared)
         self.turns = TurnServiceStub(prepared)
         self.validation = ValidationServiceStub(prepared)
@@ -250,14 +255,16 @@ class _Spread:
         return call
 
 
-class _Preparation(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor):
-    """Fills in empty request ids, and sends a token with every call."""
+class _Preparation(
+    grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor, grpc.StreamStreamClientInterceptor
+):
+    """Fills in empty request ids, and sends a token and a key with every call."""
 
-    def __init__(self, token: str | None) -> None:
-        self._authorization = authorization(token)
+    def __init__(self, token: str | None, api_key: str | None) -> None:
+        self._credentials = credentials_of(token, api_key)
 
     def _signed(self, details: Any) -> grpc.ClientCallDetails:  # noqa: ANN401 - grpcio's call details have no type
-        metadata = (*(details.metadata or ()), *self._authorization)
+        metadata = (*(details.metadata or ()), *self._credentials)
         return _Details(details.method, details.timeout, metadata, details.credentials, details.wait_for_ready)
 
     def intercept_unary_unary(self, continuation: Any, client_call_details: Any, request: Any) -> Any:  # noqa: ANN401
@@ -265,6 +272,9 @@ class _Preparation(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInter
 
     def intercept_unary_stream(self, continuation: Any, client_call_details: Any, request: Any) -> Any:  # noqa: ANN401
         return continuation(self._signed(client_call_details), request)
+
+    def intercept_stream_stream(self, continuation: Any, client_call_details: Any, request_iterator: Any) -> Any:  # noqa: ANN401
+        return continuation(self._signed(client_call_details), request_iterator)
 
 
 class _Details(grpc.ClientCallDetails):
