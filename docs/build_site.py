@@ -56,7 +56,7 @@ SECTIONS: Final = (
             "docs/concepts/words.md",
         ),
     ),
-    ("Guides", ("docs/front-end.md", "docs/record.md", "*/README.md")),
+    ("Guides", ("docs/front-end.md", "docs/functions.md", "docs/record.md", "*/README.md")),
     (
         "Clients",
         (
