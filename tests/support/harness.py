@@ -39,7 +39,7 @@ from service.app.identity import digest
 from service.codec.fields import encode_etag
 from service.composition import Tuning, build_server
 from service.model.change import NO_ETAG, Commit, Committed, lineage
-from service.model.record import Lifetimes, Record, SeatToken
+from service.model.record import Lifetimes, Listing, Record, SeatToken
 from service.operator.archive.sink import Sink
 from service.runtime.keys import HEADER
 from service.runtime.tracing import Tracing
@@ -206,7 +206,9 @@ def without_lasting(game: game_pb2.Game) -> game_pb2.Game:
     return copy
 
 
-async def put_game(client: Client, store: Store, game: Game, now_ms: int = START_MS, revision: int = 1) -> GameAtHand:
+async def put_game(  # noqa: PLR0917 - of a stored game
+    client: Client, store: Store, game: Game, now_ms: int = START_MS, revision: int = 1, key: str = ""
+) -> GameAtHand:
     """Stores a given game in the store of a client's server; only one in memory takes another revision than 1."""
     at_hand = GameAtHand(client, uuid.uuid4().hex)
     at_hand.tokens |= {player.seat: f"{player.seat}" * 43 for player in game.players}
@@ -215,7 +217,7 @@ async def put_game(client: Client, store: Store, game: Game, now_ms: int = START
     tokens += (SeatToken(HOST, digest(at_hand.host_token)),)
     game = replace(game, revision=revision)
     change = encode_change(revision, now_ms, bytes(16), (GameCreated(game.ruleset),))
-    record = Record(at_hand.game_id, game, lineage(NO_ETAG, change), tokens, now_ms, now_ms)
+    record = Record(at_hand.game_id, game, lineage(NO_ETAG, change), tokens, now_ms, now_ms, Listing(key=key))
     assert await store.games.commit(Commit(NO_ETAG, record, change)) == Committed()
     at_hand.etags[revision] = encode_etag(revision, record.etag)
     return at_hand
