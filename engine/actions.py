@@ -21,6 +21,7 @@ class Join:
         seat: The seat; 0 for the lowest free one.
         is_host: Whether the player is the host.
         takes_reserved: Whether the seat is reserved for the player.
+        deal_seed: The player's part in the shuffles (fair_deal); empty for none.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Join:
     seat: int = 0
     is_host: bool = False
     takes_reserved: bool = False
+    deal_seed: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +49,11 @@ class KickPlayer:
 
 @dataclass(frozen=True, slots=True)
 class SetReady:
-    """A player in the lobby is ready to start, or no longer is."""
+    """A player in the lobby is ready to start, or not. A `deal_seed` that is not empty replaces the one before."""
 
     seat: int
     is_ready: bool
+    deal_seed: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

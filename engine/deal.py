@@ -7,10 +7,14 @@ from engine.tiles import Tile, naturals
 
 @dataclass(frozen=True, slots=True)
 class Shuffle:
-    """The randomness of a round: two shuffles of the full tile set, for start draw (R7) and deal (R5, R6)."""
+    """The randomness of a round: two shuffles of the full tile set, for start draw (R7) and deal (R5, R6).
+
+    `seed` is the server's seed from which they follow (fair_deal); empty if they follow from none.
+    """
 
     start_draw: tuple[Tile, ...]
     deal: tuple[Tile, ...]
+    seed: bytes = b""
 
 
 class ImpossibleDealError(ValueError):

@@ -18,12 +18,14 @@ class GameCreated:
     """The game was created with these rules, settings of its room, and seats that are reserved.
 
     `position_seats` are the seats of the position that it begins with; none if its first round is dealt.
+    `deal_commitment` commits the server to all deals (fair_deal); empty for none.
     """
 
     ruleset: Ruleset
     settings: RoomSettings = DEFAULT_SETTINGS
     reserved: tuple[ReservedSeat, ...] = ()
     position_seats: tuple[int, ...] = ()
+    deal_commitment: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,7 @@ class PlayerJoined:
         is_host: Whether the player is the host.
         starts_ms: When the game now starts by itself, in milliseconds since 1970; None if this player changes nothing
             about that.
+        deal_seed: The player's part in the shuffles; empty for none.
     """
 
     seat: int
@@ -44,6 +47,7 @@ class PlayerJoined:
     bot: BotLevel | None = None
     is_host: bool = False
     starts_ms: int | None = None
+    deal_seed: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +76,11 @@ class PlayerKicked:
 
 @dataclass(frozen=True, slots=True)
 class PlayerReadied:
-    """A player in the lobby is ready to start, or no longer is."""
+    """A player in the lobby is ready to start, or not. A `deal_seed` that is not empty replaces the one before."""
 
     seat: int
     is_ready: bool
+    deal_seed: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

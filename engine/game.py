@@ -132,6 +132,8 @@ class Game:
         results: The results of the finished rounds.
         reserved: The reserved seats of the lobby, ascending. The game cannot start before they are taken or given up.
         position_seats: The seats of the position that the game begins with, ascending; none if it begins with a deal.
+        deal_commitment: The commitment of the server to all deals (fair_deal); empty for none.
+        deals: The number of deals that followed from a seed.
     """
 
     ruleset: Ruleset
@@ -142,6 +144,8 @@ class Game:
     results: tuple[RoundResult, ...] = ()
     reserved: tuple[ReservedSeat, ...] = ()
     position_seats: tuple[int, ...] = ()
+    deal_commitment: bytes = b""
+    deals: int = 0
 
     @property
     def seats(self) -> tuple[int, ...]:

@@ -27,7 +27,8 @@ from engine.events import (
     PlayerResigned,
     PlayerReturned,
 )
-from engine.family import EXACT, moves_of
+from engine.fair_deal import DEALS_MAX, hashed, shuffle_for
+from engine.family import EXACT, family_of, moves_of
 from engine.game import Finished, Game, Lobby, RoundEnd, RoundResult, is_expired
 from engine.moves import Move, MoveKind, Played
 from engine.replay import advance, evolve
@@ -48,6 +49,7 @@ class RecordedPlayer:
     seat: int
     name: str
     bot: BotLevel | None = None
+    deal_seed: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,8 @@ class GameRecord:
         moves: All moves, in order.
         rounds: The scores of the finished rounds.
         winners: The winners of a finished game.
+        deal_commitment: The commitment of the server to all deals (fair_deal); empty for none.
+        deal_seed: The server's seed of the last deal that followed from one; empty for none.
     """
 
     ruleset: Ruleset
@@ -79,6 +83,8 @@ class GameRecord:
     moves: tuple[Move, ...]
     rounds: tuple[RoundScore, ...]
     winners: tuple[int, ...]
+    deal_commitment: bytes = b""
+    deal_seed: bytes = b""
 
 
 class RecordError(ValueError):
@@ -100,20 +106,34 @@ class RecordError(ValueError):
 
 def record_of(changes: Iterable[tuple[int, int, tuple[Event, ...]]]) -> GameRecord:
     """Returns the record of a game from all its changes: revision, time in milliseconds, and events of each."""
-    game, created_ms, moves = None, 0, []
+    game, created_ms, moves, seed = None, 0, [], b""
     players: tuple[RecordedPlayer, ...] = ()
     for revision, time_ms, events in changes:
         if game is None:
             created_ms = time_ms
         else:
             move = _move(game, revision, time_ms, events)
+            if move and move.dealt:
+                seed = move.dealt.seed or seed
+                move = replace(move, dealt=replace(move.dealt, seed=b""))
             moves += [move] if move else []
         game = advance(game, events)
         if isinstance(game.phase, Lobby):
-            players = tuple(RecordedPlayer(player.seat, player.name, player.bot) for player in game.players)
+            players = tuple(RecordedPlayer(one.seat, one.name, one.bot, one.deal_seed) for one in game.players)
     if game is None:
         raise ValueError("a record needs the game's creation")
-    return GameRecord(game.ruleset, game.settings, created_ms, players, tuple(moves), _scores(game), _winners(game))
+    scores, winners = _scores(game), _winners(game)
+    return GameRecord(
+        game.ruleset,
+        game.settings,
+        created_ms,
+        players,
+        tuple(moves),
+        scores,
+        winners,
+        game.deal_commitment,
+        seed,
+    )
 
 
 def _scores(game: Game) -> tuple[RoundScore, ...]:
@@ -168,12 +188,14 @@ def replayed(record: GameRecord, analysis: Analysis = EXACT) -> Iterator[Played]
     Raises:
         RecordError: The record breaks a rule. If it names no move, the players or the scores are wrong.
     """
-    game, now_ms = _start(record), record.created_ms
+    game, now_ms, seeds = _start(record), record.created_ms, _deal_seeds(record)
     for index, move in enumerate(record.moves):
         if move.revision <= game.revision or move.time_ms < now_ms:
             raise RecordError("the revision or the time does not follow those of the move before", index)
         before = replace(game, revision=move.revision - 1)
         game, now_ms = _played(before, move, index, analysis), move.time_ms
+        if move.dealt and not move.dealt.is_position and (seed := next(seeds, b"")):
+            _check_shuffle(before, move.dealt, seed, index)
         yield Played(move, before, game)
     _check_scores(record, game)
 
@@ -189,9 +211,30 @@ def _start(record: GameRecord) -> Game:
     if len(names) < len(players):
         raise RecordError("two players have one name")
     events: list[Event] = [PlayerJoined(player.seat, player.name, player.bot) for player in players]
-    events += [PlayerReadied(player.seat, is_ready=True) for player in players]
-    created = GameCreated(rules, record.settings, position_seats=tuple(seats) if _has_position(record) else ())
+    events += [PlayerReadied(player.seat, is_ready=True, deal_seed=player.deal_seed) for player in players]
+    position_seats = tuple(seats) if _has_position(record) else ()
+    created = GameCreated(rules, record.settings, (), position_seats, record.deal_commitment)
     return reduce(evolve, events, evolve(Game(rules), created))
+
+
+def _deal_seeds(record: GameRecord) -> Iterator[bytes]:
+    """Returns the server's seeds of a record's deals, in order. Raises RecordError if they break its commitment."""
+    if not record.deal_commitment:
+        return iter(())
+    dealt = sum(move.dealt is not None and not move.dealt.is_position for move in record.moves)
+    seeds = [record.deal_seed]
+    while len(seeds) < min(dealt, DEALS_MAX):
+        seeds.append(hashed(seeds[-1], 1))
+    if dealt and hashed(seeds[-1], 1) != record.deal_commitment:
+        raise RecordError(f"the seed of the last of {dealt} deals does not lead to the commitment")
+    return reversed(seeds)
+
+
+def _check_shuffle(before: Game, dealt: RoundStart, seed: bytes, index: int) -> None:
+    """Raises RecordError unless a deal follows from the seeds."""
+    shuffled = family_of(before).deal(before, shuffle_for(before, seed))
+    if replace(shuffled, seed=b"") != dealt:
+        raise RecordError("the deal does not follow from the seeds", index)
 
 
 def _has_position(record: GameRecord) -> bool:

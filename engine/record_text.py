@@ -7,6 +7,9 @@ option turn_time_limit_seconds 60
 created 1800000000.000
 player 1 person Ada
 player 2 hard Bot 1
+commitment 2f1e...
+seed 0 81c0...
+seed 1 00ff
 4 10.000 0 deal 1:R7 2:B3 / 1 2 / 1{R1 R2} 2{B3 J} / {K1 K2}
 5 12.500 1 draw K1
 6 20.125 2 play [R3 R4 R5] | [B6 K6 O6]
@@ -17,8 +20,10 @@ winners 2
 
 import re
 from collections.abc import Generator, Iterator
+from dataclasses import replace
 from typing import Final
 
+from engine.fair_deal import PLAYER_SEED_MAX, SEED_BYTES
 from engine.family import DEFAULT_RULESET, MoveText, Presets, move_text_of, presets_of, presets_with
 from engine.game import RoundEnd
 from engine.moves import Move, MoveKind
@@ -111,6 +116,10 @@ def _lines(record: GameRecord) -> Iterator[str]:
     yield f"created {_format_time(record.created_ms)}"
     for player in record.players:
         yield f"player {player.seat} {player.bot.name.lower() if player.bot else _PERSON} {player.name}"
+    if record.deal_commitment:
+        yield f"commitment {record.deal_commitment.hex()}"
+    seeds = ((0, record.deal_seed), *((player.seat, player.deal_seed) for player in record.players))
+    yield from (f"seed {seat} {seed.hex()}" for seat, seed in seeds if seed)
     rounds, ended, move_text = record.rounds, 0, move_text_of(record.ruleset)
     for place, move in enumerate(record.moves):
         if move.kind is MoveKind.DEAL and place:
@@ -172,9 +181,21 @@ def parse_in_steps(text: str) -> Generator[None, None, GameRecord]:
     return reader.record(number)
 
 
-_ORDER: Final = ("", "rummikub-record", "preset", "option", "created", "player", "move", "end", "winners")
+_ORDER: Final = (
+    "",
+    "rummikub-record",
+    "preset",
+    "option",
+    "created",
+    "player",
+    "commitment",
+    "seed",
+    "move",
+    "end",
+    "winners",
+)
 """The first words of lines in the order of a record; moves and ends alternate."""
-_ONCE: Final = {"rummikub-record", "preset", "created", "winners"}
+_ONCE: Final = {"rummikub-record", "preset", "created", "commitment", "winners"}
 
 
 class _Reader:
@@ -194,6 +215,8 @@ class _Reader:
         self._deals = 0
         self._rounds: list[RoundScore] = []
         self._winners: tuple[int, ...] = ()
+        self._commitment = b""
+        self._seeds: dict[int, bytes] = {}
 
     def record(self, lines: int) -> GameRecord:
         """Returns the record after its last line, which has the number `lines`. Raises RecordTextError."""
@@ -201,8 +224,19 @@ class _Reader:
             raise RecordTextError(f"the text is empty: expected {TITLE!r}", 1, 1)
         if self._created_ms is None:
             raise RecordTextError("the record ends without its time: expected created", lines, 1)
-        players, moves, rounds = tuple(self._players), tuple(self._moves), tuple(self._rounds)
-        return GameRecord(self._ruleset, self._settings, self._created_ms, players, moves, rounds, self._winners)
+        players = tuple(replace(one, deal_seed=self._seeds.get(one.seat, b"")) for one in self._players)
+        moves, rounds = tuple(self._moves), tuple(self._rounds)
+        return GameRecord(
+            self._ruleset,
+            self._settings,
+            self._created_ms,
+            players,
+            moves,
+            rounds,
+            self._winners,
+            self._commitment,
+            self._seeds.get(0, b""),
+        )
 
     def read(self, text: str) -> None:
         """Reads a line. Raises NotationError."""
@@ -243,6 +277,11 @@ class _Reader:
                 self._created_ms = _time(words[1], _CREATED)
             case "player":
                 self._players.append(_player(line, words))
+            case "commitment":
+                _check_count(line, words, 2, "commitment HEX")
+                self._commitment = _bytes(words[1], SEED_BYTES, SEED_BYTES)
+            case "seed":
+                self._read_seed(line, words)
             case "move":
                 self._read_move(line, words)
             case "end":
@@ -273,6 +312,13 @@ class _Reader:
             names = " and ".join(problem.options)
             raise NotationError(f"the options {names} have no such value together ({problem.value})")
         return ruleset, settings
+
+    def _read_seed(self, line: Piece, words: tuple[Piece, ...]) -> None:
+        _check_count(line, words, 3, "seed SEAT HEX, with seat 0 for the server")
+        seat = 0 if words[1].text == "0" else parse_seat(words[1])
+        if seat in self._seeds or (seat and all(seat != player.seat for player in self._players)):
+            raise words[1].error("is not a seat of the record, or has a seed already")
+        self._seeds[seat] = _bytes(words[2], 1 if seat else SEED_BYTES, PLAYER_SEED_MAX if seat else SEED_BYTES)
 
     def _read_move(self, line: Piece, words: tuple[Piece, ...]) -> None:
         if len(words) < 4:
@@ -313,6 +359,13 @@ def _player(line: Piece, words: tuple[Piece, ...]) -> RecordedPlayer:
     if len(name.text) > NAME_MAX or not name.text.translate(_JOINERS).isprintable():
         raise name.error(f"is not a name: expected at most {NAME_MAX} printable characters")
     return RecordedPlayer(seat, name.text, _LEVELS[level.text])
+
+
+def _bytes(word: Piece, least: int, most: int) -> bytes:
+    """Returns the bytes of hexadecimal digits."""
+    if not re.fullmatch("([0-9a-f]{2})+", word.text) or not least <= len(word.text) // 2 <= most:
+        raise word.error(f"is not a seed: expected {least} to {most} bytes as lower-case hexadecimal digits")
+    return bytes.fromhex(word.text)
 
 
 def _verb(words: tuple[Piece, ...]) -> Piece:

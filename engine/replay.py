@@ -49,6 +49,8 @@ def advance(game: Game | None, events: Iterable[Event]) -> Game:
         game.results,
         game.reserved,
         game.position_seats,
+        game.deal_commitment,
+        game.deals,
     )
 
 
@@ -65,7 +67,7 @@ def replay(changes: Iterable[Iterable[Event]]) -> Game:
 def _created(event: Event) -> Game:
     if not isinstance(event, GameCreated):
         raise ValueError("a history must start with the game's creation")  # noqa: TRY004 - an impossible history
-    return Game(event.ruleset, event.settings, reserved=event.reserved, position_seats=event.position_seats)
+    return _in_lobby(Game(event.ruleset), event)
 
 
 def evolve(game: Game, event: Event) -> Game:  # noqa: C901 - one case an event, each a line
@@ -94,9 +96,10 @@ def evolve(game: Game, event: Event) -> Game:  # noqa: C901 - one case an event,
             return _with_rematch(game, game_id)
         case SeatTokenRenewed():
             return game
+        case _ if isinstance(event, RoundStart):
+            return replace(_in_round(with_full_banks(game), event), deals=game.deals + bool(event.seed))
         case _:
-            started = with_full_banks(game) if isinstance(event, RoundStart) else _with_timeouts(game, event)
-            return _in_round(started, event)
+            return _in_round(_with_timeouts(game, event), event)
 
 
 def _with_player(game: Game, player: Player) -> Game:
@@ -111,6 +114,8 @@ def _with_player(game: Game, player: Player) -> Game:
         game.results,
         game.reserved,
         game.position_seats,
+        game.deal_commitment,
+        game.deals,
     )
 
 
@@ -129,14 +134,22 @@ def _with_timeouts(game: Game, event: RoundEvent) -> Game:
 
 def _in_lobby(game: Game, event: LobbyEvent) -> Game:
     match event:
-        case GameCreated(ruleset, settings, reserved, seats):
-            return replace(game, ruleset=ruleset, settings=settings, reserved=reserved, position_seats=seats)
+        case GameCreated(ruleset, settings, reserved, seats, commitment):
+            return replace(
+                game,
+                ruleset=ruleset,
+                settings=settings,
+                reserved=reserved,
+                position_seats=seats,
+                deal_commitment=commitment,
+            )
         case PlayerJoined():
             return _joined(game, event)
         case PlayerLeft(seat, new_host) | PlayerKicked(seat, new_host):
             return _left(game, seat, new_host)
-        case PlayerReadied(seat, is_ready):
-            return _with_player(game, replace(game.player(seat), is_ready=is_ready))
+        case PlayerReadied(seat, is_ready, seed):
+            player = game.player(seat)
+            return _with_player(game, replace(player, is_ready=is_ready, deal_seed=seed or player.deal_seed))
 
 
 def _joined(game: Game, event: PlayerJoined) -> Game:
@@ -148,6 +161,7 @@ def _joined(game: Game, event: PlayerJoined) -> Game:
         bot=event.bot,
         is_ready=event.bot is not None,
         is_host=event.is_host,
+        deal_seed=event.deal_seed,
     )
     return replace(
         game,
@@ -194,4 +208,6 @@ def _in_round(game: Game, event: RoundEvent) -> Game:
         Playing(family_of(game).evolve(game, event)),
         game.results,
         position_seats=game.position_seats,
+        deal_commitment=game.deal_commitment,
+        deals=game.deals,
     )

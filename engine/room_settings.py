@@ -75,6 +75,13 @@ class DraftVisibility(Enum):
     EVERYONE = auto()
 
 
+class FairDeal(Enum):
+    """Whether players can check after a game that its deals were fair (engine/fair_deal.py)."""
+
+    OFF = auto()
+    COMMITTED = auto()
+
+
 @dataclass(frozen=True, slots=True)
 class RoomSettings:
     """The settings of a game's room, with the defaults of most presets. The contract's RoomSettings documents each."""
@@ -95,6 +102,7 @@ class RoomSettings:
     racks_shown: RacksShown = option(RacksShown.AFTER_ROUND)
     draft_visibility: DraftVisibility = option(DraftVisibility.OWNER)
     bot_pause_ms: int = option(0, range(10_001), usual=(0, 1))
+    fair_deal: FairDeal = option(FairDeal.OFF)
 
 
 DEFAULT_SETTINGS: Final = RoomSettings()

@@ -35,6 +35,7 @@ class Player:
         is_ready: Whether the player is ready to start (SetReady). A bot always is.
         is_host: Whether the player is the host. At most one player is.
         wants_abort: Whether the player has voted in this round to abort the game.
+        deal_seed: The player's part in the shuffles (fair_deal); empty for none.
     """
 
     seat: int
@@ -48,6 +49,7 @@ class Player:
     is_ready: bool = False
     is_host: bool = False
     wants_abort: bool = False
+    deal_seed: bytes = b""
 
     @property
     def played_by(self) -> BotLevel | None:

@@ -58,6 +58,7 @@ def see(game: Game, seat: int | None, draft: Draft | None = None) -> GameView:
         rematch_game_id="" if seat is None else game.rematch_game_id,
         reserved=game.reserved,
         position_seats=game.position_seats,
+        deal_commitment=game.deal_commitment,
     )
 
 
@@ -88,6 +89,7 @@ def _player(player: Player, rack: Rack | None) -> PlayerView:
         player.is_ready,
         player.is_host,
         player.wants_abort,
+        player.deal_seed,
     )
 
 

@@ -34,6 +34,7 @@ class PlayerView:
     is_ready: bool = False
     is_host: bool = False
     wants_abort: bool = False
+    deal_seed: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,7 @@ class GameView:
         rematch_game_id: The id of the rematch; empty if there is none, and for spectators.
         reserved: The reserved seats of the lobby.
         position_seats: The seats of the position that the game begins with; none if it begins with a deal.
+        deal_commitment: The commitment of the server to all deals; empty for none.
     """
 
     revision: int
@@ -81,6 +83,7 @@ class GameView:
     rematch_game_id: str = ""
     reserved: tuple[ReservedSeat, ...] = ()
     position_seats: tuple[int, ...] = ()
+    deal_commitment: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

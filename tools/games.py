@@ -154,9 +154,13 @@ class Client:
         ruleset: ruleset_pb2.Ruleset | Options | None = None,
         settings: room_settings_pb2.RoomSettings | None = None,
     ) -> "GameAtHand":
-        """Creates a public game with players, the first of whom is the host; starts it unless told otherwise."""
+        """Creates a public game with players, the first of whom is the host; starts it unless told otherwise.
+
+        Its shuffles are the server's own, unless the settings have a fair_deal: a seeded server always deals the same.
+        """
         rules = {"ruleset": ruleset} if isinstance(ruleset, ruleset_pb2.Ruleset | None) else creation(ruleset)
         request = gs.CreateGameRequest(**rules, request_id=new_id(), visibility=game_pb2.VISIBILITY_PUBLIC)
+        request.settings.fair_deal = request.settings.fair_deal or room_settings_pb2.FAIR_DEAL_OFF
         request.settings.MergeFrom(settings or room_settings_pb2.RoomSettings())
         created = await self.games.CreateGame(request)
         game = GameAtHand(self, created.game.game_id, host_token=created.host_token)

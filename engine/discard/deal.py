@@ -36,7 +36,7 @@ def deal(game: Game, shuffle: Shuffle | HandsDealt) -> HandsDealt:
     trump = next(left) if rules_of(game).trump else None
     racks = {seat: Rack(seat, in_order(islice(left, size))) for seat, size in _sizes(game, order).items()}
     dealt = tuple(racks[seat] for seat in game.active_seats)
-    return HandsDealt(len(game.results) + 1, order, indicator, dealt, tuple(left), trump)
+    return HandsDealt(len(game.results) + 1, order, indicator, dealt, tuple(left), trump, shuffle.seed)
 
 
 def _turned(shuffle: Shuffle) -> tuple[Tile, tuple[Tile, ...]]:

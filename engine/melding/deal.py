@@ -60,7 +60,7 @@ def deal_round(game: Game, shuffle: Shuffle | RoundStarted) -> RoundStarted:
     else:
         order, draws = _start(game, by_lot, shuffle.start_draw)
         racks, pool = _deal(game, shuffle.deal, draws, lots)
-    return RoundStarted(len(game.results) + 1, draws, order, racks, pool)
+    return RoundStarted(len(game.results) + 1, draws, order, racks, pool, seed=shuffle.seed)
 
 
 def start_of(position: Position, ruleset: Ruleset, shuffled: tuple[Tile, ...]) -> RoundStarted:

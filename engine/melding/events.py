@@ -27,6 +27,7 @@ class RoundStarted:
         racks: The racks by seat.
         pool: The pool, in the order of drawing.
         table: The table of a position; None of a deal, after which it is empty.
+        seed: The server's seed of the shuffles (Shuffle.seed), which nobody may see before the game is over.
     """
 
     number: int
@@ -35,6 +36,7 @@ class RoundStarted:
     racks: tuple[Rack, ...]
     pool: tuple[Tile, ...]
     table: Table | None = None
+    seed: bytes = b""
 
     @property
     def is_position(self) -> bool:

@@ -75,6 +75,7 @@ def create(
     settings: RoomSettings = DEFAULT_SETTINGS,
     reserved: tuple[ReservedSeat, ...] = (),
     position_seats: tuple[int, ...] = (),
+    deal_commitment: bytes = b"",
 ) -> Applied:
     """Returns a new game in the lobby.
 
@@ -84,15 +85,19 @@ def create(
         reserved: The reserved seats of the ruleset, or of the position, ascending.
         position_seats: The seats of the position that the game shall begin with, whose start is then the deal of its
             first round.
+        deal_commitment: The commitment of the server to all deals (fair_deal); empty for none.
     """
-    return _created(GameCreated(ruleset, settings, reserved, position_seats))
+    return _created(GameCreated(ruleset, settings, reserved, position_seats, deal_commitment))
 
 
-def create_rematch(game: Game) -> Applied:
-    """Returns a new game like a game: its rules, settings and bots, with the seats of its people reserved for them."""
+def create_rematch(game: Game, deal_commitment: bytes = b"") -> Applied:
+    """Returns a new game like a game: its rules, settings and bots, with the seats of its people reserved for them.
+
+    `deal_commitment` is as in `create`.
+    """
     bots = (PlayerJoined(player.seat, player.name, player.bot) for player in game.players if player.bot)
     reserved = tuple(ReservedSeat(player.seat, player.name) for player in game.players if not player.bot)
-    return _created(GameCreated(game.ruleset, game.settings, reserved), *bots)
+    return _created(GameCreated(game.ruleset, game.settings, reserved, deal_commitment=deal_commitment), *bots)
 
 
 def _created(*events: Event) -> Applied:

@@ -47,8 +47,8 @@ def decide_in_lobby(game: Game, action: LobbyAction, context: Context) -> Decisi
             return (PlayerLeft(seat, _new_host(game, seat)),)
         case KickPlayer():
             return _kick(game, action)
-        case SetReady(is_ready=is_ready):
-            return (None if is_ready else worn_out(game)) or _set_ready(game, action)
+        case SetReady(is_ready=is_ready, deal_seed=seed):
+            return (None if is_ready and not seed else worn_out(game)) or _set_ready(game, action)
         case StartGame():
             return _start_game(game, action, context)
 
@@ -71,7 +71,8 @@ def _join(game: Game, action: Join, context: Context) -> Decision:
         return refused(Reason.GAME_FULL, players_max=len(game.seats))
     if action.seat and action.seat not in free:
         return refused(Reason.SEAT_TAKEN, seat=action.seat)
-    joined = PlayerJoined(action.seat or free[0], action.name, action.bot, action.is_host)
+    seat = action.seat or free[0]
+    joined = PlayerJoined(seat, action.name, action.bot, action.is_host, deal_seed=action.deal_seed)
     starts = _starts_by_itself(evolve(game, joined), had_reserved=bool(game.reserved))
     return (replace(joined, starts_ms=context.now_ms + START_DELAY_MS) if starts else joined,)
 
@@ -111,9 +112,10 @@ def _new_host(game: Game, leaving: int) -> int | None:
 
 def _set_ready(game: Game, action: SetReady) -> Decision:
     """A player who is already as the action says changes nothing."""
-    if game.player(action.seat).is_ready == action.is_ready:
+    player = game.player(action.seat)
+    if player.is_ready == action.is_ready and action.deal_seed in {b"", player.deal_seed}:
         return ()
-    return (PlayerReadied(action.seat, action.is_ready),)
+    return (PlayerReadied(action.seat, action.is_ready, action.deal_seed),)
 
 
 def _start_game(game: Game, action: StartGame, context: Context) -> Decision:

@@ -22,10 +22,10 @@ from engine.seats import HOST
 from engine.timers import due_ms, earliest_due_ms, is_due
 from engine.turns import Applied, may_have_searched_all_racks, may_search
 from service.app.change_pace import REISSUES, ChangePace, costs_nothing
-from service.app.commands.command import NO_ANSWER, Answer, Basis, Command, Decision, GameCommand
+from service.app.commands.command import NO_ANSWER, Answer, Basis, Command, Decision, GameCommand, SeatAction
 from service.app.commands.turns import decide_due
 from service.app.history import OffLoopRunner
-from service.app.identity import Caller, Chance, check_key, join_codes, seat_token
+from service.app.identity import Caller, Chance, check_key, deal_secret, join_codes, seat_token
 from service.errors import (
     DuplicateRequest,
     Fault,
@@ -204,7 +204,9 @@ class ChangeLoop:
             if loaded.record is None:
                 raise GameNotFound
             revision = loaded.record.game.revision
-            basis = Basis(loaded.record, loaded.now_ms, self._chance, overdue_revision)
+            may_deal = isinstance(command, SeatAction) and command.may_deal
+            secret = await self._deal_secret(loaded.record) if may_deal else b""
+            basis = Basis(loaded.record, loaded.now_ms, self._chance, overdue_revision, deal_secret=secret)
             await self._check_room(command, loaded.record)
             decision = await self._decide_in_steps(command.decide, basis, runner)
             await self.check_cost(command, basis, decision)
@@ -280,12 +282,20 @@ class ChangeLoop:
         if loaded.memo or record is None or not is_due(record.game, loaded.now_ms):
             self._notify_of_forgotten_bots(loaded)
             return loaded, None
-        basis, draft = Basis(record, loaded.now_ms, self._chance), await self._store.drafts.latest(game_id)
+        secret = b"" if isinstance(record.game.phase, Playing) else await self._deal_secret(record)
+        basis, draft = (
+            Basis(record, loaded.now_ms, self._chance, deal_secret=secret),
+            await self._store.drafts.latest(game_id),
+        )
         decision = await self._decide_in_steps(lambda due: decide_due(due, draft), basis)
         after, change = self.after(basis, decision, TIME)
         await self._store_change(record, Commit(record.etag, after, change))
         overdue_revision = record.game.revision if isinstance(record.game.phase, Playing) else None
         return await self._store.games.load(game_id, request_key), overdue_revision
+
+    async def _deal_secret(self, record: Record) -> bytes:
+        """Returns the secret of a game's deals; empty for a game without fair deals (fair_deal)."""
+        return deal_secret(await self._store.secret(), record.deal_nonce) if record.deal_nonce else b""
 
     async def _with_new_code(self, record: Record, decision: Decision) -> Decision:
         """Returns a decision, with a new join code for the lobby if it removes a person."""

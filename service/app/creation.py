@@ -5,17 +5,19 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
+from engine.fair_deal import SEED_BYTES, commitment_to
 from engine.game import Game
 from engine.melding.deal import start_of
 from engine.melding.events import RoundStarted
 from engine.melding.ruleset import Ruleset as MeldingRuleset
+from engine.room_settings import FairDeal, RoomSettings
 from engine.seats import HOST
 from engine.turns import create_rematch
 from service.app.changes import ATTEMPTS, ChangeLoop, Overtaken, replay, reserve_code
 from service.app.commands.command import Answer, Basis, Decision, RequestIdentity
 from service.app.commands.lobby import CreateGame, GamePlan, JoinOrCreateGame
 from service.app.commands.rematch import OpenRematch, RematchMissing
-from service.app.identity import Chance, new_game_id, rematch_game_id, requested_game_id
+from service.app.identity import Chance, deal_secret, new_game_id, rematch_game_id, requested_game_id
 from service.errors import StaleState
 from service.model.change import NO_ETAG, Cause, CauseKind, Commit
 from service.model.record import Listing, OperatorData, PlayerRef, Record
@@ -48,14 +50,22 @@ class GameCreation:
             return replay(loaded.memo, command, answer)
         if loaded.record:  # the store has dropped the memo; the game and its place in the lists must not change
             raise StaleState(loaded.record.game.revision)
-        decision = command.decide(self._chance)
-        basis = await self._prepare(game_id, decision.applied.game, command.plan, loaded.now_ms)
+        nonce, secret = await self._new_deals(command.plan.settings)
+        decision = command.decide(self._chance, commitment_to(secret) if secret else b"")
+        basis = await self._prepare(game_id, decision.applied.game, command.plan, loaded.now_ms, nonce)
         try:
             return await self._changes.commit(command, answer, basis, decision)
         except Overtaken:
             raise StaleState(basis.record.game.revision) from None
 
-    async def _prepare(self, game_id: str, game: Game, plan: GamePlan, now_ms: int) -> Basis:
+    async def _new_deals(self, settings: RoomSettings) -> tuple[bytes, bytes]:
+        """Returns the nonce and the secret of a new game's deals; empty without FairDeal.COMMITTED."""
+        if settings.fair_deal is FairDeal.OFF:
+            return b"", b""
+        nonce = self._chance.token_bytes(SEED_BYTES)
+        return nonce, deal_secret(await self._store.secret(), nonce)
+
+    async def _prepare(self, game_id: str, game: Game, plan: GamePlan, now_ms: int, deal_nonce: bytes = b"") -> Basis:
         """Returns a game to create, after reserving its join code and listing it.
 
         This precedes the commit: a list or a code may name a missing game, but no game lacks one.
@@ -64,7 +74,18 @@ class GameCreation:
         listing = Listing(plan.visibility, await reserve_code(self._store, game_id), plan.labels, plan.key)
         operator_data = OperatorData(plan.operator_labels, plan.player_refs)
         start = self._start(plan, len(game.position_seats))
-        new = Record(game_id, game, NO_ETAG, (), now_ms, now_ms, listing, operator_data=operator_data, position=start)
+        new = Record(
+            game_id,
+            game,
+            NO_ETAG,
+            (),
+            now_ms,
+            now_ms,
+            listing,
+            operator_data=operator_data,
+            position=start,
+            deal_nonce=deal_nonce,
+        )
         await self._store.lists.index(new)
         return Basis(new, now_ms, self._chance)
 
@@ -93,9 +114,10 @@ class GameCreation:
                     await self._changes.check_cost(command, basis, decision)
                     return await self._changes.commit(command, answer, basis, decision)
                 with command.creating(game_id):
-                    new = await self._prepare(
-                        game_id, Game(command.plan.ruleset, command.plan.settings), command.plan, loaded.now_ms
-                    )
+                    nonce, secret = await self._new_deals(command.plan.settings)
+                    game = Game(command.plan.ruleset, command.plan.settings)
+                    new = await self._prepare(game_id, game, command.plan, loaded.now_ms, nonce)
+                    new = replace(new, deal_secret=secret)
                     return await self._changes.commit(command, answer, new, command.create(new))
         raise StaleState(revision)
 
@@ -128,7 +150,8 @@ class GameCreation:
         loaded = await self._store.games.load(game_id)
         if loaded.record:
             return
-        applied = create_rematch(record.game)
+        nonce, secret = await self._new_deals(record.game.settings)
+        applied = create_rematch(record.game, commitment_to(secret) if secret else b"")
         listing, operator = record.listing, record.operator_data
         plan = GamePlan(
             record.game.ruleset,
@@ -139,7 +162,7 @@ class GameCreation:
             operator.labels,
             player_refs=_refs_at_creation(operator),
         )
-        basis = await self._prepare(game_id, applied.game, plan, loaded.now_ms)
+        basis = await self._prepare(game_id, applied.game, plan, loaded.now_ms, nonce)
         is_host_seated = record.game.host_seat is not None
         tokens = tuple(token for token in record.tokens if token.seat != HOST or not is_host_seated)
         after, change = self._changes.after(basis, Decision(applied, tokens), Cause(CauseKind.HOST))

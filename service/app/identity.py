@@ -101,6 +101,15 @@ def join_codes(secret: bytes, game_id: str, revision: int = 0) -> Iterator[str]:
         )
 
 
+def deal_secret(secret: bytes, nonce: bytes) -> bytes:
+    """Returns the secret of a game's deals (engine.fair_deal).
+
+    It follows from the store's secret and the game's nonce, which are in two places of the store: who reads one of them
+    cannot deal ahead.
+    """
+    return hmac.digest(secret, b"deals " + nonce, "sha256")
+
+
 def new_shuffle(chance: Chance, ruleset: Ruleset, players: int) -> Shuffle:
     """Returns the random order of tiles for a round of so many players."""
     tiles = ruleset.tiles(players)

@@ -12,6 +12,7 @@ from typing import Final, Literal, Protocol, TypeVar
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import DecodeError, Message
 
+from engine.fair_deal import PLAYER_SEED_MAX, SEED_BYTES
 from service.app.identity import CODE_ALPHABET, CODE_LENGTH, WatchTicket
 from service.app.names import JOINERS, is_visible
 from service.codec.submessages import first_excess, numbers_of
@@ -197,6 +198,20 @@ def player_ref(text: str, field: str = "player_ref") -> str:
     if len(text.encode()) > PLAYER_REF_MAX:
         raise invalid(field, f"expected at most {PLAYER_REF_MAX} bytes")
     return text
+
+
+def deal_seed(seed: bytes, field: str = "deal_seed") -> bytes:
+    """Returns a player's part in the shuffles; b"" for none."""
+    if len(seed) > PLAYER_SEED_MAX:
+        raise invalid(field, f"expected at most {PLAYER_SEED_MAX} bytes")
+    return seed
+
+
+def server_seed(seed: bytes, field: str) -> bytes:
+    """Returns the server's part in shuffles, or its commitment; b"" for none."""
+    if seed and len(seed) != SEED_BYTES:
+        raise invalid(field, f"expected {SEED_BYTES} bytes, or none")
+    return seed
 
 
 def join_ticket(text: str) -> str:

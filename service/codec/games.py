@@ -155,7 +155,11 @@ def changed_game_bytes(sight: GameSnapshotView) -> bytes:
 
 def _lasting_bytes(sight: GameSnapshotView) -> bytes:
     """Returns the fields of a game that never change."""
-    lasting = game_pb2.Game(visibility=_VISIBILITY_NUMBERS[sight.visibility], labels=dict(sight.labels))
+    lasting = game_pb2.Game(
+        visibility=_VISIBILITY_NUMBERS[sight.visibility],
+        labels=dict(sight.labels),
+        deal_commitment=sight.view.deal_commitment,
+    )
     return _ruleset_bytes(sight.view.ruleset) + _settings_bytes(sight.view.settings) + lasting.SerializeToString()
 
 
@@ -334,6 +338,7 @@ def _player(player: PlayerView) -> game_pb2.Player:
         is_ready=player.is_ready,
         is_host=player.is_host,
         wants_abort=player.wants_abort,
+        deal_seed=player.deal_seed,
     )
 
 

@@ -15,7 +15,16 @@ from engine.unions import Ruleset
 from rummikub.v1 import game_pb2, record_pb2, score_pb2
 from service.codec.discard import TABLE_MAX, encode_hand, hand_of
 from service.codec.families import FamilyCodec, codec_of
-from service.codec.fields import SEATS_MAX, invalid, player_name, river_index, seat_of, seats_of
+from service.codec.fields import (
+    SEATS_MAX,
+    deal_seed,
+    invalid,
+    player_name,
+    river_index,
+    seat_of,
+    seats_of,
+    server_seed,
+)
 from service.codec.rulesets import encode_ruleset, encode_settings, game_options
 from service.codec.tiles import POOL_MAX, encode_proposed_table, tile_numbers, tiles_of
 from service.errors import FieldFault, InvalidRequest
@@ -91,6 +100,8 @@ def _record(message: record_pb2.GameRecord) -> Generator[None, None, GameRecord]
         moves=tuple(moves),
         rounds=tuple(_score(score, f"record.rounds[{place}]") for place, score in enumerate(message.rounds)),
         winners=seats_of(message.winner_seats, "record.winner_seats"),
+        deal_commitment=server_seed(message.deal_commitment, "record.deal_commitment"),
+        deal_seed=server_seed(message.deal_seed, "record.deal_seed"),
     )
 
 
@@ -106,7 +117,10 @@ def _player(message: record_pb2.RecordedPlayer, field: str) -> RecordedPlayer:
     if not name:
         raise invalid(f"{field}.bot_level", f"{message.bot_level} is not a level of a bot")
     level = None if not message.bot_level else BotLevel[name.removeprefix(_LEVEL)]
-    return RecordedPlayer(seat_of(message.seat, f"{field}.seat"), player_name(message.name, f"{field}.name"), level)
+    seed = deal_seed(message.deal_seed, f"{field}.deal_seed")
+    return RecordedPlayer(
+        seat_of(message.seat, f"{field}.seat"), player_name(message.name, f"{field}.name"), level, seed
+    )
 
 
 def _score(message: record_pb2.RecordedScore, field: str) -> RoundScore:
@@ -157,6 +171,7 @@ def encode_record(record: GameRecord) -> record_pb2.GameRecord:
                 seat=player.seat,
                 name=player.name,
                 bot_level=game_pb2.BotLevel.Value(_LEVEL + (player.bot.name if player.bot else _NO_LEVEL)),
+                deal_seed=player.deal_seed,
             )
             for player in record.players
         ),
@@ -168,6 +183,8 @@ def encode_record(record: GameRecord) -> record_pb2.GameRecord:
             for score in record.rounds
         ),
         winner_seats=record.winners,
+        deal_commitment=record.deal_commitment,
+        deal_seed=record.deal_seed,
     )
 
 

@@ -27,8 +27,12 @@ from service.codec.fields import invalid
 from service.codec.named_hands import encode_named_hands, named_hands
 from service.errors import FieldFault, InvalidRequest
 
+_PUBLIC: Final = room_settings_pb2.RoomSettings(fair_deal=room_settings_pb2.FAIR_DEAL_COMMITTED)
+"""The defaults of a public game: strangers need not trust the server."""
 _STRANGERS: Final = room_settings_pb2.RoomSettings(
-    start_by=room_settings_pb2.START_BY_FULL_OR_READY, abort_by=room_settings_pb2.ABORT_BY_ALL
+    start_by=room_settings_pb2.START_BY_FULL_OR_READY,
+    abort_by=room_settings_pb2.ABORT_BY_ALL,
+    fair_deal=room_settings_pb2.FAIR_DEAL_COMMITTED,
 )
 """The defaults of a game of strangers: no host decides alone."""
 
@@ -98,10 +102,24 @@ def quick_play_options(
     message: ruleset_pb2.Ruleset, settings: room_settings_pb2.RoomSettings
 ) -> tuple[AnyRuleset, RoomSettings]:
     """Returns ruleset and settings of a game of strangers: unless it says otherwise, no host decides alone."""
-    among_strangers = room_settings_pb2.RoomSettings()
-    among_strangers.MergeFrom(_STRANGERS)
-    among_strangers.MergeFrom(settings)
-    return game_options(message, among_strangers)
+    return game_options(message, _with_defaults(settings, _STRANGERS))
+
+
+def public_options(
+    message: ruleset_pb2.Ruleset, settings: room_settings_pb2.RoomSettings
+) -> tuple[AnyRuleset, RoomSettings]:
+    """Returns ruleset and settings of a public game."""
+    return game_options(message, _with_defaults(settings, _PUBLIC))
+
+
+def _with_defaults(
+    settings: room_settings_pb2.RoomSettings, defaults: room_settings_pb2.RoomSettings
+) -> room_settings_pb2.RoomSettings:
+    """Returns settings, with other defaults of some."""
+    filled = room_settings_pb2.RoomSettings()
+    filled.MergeFrom(defaults)
+    filled.MergeFrom(settings)
+    return filled
 
 
 def _chosen(

@@ -180,18 +180,19 @@ def change(  # noqa: PLR0913 - the columns of a row
     )
 
 
-def seat_action(
+def seat_action(  # noqa: PLR0913 - the columns of a row
     request: type[Message],
     response: type[Message],
     action: Callable[[Any], Callable[[int, Basis], Action]],
     *,
     limit: RateName | None = "changes",
     is_open_to_host: bool = False,
+    may_deal: bool = False,
 ) -> Rpc:
     """Returns the row of an RPC that changes a game by the action of a seat, which is made of the request."""
 
     def command(message: Any, game_id: str, identity: RequestIdentity) -> SeatAction:  # noqa: ANN401 - as above
-        return SeatAction(identity, game_id, action(message), is_open_to_host)
+        return SeatAction(identity, game_id, action(message), is_open_to_host, may_deal)
 
     return change(request, response, command, limit=limit)
 

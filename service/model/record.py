@@ -152,6 +152,7 @@ class Record:
         kicked: Who was kicked from the lobby, the last KICKED_MAX; empty after the start.
         invited: The tokens of the game before that take reserved seats, one for each (Game.reserved).
         position: The start of the first round of a lobby that begins with a position. Nothing may show it before.
+        deal_nonce: With the store's secret, the secret of the game's deals (fair_deal); empty for none.
     """
 
     game_id: str
@@ -166,6 +167,7 @@ class Record:
     kicked: tuple[Kicked, ...] = ()
     invited: tuple[SeatToken, ...] = ()
     position: RoundStart | None = None
+    deal_nonce: bytes = b""
 
     @property
     def state(self) -> GameState:

@@ -25,7 +25,7 @@ from engine.tiles import LAST_TILE, Tile
 from engine.unions import Ruleset
 from service.errors import StoredFormatUnknown
 
-FORMAT: Final = 6
+FORMAT: Final = 7
 LARGEST: Final = 2**31 - 1
 """The largest stored number other than a time."""
 LATEST_MS: Final = 253_402_300_799_999

@@ -138,6 +138,7 @@ VALUES: Mapping[object, object] = {
     tuple[int, ...]: (2, 1),
     tuple[Tile, ...]: THREE,
     BotLevel | None: BotLevel.EASY,
+    bytes: bytes(32),
 }
 """A value of each type that the fields of plain events have."""
 

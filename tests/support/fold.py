@@ -74,11 +74,13 @@ def _game_created(game: Game, event: game_pb2.GameCreated, change: GameChange) -
     game.settings.CopyFrom(event.settings)
     game.reserved_seats.extend(event.reserved_seats)
     game.create_time.CopyFrom(change.time)
+    game.deal_commitment = event.deal_commitment
 
 
 def _player_joined(game: Game, event: game_pb2.PlayerJoined, _: GameChange) -> None:
     is_bot = event.bot_level != game_pb2.BOT_LEVEL_UNSPECIFIED
     joined = Player(seat=event.seat, name=event.name, bot_level=event.bot_level, is_ready=is_bot, is_host=event.is_host)
+    joined.deal_seed = event.deal_seed
     if game.ruleset.discard.scoring.system == ruleset_pb2.SCORE_SYSTEM_OKEY:
         joined.total_points = game.ruleset.discard.scoring.start
     players = sorted([*game.players, joined], key=lambda player: player.seat)
@@ -221,7 +223,9 @@ def _player_resigned(game: Game, event: game_pb2.PlayerResigned, _: GameChange) 
 
 
 def _player_readied(game: Game, event: game_pb2.PlayerReadied, _: GameChange) -> None:
-    _player(game, event.seat).is_ready = event.is_ready
+    player = _player(game, event.seat)
+    player.is_ready = event.is_ready
+    player.deal_seed = event.deal_seed or player.deal_seed
 
 
 def _abort_requested(game: Game, event: game_pb2.AbortRequested, _: GameChange) -> None:

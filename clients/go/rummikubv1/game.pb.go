@@ -377,7 +377,10 @@ type Player struct {
 	IsConnected *bool `protobuf:"varint,13,opt,name=is_connected,json=isConnected,proto3,oneof" json:"is_connected,omitempty"`
 	// The time of the last call or open watch with the seat's token that succeeded, by the store's clock, up to 15 seconds
 	// early. Set where is_connected is; unset if there was none.
-	LastSeenTime  *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=last_seen_time,json=lastSeenTime,proto3" json:"last_seen_time,omitempty"`
+	LastSeenTime *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=last_seen_time,json=lastSeenTime,proto3" json:"last_seen_time,omitempty"`
+	// The player's part in the shuffles of a game with FAIR_DEAL_COMMITTED, as JoinGame or SetReady sent it. Everyone may
+	// see it: without the server's secret it says nothing about a deal.
+	DealSeed      []byte `protobuf:"bytes,16,opt,name=deal_seed,json=dealSeed,proto3" json:"deal_seed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -513,6 +516,13 @@ func (x *Player) GetIsConnected() bool {
 func (x *Player) GetLastSeenTime() *timestamppb.Timestamp {
 	if x != nil {
 		return x.LastSeenTime
+	}
+	return nil
+}
+
+func (x *Player) GetDealSeed() []byte {
+	if x != nil {
+		return x.DealSeed
 	}
 	return nil
 }
@@ -979,8 +989,11 @@ type Game struct {
 	// The seats of the position that the game began with (CreateGameRequest.position); only they can be taken. Empty: the
 	// first round was or will be dealt.
 	PositionSeats []uint32 `protobuf:"varint,32,rep,packed,name=position_seats,json=positionSeats,proto3" json:"position_seats,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// The commitment of the server to all deals (FAIR_DEAL_COMMITTED): 32 bytes, a hash of its secret. Empty without one. It
+	// never changes; set where the ruleset is.
+	DealCommitment []byte `protobuf:"bytes,33,opt,name=deal_commitment,json=dealCommitment,proto3" json:"deal_commitment,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Game) Reset() {
@@ -1237,6 +1250,13 @@ func (x *Game) GetPositionSeats() []uint32 {
 	return nil
 }
 
+func (x *Game) GetDealCommitment() []byte {
+	if x != nil {
+		return x.DealCommitment
+	}
+	return nil
+}
+
 // A reserved seat that its player has not taken yet.
 type ReservedSeat struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1477,7 +1497,9 @@ type PlayerJoined struct {
 	// Whether the player is the host.
 	IsHost bool `protobuf:"varint,4,opt,name=is_host,json=isHost,proto3" json:"is_host,omitempty"`
 	// The time when the game starts by itself, which is next_round_time. Unset if this player changes nothing about it.
-	StartTime     *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
+	StartTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
+	// The player's part in the shuffles (Player.deal_seed).
+	DealSeed      []byte `protobuf:"bytes,6,opt,name=deal_seed,json=dealSeed,proto3" json:"deal_seed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1543,6 +1565,13 @@ func (x *PlayerJoined) GetIsHost() bool {
 func (x *PlayerJoined) GetStartTime() *timestamppb.Timestamp {
 	if x != nil {
 		return x.StartTime
+	}
+	return nil
+}
+
+func (x *PlayerJoined) GetDealSeed() []byte {
+	if x != nil {
+		return x.DealSeed
 	}
 	return nil
 }
@@ -1667,13 +1696,15 @@ func (x *PlayerKicked) GetJoinCode() string {
 	return ""
 }
 
-// A player in the lobby called SetReady, which sets is_ready.
+// A player in the lobby called SetReady, which sets is_ready and, if it has a seed, deal_seed.
 type PlayerReadied struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The seat.
 	Seat uint32 `protobuf:"varint,1,opt,name=seat,proto3" json:"seat,omitempty"`
 	// Whether the player is ready to start.
-	IsReady       bool `protobuf:"varint,2,opt,name=is_ready,json=isReady,proto3" json:"is_ready,omitempty"`
+	IsReady bool `protobuf:"varint,2,opt,name=is_ready,json=isReady,proto3" json:"is_ready,omitempty"`
+	// The player's new part in the shuffles (Player.deal_seed). Empty if it did not change.
+	DealSeed      []byte `protobuf:"bytes,3,opt,name=deal_seed,json=dealSeed,proto3" json:"deal_seed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1720,6 +1751,13 @@ func (x *PlayerReadied) GetIsReady() bool {
 		return x.IsReady
 	}
 	return false
+}
+
+func (x *PlayerReadied) GetDealSeed() []byte {
+	if x != nil {
+		return x.DealSeed
+	}
+	return nil
 }
 
 // A player voted to abort the game: wants_abort is true.
@@ -2785,8 +2823,10 @@ type GameCreated struct {
 	Settings *RoomSettings `protobuf:"bytes,3,opt,name=settings,proto3" json:"settings,omitempty"`
 	// The seats of the position that the game begins with, which are position_seats of the game.
 	PositionSeats []uint32 `protobuf:"varint,4,rep,packed,name=position_seats,json=positionSeats,proto3" json:"position_seats,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// The commitment of the server to all deals, which is deal_commitment of the game.
+	DealCommitment []byte `protobuf:"bytes,5,opt,name=deal_commitment,json=dealCommitment,proto3" json:"deal_commitment,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *GameCreated) Reset() {
@@ -2843,6 +2883,13 @@ func (x *GameCreated) GetSettings() *RoomSettings {
 func (x *GameCreated) GetPositionSeats() []uint32 {
 	if x != nil {
 		return x.PositionSeats
+	}
+	return nil
+}
+
+func (x *GameCreated) GetDealCommitment() []byte {
+	if x != nil {
+		return x.DealCommitment
 	}
 	return nil
 }
@@ -4151,7 +4198,7 @@ var File_rummikub_v1_game_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\n" +
-	"\x16rummikub/v1/game.proto\x12\vrummikub.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x19rummikub/v1/discard.proto\x1a\x1erummikub/v1/error_reason.proto\x1a\x16rummikub/v1/meld.proto\x1a\x1frummikub/v1/room_settings.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x17rummikub/v1/score.proto\x1a\x16rummikub/v1/tile.proto\"\xb1\x04\n" +
+	"\x16rummikub/v1/game.proto\x12\vrummikub.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x19rummikub/v1/discard.proto\x1a\x1erummikub/v1/error_reason.proto\x1a\x16rummikub/v1/meld.proto\x1a\x1frummikub/v1/room_settings.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x17rummikub/v1/score.proto\x1a\x16rummikub/v1/tile.proto\"\xce\x04\n" +
 	"\x06Player\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1d\n" +
@@ -4171,7 +4218,8 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\tis_absent\x18\v \x01(\bR\bisAbsent\x126\n" +
 	"\ttime_left\x18\f \x01(\v2\x19.google.protobuf.DurationR\btimeLeft\x12&\n" +
 	"\fis_connected\x18\r \x01(\bH\x00R\visConnected\x88\x01\x01\x12@\n" +
-	"\x0elast_seen_time\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\flastSeenTimeB\x0f\n" +
+	"\x0elast_seen_time\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\flastSeenTime\x12\x1b\n" +
+	"\tdeal_seed\x18\x10 \x01(\fR\bdealSeedB\x0f\n" +
 	"\r_is_connected\"7\n" +
 	"\x05Draft\x12.\n" +
 	"\x05table\x18\x01 \x01(\v2\x12.rummikub.v1.TableB\x04\xe2A\x01\x01R\x05table\"}\n" +
@@ -4203,7 +4251,7 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\tround_end\x18\x02 \x01(\x0e2\x15.rummikub.v1.RoundEndR\broundEnd\x12!\n" +
 	"\fwinner_seats\x18\x03 \x03(\rR\vwinnerSeats\x12-\n" +
 	"\x05seats\x18\x04 \x03(\v2\x17.rummikub.v1.SeatResultR\x05seats\x12%\n" +
-	"\x04pool\x18\x05 \x03(\x0e2\x11.rummikub.v1.TileR\x04pool\"\xb9\v\n" +
+	"\x04pool\x18\x05 \x03(\x0e2\x11.rummikub.v1.TileR\x04pool\"\xe2\v\n" +
 	"\x04Game\x12\x17\n" +
 	"\agame_id\x18\x01 \x01(\tR\x06gameId\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\rR\brevision\x12\x12\n" +
@@ -4244,7 +4292,8 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\x0ereserved_seats\x18\x1d \x03(\v2\x19.rummikub.v1.ReservedSeatR\rreservedSeats\x125\n" +
 	"\bsettings\x18\x1e \x01(\v2\x19.rummikub.v1.RoomSettingsR\bsettings\x12>\n" +
 	"\rdiscard_board\x18\x1f \x01(\v2\x19.rummikub.v1.DiscardBoardR\fdiscardBoard\x12%\n" +
-	"\x0eposition_seats\x18  \x03(\rR\rpositionSeats\x1a9\n" +
+	"\x0eposition_seats\x18  \x03(\rR\rpositionSeats\x12'\n" +
+	"\x0fdeal_commitment\x18! \x01(\fR\x0edealCommitment\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\a\n" +
@@ -4278,14 +4327,15 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\f\n" +
 	"\n" +
-	"_turn_seat\"\xbe\x01\n" +
+	"_turn_seat\"\xdb\x01\n" +
 	"\fPlayerJoined\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x122\n" +
 	"\tbot_level\x18\x03 \x01(\x0e2\x15.rummikub.v1.BotLevelR\bbotLevel\x12\x17\n" +
 	"\ais_host\x18\x04 \x01(\bR\x06isHost\x129\n" +
 	"\n" +
-	"start_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\"P\n" +
+	"start_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x12\x1b\n" +
+	"\tdeal_seed\x18\x06 \x01(\fR\bdealSeed\"P\n" +
 	"\n" +
 	"PlayerLeft\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12 \n" +
@@ -4297,10 +4347,11 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\thost_seat\x18\x02 \x01(\rH\x00R\bhostSeat\x88\x01\x01\x12\x1b\n" +
 	"\tjoin_code\x18\x03 \x01(\tR\bjoinCodeB\f\n" +
 	"\n" +
-	"_host_seat\">\n" +
+	"_host_seat\"[\n" +
 	"\rPlayerReadied\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12\x19\n" +
-	"\bis_ready\x18\x02 \x01(\bR\aisReady\"$\n" +
+	"\bis_ready\x18\x02 \x01(\bR\aisReady\x12\x1b\n" +
+	"\tdeal_seed\x18\x03 \x01(\fR\bdealSeed\"$\n" +
 	"\x0eAbortRequested\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\"&\n" +
 	"\vGameAborted\x12\x17\n" +
@@ -4370,12 +4421,13 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\tGameEnded\x12!\n" +
 	"\fwinner_seats\x18\x01 \x03(\rR\vwinnerSeats\x120\n" +
 	"\x06rounds\x18\x02 \x03(\v2\x18.rummikub.v1.RoundResultR\x06rounds\x12\x1c\n" +
-	"\tabandoned\x18\x03 \x01(\bR\tabandoned\"\xdd\x01\n" +
+	"\tabandoned\x18\x03 \x01(\bR\tabandoned\"\x86\x02\n" +
 	"\vGameCreated\x12.\n" +
 	"\aruleset\x18\x01 \x01(\v2\x14.rummikub.v1.RulesetR\aruleset\x12@\n" +
 	"\x0ereserved_seats\x18\x02 \x03(\v2\x19.rummikub.v1.ReservedSeatR\rreservedSeats\x125\n" +
 	"\bsettings\x18\x03 \x01(\v2\x19.rummikub.v1.RoomSettingsR\bsettings\x12%\n" +
-	"\x0eposition_seats\x18\x04 \x03(\rR\rpositionSeats\"#\n" +
+	"\x0eposition_seats\x18\x04 \x03(\rR\rpositionSeats\x12'\n" +
+	"\x0fdeal_commitment\x18\x05 \x01(\fR\x0edealCommitment\"#\n" +
 	"\rPlayerKnocked\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\"J\n" +
 	"\rRiverTileLaid\x12\x12\n" +

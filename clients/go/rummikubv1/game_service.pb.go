@@ -540,7 +540,10 @@ type JoinGameRequest struct {
 	// A ticket that the holder of the key has signed for this player: a JWT of up to 2,000 characters (docs/tickets.md). It
 	// proves the player_ref, and may limit the game, its labels, the seat, and the name; leave player_ref and name unset, or
 	// send the same. It takes one seat, once.
-	JoinTicket    string `protobuf:"bytes,7,opt,name=join_ticket,json=joinTicket,proto3" json:"join_ticket,omitempty"`
+	JoinTicket string `protobuf:"bytes,7,opt,name=join_ticket,json=joinTicket,proto3" json:"join_ticket,omitempty"`
+	// The player's part in the shuffles of a game with FAIR_DEAL_COMMITTED: up to 64 random bytes, which the player makes.
+	// The server has committed itself before, so neither side alone decides on a deal (docs/fair-deal.md).
+	DealSeed      []byte `protobuf:"bytes,8,opt,name=deal_seed,json=dealSeed,proto3" json:"deal_seed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -633,6 +636,13 @@ func (x *JoinGameRequest) GetJoinTicket() string {
 		return x.JoinTicket
 	}
 	return ""
+}
+
+func (x *JoinGameRequest) GetDealSeed() []byte {
+	if x != nil {
+		return x.DealSeed
+	}
+	return nil
 }
 
 type isJoinGameRequest_Game interface {
@@ -737,7 +747,9 @@ type JoinOrCreateGameRequest struct {
 	// The settings of the room. Unset: the defaults, but start_by FULL_OR_READY and abort_by ALL.
 	Settings *RoomSettings `protobuf:"bytes,7,opt,name=settings,proto3" json:"settings,omitempty"`
 	// A ticket that the holder of the key has signed for this player, as in JoinGame.
-	JoinTicket    string `protobuf:"bytes,8,opt,name=join_ticket,json=joinTicket,proto3" json:"join_ticket,omitempty"`
+	JoinTicket string `protobuf:"bytes,8,opt,name=join_ticket,json=joinTicket,proto3" json:"join_ticket,omitempty"`
+	// The player's part in the shuffles, as in JoinGame.
+	DealSeed      []byte `protobuf:"bytes,9,opt,name=deal_seed,json=dealSeed,proto3" json:"deal_seed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -826,6 +838,13 @@ func (x *JoinOrCreateGameRequest) GetJoinTicket() string {
 		return x.JoinTicket
 	}
 	return ""
+}
+
+func (x *JoinOrCreateGameRequest) GetDealSeed() []byte {
+	if x != nil {
+		return x.DealSeed
+	}
+	return nil
 }
 
 // The response to JoinOrCreateGame.
@@ -1257,7 +1276,9 @@ type SetReadyRequest struct {
 	// Whether the caller is ready.
 	IsReady bool `protobuf:"varint,2,opt,name=is_ready,json=isReady,proto3" json:"is_ready,omitempty"`
 	// An idempotency key: a repeated request with it returns the first answer. Optional.
-	RequestId     string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// The player's part in the shuffles, as in JoinGame, in place of the one before. Empty: that one stays.
+	DealSeed      []byte `protobuf:"bytes,4,opt,name=deal_seed,json=dealSeed,proto3" json:"deal_seed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1311,6 +1332,13 @@ func (x *SetReadyRequest) GetRequestId() string {
 		return x.RequestId
 	}
 	return ""
+}
+
+func (x *SetReadyRequest) GetDealSeed() []byte {
+	if x != nil {
+		return x.DealSeed
+	}
+	return nil
 }
 
 // The response to SetReady.
@@ -3611,7 +3639,7 @@ const file_rummikub_v1_game_service_proto_rawDesc = "" +
 	"\x12CreateGameResponse\x12%\n" +
 	"\x04game\x18\x01 \x01(\v2\x11.rummikub.v1.GameR\x04game\x12\x1d\n" +
 	"\n" +
-	"host_token\x18\x02 \x01(\tR\thostToken\"\x92\x02\n" +
+	"host_token\x18\x02 \x01(\tR\thostToken\"\xb5\x02\n" +
 	"\x0fJoinGameRequest\x12\x1f\n" +
 	"\agame_id\x18\x01 \x01(\tB\x04\xe2A\x01\x01H\x00R\x06gameId\x12#\n" +
 	"\tjoin_code\x18\x05 \x01(\tB\x04\xe2A\x01\x01H\x00R\bjoinCode\x12\x18\n" +
@@ -3622,14 +3650,15 @@ const file_rummikub_v1_game_service_proto_rawDesc = "" +
 	"\n" +
 	"player_ref\x18\x06 \x01(\tB\x04\xe2A\x01\x01R\tplayerRef\x12%\n" +
 	"\vjoin_ticket\x18\a \x01(\tB\x04\xe2A\x01\x01R\n" +
-	"joinTicketB\x06\n" +
+	"joinTicket\x12!\n" +
+	"\tdeal_seed\x18\b \x01(\fB\x04\xe2A\x01\x01R\bdealSeedB\x06\n" +
 	"\x04gameB\a\n" +
 	"\x05_seat\"l\n" +
 	"\x10JoinGameResponse\x12%\n" +
 	"\x04game\x18\x01 \x01(\v2\x11.rummikub.v1.GameR\x04game\x12\x12\n" +
 	"\x04seat\x18\x02 \x01(\rR\x04seat\x12\x1d\n" +
 	"\n" +
-	"seat_token\x18\x03 \x01(\tR\tseatToken\"\xce\x04\n" +
+	"seat_token\x18\x03 \x01(\tR\tseatToken\"\xf1\x04\n" +
 	"\x17JoinOrCreateGameRequest\x124\n" +
 	"\aruleset\x18\x01 \x01(\v2\x14.rummikub.v1.RulesetB\x04\xe2A\x01\x01R\aruleset\x12\x18\n" +
 	"\x04name\x18\x02 \x01(\tB\x04\xe2A\x01\x01R\x04name\x12#\n" +
@@ -3641,7 +3670,8 @@ const file_rummikub_v1_game_service_proto_rawDesc = "" +
 	"\x0foperator_labels\x18\x06 \x03(\v28.rummikub.v1.JoinOrCreateGameRequest.OperatorLabelsEntryB\x04\xe2A\x01\x01R\x0eoperatorLabels\x12;\n" +
 	"\bsettings\x18\a \x01(\v2\x19.rummikub.v1.RoomSettingsB\x04\xe2A\x01\x01R\bsettings\x12%\n" +
 	"\vjoin_ticket\x18\b \x01(\tB\x04\xe2A\x01\x01R\n" +
-	"joinTicket\x1a9\n" +
+	"joinTicket\x12!\n" +
+	"\tdeal_seed\x18\t \x01(\fB\x04\xe2A\x01\x01R\bdealSeed\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1aA\n" +
@@ -3677,12 +3707,13 @@ const file_rummikub_v1_game_service_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x03 \x01(\tB\x04\xe2A\x01\x01R\trequestId\";\n" +
 	"\x12KickPlayerResponse\x12%\n" +
-	"\x04game\x18\x01 \x01(\v2\x11.rummikub.v1.GameR\x04game\"v\n" +
+	"\x04game\x18\x01 \x01(\v2\x11.rummikub.v1.GameR\x04game\"\x99\x01\n" +
 	"\x0fSetReadyRequest\x12\x1d\n" +
 	"\agame_id\x18\x01 \x01(\tB\x04\xe2A\x01\x02R\x06gameId\x12\x1f\n" +
 	"\bis_ready\x18\x02 \x01(\bB\x04\xe2A\x01\x01R\aisReady\x12#\n" +
 	"\n" +
-	"request_id\x18\x03 \x01(\tB\x04\xe2A\x01\x01R\trequestId\"9\n" +
+	"request_id\x18\x03 \x01(\tB\x04\xe2A\x01\x01R\trequestId\x12!\n" +
+	"\tdeal_seed\x18\x04 \x01(\fB\x04\xe2A\x01\x01R\bdealSeed\"9\n" +
 	"\x10SetReadyResponse\x12%\n" +
 	"\x04game\x18\x01 \x01(\v2\x11.rummikub.v1.GameR\x04game\"[\n" +
 	"\x15RenewSeatTokenRequest\x12\x1d\n" +

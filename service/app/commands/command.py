@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 
 from engine.actions import Action, StandIn
 from engine.deal import Shuffle
+from engine.fair_deal import seed_of, shuffle_for
 from engine.turns import Applied, apply
 from engine.unions import BotAction, RoundStart
 from engine.violations import Refused
@@ -68,6 +69,7 @@ class Basis:
         chance: The source of randomness.
         overdue_revision: The revision before the time-out that this request has just applied; None if it applied none.
         until_ms: When the decision expires, if the game is from the cache (Commit.until_ms).
+        deal_secret: The secret of the game's deals, if the change may deal (fair_deal); else empty.
     """
 
     record: Record
@@ -75,6 +77,7 @@ class Basis:
     chance: Chance
     overdue_revision: int | None = None
     until_ms: int | None = None
+    deal_secret: bytes = b""
 
     def deal(self) -> Shuffle | RoundStart:
         """Returns the position that the game begins with, or a new random order of the tiles for its next deal."""
@@ -83,6 +86,9 @@ class Basis:
     def shuffle(self) -> Shuffle:
         """Returns a new random order of the tiles for the game's next deal."""
         game = self.record.game
+        seed = seed_of(self.deal_secret, game.deals + 1) if self.deal_secret else b""
+        if seed:
+            return shuffle_for(game, seed)
         return new_shuffle(self.chance, game.ruleset, len(game.active_seats))
 
 
@@ -174,10 +180,12 @@ class SeatAction(GameCommand):
     Attributes:
         action: Returns the action of a seat.
         is_open_to_host: Whether the host may act without a seat too.
+        may_deal: Whether the action may deal a round.
     """
 
     action: Callable[[int, Basis], Action]
     is_open_to_host: bool = False
+    may_deal: bool = False
 
     def decide(self, basis: Basis) -> Decision:
         """See GameCommand. Raises NotAPlayer, GameNotFound, TokenVoid, ActionRefused."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from engine.actions import Join, Leave
+from engine.fair_deal import commitment_to
 from engine.game import Game
 from engine.melding.position import Position
 from engine.replay import advance
@@ -66,11 +67,11 @@ class CreateGame(Command):
 
     plan: GamePlan
 
-    def decide(self, chance: Chance) -> Decision:
+    def decide(self, chance: Chance, deal_commitment: bytes) -> Decision:
         """Returns the new game."""
         plan = self.plan
         seats = plan.position.seats if plan.position else ()
-        created = create(plan.ruleset, plan.settings, plan.reserved, seats)
+        created = create(plan.ruleset, plan.settings, plan.reserved, seats, deal_commitment)
         return self.with_new_token(Decision(created, (), viewer=HOST), HOST, chance)
 
 
@@ -81,25 +82,30 @@ class JoinOrCreateGame(Command):
     Attributes:
         plan: The game.
         person: The player.
+        deal_seed: The player's part in the shuffles; empty for none.
         creating: Returns a context for the creation of a game with an id. Raises a Fault to refuse that.
     """
 
     plan: GamePlan
     person: Person
+    deal_seed: bytes
     creating: Callable[[str], AbstractContextManager[None]]
 
     def join(self, basis: Basis) -> Decision:
         """Returns the decision to join a game. Raises ActionRefused, NotAdmitted, and as `check_ticket`."""
         self.check_ticket(basis)
         check_admitted(basis.record, self.person)
-        join = Join(self.person.name, is_host=not _has_host(basis.record) and not basis.record.game.reserved)
+        is_host = not _has_host(basis.record) and not basis.record.game.reserved
+        join = Join(self.person.name, is_host=is_host, deal_seed=self.deal_seed)
         return _seated(basis, _joined(basis, join), self)
 
     def create(self, basis: Basis) -> Decision:
         """Returns the decision to create a game with the player in it, in one change. Raises as `check_ticket`."""
         self.check_ticket(basis)
-        created = create(self.plan.ruleset, self.plan.settings)
-        joined = applied_or_refused(apply(created.game, Join(self.person.name, is_host=True), basis.now_ms))
+        commitment = commitment_to(basis.deal_secret) if basis.deal_secret else b""
+        created = create(self.plan.ruleset, self.plan.settings, deal_commitment=commitment)
+        join = Join(self.person.name, is_host=True, deal_seed=self.deal_seed)
+        joined = applied_or_refused(apply(created.game, join, basis.now_ms))
         events = (*created.events, *joined.events)
         return _seated(basis, Applied(advance(None, events), events), self)
 
@@ -119,11 +125,13 @@ class JoinGame(GameCommand):
         person: The player.
         join_code: The code with which the caller found the game; empty if by its id.
         seat: The seat; 0 for the lowest free one.
+        deal_seed: The player's part in the shuffles; empty for none.
     """
 
     person: Person
     join_code: str
     seat: int
+    deal_seed: bytes = b""
 
     def decide(self, basis: Basis) -> Decision:
         record, person = basis.record, self.person
@@ -144,6 +152,7 @@ class JoinGame(GameCommand):
             seat=reserved or wanted or self.seat,
             is_host=is_host or (bool(may_be_host) and not _has_host(record)),
             takes_reserved=bool(reserved),
+            deal_seed=self.deal_seed,
         )
         return _seated(basis, _joined(basis, join), self, actor)
 

@@ -29,7 +29,8 @@ async def create_game(
 ) -> bytes:
     """CreateGame."""
     visibility, labels = game_codec.visibility(request.visibility), fields.labels(request.labels)
-    ruleset, settings = rulesets.game_options(request.ruleset, request.settings)
+    options = rulesets.public_options if visibility is Visibility.PUBLIC else rulesets.game_options
+    ruleset, settings = options(request.ruleset, request.settings)
     operator_labels = fields.operator_labels(request.operator_labels)
     check_labels((*labels, *operator_labels))
     position = positions.start_position(request.position, ruleset) if request.HasField("position") else None
@@ -66,11 +67,11 @@ async def join_game(
         raise fields.invalid("game", "expected one of game_id, join_code")
     code = fields.join_code(request.join_code) if stated == "join_code" else ""
     game_id = "" if code else fields.game_id(request.game_id)
-    person, seat = _person(request), _seat_to_take(request)
+    person, seat, seed = _person(request), _seat_to_take(request), fields.deal_seed(request.deal_seed)
     if code:
         game_id = await _game_of_code(backend, code, identity.caller.key)
     try:
-        return await backend.app.changes.run(JoinGame(identity, game_id, person, code, seat), _JOINED)
+        return await backend.app.changes.run(JoinGame(identity, game_id, person, code, seat, seed), _JOINED)
     except JoinCodeUnknown:  # a former code of the game
         backend.limits.guesses.take(current_origin(), time.monotonic())
         raise
@@ -94,12 +95,12 @@ async def join_or_create_game(
     backend: Backend, request: pb.JoinOrCreateGameRequest, identity: RequestIdentity, _context: Context
 ) -> bytes:
     """JoinOrCreateGame."""
-    labels, person = fields.labels(request.labels), _person(request)
+    labels, person, seed = fields.labels(request.labels), _person(request), fields.deal_seed(request.deal_seed)
     ruleset, settings = rulesets.quick_play_options(request.ruleset, request.settings)
     operator_labels = fields.operator_labels(request.operator_labels)
     check_labels((*labels, *operator_labels))
     plan = GamePlan(ruleset, settings, Visibility.PUBLIC, labels, identity.caller.key, operator_labels)
-    command = JoinOrCreateGame(identity, plan, person, creating=partial(_creating, backend))
+    command = JoinOrCreateGame(identity, plan, person, seed, creating=partial(_creating, backend))
     return await backend.app.quick_play.join_or_create(command, _JOINED_OR_CREATED)
 
 
@@ -143,7 +144,8 @@ def _kick(request: pb.KickPlayerRequest) -> Callable[[int, Basis], KickPlayer]:
 
 
 def _set_ready(request: pb.SetReadyRequest) -> Callable[[int, Basis], SetReady]:
-    return lambda seat, _: SetReady(seat, request.is_ready)
+    seed = fields.deal_seed(request.deal_seed)
+    return lambda seat, _: SetReady(seat, request.is_ready, seed)
 
 
 def _renew(_request: pb.RenewSeatTokenRequest, game_id: str, identity: RequestIdentity) -> RenewToken:
@@ -178,6 +180,7 @@ RPCS: Final[tuple[Rpc, ...]] = (
         pb.StartGameResponse,
         lambda _: lambda seat, basis: StartGame(seat, basis.deal()),
         is_open_to_host=True,
+        may_deal=True,
         limit=None,
     ),
     seat_action(

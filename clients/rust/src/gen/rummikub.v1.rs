@@ -4593,6 +4593,9 @@ pub struct RoomSettings {
     /// of the time that the bot has left. Evidence: people who play against bots must see what happens; a decision.
     #[prost(message, optional, tag = "14")]
     pub bot_pause: ::core::option::Option<::prost_types::Duration>,
+    /// Whether players can check after the game that its deals were fair. Default OFF, but COMMITTED in public games.
+    #[prost(enumeration = "FairDeal", tag = "15")]
+    pub fair_deal: i32,
 }
 /// What happens to a player whose time by clock_total_seconds is used up (option clock_flag).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -4908,6 +4911,41 @@ impl DraftVisibility {
         }
     }
 }
+/// Whether players can check after a game that its deals were fair (option fair_deal). The option does not affect the
+/// rules. docs/fair-deal.md has the method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum FairDeal {
+    /// Unset: the default applies.
+    Unspecified = 0,
+    /// The server shuffles with its own randomness, and publishes nothing about it. Evidence: none; our own.
+    Off = 1,
+    /// Every deal follows from a secret of the server, to which Game.deal_commitment commits it from the creation on, and
+    /// from the seeds of the players. The record has them (GameRecord.deal_seed). Evidence: none; our own.
+    Committed = 2,
+}
+impl FairDeal {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "FAIR_DEAL_UNSPECIFIED",
+            Self::Off => "FAIR_DEAL_OFF",
+            Self::Committed => "FAIR_DEAL_COMMITTED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "FAIR_DEAL_UNSPECIFIED" => Some(Self::Unspecified),
+            "FAIR_DEAL_OFF" => Some(Self::Off),
+            "FAIR_DEAL_COMMITTED" => Some(Self::Committed),
+            _ => None,
+        }
+    }
+}
 /// The result of a round for one player.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SeatResult {
@@ -5031,6 +5069,10 @@ pub struct Player {
     /// early. Set where is_connected is; unset if there was none.
     #[prost(message, optional, tag = "14")]
     pub last_seen_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// The player's part in the shuffles of a game with FAIR_DEAL_COMMITTED, as JoinGame or SetReady sent it. Everyone may
+    /// see it: without the server's secret it says nothing about a deal.
+    #[prost(bytes = "vec", tag = "16")]
+    pub deal_seed: ::prost::alloc::vec::Vec<u8>,
 }
 /// The table as a player arranges it before playing. It changes no game.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -5238,6 +5280,10 @@ pub struct Game {
     /// first round was or will be dealt.
     #[prost(uint32, repeated, tag = "32")]
     pub position_seats: ::prost::alloc::vec::Vec<u32>,
+    /// The commitment of the server to all deals (FAIR_DEAL_COMMITTED): 32 bytes, a hash of its secret. Empty without one. It
+    /// never changes; set where the ruleset is.
+    #[prost(bytes = "vec", tag = "33")]
+    pub deal_commitment: ::prost::alloc::vec::Vec<u8>,
 }
 /// A reserved seat that its player has not taken yet.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -5320,6 +5366,9 @@ pub struct PlayerJoined {
     /// The time when the game starts by itself, which is next_round_time. Unset if this player changes nothing about it.
     #[prost(message, optional, tag = "5")]
     pub start_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// The player's part in the shuffles (Player.deal_seed).
+    #[prost(bytes = "vec", tag = "6")]
+    pub deal_seed: ::prost::alloc::vec::Vec<u8>,
 }
 /// A player left the lobby, or gave up a reserved seat, and is no longer in players or reserved_seats. next_round_time is
 /// unset. If it was the viewer, the view is a spectator's from now on: Game.seat is unset and join_code is empty.
@@ -5345,8 +5394,8 @@ pub struct PlayerKicked {
     #[prost(string, tag = "3")]
     pub join_code: ::prost::alloc::string::String,
 }
-/// A player in the lobby called SetReady, which sets is_ready.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+/// A player in the lobby called SetReady, which sets is_ready and, if it has a seed, deal_seed.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct PlayerReadied {
     /// The seat.
     #[prost(uint32, tag = "1")]
@@ -5354,6 +5403,9 @@ pub struct PlayerReadied {
     /// Whether the player is ready to start.
     #[prost(bool, tag = "2")]
     pub is_ready: bool,
+    /// The player's new part in the shuffles (Player.deal_seed). Empty if it did not change.
+    #[prost(bytes = "vec", tag = "3")]
+    pub deal_seed: ::prost::alloc::vec::Vec<u8>,
 }
 /// A player voted to abort the game: wants_abort is true.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -5582,6 +5634,9 @@ pub struct GameCreated {
     /// The seats of the position that the game begins with, which are position_seats of the game.
     #[prost(uint32, repeated, tag = "4")]
     pub position_seats: ::prost::alloc::vec::Vec<u32>,
+    /// The commitment of the server to all deals, which is deal_commitment of the game.
+    #[prost(bytes = "vec", tag = "5")]
+    pub deal_commitment: ::prost::alloc::vec::Vec<u8>,
 }
 /// A player knocked: RoundEnded follows (knock_limit).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -7665,6 +7720,10 @@ pub struct JoinGameRequest {
     /// send the same. It takes one seat, once.
     #[prost(string, tag = "7")]
     pub join_ticket: ::prost::alloc::string::String,
+    /// The player's part in the shuffles of a game with FAIR_DEAL_COMMITTED: up to 64 random bytes, which the player makes.
+    /// The server has committed itself before, so neither side alone decides on a deal (docs/fair-deal.md).
+    #[prost(bytes = "vec", tag = "8")]
+    pub deal_seed: ::prost::alloc::vec::Vec<u8>,
     /// The game. Required.
     #[prost(oneof = "join_game_request::Game", tags = "1, 5")]
     pub game: ::core::option::Option<join_game_request::Game>,
@@ -7730,6 +7789,9 @@ pub struct JoinOrCreateGameRequest {
     /// A ticket that the holder of the key has signed for this player, as in JoinGame.
     #[prost(string, tag = "8")]
     pub join_ticket: ::prost::alloc::string::String,
+    /// The player's part in the shuffles, as in JoinGame.
+    #[prost(bytes = "vec", tag = "9")]
+    pub deal_seed: ::prost::alloc::vec::Vec<u8>,
 }
 /// The response to JoinOrCreateGame.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -7825,6 +7887,9 @@ pub struct SetReadyRequest {
     /// An idempotency key: a repeated request with it returns the first answer. Optional.
     #[prost(string, tag = "3")]
     pub request_id: ::prost::alloc::string::String,
+    /// The player's part in the shuffles, as in JoinGame, in place of the one before. Empty: that one stays.
+    #[prost(bytes = "vec", tag = "4")]
+    pub deal_seed: ::prost::alloc::vec::Vec<u8>,
 }
 /// The response to SetReady.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -9117,6 +9182,9 @@ pub struct RecordedPlayer {
     /// The strength of a bot. Unspecified for a person.
     #[prost(enumeration = "BotLevel", tag = "3")]
     pub bot_level: i32,
+    /// The player's part in the shuffles (Player.deal_seed).
+    #[prost(bytes = "vec", tag = "4")]
+    pub deal_seed: ::prost::alloc::vec::Vec<u8>,
 }
 /// The rack of a seat.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -9239,6 +9307,13 @@ pub struct GameRecord {
     /// The settings of the room.
     #[prost(message, optional, tag = "7")]
     pub settings: ::core::option::Option<RoomSettings>,
+    /// The commitment of the server to all deals (Game.deal_commitment). Empty without FAIR_DEAL_COMMITTED.
+    #[prost(bytes = "vec", tag = "8")]
+    pub deal_commitment: ::prost::alloc::vec::Vec<u8>,
+    /// The server's part in the last shuffle: 32 bytes. Its hash is the part in the shuffle before, and so on to the
+    /// commitment (docs/fair-deal.md). Empty without FAIR_DEAL_COMMITTED, and if no round was dealt.
+    #[prost(bytes = "vec", tag = "9")]
+    pub deal_seed: ::prost::alloc::vec::Vec<u8>,
 }
 /// What a player did in a change of a game.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]

@@ -353,6 +353,7 @@ class JoinGameRequest(_message.Message):
     SEAT_FIELD_NUMBER: _builtins.int
     PLAYER_REF_FIELD_NUMBER: _builtins.int
     JOIN_TICKET_FIELD_NUMBER: _builtins.int
+    DEAL_SEED_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
     """The id of the game."""
     join_code: _builtins.str
@@ -381,6 +382,10 @@ class JoinGameRequest(_message.Message):
     proves the player_ref, and may limit the game, its labels, the seat, and the name; leave player_ref and name unset, or
     send the same. It takes one seat, once.
     """
+    deal_seed: _builtins.bytes
+    """The player's part in the shuffles of a game with FAIR_DEAL_COMMITTED: up to 64 random bytes, which the player makes.
+    The server has committed itself before, so neither side alone decides on a deal (docs/fair-deal.md).
+    """
     def __init__(
         self,
         *,
@@ -391,10 +396,11 @@ class JoinGameRequest(_message.Message):
         seat: _builtins.int | None = ...,
         player_ref: _builtins.str = ...,
         join_ticket: _builtins.str = ...,
+        deal_seed: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_seat", b"_seat", "game", b"game", "game_id", b"game_id", "join_code", b"join_code", "seat", b"seat"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seat", b"_seat", "game", b"game", "game_id", b"game_id", "join_code", b"join_code", "join_ticket", b"join_ticket", "name", b"name", "player_ref", b"player_ref", "request_id", b"request_id", "seat", b"seat"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seat", b"_seat", "deal_seed", b"deal_seed", "game", b"game", "game_id", b"game_id", "join_code", b"join_code", "join_ticket", b"join_ticket", "name", b"name", "player_ref", b"player_ref", "request_id", b"request_id", "seat", b"seat"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__seat: _TypeAlias = _typing.Literal["seat"]  # noqa: Y015
     _WhichOneofArgType__seat: _TypeAlias = _typing.Literal["_seat", b"_seat"]  # noqa: Y015
@@ -493,6 +499,7 @@ class JoinOrCreateGameRequest(_message.Message):
     OPERATOR_LABELS_FIELD_NUMBER: _builtins.int
     SETTINGS_FIELD_NUMBER: _builtins.int
     JOIN_TICKET_FIELD_NUMBER: _builtins.int
+    DEAL_SEED_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """The player's name, as in JoinGame. Required, unless the join_ticket has a name."""
     request_id: _builtins.str
@@ -501,6 +508,8 @@ class JoinOrCreateGameRequest(_message.Message):
     """The front end's own reference to the player, as in JoinGame: a claim, without a join_ticket."""
     join_ticket: _builtins.str
     """A ticket that the holder of the key has signed for this player, as in JoinGame."""
+    deal_seed: _builtins.bytes
+    """The player's part in the shuffles, as in JoinGame."""
     @_builtins.property
     def ruleset(self) -> _ruleset_pb2.Ruleset:
         """The rules of the game. Unset: the preset SABRA."""
@@ -530,10 +539,11 @@ class JoinOrCreateGameRequest(_message.Message):
         operator_labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         settings: _room_settings_pb2.RoomSettings | None = ...,
         join_ticket: _builtins.str = ...,
+        deal_seed: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["ruleset", b"ruleset", "settings", b"settings"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["join_ticket", b"join_ticket", "labels", b"labels", "name", b"name", "operator_labels", b"operator_labels", "player_ref", b"player_ref", "request_id", b"request_id", "ruleset", b"ruleset", "settings", b"settings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deal_seed", b"deal_seed", "join_ticket", b"join_ticket", "labels", b"labels", "name", b"name", "operator_labels", b"operator_labels", "player_ref", b"player_ref", "request_id", b"request_id", "ruleset", b"ruleset", "settings", b"settings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -756,22 +766,26 @@ class SetReadyRequest(_message.Message):
     GAME_ID_FIELD_NUMBER: _builtins.int
     IS_READY_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    DEAL_SEED_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
     """The id of the game."""
     is_ready: _builtins.bool
     """Whether the caller is ready."""
     request_id: _builtins.str
     """An idempotency key: a repeated request with it returns the first answer. Optional."""
+    deal_seed: _builtins.bytes
+    """The player's part in the shuffles, as in JoinGame, in place of the one before. Empty: that one stays."""
     def __init__(
         self,
         *,
         game_id: _builtins.str = ...,
         is_ready: _builtins.bool = ...,
         request_id: _builtins.str = ...,
+        deal_seed: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["game_id", b"game_id", "is_ready", b"is_ready", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deal_seed", b"deal_seed", "game_id", b"game_id", "is_ready", b"is_ready", "request_id", b"request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -26,7 +26,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rummikub/v1/game_service.proto.
  */
 export const file_rummikub_v1_game_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch5ydW1taWt1Yi92MS9nYW1lX3NlcnZpY2UucHJvdG8SC3J1bW1pa3ViLnYxIqsEChFDcmVhdGVHYW1lUmVxdWVzdBIrCgdydWxlc2V0GAEgASgLMhQucnVtbWlrdWIudjEuUnVsZXNldEIE4kEBARIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBEjEKCnZpc2liaWxpdHkYAyABKA4yFy5ydW1taWt1Yi52MS5WaXNpYmlsaXR5QgTiQQEBEkAKBmxhYmVscxgEIAMoCzIqLnJ1bW1pa3ViLnYxLkNyZWF0ZUdhbWVSZXF1ZXN0LkxhYmVsc0VudHJ5QgTiQQEBElEKD29wZXJhdG9yX2xhYmVscxgFIAMoCzIyLnJ1bW1pa3ViLnYxLkNyZWF0ZUdhbWVSZXF1ZXN0Lk9wZXJhdG9yTGFiZWxzRW50cnlCBOJBAQESMQoIc2V0dGluZ3MYBiABKAsyGS5ydW1taWt1Yi52MS5Sb29tU2V0dGluZ3NCBOJBAQESMgoIcG9zaXRpb24YByABKAsyGi5ydW1taWt1Yi52MS5TdGFydFBvc2l0aW9uQgTiQQEBEjoKDnJlc2VydmVkX3NlYXRzGAggAygLMhwucnVtbWlrdWIudjEuU2VhdFJlc2VydmF0aW9uQgTiQQEBGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEaNQoTT3BlcmF0b3JMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIqUBCg1TdGFydFBvc2l0aW9uEicKBXRhYmxlGAEgASgLMhIucnVtbWlrdWIudjEuVGFibGVCBOJBAQESKwoFc2VhdHMYAiADKAsyFi5ydW1taWt1Yi52MS5TdGFydFNlYXRCBOJBAQISJQoEcG9vbBgDIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGVCBOJBAQESFwoJdHVybl9zZWF0GAQgASgNQgTiQQECImAKCVN0YXJ0U2VhdBISCgRzZWF0GAEgASgNQgTiQQECEiUKBHJhY2sYAiADKA4yES5ydW1taWt1Yi52MS5UaWxlQgTiQQECEhgKCmhhc19tZWxkZWQYAyABKAhCBOJBAQEiUwoPU2VhdFJlc2VydmF0aW9uEhIKBHNlYXQYASABKA1CBOJBAQISGAoKcGxheWVyX3JlZhgCIAEoCUIE4kEBAhISCgRuYW1lGAMgASgJQgTiQQECIkkKEkNyZWF0ZUdhbWVSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZRISCgpob3N0X3Rva2VuGAIgASgJItIBCg9Kb2luR2FtZVJlcXVlc3QSFwoHZ2FtZV9pZBgBIAEoCUIE4kEBAUgAEhkKCWpvaW5fY29kZRgFIAEoCUIE4kEBAUgAEhIKBG5hbWUYAiABKAlCBOJBAQESGAoKcmVxdWVzdF9pZBgDIAEoCUIE4kEBARIXCgRzZWF0GAQgASgNQgTiQQEBSAGIAQESGAoKcGxheWVyX3JlZhgGIAEoCUIE4kEBARIZCgtqb2luX3RpY2tldBgHIAEoCUIE4kEBAUIGCgRnYW1lQgcKBV9zZWF0IlUKEEpvaW5HYW1lUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUSDAoEc2VhdBgCIAEoDRISCgpzZWF0X3Rva2VuGAMgASgJIuMDChdKb2luT3JDcmVhdGVHYW1lUmVxdWVzdBIrCgdydWxlc2V0GAEgASgLMhQucnVtbWlrdWIudjEuUnVsZXNldEIE4kEBARISCgRuYW1lGAIgASgJQgTiQQEBEhgKCnJlcXVlc3RfaWQYAyABKAlCBOJBAQESRgoGbGFiZWxzGAQgAygLMjAucnVtbWlrdWIudjEuSm9pbk9yQ3JlYXRlR2FtZVJlcXVlc3QuTGFiZWxzRW50cnlCBOJBAQESGAoKcGxheWVyX3JlZhgFIAEoCUIE4kEBARJXCg9vcGVyYXRvcl9sYWJlbHMYBiADKAsyOC5ydW1taWt1Yi52MS5Kb2luT3JDcmVhdGVHYW1lUmVxdWVzdC5PcGVyYXRvckxhYmVsc0VudHJ5QgTiQQEBEjEKCHNldHRpbmdzGAcgASgLMhkucnVtbWlrdWIudjEuUm9vbVNldHRpbmdzQgTiQQEBEhkKC2pvaW5fdGlja2V0GAggASgJQgTiQQEBGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEaNQoTT3BlcmF0b3JMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIm4KGEpvaW5PckNyZWF0ZUdhbWVSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZRIMCgRzZWF0GAIgASgNEhIKCnNlYXRfdG9rZW4YAyABKAkSDwoHY3JlYXRlZBgEIAEoCCKiAQoNQWRkQm90UmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEioKBWxldmVsGAIgASgOMhUucnVtbWlrdWIudjEuQm90TGV2ZWxCBOJBAQISEgoEbmFtZRgDIAEoCUIE4kEBARIYCgpyZXF1ZXN0X2lkGAQgASgJQgTiQQEBEhcKBHNlYXQYBSABKA1CBOJBAQFIAIgBAUIHCgVfc2VhdCI/Cg5BZGRCb3RSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZRIMCgRzZWF0GAIgASgNIkMKEExlYXZlR2FtZVJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBIjQKEUxlYXZlR2FtZVJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lIlgKEUtpY2tQbGF5ZXJSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISEgoEc2VhdBgCIAEoDUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAMgASgJQgTiQQEBIjUKEktpY2tQbGF5ZXJSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZSJaCg9TZXRSZWFkeVJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIWCghpc19yZWFkeRgCIAEoCEIE4kEBARIYCgpyZXF1ZXN0X2lkGAMgASgJQgTiQQEBIjMKEFNldFJlYWR5UmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiSAoVUmVuZXdTZWF0VG9rZW5SZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgCIAEoCUIE4kEBASJNChZSZW5ld1NlYXRUb2tlblJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lEhIKCnNlYXRfdG9rZW4YAiABKAkiXgoXUmVpc3N1ZVNlYXRUb2tlblJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhISCgRzZWF0GAIgASgNQgTiQQECEhgKCnJlcXVlc3RfaWQYAyABKAlCBOJBAQEiTwoYUmVpc3N1ZVNlYXRUb2tlblJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lEhIKCnNlYXRfdG9rZW4YAiABKAkiQwoQU3RhcnRHYW1lUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhgKCnJlcXVlc3RfaWQYAiABKAlCBOJBAQEiNAoRU3RhcnRHYW1lUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiQwoQQWJvcnRHYW1lUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhgKCnJlcXVlc3RfaWQYAiABKAlCBOJBAQEiNAoRQWJvcnRHYW1lUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiRwoUQ3JlYXRlUmVtYXRjaFJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBIjgKFUNyZWF0ZVJlbWF0Y2hSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZSJ8Cg5HZXRHYW1lUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhsKCHJldmlzaW9uGAIgASgNQgTiQQEBSACIAQESKQoEdmlldxgDIAEoDjIVLnJ1bW1pa3ViLnYxLkdhbWVWaWV3QgTiQQEBQgsKCV9yZXZpc2lvbiIyCg9HZXRHYW1lUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUirAIKEExpc3RHYW1lc1JlcXVlc3QSFwoJcGFnZV9zaXplGAEgASgNQgTiQQEBEhgKCnBhZ2VfdG9rZW4YAiABKAlCBOJBAQESLAoGc3RhdGVzGAMgAygOMhYucnVtbWlrdWIudjEuR2FtZVN0YXRlQgTiQQEBEikKBnByZXNldBgEIAEoDjITLnJ1bW1pa3ViLnYxLlByZXNldEIE4kEBARIcCg5zZWF0c19mcmVlX21pbhgFIAEoDUIE4kEBARI/CgZsYWJlbHMYBiADKAsyKS5ydW1taWt1Yi52MS5MaXN0R2FtZXNSZXF1ZXN0LkxhYmVsc0VudHJ5QgTiQQEBGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiVQoRTGlzdEdhbWVzUmVzcG9uc2USJwoFZ2FtZXMYASADKAsyGC5ydW1taWt1Yi52MS5HYW1lU3VtbWFyeRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiWwoTTGlzdE93bkdhbWVzUmVxdWVzdBIpCgVzZWF0cxgBIAMoCzIULnJ1bW1pa3ViLnYxLk93blNlYXRCBOJBAQESGQoLam9pbl90aWNrZXQYAiABKAlCBOJBAQEiOgoHT3duU2VhdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhgKCnNlYXRfdG9rZW4YAiABKAlCBOJBAQIiOwoUTGlzdE93bkdhbWVzUmVzcG9uc2USIwoFZ2FtZXMYASADKAsyFC5ydW1taWt1Yi52MS5Pd25HYW1lIt8BCgdPd25HYW1lEg8KB2dhbWVfaWQYASABKAkSKAoEZ2FtZRgCIAEoCzIYLnJ1bW1pa3ViLnYxLkdhbWVTdW1tYXJ5SAASKwoHcmVmdXNhbBgDIAEoDjIYLnJ1bW1pa3ViLnYxLkVycm9yUmVhc29uSAASEQoEc2VhdBgEIAEoDUgBiAEBEjEKDXR1cm5fZGVhZGxpbmUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhQKDHdpbm5lcl9zZWF0cxgGIAMoDUIHCgVmb3VuZEIHCgVfc2VhdCJ3ChVFeHBvcnRPd25HYW1lc1JlcXVlc3QSKQoFc2VhdHMYASADKAsyFC5ydW1taWt1Yi52MS5Pd25TZWF0QgTiQQEBEhkKC2pvaW5fdGlja2V0GAIgASgJQgTiQQEBEhgKCnBhZ2VfdG9rZW4YAyABKAlCBOJBAQEiVQoWRXhwb3J0T3duR2FtZXNSZXNwb25zZRIiCgRnYW1lGAEgASgLMhQucnVtbWlrdWIudjEuT3duRGF0YRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiwAEKB093bkRhdGESDwoHZ2FtZV9pZBgBIAEoCRIpCgdyZWZ1c2FsGAIgASgOMhgucnVtbWlrdWIudjEuRXJyb3JSZWFzb24SEQoEc2VhdBgDIAEoDUgAiAEBEhIKCnBsYXllcl9yZWYYBCABKAkSHwoEZ2FtZRgFIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUSKAoHY2hhbmdlcxgGIAMoCzIXLnJ1bW1pa3ViLnYxLkdhbWVDaGFuZ2VCBwoFX3NlYXQiKgoRRm9yZ2V0U2VhdFJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAiIiChJGb3JnZXRTZWF0UmVzcG9uc2USDAoEbmFtZRgBIAEoCSJcChRXYXRjaE93bkdhbWVzUmVxdWVzdBIpCgVzZWF0cxgBIAMoCzIULnJ1bW1pa3ViLnYxLk93blNlYXRCBOJBAQESGQoLam9pbl90aWNrZXQYAiABKAlCBOJBAQEinQEKFVdhdGNoT3duR2FtZXNSZXNwb25zZRIkCgRnYW1lGAEgASgLMhQucnVtbWlrdWIudjEuT3duR2FtZUgAEisKCWhlYXJ0YmVhdBgCIAEoCzIWLnJ1bW1pa3ViLnYxLkhlYXJ0YmVhdEgAEicKB2Nsb3NpbmcYAyABKAsyFC5ydW1taWt1Yi52MS5DbG9zaW5nSABCCAoGdXBkYXRlIs0BChBXYXRjaEdhbWVSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISEgoEZXRhZxgCIAEoCUIE4kEBARIwCgdjb250ZW50GAMgASgOMhkucnVtbWlrdWIudjEuV2F0Y2hDb250ZW50QgTiQQEBEhsKDXVudGlsX3JlbWF0Y2gYBCABKAhCBOJBAQESKQoEdmlldxgFIAEoDjIVLnJ1bW1pa3ViLnYxLkdhbWVWaWV3QgTiQQEBEhQKBnRpY2tldBgGIAEoCUIE4kEBASK9AgoRV2F0Y2hHYW1lUmVzcG9uc2USJQoIc25hcHNob3QYASABKAsyES5ydW1taWt1Yi52MS5HYW1lSAASKQoGY2hhbmdlGAIgASgLMhcucnVtbWlrdWIudjEuR2FtZUNoYW5nZUgAEisKCWhlYXJ0YmVhdBgDIAEoCzIWLnJ1bW1pa3ViLnYxLkhlYXJ0YmVhdEgAEicKB2Nsb3NpbmcYBCABKAsyFC5ydW1taWt1Yi52MS5DbG9zaW5nSAASKAoFZHJhZnQYBSABKAsyFy5ydW1taWt1Yi52MS5TYXZlZERyYWZ0SAASKQoIcHJlc2VuY2UYBiABKAsyFS5ydW1taWt1Yi52MS5QcmVzZW5jZUgAEiEKBGdhbWUYByABKAsyES5ydW1taWt1Yi52MS5HYW1lSABCCAoGdXBkYXRlImIKCFByZXNlbmNlEgwKBHNlYXQYASABKA0SFAoMaXNfY29ubmVjdGVkGAIgASgIEjIKDmxhc3Rfc2Vlbl90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCIdCglIZWFydGJlYXQSEAoIcmV2aXNpb24YASABKA0iRwoHQ2xvc2luZxIMCgRldGFnGAEgASgJEi4KC3JldHJ5X2RlbGF5GAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIjEKGENyZWF0ZVdhdGNoVGlja2V0UmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECIlwKGUNyZWF0ZVdhdGNoVGlja2V0UmVzcG9uc2USDgoGdGlja2V0GAEgASgJEi8KC2V4cGlyZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKYAQoSTGlzdENoYW5nZXNSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISFwoJcGFnZV9zaXplGAIgASgNQgTiQQEBEhgKCnBhZ2VfdG9rZW4YAyABKAlCBOJBAQESHAoOYWZ0ZXJfcmV2aXNpb24YBCABKA1CBOJBAQESGgoMd2FpdF9zZWNvbmRzGAUgASgNQgTiQQEBIlgKE0xpc3RDaGFuZ2VzUmVzcG9uc2USKAoHY2hhbmdlcxgBIAMoCzIXLnJ1bW1pa3ViLnYxLkdhbWVDaGFuZ2USFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJKk4KCEdhbWVWaWV3EhkKFUdBTUVfVklFV19VTlNQRUNJRklFRBAAEhMKD0dBTUVfVklFV19CQVNJQxABEhIKDkdBTUVfVklFV19GVUxMEAIqeQoMV2F0Y2hDb250ZW50Eh0KGVdBVENIX0NPTlRFTlRfVU5TUEVDSUZJRUQQABIZChVXQVRDSF9DT05URU5UX0NIQU5HRVMQARIXChNXQVRDSF9DT05URU5UX0dBTUVTEAISFgoSV0FUQ0hfQ09OVEVOVF9CT1RIEAMygxQKC0dhbWVTZXJ2aWNlEmMKCkNyZWF0ZUdhbWUSHi5ydW1taWt1Yi52MS5DcmVhdGVHYW1lUmVxdWVzdBofLnJ1bW1pa3ViLnYxLkNyZWF0ZUdhbWVSZXNwb25zZSIUgtPkkwIOOgEqIgkvdjEvZ2FtZXMSgQEKCEpvaW5HYW1lEhwucnVtbWlrdWIudjEuSm9pbkdhbWVSZXF1ZXN0Gh0ucnVtbWlrdWIudjEuSm9pbkdhbWVSZXNwb25zZSI4gtPkkwIyOgEqWhM6ASoiDi92MS9nYW1lczpqb2luIhgvdjEvZ2FtZXMve2dhbWVfaWR9OmpvaW4SggEKEEpvaW5PckNyZWF0ZUdhbWUSJC5ydW1taWt1Yi52MS5Kb2luT3JDcmVhdGVHYW1lUmVxdWVzdBolLnJ1bW1pa3ViLnYxLkpvaW5PckNyZWF0ZUdhbWVSZXNwb25zZSIhgtPkkwIbOgEqIhYvdjEvZ2FtZXM6am9pbk9yQ3JlYXRlEmgKBkFkZEJvdBIaLnJ1bW1pa3ViLnYxLkFkZEJvdFJlcXVlc3QaGy5ydW1taWt1Yi52MS5BZGRCb3RSZXNwb25zZSIlgtPkkwIfOgEqIhovdjEvZ2FtZXMve2dhbWVfaWR9OmFkZEJvdBJwCglMZWF2ZUdhbWUSHS5ydW1taWt1Yi52MS5MZWF2ZUdhbWVSZXF1ZXN0Gh4ucnVtbWlrdWIudjEuTGVhdmVHYW1lUmVzcG9uc2UiJILT5JMCHjoBKiIZL3YxL2dhbWVzL3tnYW1lX2lkfTpsZWF2ZRJ4CgpLaWNrUGxheWVyEh4ucnVtbWlrdWIudjEuS2lja1BsYXllclJlcXVlc3QaHy5ydW1taWt1Yi52MS5LaWNrUGxheWVyUmVzcG9uc2UiKYLT5JMCIzoBKiIeL3YxL2dhbWVzL3tnYW1lX2lkfTpraWNrUGxheWVyEnAKCFNldFJlYWR5EhwucnVtbWlrdWIudjEuU2V0UmVhZHlSZXF1ZXN0Gh0ucnVtbWlrdWIudjEuU2V0UmVhZHlSZXNwb25zZSIngtPkkwIhOgEqIhwvdjEvZ2FtZXMve2dhbWVfaWR9OnNldFJlYWR5EogBCg5SZW5ld1NlYXRUb2tlbhIiLnJ1bW1pa3ViLnYxLlJlbmV3U2VhdFRva2VuUmVxdWVzdBojLnJ1bW1pa3ViLnYxLlJlbmV3U2VhdFRva2VuUmVzcG9uc2UiLYLT5JMCJzoBKiIiL3YxL2dhbWVzL3tnYW1lX2lkfTpyZW5ld1NlYXRUb2tlbhKQAQoQUmVpc3N1ZVNlYXRUb2tlbhIkLnJ1bW1pa3ViLnYxLlJlaXNzdWVTZWF0VG9rZW5SZXF1ZXN0GiUucnVtbWlrdWIudjEuUmVpc3N1ZVNlYXRUb2tlblJlc3BvbnNlIi+C0+STAik6ASoiJC92MS9nYW1lcy97Z2FtZV9pZH06cmVpc3N1ZVNlYXRUb2tlbhJwCglTdGFydEdhbWUSHS5ydW1taWt1Yi52MS5TdGFydEdhbWVSZXF1ZXN0Gh4ucnVtbWlrdWIudjEuU3RhcnRHYW1lUmVzcG9uc2UiJILT5JMCHjoBKiIZL3YxL2dhbWVzL3tnYW1lX2lkfTpzdGFydBJwCglBYm9ydEdhbWUSHS5ydW1taWt1Yi52MS5BYm9ydEdhbWVSZXF1ZXN0Gh4ucnVtbWlrdWIudjEuQWJvcnRHYW1lUmVzcG9uc2UiJILT5JMCHjoBKiIZL3YxL2dhbWVzL3tnYW1lX2lkfTphYm9ydBKEAQoNQ3JlYXRlUmVtYXRjaBIhLnJ1bW1pa3ViLnYxLkNyZWF0ZVJlbWF0Y2hSZXF1ZXN0GiIucnVtbWlrdWIudjEuQ3JlYXRlUmVtYXRjaFJlc3BvbnNlIiyC0+STAiY6ASoiIS92MS9nYW1lcy97Z2FtZV9pZH06Y3JlYXRlUmVtYXRjaBJhCgdHZXRHYW1lEhsucnVtbWlrdWIudjEuR2V0R2FtZVJlcXVlc3QaHC5ydW1taWt1Yi52MS5HZXRHYW1lUmVzcG9uc2UiG4LT5JMCFRITL3YxL2dhbWVzL3tnYW1lX2lkfRJyCglMaXN0R2FtZXMSHS5ydW1taWt1Yi52MS5MaXN0R2FtZXNSZXF1ZXN0Gh4ucnVtbWlrdWIudjEuTGlzdEdhbWVzUmVzcG9uc2UiJoLT5JMCIFoTOgEqIg4vdjEvZ2FtZXM6bGlzdBIJL3YxL2dhbWVzEnEKDExpc3RPd25HYW1lcxIgLnJ1bW1pa3ViLnYxLkxpc3RPd25HYW1lc1JlcXVlc3QaIS5ydW1taWt1Yi52MS5MaXN0T3duR2FtZXNSZXNwb25zZSIcgtPkkwIWOgEqIhEvdjEvZ2FtZXM6bGlzdE93bhJ3Cg1XYXRjaE93bkdhbWVzEiEucnVtbWlrdWIudjEuV2F0Y2hPd25HYW1lc1JlcXVlc3QaIi5ydW1taWt1Yi52MS5XYXRjaE93bkdhbWVzUmVzcG9uc2UiHYLT5JMCFzoBKiISL3YxL2dhbWVzOndhdGNoT3duMAESeQoORXhwb3J0T3duR2FtZXMSIi5ydW1taWt1Yi52MS5FeHBvcnRPd25HYW1lc1JlcXVlc3QaIy5ydW1taWt1Yi52MS5FeHBvcnRPd25HYW1lc1Jlc3BvbnNlIh6C0+STAhg6ASoiEy92MS9nYW1lczpleHBvcnRPd24SeAoKRm9yZ2V0U2VhdBIeLnJ1bW1pa3ViLnYxLkZvcmdldFNlYXRSZXF1ZXN0Gh8ucnVtbWlrdWIudjEuRm9yZ2V0U2VhdFJlc3BvbnNlIimC0+STAiM6ASoiHi92MS9nYW1lcy97Z2FtZV9pZH06Zm9yZ2V0U2VhdBJvCglXYXRjaEdhbWUSHS5ydW1taWt1Yi52MS5XYXRjaEdhbWVSZXF1ZXN0Gh4ucnVtbWlrdWIudjEuV2F0Y2hHYW1lUmVzcG9uc2UiIYLT5JMCGxIZL3YxL2dhbWVzL3tnYW1lX2lkfTp3YXRjaDABEpQBChFDcmVhdGVXYXRjaFRpY2tldBIlLnJ1bW1pa3ViLnYxLkNyZWF0ZVdhdGNoVGlja2V0UmVxdWVzdBomLnJ1bW1pa3ViLnYxLkNyZWF0ZVdhdGNoVGlja2V0UmVzcG9uc2UiMILT5JMCKjoBKiIlL3YxL2dhbWVzL3tnYW1lX2lkfTpjcmVhdGVXYXRjaFRpY2tldBJ1CgtMaXN0Q2hhbmdlcxIfLnJ1bW1pa3ViLnYxLkxpc3RDaGFuZ2VzUmVxdWVzdBogLnJ1bW1pa3ViLnYxLkxpc3RDaGFuZ2VzUmVzcG9uc2UiI4LT5JMCHRIbL3YxL2dhbWVzL3tnYW1lX2lkfS9jaGFuZ2VzQogBCgtydW1taWt1Yi52MUIQR2FtZVNlcnZpY2VQcm90b1ABWilydW1taWt1Yi5leGFtcGxlL2dvL3J1bW1pa3VidjE7cnVtbWlrdWJ2MaICA1JNS6oCC1J1bW1pa3ViLlYxugIIUnVtbWlrdWLKAgtSdW1taWt1YlxWMeoCDFJ1bW1pa3ViOjpWMWIGcHJvdG8z", [file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_duration, file_google_protobuf_timestamp, file_rummikub_v1_error_reason, file_rummikub_v1_game, file_rummikub_v1_meld, file_rummikub_v1_room_settings, file_rummikub_v1_ruleset, file_rummikub_v1_tile]);
+  fileDesc("Ch5ydW1taWt1Yi92MS9nYW1lX3NlcnZpY2UucHJvdG8SC3J1bW1pa3ViLnYxIqsEChFDcmVhdGVHYW1lUmVxdWVzdBIrCgdydWxlc2V0GAEgASgLMhQucnVtbWlrdWIudjEuUnVsZXNldEIE4kEBARIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBEjEKCnZpc2liaWxpdHkYAyABKA4yFy5ydW1taWt1Yi52MS5WaXNpYmlsaXR5QgTiQQEBEkAKBmxhYmVscxgEIAMoCzIqLnJ1bW1pa3ViLnYxLkNyZWF0ZUdhbWVSZXF1ZXN0LkxhYmVsc0VudHJ5QgTiQQEBElEKD29wZXJhdG9yX2xhYmVscxgFIAMoCzIyLnJ1bW1pa3ViLnYxLkNyZWF0ZUdhbWVSZXF1ZXN0Lk9wZXJhdG9yTGFiZWxzRW50cnlCBOJBAQESMQoIc2V0dGluZ3MYBiABKAsyGS5ydW1taWt1Yi52MS5Sb29tU2V0dGluZ3NCBOJBAQESMgoIcG9zaXRpb24YByABKAsyGi5ydW1taWt1Yi52MS5TdGFydFBvc2l0aW9uQgTiQQEBEjoKDnJlc2VydmVkX3NlYXRzGAggAygLMhwucnVtbWlrdWIudjEuU2VhdFJlc2VydmF0aW9uQgTiQQEBGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEaNQoTT3BlcmF0b3JMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIqUBCg1TdGFydFBvc2l0aW9uEicKBXRhYmxlGAEgASgLMhIucnVtbWlrdWIudjEuVGFibGVCBOJBAQESKwoFc2VhdHMYAiADKAsyFi5ydW1taWt1Yi52MS5TdGFydFNlYXRCBOJBAQISJQoEcG9vbBgDIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGVCBOJBAQESFwoJdHVybl9zZWF0GAQgASgNQgTiQQECImAKCVN0YXJ0U2VhdBISCgRzZWF0GAEgASgNQgTiQQECEiUKBHJhY2sYAiADKA4yES5ydW1taWt1Yi52MS5UaWxlQgTiQQECEhgKCmhhc19tZWxkZWQYAyABKAhCBOJBAQEiUwoPU2VhdFJlc2VydmF0aW9uEhIKBHNlYXQYASABKA1CBOJBAQISGAoKcGxheWVyX3JlZhgCIAEoCUIE4kEBAhISCgRuYW1lGAMgASgJQgTiQQECIkkKEkNyZWF0ZUdhbWVSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZRISCgpob3N0X3Rva2VuGAIgASgJIusBCg9Kb2luR2FtZVJlcXVlc3QSFwoHZ2FtZV9pZBgBIAEoCUIE4kEBAUgAEhkKCWpvaW5fY29kZRgFIAEoCUIE4kEBAUgAEhIKBG5hbWUYAiABKAlCBOJBAQESGAoKcmVxdWVzdF9pZBgDIAEoCUIE4kEBARIXCgRzZWF0GAQgASgNQgTiQQEBSAGIAQESGAoKcGxheWVyX3JlZhgGIAEoCUIE4kEBARIZCgtqb2luX3RpY2tldBgHIAEoCUIE4kEBARIXCglkZWFsX3NlZWQYCCABKAxCBOJBAQFCBgoEZ2FtZUIHCgVfc2VhdCJVChBKb2luR2FtZVJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lEgwKBHNlYXQYAiABKA0SEgoKc2VhdF90b2tlbhgDIAEoCSL8AwoXSm9pbk9yQ3JlYXRlR2FtZVJlcXVlc3QSKwoHcnVsZXNldBgBIAEoCzIULnJ1bW1pa3ViLnYxLlJ1bGVzZXRCBOJBAQESEgoEbmFtZRgCIAEoCUIE4kEBARIYCgpyZXF1ZXN0X2lkGAMgASgJQgTiQQEBEkYKBmxhYmVscxgEIAMoCzIwLnJ1bW1pa3ViLnYxLkpvaW5PckNyZWF0ZUdhbWVSZXF1ZXN0LkxhYmVsc0VudHJ5QgTiQQEBEhgKCnBsYXllcl9yZWYYBSABKAlCBOJBAQESVwoPb3BlcmF0b3JfbGFiZWxzGAYgAygLMjgucnVtbWlrdWIudjEuSm9pbk9yQ3JlYXRlR2FtZVJlcXVlc3QuT3BlcmF0b3JMYWJlbHNFbnRyeUIE4kEBARIxCghzZXR0aW5ncxgHIAEoCzIZLnJ1bW1pa3ViLnYxLlJvb21TZXR0aW5nc0IE4kEBARIZCgtqb2luX3RpY2tldBgIIAEoCUIE4kEBARIXCglkZWFsX3NlZWQYCSABKAxCBOJBAQEaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ARo1ChNPcGVyYXRvckxhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEibgoYSm9pbk9yQ3JlYXRlR2FtZVJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lEgwKBHNlYXQYAiABKA0SEgoKc2VhdF90b2tlbhgDIAEoCRIPCgdjcmVhdGVkGAQgASgIIqIBCg1BZGRCb3RSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISKgoFbGV2ZWwYAiABKA4yFS5ydW1taWt1Yi52MS5Cb3RMZXZlbEIE4kEBAhISCgRuYW1lGAMgASgJQgTiQQEBEhgKCnJlcXVlc3RfaWQYBCABKAlCBOJBAQESFwoEc2VhdBgFIAEoDUIE4kEBAUgAiAEBQgcKBV9zZWF0Ij8KDkFkZEJvdFJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lEgwKBHNlYXQYAiABKA0iQwoQTGVhdmVHYW1lUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhgKCnJlcXVlc3RfaWQYAiABKAlCBOJBAQEiNAoRTGVhdmVHYW1lUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiWAoRS2lja1BsYXllclJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhISCgRzZWF0GAIgASgNQgTiQQECEhgKCnJlcXVlc3RfaWQYAyABKAlCBOJBAQEiNQoSS2lja1BsYXllclJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lInMKD1NldFJlYWR5UmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhYKCGlzX3JlYWR5GAIgASgIQgTiQQEBEhgKCnJlcXVlc3RfaWQYAyABKAlCBOJBAQESFwoJZGVhbF9zZWVkGAQgASgMQgTiQQEBIjMKEFNldFJlYWR5UmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiSAoVUmVuZXdTZWF0VG9rZW5SZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgCIAEoCUIE4kEBASJNChZSZW5ld1NlYXRUb2tlblJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lEhIKCnNlYXRfdG9rZW4YAiABKAkiXgoXUmVpc3N1ZVNlYXRUb2tlblJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhISCgRzZWF0GAIgASgNQgTiQQECEhgKCnJlcXVlc3RfaWQYAyABKAlCBOJBAQEiTwoYUmVpc3N1ZVNlYXRUb2tlblJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lEhIKCnNlYXRfdG9rZW4YAiABKAkiQwoQU3RhcnRHYW1lUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhgKCnJlcXVlc3RfaWQYAiABKAlCBOJBAQEiNAoRU3RhcnRHYW1lUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiQwoQQWJvcnRHYW1lUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhgKCnJlcXVlc3RfaWQYAiABKAlCBOJBAQEiNAoRQWJvcnRHYW1lUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiRwoUQ3JlYXRlUmVtYXRjaFJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBIjgKFUNyZWF0ZVJlbWF0Y2hSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZSJ8Cg5HZXRHYW1lUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhsKCHJldmlzaW9uGAIgASgNQgTiQQEBSACIAQESKQoEdmlldxgDIAEoDjIVLnJ1bW1pa3ViLnYxLkdhbWVWaWV3QgTiQQEBQgsKCV9yZXZpc2lvbiIyCg9HZXRHYW1lUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUirAIKEExpc3RHYW1lc1JlcXVlc3QSFwoJcGFnZV9zaXplGAEgASgNQgTiQQEBEhgKCnBhZ2VfdG9rZW4YAiABKAlCBOJBAQESLAoGc3RhdGVzGAMgAygOMhYucnVtbWlrdWIudjEuR2FtZVN0YXRlQgTiQQEBEikKBnByZXNldBgEIAEoDjITLnJ1bW1pa3ViLnYxLlByZXNldEIE4kEBARIcCg5zZWF0c19mcmVlX21pbhgFIAEoDUIE4kEBARI/CgZsYWJlbHMYBiADKAsyKS5ydW1taWt1Yi52MS5MaXN0R2FtZXNSZXF1ZXN0LkxhYmVsc0VudHJ5QgTiQQEBGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiVQoRTGlzdEdhbWVzUmVzcG9uc2USJwoFZ2FtZXMYASADKAsyGC5ydW1taWt1Yi52MS5HYW1lU3VtbWFyeRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiWwoTTGlzdE93bkdhbWVzUmVxdWVzdBIpCgVzZWF0cxgBIAMoCzIULnJ1bW1pa3ViLnYxLk93blNlYXRCBOJBAQESGQoLam9pbl90aWNrZXQYAiABKAlCBOJBAQEiOgoHT3duU2VhdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhgKCnNlYXRfdG9rZW4YAiABKAlCBOJBAQIiOwoUTGlzdE93bkdhbWVzUmVzcG9uc2USIwoFZ2FtZXMYASADKAsyFC5ydW1taWt1Yi52MS5Pd25HYW1lIt8BCgdPd25HYW1lEg8KB2dhbWVfaWQYASABKAkSKAoEZ2FtZRgCIAEoCzIYLnJ1bW1pa3ViLnYxLkdhbWVTdW1tYXJ5SAASKwoHcmVmdXNhbBgDIAEoDjIYLnJ1bW1pa3ViLnYxLkVycm9yUmVhc29uSAASEQoEc2VhdBgEIAEoDUgBiAEBEjEKDXR1cm5fZGVhZGxpbmUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhQKDHdpbm5lcl9zZWF0cxgGIAMoDUIHCgVmb3VuZEIHCgVfc2VhdCJcChRXYXRjaE93bkdhbWVzUmVxdWVzdBIpCgVzZWF0cxgBIAMoCzIULnJ1bW1pa3ViLnYxLk93blNlYXRCBOJBAQESGQoLam9pbl90aWNrZXQYAiABKAlCBOJBAQEinQEKFVdhdGNoT3duR2FtZXNSZXNwb25zZRIkCgRnYW1lGAEgASgLMhQucnVtbWlrdWIudjEuT3duR2FtZUgAEisKCWhlYXJ0YmVhdBgCIAEoCzIWLnJ1bW1pa3ViLnYxLkhlYXJ0YmVhdEgAEicKB2Nsb3NpbmcYAyABKAsyFC5ydW1taWt1Yi52MS5DbG9zaW5nSABCCAoGdXBkYXRlIs0BChBXYXRjaEdhbWVSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISEgoEZXRhZxgCIAEoCUIE4kEBARIwCgdjb250ZW50GAMgASgOMhkucnVtbWlrdWIudjEuV2F0Y2hDb250ZW50QgTiQQEBEhsKDXVudGlsX3JlbWF0Y2gYBCABKAhCBOJBAQESKQoEdmlldxgFIAEoDjIVLnJ1bW1pa3ViLnYxLkdhbWVWaWV3QgTiQQEBEhQKBnRpY2tldBgGIAEoCUIE4kEBASK9AgoRV2F0Y2hHYW1lUmVzcG9uc2USJQoIc25hcHNob3QYASABKAsyES5ydW1taWt1Yi52MS5HYW1lSAASKQoGY2hhbmdlGAIgASgLMhcucnVtbWlrdWIudjEuR2FtZUNoYW5nZUgAEisKCWhlYXJ0YmVhdBgDIAEoCzIWLnJ1bW1pa3ViLnYxLkhlYXJ0YmVhdEgAEicKB2Nsb3NpbmcYBCABKAsyFC5ydW1taWt1Yi52MS5DbG9zaW5nSAASKAoFZHJhZnQYBSABKAsyFy5ydW1taWt1Yi52MS5TYXZlZERyYWZ0SAASKQoIcHJlc2VuY2UYBiABKAsyFS5ydW1taWt1Yi52MS5QcmVzZW5jZUgAEiEKBGdhbWUYByABKAsyES5ydW1taWt1Yi52MS5HYW1lSABCCAoGdXBkYXRlImIKCFByZXNlbmNlEgwKBHNlYXQYASABKA0SFAoMaXNfY29ubmVjdGVkGAIgASgIEjIKDmxhc3Rfc2Vlbl90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCIdCglIZWFydGJlYXQSEAoIcmV2aXNpb24YASABKA0iRwoHQ2xvc2luZxIMCgRldGFnGAEgASgJEi4KC3JldHJ5X2RlbGF5GAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIjEKGENyZWF0ZVdhdGNoVGlja2V0UmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECIlwKGUNyZWF0ZVdhdGNoVGlja2V0UmVzcG9uc2USDgoGdGlja2V0GAEgASgJEi8KC2V4cGlyZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKYAQoSTGlzdENoYW5nZXNSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISFwoJcGFnZV9zaXplGAIgASgNQgTiQQEBEhgKCnBhZ2VfdG9rZW4YAyABKAlCBOJBAQESHAoOYWZ0ZXJfcmV2aXNpb24YBCABKA1CBOJBAQESGgoMd2FpdF9zZWNvbmRzGAUgASgNQgTiQQEBIlgKE0xpc3RDaGFuZ2VzUmVzcG9uc2USKAoHY2hhbmdlcxgBIAMoCzIXLnJ1bW1pa3ViLnYxLkdhbWVDaGFuZ2USFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJKk4KCEdhbWVWaWV3EhkKFUdBTUVfVklFV19VTlNQRUNJRklFRBAAEhMKD0dBTUVfVklFV19CQVNJQxABEhIKDkdBTUVfVklFV19GVUxMEAIqeQoMV2F0Y2hDb250ZW50Eh0KGVdBVENIX0NPTlRFTlRfVU5TUEVDSUZJRUQQABIZChVXQVRDSF9DT05URU5UX0NIQU5HRVMQARIXChNXQVRDSF9DT05URU5UX0dBTUVTEAISFgoSV0FUQ0hfQ09OVEVOVF9CT1RIEAMyjhIKC0dhbWVTZXJ2aWNlEmMKCkNyZWF0ZUdhbWUSHi5ydW1taWt1Yi52MS5DcmVhdGVHYW1lUmVxdWVzdBofLnJ1bW1pa3ViLnYxLkNyZWF0ZUdhbWVSZXNwb25zZSIUgtPkkwIOOgEqIgkvdjEvZ2FtZXMSgQEKCEpvaW5HYW1lEhwucnVtbWlrdWIudjEuSm9pbkdhbWVSZXF1ZXN0Gh0ucnVtbWlrdWIudjEuSm9pbkdhbWVSZXNwb25zZSI4gtPkkwIyOgEqWhM6ASoiDi92MS9nYW1lczpqb2luIhgvdjEvZ2FtZXMve2dhbWVfaWR9OmpvaW4SggEKEEpvaW5PckNyZWF0ZUdhbWUSJC5ydW1taWt1Yi52MS5Kb2luT3JDcmVhdGVHYW1lUmVxdWVzdBolLnJ1bW1pa3ViLnYxLkpvaW5PckNyZWF0ZUdhbWVSZXNwb25zZSIhgtPkkwIbOgEqIhYvdjEvZ2FtZXM6am9pbk9yQ3JlYXRlEmgKBkFkZEJvdBIaLnJ1bW1pa3ViLnYxLkFkZEJvdFJlcXVlc3QaGy5ydW1taWt1Yi52MS5BZGRCb3RSZXNwb25zZSIlgtPkkwIfOgEqIhovdjEvZ2FtZXMve2dhbWVfaWR9OmFkZEJvdBJwCglMZWF2ZUdhbWUSHS5ydW1taWt1Yi52MS5MZWF2ZUdhbWVSZXF1ZXN0Gh4ucnVtbWlrdWIudjEuTGVhdmVHYW1lUmVzcG9uc2UiJILT5JMCHjoBKiIZL3YxL2dhbWVzL3tnYW1lX2lkfTpsZWF2ZRJ4CgpLaWNrUGxheWVyEh4ucnVtbWlrdWIudjEuS2lja1BsYXllclJlcXVlc3QaHy5ydW1taWt1Yi52MS5LaWNrUGxheWVyUmVzcG9uc2UiKYLT5JMCIzoBKiIeL3YxL2dhbWVzL3tnYW1lX2lkfTpraWNrUGxheWVyEnAKCFNldFJlYWR5EhwucnVtbWlrdWIudjEuU2V0UmVhZHlSZXF1ZXN0Gh0ucnVtbWlrdWIudjEuU2V0UmVhZHlSZXNwb25zZSIngtPkkwIhOgEqIhwvdjEvZ2FtZXMve2dhbWVfaWR9OnNldFJlYWR5EogBCg5SZW5ld1NlYXRUb2tlbhIiLnJ1bW1pa3ViLnYxLlJlbmV3U2VhdFRva2VuUmVxdWVzdBojLnJ1bW1pa3ViLnYxLlJlbmV3U2VhdFRva2VuUmVzcG9uc2UiLYLT5JMCJzoBKiIiL3YxL2dhbWVzL3tnYW1lX2lkfTpyZW5ld1NlYXRUb2tlbhKQAQoQUmVpc3N1ZVNlYXRUb2tlbhIkLnJ1bW1pa3ViLnYxLlJlaXNzdWVTZWF0VG9rZW5SZXF1ZXN0GiUucnVtbWlrdWIudjEuUmVpc3N1ZVNlYXRUb2tlblJlc3BvbnNlIi+C0+STAik6ASoiJC92MS9nYW1lcy97Z2FtZV9pZH06cmVpc3N1ZVNlYXRUb2tlbhJwCglTdGFydEdhbWUSHS5ydW1taWt1Yi52MS5TdGFydEdhbWVSZXF1ZXN0Gh4ucnVtbWlrdWIudjEuU3RhcnRHYW1lUmVzcG9uc2UiJILT5JMCHjoBKiIZL3YxL2dhbWVzL3tnYW1lX2lkfTpzdGFydBJwCglBYm9ydEdhbWUSHS5ydW1taWt1Yi52MS5BYm9ydEdhbWVSZXF1ZXN0Gh4ucnVtbWlrdWIudjEuQWJvcnRHYW1lUmVzcG9uc2UiJILT5JMCHjoBKiIZL3YxL2dhbWVzL3tnYW1lX2lkfTphYm9ydBKEAQoNQ3JlYXRlUmVtYXRjaBIhLnJ1bW1pa3ViLnYxLkNyZWF0ZVJlbWF0Y2hSZXF1ZXN0GiIucnVtbWlrdWIudjEuQ3JlYXRlUmVtYXRjaFJlc3BvbnNlIiyC0+STAiY6ASoiIS92MS9nYW1lcy97Z2FtZV9pZH06Y3JlYXRlUmVtYXRjaBJhCgdHZXRHYW1lEhsucnVtbWlrdWIudjEuR2V0R2FtZVJlcXVlc3QaHC5ydW1taWt1Yi52MS5HZXRHYW1lUmVzcG9uc2UiG4LT5JMCFRITL3YxL2dhbWVzL3tnYW1lX2lkfRJyCglMaXN0R2FtZXMSHS5ydW1taWt1Yi52MS5MaXN0R2FtZXNSZXF1ZXN0Gh4ucnVtbWlrdWIudjEuTGlzdEdhbWVzUmVzcG9uc2UiJoLT5JMCIFoTOgEqIg4vdjEvZ2FtZXM6bGlzdBIJL3YxL2dhbWVzEnEKDExpc3RPd25HYW1lcxIgLnJ1bW1pa3ViLnYxLkxpc3RPd25HYW1lc1JlcXVlc3QaIS5ydW1taWt1Yi52MS5MaXN0T3duR2FtZXNSZXNwb25zZSIcgtPkkwIWOgEqIhEvdjEvZ2FtZXM6bGlzdE93bhJ3Cg1XYXRjaE93bkdhbWVzEiEucnVtbWlrdWIudjEuV2F0Y2hPd25HYW1lc1JlcXVlc3QaIi5ydW1taWt1Yi52MS5XYXRjaE93bkdhbWVzUmVzcG9uc2UiHYLT5JMCFzoBKiISL3YxL2dhbWVzOndhdGNoT3duMAESbwoJV2F0Y2hHYW1lEh0ucnVtbWlrdWIudjEuV2F0Y2hHYW1lUmVxdWVzdBoeLnJ1bW1pa3ViLnYxLldhdGNoR2FtZVJlc3BvbnNlIiGC0+STAhsSGS92MS9nYW1lcy97Z2FtZV9pZH06d2F0Y2gwARKUAQoRQ3JlYXRlV2F0Y2hUaWNrZXQSJS5ydW1taWt1Yi52MS5DcmVhdGVXYXRjaFRpY2tldFJlcXVlc3QaJi5ydW1taWt1Yi52MS5DcmVhdGVXYXRjaFRpY2tldFJlc3BvbnNlIjCC0+STAio6ASoiJS92MS9nYW1lcy97Z2FtZV9pZH06Y3JlYXRlV2F0Y2hUaWNrZXQSdQoLTGlzdENoYW5nZXMSHy5ydW1taWt1Yi52MS5MaXN0Q2hhbmdlc1JlcXVlc3QaIC5ydW1taWt1Yi52MS5MaXN0Q2hhbmdlc1Jlc3BvbnNlIiOC0+STAh0SGy92MS9nYW1lcy97Z2FtZV9pZH0vY2hhbmdlc0KIAQoLcnVtbWlrdWIudjFCEEdhbWVTZXJ2aWNlUHJvdG9QAVopcnVtbWlrdWIuZXhhbXBsZS9nby9ydW1taWt1YnYxO3J1bW1pa3VidjGiAgNSTUuqAgtSdW1taWt1Yi5WMboCCFJ1bW1pa3ViygILUnVtbWlrdWJcVjHqAgxSdW1taWt1Yjo6VjFiBnByb3RvMw", [file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_duration, file_google_protobuf_timestamp, file_rummikub_v1_error_reason, file_rummikub_v1_game, file_rummikub_v1_meld, file_rummikub_v1_room_settings, file_rummikub_v1_ruleset, file_rummikub_v1_tile]);
 
 /**
  * A request to create a game.
@@ -322,6 +322,14 @@ export type JoinGameRequest = Message<"rummikub.v1.JoinGameRequest"> & {
    * @generated from field: string join_ticket = 7;
    */
   joinTicket: string;
+
+  /**
+   * The player's part in the shuffles of a game with FAIR_DEAL_COMMITTED: up to 64 random bytes, which the player makes.
+   * The server has committed itself before, so neither side alone decides on a deal (docs/fair-deal.md).
+   *
+   * @generated from field: bytes deal_seed = 8;
+   */
+  dealSeed: Uint8Array;
 };
 
 /**
@@ -428,6 +436,13 @@ export type JoinOrCreateGameRequest = Message<"rummikub.v1.JoinOrCreateGameReque
    * @generated from field: string join_ticket = 8;
    */
   joinTicket: string;
+
+  /**
+   * The player's part in the shuffles, as in JoinGame.
+   *
+   * @generated from field: bytes deal_seed = 9;
+   */
+  dealSeed: Uint8Array;
 };
 
 /**
@@ -687,6 +702,13 @@ export type SetReadyRequest = Message<"rummikub.v1.SetReadyRequest"> & {
    * @generated from field: string request_id = 3;
    */
   requestId: string;
+
+  /**
+   * The player's part in the shuffles, as in JoinGame, in place of the one before. Empty: that one stays.
+   *
+   * @generated from field: bytes deal_seed = 4;
+   */
+  dealSeed: Uint8Array;
 };
 
 /**
@@ -1272,169 +1294,6 @@ export const OwnGameSchema: GenMessage<OwnGame> = /*@__PURE__*/
   messageDesc(file_rummikub_v1_game_service, 34);
 
 /**
- * A request for all data of the caller's games.
- *
- * @generated from message rummikub.v1.ExportOwnGamesRequest
- */
-export type ExportOwnGamesRequest = Message<"rummikub.v1.ExportOwnGamesRequest"> & {
-  /**
-   * The seats, each of another game. 1 to 50. Required without a join_ticket, and empty with one.
-   *
-   * @generated from field: repeated rummikub.v1.OwnSeat seats = 1;
-   */
-  seats: OwnSeat[];
-
-  /**
-   * A ticket of the player, as in ListOwnGames.
-   *
-   * @generated from field: string join_ticket = 2;
-   */
-  joinTicket: string;
-
-  /**
-   * The next_page_token of the previous response. Unset: the first page.
-   *
-   * @generated from field: string page_token = 3;
-   */
-  pageToken: string;
-};
-
-/**
- * Describes the message rummikub.v1.ExportOwnGamesRequest.
- * Use `create(ExportOwnGamesRequestSchema)` to create a new message.
- */
-export const ExportOwnGamesRequestSchema: GenMessage<ExportOwnGamesRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 35);
-
-/**
- * A page of the data of the caller's games.
- *
- * @generated from message rummikub.v1.ExportOwnGamesResponse
- */
-export type ExportOwnGamesResponse = Message<"rummikub.v1.ExportOwnGamesResponse"> & {
-  /**
-   * A game. Unset if there is none.
-   *
-   * @generated from field: rummikub.v1.OwnData game = 1;
-   */
-  game?: OwnData | undefined;
-
-  /**
-   * The token of the next page; empty after the last.
-   *
-   * @generated from field: string next_page_token = 2;
-   */
-  nextPageToken: string;
-};
-
-/**
- * Describes the message rummikub.v1.ExportOwnGamesResponse.
- * Use `create(ExportOwnGamesResponseSchema)` to create a new message.
- */
-export const ExportOwnGamesResponseSchema: GenMessage<ExportOwnGamesResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 36);
-
-/**
- * What is stored of a person in a game.
- *
- * @generated from message rummikub.v1.OwnData
- */
-export type OwnData = Message<"rummikub.v1.OwnData"> & {
-  /**
-   * The id of the game.
-   *
-   * @generated from field: string game_id = 1;
-   */
-  gameId: string;
-
-  /**
-   * Why there is nothing else, as OwnGame.refusal; or GAME_NOT_OVER, or NOT_A_PLAYER for a host token.
-   *
-   * @generated from field: rummikub.v1.ErrorReason refusal = 2;
-   */
-  refusal: ErrorReason;
-
-  /**
-   * The seat. Unset for a person who has left it.
-   *
-   * @generated from field: optional uint32 seat = 3;
-   */
-  seat?: number | undefined;
-
-  /**
-   * The reference of the person that the front end has set. Empty for none, and with the token of a seat, which does not
-   * prove who somebody is.
-   *
-   * @generated from field: string player_ref = 4;
-   */
-  playerRef: string;
-
-  /**
-   * The game as the seat sees it, without drafts and presence. Set in the first page of a game.
-   *
-   * @generated from field: rummikub.v1.Game game = 5;
-   */
-  game?: Game | undefined;
-
-  /**
-   * The changes of the game as the seat sees them, from the oldest that is kept, at most 200 in a page. Of a person who
-   * has left the lobby: only the arrival, as spectators see it.
-   *
-   * @generated from field: repeated rummikub.v1.GameChange changes = 6;
-   */
-  changes: GameChange[];
-};
-
-/**
- * Describes the message rummikub.v1.OwnData.
- * Use `create(OwnDataSchema)` to create a new message.
- */
-export const OwnDataSchema: GenMessage<OwnData> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 37);
-
-/**
- * A request to remove the caller's name from a game.
- *
- * @generated from message rummikub.v1.ForgetSeatRequest
- */
-export type ForgetSeatRequest = Message<"rummikub.v1.ForgetSeatRequest"> & {
-  /**
-   * The id of the game.
-   *
-   * @generated from field: string game_id = 1;
-   */
-  gameId: string;
-};
-
-/**
- * Describes the message rummikub.v1.ForgetSeatRequest.
- * Use `create(ForgetSeatRequestSchema)` to create a new message.
- */
-export const ForgetSeatRequestSchema: GenMessage<ForgetSeatRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 38);
-
-/**
- * The response to ForgetSeat.
- *
- * @generated from message rummikub.v1.ForgetSeatResponse
- */
-export type ForgetSeatResponse = Message<"rummikub.v1.ForgetSeatResponse"> & {
-  /**
-   * The player's name in the game now.
-   *
-   * @generated from field: string name = 1;
-   */
-  name: string;
-};
-
-/**
- * Describes the message rummikub.v1.ForgetSeatResponse.
- * Use `create(ForgetSeatResponseSchema)` to create a new message.
- */
-export const ForgetSeatResponseSchema: GenMessage<ForgetSeatResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 39);
-
-/**
  * A request to watch the games of the caller.
  *
  * @generated from message rummikub.v1.WatchOwnGamesRequest
@@ -1460,7 +1319,7 @@ export type WatchOwnGamesRequest = Message<"rummikub.v1.WatchOwnGamesRequest"> &
  * Use `create(WatchOwnGamesRequestSchema)` to create a new message.
  */
 export const WatchOwnGamesRequestSchema: GenMessage<WatchOwnGamesRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 40);
+  messageDesc(file_rummikub_v1_game_service, 35);
 
 /**
  * An update of the caller's games.
@@ -1505,7 +1364,7 @@ export type WatchOwnGamesResponse = Message<"rummikub.v1.WatchOwnGamesResponse">
  * Use `create(WatchOwnGamesResponseSchema)` to create a new message.
  */
 export const WatchOwnGamesResponseSchema: GenMessage<WatchOwnGamesResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 41);
+  messageDesc(file_rummikub_v1_game_service, 36);
 
 /**
  * A request to watch a game.
@@ -1562,7 +1421,7 @@ export type WatchGameRequest = Message<"rummikub.v1.WatchGameRequest"> & {
  * Use `create(WatchGameRequestSchema)` to create a new message.
  */
 export const WatchGameRequestSchema: GenMessage<WatchGameRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 42);
+  messageDesc(file_rummikub_v1_game_service, 37);
 
 /**
  * An update of a watched game.
@@ -1643,7 +1502,7 @@ export type WatchGameResponse = Message<"rummikub.v1.WatchGameResponse"> & {
  * Use `create(WatchGameResponseSchema)` to create a new message.
  */
 export const WatchGameResponseSchema: GenMessage<WatchGameResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 43);
+  messageDesc(file_rummikub_v1_game_service, 38);
 
 /**
  * Whether the owner of a seat watches the game. It replaces the fields of the seat's Player.
@@ -1678,7 +1537,7 @@ export type Presence = Message<"rummikub.v1.Presence"> & {
  * Use `create(PresenceSchema)` to create a new message.
  */
 export const PresenceSchema: GenMessage<Presence> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 44);
+  messageDesc(file_rummikub_v1_game_service, 39);
 
 /**
  * A sign that the stream is alive.
@@ -1699,7 +1558,7 @@ export type Heartbeat = Message<"rummikub.v1.Heartbeat"> & {
  * Use `create(HeartbeatSchema)` to create a new message.
  */
 export const HeartbeatSchema: GenMessage<Heartbeat> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 45);
+  messageDesc(file_rummikub_v1_game_service, 40);
 
 /**
  * The end of a stream, because the server is stopping.
@@ -1727,7 +1586,7 @@ export type Closing = Message<"rummikub.v1.Closing"> & {
  * Use `create(ClosingSchema)` to create a new message.
  */
 export const ClosingSchema: GenMessage<Closing> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 46);
+  messageDesc(file_rummikub_v1_game_service, 41);
 
 /**
  * A request for a ticket to watch a game.
@@ -1748,7 +1607,7 @@ export type CreateWatchTicketRequest = Message<"rummikub.v1.CreateWatchTicketReq
  * Use `create(CreateWatchTicketRequestSchema)` to create a new message.
  */
 export const CreateWatchTicketRequestSchema: GenMessage<CreateWatchTicketRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 47);
+  messageDesc(file_rummikub_v1_game_service, 42);
 
 /**
  * A ticket to watch a game.
@@ -1777,7 +1636,7 @@ export type CreateWatchTicketResponse = Message<"rummikub.v1.CreateWatchTicketRe
  * Use `create(CreateWatchTicketResponseSchema)` to create a new message.
  */
 export const CreateWatchTicketResponseSchema: GenMessage<CreateWatchTicketResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 48);
+  messageDesc(file_rummikub_v1_game_service, 43);
 
 /**
  * A request for a game's history.
@@ -1829,7 +1688,7 @@ export type ListChangesRequest = Message<"rummikub.v1.ListChangesRequest"> & {
  * Use `create(ListChangesRequestSchema)` to create a new message.
  */
 export const ListChangesRequestSchema: GenMessage<ListChangesRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 49);
+  messageDesc(file_rummikub_v1_game_service, 44);
 
 /**
  * A page of a game's history.
@@ -1857,7 +1716,7 @@ export type ListChangesResponse = Message<"rummikub.v1.ListChangesResponse"> & {
  * Use `create(ListChangesResponseSchema)` to create a new message.
  */
 export const ListChangesResponseSchema: GenMessage<ListChangesResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 50);
+  messageDesc(file_rummikub_v1_game_service, 45);
 
 /**
  * How much of a game is sent.
@@ -2208,8 +2067,7 @@ export const GameService: GenService<{
    * game that has changed, with what it is then. One stream serves all games of a person, and counts as one open watch.
    * A player's new games come with the next heartbeat. It marks no seat as connected. An entry with a refusal is the last
    * one of its seat. The stream ends with OK: after `closing` when the server stops, and without it when the same person
-   * opens another one (the player of the ticket, or the owner of the same seats): at once at this server, with the next
-   * heartbeat at another one.
+   * opens another one at this server (the player of the ticket, or the owner of the same seats).
    * Errors: UNAUTHENTICATED (TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
    * TICKET_AUDIENCE_WRONG, TICKET_EXPIRED).
    *
@@ -2219,36 +2077,6 @@ export const GameService: GenService<{
     methodKind: "server_streaming";
     input: typeof WatchOwnGamesRequestSchema;
     output: typeof WatchOwnGamesResponseSchema;
-  },
-  /**
-   * Returns what is stored of the caller's own games, for a person who wants all data of their own: each game as the seat
-   * sees it, with its changes and the own rack in them, the name and the player_ref. A page has up to 200 changes of one
-   * game. Who may ask, and which games are found, is as in ListOwnGames. With a join_ticket, games come only once they are
-   * over (GAME_NOT_OVER before), because a ticket shows no running rack.
-   * Errors: UNAUTHENTICATED (TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
-   * TICKET_AUDIENCE_WRONG, TICKET_EXPIRED).
-   *
-   * @generated from rpc rummikub.v1.GameService.ExportOwnGames
-   */
-  exportOwnGames: {
-    methodKind: "unary";
-    input: typeof ExportOwnGamesRequestSchema;
-    output: typeof ExportOwnGamesResponseSchema;
-  },
-  /**
-   * Removes the name and the player_ref of the caller from a game and its history, from the archive too, as ForgetPlayer
-   * of AdminService does for an operator. The name becomes another one, such as `Player 2`. The token stays valid. Etags
-   * change from the player's arrival on: open watches of the game end with HISTORY_UNAVAILABLE, and clients read the game
-   * again. It cannot be undone. A call that finds nothing to remove changes nothing. Names that others have stored before,
-   * and those in records that were exported, stay.
-   * Errors: PERMISSION_DENIED (NOT_A_PLAYER), ABORTED (STALE_STATE: others always changed the game first).
-   *
-   * @generated from rpc rummikub.v1.GameService.ForgetSeat
-   */
-  forgetSeat: {
-    methodKind: "unary";
-    input: typeof ForgetSeatRequestSchema;
-    output: typeof ForgetSeatResponseSchema;
   },
   /**
    * Streams a game's changes, each once and in order of revisions. Heartbeats come between changes, and at the start if
