@@ -21,6 +21,21 @@ class RecordFileError(ValueError):
     """A file is not a record that keeps the rules; the message says where."""
 
 
+def read_record(name: str) -> GameRecord:
+    """Returns the record in a file; `-` is the standard input. Raises RecordFileError."""
+    try:
+        return parse_record(sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise RecordFileError(f"{name}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    except RecordTextError as error:
+        raise RecordFileError(f"{name}: {error}") from None
+
+
+def place_of(record: GameRecord, error: RecordError) -> str:
+    """Returns the move that an error names, as the beginning of its message; "" for none."""
+    return "" if error.move is None else f"revision {record.moves[error.move].revision}: "
+
+
 def review_file(
     name: str, objective: Objective, budget: Callable[[], Budget], naming: Naming = Naming.TILES
 ) -> Iterator[str]:
@@ -32,12 +47,7 @@ def review_file(
         budget: Returns the budget of one search.
         naming: The names of the tiles.
     """
-    try:
-        record = parse_record(sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise RecordFileError(f"{name}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    except RecordTextError as error:
-        raise RecordFileError(f"{name}: {error}") from None
+    record = read_record(name)
     if not isinstance(record.ruleset, Ruleset):
         raise RecordFileError(f"{name}: only records of melding games are reviewed")
     yield from _review(name, record, objective, budget, naming)
@@ -58,14 +68,10 @@ def _review(
             missed[move.seat] += lost
             yield f"{move.revision:5} {names[move.seat]}: {_described(move, found, lost, objective, naming)}"
     except RecordError as error:
-        raise RecordFileError(f"{name}: {_place(record, error)}{error}") from None
+        raise RecordFileError(f"{name}: {place_of(record, error)}{error}") from None
     yield ""
     for seat, count in missed.items():
         yield f"{names[seat]} missed {count} {_UNITS[objective]}"
-
-
-def _place(record: GameRecord, error: RecordError) -> str:
-    return "" if error.move is None else f"revision {record.moves[error.move].revision}: "
 
 
 def _described(
