@@ -9,7 +9,7 @@ EDGE := .venv/.edge
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 3 --dist worksteal
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help setup run web web-test envoy play demo walkthrough puzzle test quick flaky check canary fmt bench figures speed load load-ci drill capacity soak solver-soak mutants goldens house baseline proto clients clients-check conformance edge-config deploy-check deploy-tools openapi docs wire lock image clean
+.PHONY: help setup run web web-test envoy play demo walkthrough puzzle test quick flaky check canary fmt bench figures speed load load-ci drill capacity soak solver-soak mutants goldens house baseline proto clients clients-check conformance edge-config deploy-check deploy-tools openapi docs wire deals lock image clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -211,6 +211,9 @@ $(SITE_STAMP): requirements/docs.txt | $(STAMP)
 
 wire: $(STAMP) ## Generate tests/conformance/wire.json from the conformance cases
 	PYTHONPATH=tests $(BIN)/python -m conformance.make_wire
+
+deals: $(STAMP) ## Generate tests/conformance/deals.json, deals to check other programs with
+	PYTHONPATH=tests $(BIN)/python -m conformance.make_deals
 
 lock: $(STAMP) ## Pin all requirements again, with hashes
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 pyproject.toml -o requirements/run.txt
