@@ -48,7 +48,10 @@ const client = {
     onResolve({ filter: /^rummikub-client$/ }, () =>
       resolve("../clients/typescript/src/web.ts", { resolveDir, kind: "import-statement" }),
     );
-    onResolve({ filter: /^@(bufbuild|connectrpc)\// }, ({ path, kind, pluginData }) =>
+    onResolve({ filter: /^rummikub-client\/fair-deal$/ }, () =>
+      resolve("../clients/typescript/src/fair-deal.ts", { resolveDir, kind: "import-statement" }),
+    );
+    onResolve({ filter: /^@(bufbuild|connectrpc|noble)\// }, ({ path, kind, pluginData }) =>
       pluginData === client ? undefined : resolve(path, { resolveDir, kind, pluginData: client }),
     );
   },

@@ -12,6 +12,8 @@ export interface Seat {
   readonly name: string;
   /** Milliseconds since 1970. */
   readonly time: number;
+  /** The server's commitment to the deals when the seat was taken, in hexadecimal digits; empty for none. */
+  readonly commitment?: string;
 }
 
 const KEY = "rummikub.seats";

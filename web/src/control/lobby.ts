@@ -4,6 +4,7 @@ import {
   BotLevel,
   DraftVisibility,
   ErrorReason,
+  FairDeal,
   type Game,
   GameState,
   type GameSummary,
@@ -18,6 +19,7 @@ import {
 } from "rummikub-client";
 import { service } from "../api/connection.js";
 import { type Seat, Seats } from "../api/seats.js";
+import { hexOf } from "../model/hex.js";
 
 export const seats = new Seats(sessionStorage, localStorage);
 
@@ -104,7 +106,12 @@ export function rulesOf(wanted: WantedRules): {
  */
 export async function createGame(wanted: NewGame): Promise<string> {
   const visibility = wanted.isPublic ? Visibility.PUBLIC : Visibility.UNLISTED;
-  const { game, hostToken } = await service.games.createGame({ ...rulesOf(wanted), visibility });
+  const { ruleset, settings } = rulesOf(wanted);
+  const { game, hostToken } = await service.games.createGame({
+    ruleset,
+    settings: { fairDeal: FairDeal.COMMITTED, ...settings },
+    visibility,
+  });
   const gameId = game!.gameId;
   seats.keep({ gameId, token: hostToken, seat: 0, name: wanted.name, time: Date.now() });
   await joinGame({ case: "gameId", value: gameId }, wanted.name);
@@ -128,12 +135,19 @@ export async function joinGame(
 ): Promise<string> {
   const host = game.case === "gameId" ? seats.find(game.value) : undefined;
   const caller = host?.seat === 0 ? service.seated(host.token) : service;
-  return keepSeat(await caller.games.joinGame({ game, name, ...(seat !== undefined && { seat }) }), name);
+  const joined = await caller.games.joinGame({ game, name, dealSeed: newSeed(), ...(seat !== undefined && { seat }) });
+  return keepSeat(joined, name);
 }
 
 /** Takes a seat in any public game with these rules, or in a new one. Returns the game's id. */
 export async function joinAnyGame(wanted: NewGame): Promise<string> {
-  return keepSeat(await service.games.joinOrCreateGame({ ...rulesOf(wanted), name: wanted.name }), wanted.name);
+  const request = { ...rulesOf(wanted), name: wanted.name, dealSeed: newSeed() };
+  return keepSeat(await service.games.joinOrCreateGame(request), wanted.name);
+}
+
+/** Returns the player's part in the shuffles. */
+function newSeed(): Uint8Array<ArrayBuffer> {
+  return crypto.getRandomValues(new Uint8Array(16));
 }
 
 /** Stores a seat that was taken. Returns the game's id. */
@@ -141,8 +155,8 @@ export function keepSeat(
   { game, seat, seatToken: token }: { game?: Game | undefined; seat: number; seatToken: string },
   name: string,
 ): string {
-  const { gameId } = game!;
-  seats.keep({ gameId, token, seat, name, time: Date.now() });
+  const { gameId, dealCommitment } = game!;
+  seats.keep({ gameId, token, seat, name, time: Date.now(), commitment: hexOf(dealCommitment) });
   return gameId;
 }
 

@@ -23,6 +23,7 @@ import { stepsOf } from "../model/steps.js";
 import { compareTiles } from "../model/tiles.js";
 import { Board, FinishedHand, OkeyMelds, OkeyTile } from "./board.js";
 import { CopyButton } from "./copy.js";
+import { DealsSection } from "./deals-check.js";
 import { Stepper } from "./stepper.js";
 import { ShownTable } from "./shown-table.js";
 import { StaticTile } from "./tile.js";
@@ -286,6 +287,7 @@ function Replay({ record, gameId, move, isReview }: ShownReplay) {
         </p>
       )}
       <Explained frame={frame} record={record} name={name(frame.move.seat)} />
+      <DealsSection record={record} gameId={gameId} />
       {frame.board === undefined && (
         <section class="card review" aria-label={t("reviewOf")}>
           <h2>{t("reviewOf")}</h2>

@@ -111,6 +111,9 @@ test("a round of Okey is played by clicks, drags and keys against bots, and repl
   if (await finished.count()) assert.ok((await end.locator(".meld .tile").count()) === 14);
   await inspect(page, "okey-over");
   await button(page, "Replay").click();
+  await button(page, "Check the deals").click();
+  await page.getByText("All deals follow from the seeds of the server and the players: 1.").waitFor();
+  await page.getByText("The commitment is the one that this browser noted before the first deal.").waitFor();
   await button(page, "Last").click();
   await page.locator(".replay .winner").waitFor();
   assert.equal(await page.locator(".replay .board .pile").count(), 4);
