@@ -19,13 +19,15 @@ export function DealsSection({ record, gameId }: { record: GameRecord; gameId: s
           {t("checkDeals")}
         </button>
       ) : (
-        <ul role="status">
-          {resultsOf(check).map((text) => (
-            <li key={text}>{text}</li>
-          ))}
-          {noted !== undefined && <li>{t(noted === commitment ? "commitmentNoted" : "commitmentOther")}</li>}
-          <li class="help long-word">{t("commitmentIs", { hex: commitment })}</li>
-        </ul>
+        <div role="status">
+          <ul>
+            {resultsOf(check).map((text) => (
+              <li key={text}>{text}</li>
+            ))}
+            {noted !== undefined && <li>{t(noted === commitment ? "commitmentNoted" : "commitmentOther")}</li>}
+            <li class="help long-word">{t("commitmentIs", { hex: commitment })}</li>
+          </ul>
+        </div>
       )}
     </section>
   );
