@@ -2,7 +2,7 @@
  * Measures the frames while a tile is dragged over a full table on a CPU that is four times slower, and prints their
  * 95th percentile: `npm run frames`. It is no test, because the figure depends on what else the machine does.
  */
-import { beginWithMeld, button, fillTable, leave, openWorld } from "./e2e/support.mjs";
+import { LATE, beginAt, button, leave, openWorld } from "./e2e/support.mjs";
 
 const SECONDS = 6;
 const SLOWER = 4;
@@ -10,8 +10,7 @@ const SLOWER = 4;
 const world = await openWorld();
 try {
   const page = await world.open({ viewport: { width: 1280, height: 800 } });
-  await beginWithMeld(page, { bots: 3, options: { "deal.hand_size": 21, "initial_meld.threshold": 0, turn_time_limit: 0 } });
-  await fillTable(page);
+  await beginAt(page, LATE);
   const session = await page.context().newCDPSession(page);
   await session.send("Emulation.setCPUThrottlingRate", { rate: SLOWER });
   const [tile, felt] = [await page.locator(".rack [data-piece]").first().boundingBox(), await page.locator(".felt").boundingBox()];

@@ -1,7 +1,28 @@
 /** Phones, low windows and late games: what is in sight, what scrolls, what stays where it is. */
 import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
-import { act, begin, beginWith, beginWithMeld, button, drag, fillTable, findMeld, inspect, layFirst, layMeld, leave, myTurn, openWorld, rackTile, tilesOf } from "./support.mjs";
+import {
+  LATE,
+  act,
+  begin,
+  beginAt,
+  beginWith,
+  beginWithMeld,
+  button,
+  drag,
+  drawOrPass,
+  findExtension,
+  findMeld,
+  inspect,
+  layFirst,
+  layMeld,
+  leave,
+  myTurn,
+  openForm,
+  openWorld,
+  rackTile,
+  tilesOf,
+} from "./support.mjs";
 
 const CALM = { "deal.hand_size": 14, "initial_meld.threshold": 200, turn_time_limit: 0 };
 const OPEN = { "deal.hand_size": 21, "initial_meld.threshold": 0, turn_time_limit: 0 };
@@ -27,25 +48,55 @@ const meldsInSight = (page) =>
     return boxes.filter(({ top, bottom }) => top >= view.top - 1 && bottom <= end + 1).length;
   });
 
-for (const [name, options] of [
-  ["390x844", UPRIGHT],
-  ["1280x800", { viewport: { width: 1280, height: 800 } }],
+for (const [name, options, inSight] of [
+  ["390x844", UPRIGHT, 26],
+  ["1280x800", { viewport: { width: 1280, height: 800 } }, 26],
+  ["844x390", SIDEWAYS, 12],
 ]) {
-  test(`26 melds and the hand are in sight at ${name}, with tiles of the rack of 40 px at least`, async () => {
+  test(`a round of four with 26 melds is played to its end at ${name}`, async () => {
     const page = await world.open(options);
-    await beginWithMeld(page, { bots: 3, options: OPEN });
-    await fillTable(page);
+    await beginAt(page, LATE);
     assert.equal(await page.locator(".felt .meld").count(), 26);
-    assert.equal(await meldsInSight(page), 26);
+    assert.ok((await meldsInSight(page)) >= inSight, `${await meldsInSight(page)} melds are in sight`);
     assert.ok((await widthOf(page, ".rack [data-piece]")) >= 40);
     const width = await widthOf(page, ".felt [data-piece]");
     assert.ok(width >= 28 && width <= 40, `${width}`);
-    assert.equal(await page.evaluate(() => document.documentElement.scrollHeight <= innerHeight), true);
-    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), options.viewport.width);
+    const scrolls = () => page.evaluate(() => [document.documentElement.scrollHeight > innerHeight, document.documentElement.scrollWidth > innerWidth]);
     await inspect(page, `late-${name}`);
+    for (let turns = 0; await myTurn(page); turns++) {
+      assert.ok(turns < 20, "the round ends");
+      assert.deepEqual(await scrolls(), [false, false]);
+      const { rack, melds } = await tilesOf(page);
+      const { name: tile, meld, x } = findExtension(rack, melds) ?? {};
+      if (tile === undefined) {
+        await drawOrPass(page);
+        continue;
+      }
+      await drag(page, rackTile(page, tile), page.locator(".felt .meld").nth(meld).locator("[data-piece]").last(), { x });
+      await page.locator(".turn-message.good").waitFor();
+      await act(page, () => button(page, "Play").click());
+    }
+    assert.equal(await page.locator(".winner").count() > 0, true);
     await leave(page);
   });
 }
+
+test("six players sideways on a phone: all of them, the table and the hand are in sight", async () => {
+  const page = await world.open(SIDEWAYS);
+  await openForm(page, "Sabra for up to six");
+  await begin(page, { bots: 5, options: CALM });
+  const { width, height } = SIDEWAYS.viewport;
+  const boxes = await page.locator(".player, .felt, .hand, .rack, .turn-actions button").evaluateAll((all) =>
+    all.map((one) => [one.className, one.getBoundingClientRect().toJSON()]),
+  );
+  assert.equal(boxes.filter(([name]) => /^player /.test(name)).length, 6);
+  for (const [name, { left, right, top, bottom }] of boxes)
+    assert.ok(left >= 0 && right <= width + 1 && top >= 0 && bottom <= height + 1, `${name}: ${[left, right, top, bottom]}`);
+  assert.ok((await box(page, ".felt")).height >= 200);
+  assert.equal(await page.evaluate(() => document.documentElement.scrollHeight > innerHeight), false);
+  await inspect(page, "six-players");
+  await leave(page);
+});
 
 test("sideways on a phone, and in a window of 640x400, table and hand are side by side", async () => {
   const page = await begin(await world.open(SIDEWAYS), { bots: 3, options: OPEN });
@@ -99,8 +150,7 @@ async function finger(page) {
 
 test("a finger along the rack scrolls it, across it carries; on a full table it scrolls, a long press carries", async () => {
   const page = await world.open(UPRIGHT);
-  await beginWithMeld(page, { bots: 1, options: OPEN });
-  await layFirst(page); // of which the table is filled
+  await beginAt(page, { melds: LATE.melds, racks: [LATE.racks.flat(), ["J"]] });
   const touch = await finger(page);
   const swipe = async (x, y, dx, dy) => {
     await touch("touchStart", x, y);
@@ -116,7 +166,6 @@ test("a finger along the rack scrolls it, across it carries; on a full table it 
   await page.locator(".rack").evaluate((rack) => (rack.scrollLeft = 0));
   await swipe(x, y, 0, -300);
   await page.locator(".felt .meld").nth(melds.length).waitFor();
-  await fillTable(page);
   await page.locator(".zoom button").last().click();
   await page.locator(".zoom button").last().click(); // now the table is higher than its place
   const lying = await box(page, ".felt [data-piece]");
@@ -137,8 +186,7 @@ test("a finger along the rack scrolls it, across it carries; on a full table it 
 
 test("at the edge of a full table it scrolls while a tile is held there; buttons and the wheel enlarge it", async () => {
   const page = await world.open({ viewport: { width: 1280, height: 600 } });
-  await beginWithMeld(page, { bots: 1, options: OPEN });
-  await fillTable(page);
+  await beginAt(page, LATE);
   const before = await box(page, ".felt [data-piece]");
   await page.locator(".felt").hover();
   await page.keyboard.down("Control");

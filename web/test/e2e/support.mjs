@@ -264,6 +264,58 @@ export function beginWithMeld(page, settings) {
   return beginWith(page, settings, ({ rack }) => findMeld(rack));
 }
 
+const COLORS = { R: "RED", B: "BLUE", K: "BLACK", O: "ORANGE" };
+
+/** Returns a tile by its name, "R7", as JSON of the contract has it. */
+const tileOf = (name) => (name === "J" ? "TILE_JOKER" : `TILE_${COLORS[name[0]]}_${name.slice(1)}`);
+
+/**
+ * Opens a game that begins with a table and racks in place of a deal. The page has seat 1 and the first turn, bots have the
+ * other seats. Without an order of the pool it is shuffled.
+ */
+export async function beginAt(page, { melds, racks, pool = [], options = {}, settings = {}, level = "EASY" }) {
+  const tiles = (names) => names.map(tileOf);
+  const position = {
+    table: { melds: melds.map((names) => ({ tiles: tiles(names) })) },
+    seats: racks.map((rack, i) => ({ seat: i + 1, rack: tiles(rack), hasMelded: melds.length > 0 })),
+    pool: tiles(pool),
+    turnSeat: 1,
+  };
+  const created = { ruleset: { melding: { preset: "PRESET_SABRA", ...options } }, settings: { turnTimeLimit: "0s", ...settings }, position };
+  const gameId = await page.evaluate(
+    async ([created, bots, level]) => {
+      const post = async (path, body, token) => {
+        const headers = token ? { authorization: `Bearer ${token}` } : {};
+        const response = await fetch(`/v1/games${path}`, { method: "POST", body: JSON.stringify(body), headers });
+        if (!response.ok) throw new Error(await response.text());
+        return response.json();
+      };
+      const { game, hostToken } = await post("", created);
+      const { gameId } = game;
+      const { seatToken: token } = await post(`/${gameId}:join`, { name: "Ann" }, hostToken);
+      const seat = { gameId, token, seat: 1, name: "Ann", time: Date.now() };
+      for (const storage of [sessionStorage, localStorage]) storage.setItem("rummikub.seats", JSON.stringify([seat]));
+      for (let bot = 0; bot < bots; bot++) await post(`/${gameId}:addBot`, { level: `BOT_LEVEL_${level}` }, token);
+      await post(`/${gameId}:start`, {}, token);
+      return gameId;
+    },
+    [created, racks.length - 1, level],
+  );
+  await page.goto(`${page.url().replace(/#.*/, "")}#/game/${gameId}`);
+  await page.locator(".rack [data-piece]").first().waitFor();
+  assert.ok(await myTurn(page));
+}
+
+/** A late round of four: 26 groups lie on the table, two of each number. All tiles that are left fit to one of them. */
+export const LATE = (() => {
+  const numbers = Array.from({ length: 13 }, (_, i) => i + 1);
+  const left = [...numbers.map((number) => `O${number}`), ...numbers.map((number) => `K${number}`), "J", "J"];
+  return {
+    melds: numbers.flatMap((number) => [["R", "B", "K"], ["R", "B", "O"]].map((colors) => colors.map((color) => color + number))),
+    racks: [0, 5, 10, 15].map((first) => left.slice(first, first + 5)),
+  };
+})();
+
 export const button = (page, name) => page.getByRole("button", { name, exact: true });
 export const isOver = (page) => page.locator("section.result").count();
 
@@ -381,24 +433,6 @@ export function findExtension(rack, melds) {
 export async function layFirst(page) {
   await button(page, "Show melds").click();
   await layMeld(page, (await tilesOf(page)).rack.slice(0, 3));
-}
-
-/** Shows copies of a meld of three tiles and of one of four until there are 26, as at the end of a round of four. */
-export async function fillTable(page) {
-  if ((await page.locator(".felt .meld").count()) === 0) await layFirst(page);
-  await page.mouse.move(0, 0);
-  await page.evaluate(() => {
-    const melds = document.querySelector(".felt > .melds");
-    const first = melds.querySelector(".meld");
-    for (const extra of [...first.querySelectorAll("[data-piece]")].slice(3)) extra.remove();
-    for (const slot of first.querySelectorAll(".slot, .verdict")) slot.remove();
-    for (let i = melds.querySelectorAll(".meld").length; i < 26; i++) {
-      const copy = first.cloneNode(true);
-      if (i % 2) copy.querySelector(".meld-tiles").append(copy.querySelector("[data-piece]").cloneNode(true));
-      melds.append(copy);
-    }
-    document.querySelector(".felt").classList.add("full");
-  });
 }
 
 export { sleep };
