@@ -3,18 +3,15 @@ import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
 import {
   LATE,
+  RACKS,
   act,
   begin,
   beginAt,
-  beginWith,
-  beginWithMeld,
   button,
   drag,
   drawOrPass,
   findExtension,
-  findMeld,
   inspect,
-  layFirst,
   layMeld,
   leave,
   myTurn,
@@ -114,8 +111,8 @@ test("sideways on a phone, and in a window of 640x400, table and hand are side b
 
 test("choosing a tile, aiming at the table and the next turn move no meld and no hand", async () => {
   const page = await world.open(UPRIGHT);
-  await beginWithMeld(page, { bots: 1, level: "hard", options: OPEN });
-  await layFirst(page);
+  await beginAt(page);
+  await layMeld(page, ["R4", "R5", "R6"]);
   const boxes = () =>
     page.evaluate(() =>
       [".felt", ".felt .meld", ".hand", ".rack"].map((one) => {
@@ -249,32 +246,25 @@ test("the order of the rack stays over draws, undo and a reload; sorting is kept
   await leave(page);
 });
 
-/** Returns the names of a run of four tiles of a rack; undefined if it has none. */
-function findRun({ rack, melds }) {
-  const runs = rack.map((name) => [0, 1, 2, 3].map((step) => `${name[0]}${Number(name.slice(1)) + step}`));
-  return melds.length === 0 ? runs.find((names) => names.every((name) => rack.includes(name))) : undefined;
-}
-
 test("a double tap lays a tile where it fits, and the melds of the rack are shown", async () => {
   const page = await world.open();
-  const run = await beginWith(page, { bots: 1, options: OPEN }, findRun);
+  await beginAt(page, { racks: [RACKS[0].toSorted(), RACKS[1]] });
   await button(page, "Show melds").click();
-  const meld = findMeld((await tilesOf(page)).rack.slice(0, 8)) ?? assert.fail("the rack begins with a meld");
-  assert.deepEqual((await tilesOf(page)).rack.slice(0, 3).toSorted(), meld.slice(0, 3).toSorted());
-  await layMeld(page, run.slice(0, 3));
+  const { rack } = await tilesOf(page);
+  assert.deepEqual([rack.slice(0, 4), rack.slice(4, 7).toSorted()], [RACKS[0].slice(0, 4), ["B9", "K9", "O9"]]);
+  await layMeld(page, ["R4", "R5", "R6"]);
   await page.locator(".turn-message.good").waitFor();
-  await rackTile(page, run[3]).dblclick();
+  await rackTile(page, "R7").dblclick();
   await page.waitForFunction(() => document.querySelectorAll(".felt .meld [data-piece]").length === 4);
-  const stranger = (await tilesOf(page)).rack.find((name) => name !== "J" && name[0] !== run[0][0]);
-  await rackTile(page, stranger).dblclick();
+  await rackTile(page, "B2").dblclick();
   await page.locator(".turn-message", { hasText: "fits at" }).waitFor();
   await leave(page);
 });
 
 test("at 2560x1440 the table uses the width, with larger tiles", async () => {
   const page = await world.open({ viewport: { width: 2560, height: 1440 } });
-  await beginWithMeld(page, { bots: 1, options: OPEN });
-  await layFirst(page);
+  await beginAt(page);
+  await layMeld(page, ["R4", "R5", "R6"]);
   assert.ok((await widthOf(page, ".felt")) > 2450);
   assert.ok((await widthOf(page, ".felt [data-piece]")) >= 56);
   assert.ok((await widthOf(page, ".rack [data-piece]")) >= 56);
@@ -283,8 +273,8 @@ test("at 2560x1440 the table uses the width, with larger tiles", async () => {
 
 test("two fingers enlarge the table", async () => {
   const page = await world.open(UPRIGHT);
-  await beginWithMeld(page, { bots: 1, options: OPEN });
-  await layFirst(page);
+  await beginAt(page);
+  await layMeld(page, ["R4", "R5", "R6"]);
   const before = await widthOf(page, ".felt [data-piece]");
   const { x, y, width } = await box(page, ".felt");
   const session = await page.context().newCDPSession(page);

@@ -247,41 +247,44 @@ export async function begin(page, settings) {
   return page;
 }
 
-/** Begins games until `find` finds something in the tiles of rack and melds. Returns it. */
-export async function beginWith(page, settings, find) {
-  for (let games = 0; games < 40; games++) {
-    await begin(page, settings);
-    const found = find(await tilesOf(page));
-    if (found !== undefined) return found;
-    await page.goto(page.url().replace(/#.*/, "#/"));
-    await page.getByRole("heading", { name: "New game" }).waitFor();
-  }
-  return assert.fail("such tiles were not dealt in 40 games");
-}
-
-/** Begins games until the rack has a meld without jokers. Returns it. */
-export function beginWithMeld(page, settings) {
-  return beginWith(page, settings, ({ rack }) => findMeld(rack));
-}
-
 const COLORS = { R: "RED", B: "BLUE", K: "BLACK", O: "ORANGE" };
+const NUMBERS = Array.from({ length: 13 }, (_, i) => i + 1);
+const FACES = Object.keys(COLORS).flatMap((color) => NUMBERS.map((number) => color + number));
 
-/** Returns a tile by its name, "R7", as JSON of the contract has it. */
-const tileOf = (name) => (name === "J" ? "TILE_JOKER" : `TILE_${COLORS[name[0]]}_${name.slice(1)}`);
+/** Returns tiles by their names, such as "R7", as JSON of the contract has them. */
+function tilesOfNames(names) {
+  return names.map((name) => (name === "J" ? "TILE_JOKER" : `TILE_${COLORS[name[0]]}_${name.slice(1)}`));
+}
+
+/** Returns the tiles of a set without some of them. */
+function setWithout(names) {
+  const rest = [...FACES, ...FACES, "J", "J"];
+  for (const name of names) rest.splice(rest.indexOf(name), 1);
+  return rest;
+}
+
+/** A rack with two melds, and one of a bot without any. */
+export const RACKS = [
+  ["R4", "R5", "R6", "R7", "B9", "K9", "O9", "B2", "K13", "O1"],
+  ["R1", "B5", "K7", "O12"],
+];
 
 /**
  * Opens a game that begins with a table and racks in place of a deal. The page has seat 1 and the first turn, bots have the
- * other seats. Without an order of the pool it is shuffled.
+ * other seats. `next` are the tiles that are drawn first. `options` are those of the ruleset, and `settings` the room's.
  */
-export async function beginAt(page, { melds, racks, pool = [], options = {}, settings = {}, level = "EASY" }) {
-  const tiles = (names) => names.map(tileOf);
+export async function beginAt(page, { melds = [], racks = RACKS, next = [], options = {}, settings = {}, level = "EASY" } = {}) {
   const position = {
-    table: { melds: melds.map((names) => ({ tiles: tiles(names) })) },
-    seats: racks.map((rack, i) => ({ seat: i + 1, rack: tiles(rack), hasMelded: melds.length > 0 })),
-    pool: tiles(pool),
+    table: { melds: melds.map((names) => ({ tiles: tilesOfNames(names) })) },
+    seats: racks.map((rack, i) => ({ seat: i + 1, rack: tilesOfNames(rack), hasMelded: melds.length > 0 })),
+    pool: tilesOfNames([...next, ...setWithout([...melds, ...racks, next].flat())]),
     turnSeat: 1,
   };
-  const created = { ruleset: { melding: { preset: "PRESET_SABRA", ...options } }, settings: { turnTimeLimit: "0s", ...settings }, position };
+  const created = {
+    ruleset: { melding: { preset: "PRESET_SABRA", initialMeld: { threshold: 0 }, ...options } },
+    settings: { turnTimeLimit: "0s", ...settings },
+    position,
+  };
   const gameId = await page.evaluate(
     async ([created, bots, level]) => {
       const post = async (path, body, token) => {
@@ -306,15 +309,11 @@ export async function beginAt(page, { melds, racks, pool = [], options = {}, set
   assert.ok(await myTurn(page));
 }
 
-/** A late round of four: 26 groups lie on the table, two of each number. All tiles that are left fit to one of them. */
-export const LATE = (() => {
-  const numbers = Array.from({ length: 13 }, (_, i) => i + 1);
-  const left = [...numbers.map((number) => `O${number}`), ...numbers.map((number) => `K${number}`), "J", "J"];
-  return {
-    melds: numbers.flatMap((number) => [["R", "B", "K"], ["R", "B", "O"]].map((colors) => colors.map((color) => color + number))),
-    racks: [0, 5, 10, 15].map((first) => left.slice(first, first + 5)),
-  };
-})();
+/** A late round of four: 26 groups lie on the table, two of each number. All tiles of the racks fit to one of them. */
+export const LATE = {
+  melds: NUMBERS.flatMap((number) => [["R", "B", "K"], ["R", "B", "O"]].map((colors) => colors.map((color) => color + number))),
+  racks: ["O1 O2 O3 O4 O5", "O6 O7 O8 O9 O10", "O11 O12 O13 K1 K2", "K3 K4 K5 K6 K7"].map((names) => names.split(" ")),
+};
 
 export const button = (page, name) => page.getByRole("button", { name, exact: true });
 export const isOver = (page) => page.locator("section.result").count();
@@ -427,12 +426,6 @@ export function findExtension(rack, melds) {
     }
   }
   return undefined;
-}
-
-/** Lays a meld of three tiles, which is brought to the front of the rack. */
-export async function layFirst(page) {
-  await button(page, "Show melds").click();
-  await layMeld(page, (await tilesOf(page)).rack.slice(0, 3));
 }
 
 export { sleep };

@@ -5,6 +5,7 @@ import {
   FREE,
   QUICK,
   act,
+  beginAt,
   button,
   createGame,
   drag,
@@ -203,9 +204,7 @@ test("a cut is shown and mended, and a reload keeps seat and draft", async () =>
 
 test("hints: whether, which tiles, and a best turn step by step that is laid and played", async () => {
   const page = await world.open();
-  await createGame(page, { options: { ...QUICK, "deal.hand_size": 21 } });
-  await startGame(page);
-  await myTurn(page);
+  await beginAt(page);
   const hint = async (name) => {
     await button(page, "Hint").click();
     await button(page, name).click();
