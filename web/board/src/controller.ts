@@ -56,6 +56,8 @@ export interface TableController {
   /** Puts the carried pieces back. */
   putBack(): void;
   sort(order: RackOrder): void;
+  /** Brings the runs and groups that the rack has side by side. */
+  showMelds(): void;
   undo(): void;
   redo(): void;
   /** Puts everything back as it was when the turn began. */

@@ -3,18 +3,20 @@ import { css } from "../../tiles/index.js";
 import { type Place, piecesOfMelds } from "./arrangement.js";
 import type { BoardMeld, BoardPiece, TableController, TableState } from "./controller.js";
 import { element, fill, Kept, mark, set } from "./dom.js";
+import { fittingPlaces } from "./fitting.js";
 import type { Judgment, MeldJudgment } from "./judgment.js";
 import { inWords, onBoardKey, placeText } from "./keyboard.js";
 import { type Intended, LocalTable, type OnJudge, type Position } from "./local-table.js";
-import { cornersIn, idOf, isCalm, moveFrom, type Point, tilesIn } from "./motion.js";
+import { appear, cornerOf, cornersIn, idOf, moveFrom, type Point, tilesIn } from "./motion.js";
 import { boxesBefore } from "./places.js";
 import { followPointer, type Hands, type Scrolls } from "./pointer.js";
 import { STYLE } from "./style.js";
 import { type BoardTexts, ENGLISH } from "./texts.js";
-import { drawing, parseTile, type TableLike, type TileLike } from "./tiles.js";
+import { drawing, faceOf, parseTile, type TableLike, type TileLike } from "./tiles.js";
 import { followZoom, ZOOM_STEP, zoomed } from "./zoom.js";
 
 const DURATION_MS = 260;
+const AGAIN_MS = 400;
 /** With more tiles than this a table is dense, or full. */
 const DENSE = 16;
 const FULL = 44;
@@ -109,6 +111,11 @@ export class RummikubBoard extends Base {
     return this.#local.intended;
   }
 
+  /** Moves the tiles that the last position has moved or added once more. */
+  showAgain(): void {
+    this.#view?.showAgain();
+  }
+
   connectedCallback(): void {
     for (const name of PROPERTIES) {
       // Set before the element was defined.
@@ -182,9 +189,13 @@ class View implements Hands<Place> {
   /** The pieces that had the focus, the last one first: Tab reaches the first of the table and of the rack. */
   #stops: readonly number[] = [];
   #zoom = 1;
+  /** Shown in place of the judgment until a tile is moved. */
+  #notice: string | undefined;
   #shown: TableState | undefined;
   /** The pieces that were dropped: they are already where they lie. */
   #dropped: readonly number[] = [];
+  /** Where tiles came from that the last position has moved, seen from the corner of the table; undefined for new ones. */
+  #origins = new Map<number, Point | undefined>();
 
   constructor(host: RummikubBoard, root: ShadowRoot) {
     this.#host = host;
@@ -197,6 +208,7 @@ class View implements Hands<Place> {
     this.render();
     const { signal } = this.#listening;
     board.addEventListener("click", (event) => this.#onClick(event), { signal });
+    board.addEventListener("dblclick", (event) => this.#onDoubleClick(event), { signal });
     board.addEventListener("focusin", ({ target }) => this.#onFocus(target as HTMLElement), { signal });
     board.addEventListener("keydown", (event) => this.#onKey(event), { signal });
     this.#ends = [
@@ -219,14 +231,17 @@ class View implements Hands<Place> {
     this.#renderRack(state);
     this.#renderActions(state);
     const { texts } = this.#host;
-    mark(this.#message, "message", state.judgment?.text === undefined && "none");
-    this.#message.textContent = state.judgment?.text ?? "";
+    if (this.#shown?.arrangement !== state.arrangement) this.#notice = undefined;
+    const text = this.#notice ?? state.judgment?.text;
+    mark(this.#message, "message", text === undefined && "none");
+    this.#message.textContent = text ?? "";
     if (this.#keys.textContent !== texts.keys) this.#keys.textContent = texts.keys;
     this.#tiles.sweep();
     this.#others.sweep();
     if (focused !== null && focused !== this.#root.activeElement) this.#focusAgain(focused, state);
+    const isPosition = this.#shown !== undefined && this.#shown.fresh !== state.fresh;
     this.#shown = state;
-    if (before !== undefined) this.#animate(before);
+    if (before !== undefined) this.#animate(before, isPosition);
   }
 
   /** Focuses an element that was moved; instead of one that is gone, the tile that had the focus last. */
@@ -237,13 +252,27 @@ class View implements Hands<Place> {
     (focused.isConnected ? focused : tile)?.focus({ preventScroll: true });
   }
 
-  #animate(before: ReadonlyMap<number, Point>): void {
+  #animate(before: ReadonlyMap<number, Point>, isPosition: boolean): void {
+    const corner = cornerOf(this.#table);
+    if (isPosition) this.#origins.clear();
     for (const tile of tilesIn(this.#root)) {
-      const from = before.get(idOf(tile));
-      if (from !== undefined && !this.#dropped.includes(idOf(tile))) moveFrom(tile, from, DURATION_MS);
-      else if (from === undefined && !isCalm()) tile.animate({ opacity: [0, 1], scale: [0.6, 1] }, DURATION_MS);
+      const id = idOf(tile);
+      const from = before.get(id);
+      if (from !== undefined && this.#dropped.includes(id)) continue;
+      const isMoving = from === undefined ? appear(tile, DURATION_MS) : moveFrom(tile, from, DURATION_MS);
+      if (isPosition && isMoving) this.#origins.set(id, from && { x: from.x - corner.x, y: from.y - corner.y });
     }
     this.#dropped = [];
+    if (isPosition) this.#renderActions(this.#controller.state);
+  }
+
+  showAgain(): void {
+    const corner = cornerOf(this.#table);
+    for (const tile of tilesIn(this.#root)) {
+      const from = this.#origins.get(idOf(tile));
+      if (from !== undefined) moveFrom(tile, { x: corner.x + from.x, y: corner.y + from.y }, AGAIN_MS);
+      else if (this.#origins.has(idOf(tile))) appear(tile, AGAIN_MS);
+    }
   }
 
   #renderTable(state: TableState): void {
@@ -337,6 +366,8 @@ class View implements Hands<Place> {
       mayArrange && this.#button("reset", texts.reset, undefined, !mayUndo),
       hasRack && this.#button("color", texts.sortByColor),
       hasRack && this.#button("value", texts.sortByValue),
+      hasRack && this.#button("melds", texts.showMelds),
+      this.#origins.size > 0 && this.#button("again", texts.showAgain),
       this.#slot,
     ]);
   }
@@ -400,7 +431,24 @@ class View implements Hands<Place> {
       this.#controller.move(selection, placeFrom(place));
     } else if (action === "zoom-in" || action === "zoom-out") this.#enlarge(action === "zoom-in" ? ZOOM_STEP : 1 / ZOOM_STEP);
     else if (action === "color" || action === "value") this.#controller.sort(action);
+    else if (action === "melds") this.#controller.showMelds();
+    else if (action === "again") this.showAgain();
     else if (action === "undo" || action === "redo" || action === "reset") this.#controller[action]();
+  }
+
+  /** Lays a tile of the rack that is tapped twice where it fits, if there is one such place. */
+  #onDoubleClick({ target }: Event): void {
+    const id = Number((target as Element).closest<HTMLElement>(".rack [data-piece]")?.dataset.piece);
+    const { arrangement, mayArrange } = this.#controller.state;
+    const tile = arrangement.rack.find((piece) => piece.id === id)?.tile;
+    if (tile === undefined || !mayArrange) return;
+    const [place, ...others] = fittingPlaces(arrangement, tile, faceOf);
+    if (place !== undefined && others.length === 0) this.#controller.move([id], place);
+    else {
+      const { texts } = this.#host;
+      this.#notice = texts.fitsAt(texts.tile(parseTile(tile)), place === undefined ? 0 : others.length + 1);
+      this.render();
+    }
   }
 
   #onFocus({ dataset: { piece } }: HTMLElement): void {

@@ -1,10 +1,11 @@
 /** A table that needs no server: a position in, the table that the player intends out. */
 import { arranged, inOrder, laidAs, moved, type Place, piecesOfMelds, splitBefore } from "./arrangement.js";
 import type { BoardArrangement, BoardMeld, TableController, TableState } from "./controller.js";
+import { inMelds } from "./fitting.js";
 import { amend, begin, type History, redo, step, undo } from "./history.js";
 import { Judge } from "./judge.js";
 import type { Judgment } from "./judgment.js";
-import { compareTexts, type RackOrder, type TableLike, tableTexts, type TileLike, tileTexts } from "./tiles.js";
+import { compareTexts, faceOf, type RackOrder, type TableLike, tableTexts, type TileLike, tileTexts } from "./tiles.js";
 
 /** The tiles at the start of a turn. */
 export interface Position {
@@ -177,6 +178,11 @@ export class LocalTable implements TableController {
     const compare = compareTexts(order);
     const { arrangement } = this.#state;
     this.#layRack({ ...arrangement, rack: [...arrangement.rack].sort((a, b) => compare(a.tile, b.tile)) });
+  }
+
+  showMelds(): void {
+    const { arrangement } = this.#state;
+    this.#layRack({ ...arrangement, rack: inMelds(arrangement.rack, faceOf, compareTexts("color")) });
   }
 
   undo(): void {

@@ -1,6 +1,7 @@
 /** The parts that need no DOM. */
 export * from "./arrangement.js";
 export type * from "./controller.js";
+export { type Face, type FaceOf, fittingPlaces, inMelds, splittingPiece } from "./fitting.js";
 export * from "./history.js";
 export { Judge } from "./judge.js";
 export * from "./judgment.js";

@@ -32,11 +32,18 @@ export function isCalm(): boolean {
   return matchMedia("(prefers-reduced-motion: reduce)").matches;
 }
 
-/** Moves a tile from a point to where it is. */
-export function moveFrom(tile: HTMLElement, from: Point, duration: number): void {
-  if (isCalm()) return;
+/** Moves a tile from a point to where it is. Returns whether it moves. */
+export function moveFrom(tile: HTMLElement, from: Point, duration: number): boolean {
   const to = cornerOf(tile);
   const [dx, dy] = [from.x - to.x, from.y - to.y];
-  if (Math.hypot(dx, dy) < LEAST) return;
+  if (isCalm() || Math.hypot(dx, dy) < LEAST) return false;
   tile.animate({ translate: [`${dx}px ${dy}px`, "0 0"], zIndex: [5, 5] }, { duration, easing: "ease-out" });
+  return true;
+}
+
+/** Shows a tile that was not there. Returns whether it moves. */
+export function appear(tile: HTMLElement, duration: number): boolean {
+  if (isCalm()) return false;
+  tile.animate({ opacity: [0, 1], scale: [0.6, 1] }, duration);
+  return true;
 }

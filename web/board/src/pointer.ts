@@ -60,7 +60,7 @@ export function followPointer<T>(root: HTMLElement, hands: Hands<T>): () => void
 
   const onDown = (event: PointerEvent) => {
     if (event.button !== 0 || drag !== undefined) return;
-    if (press !== undefined) return void (press = undefined); // a second finger zooms
+    if (!event.isPrimary) return void (press = undefined); // a second finger zooms, wherever the first one is
     const source = sourceOf(event);
     const ids = source === undefined ? [] : hands.movedBy(source);
     if (source === undefined || ids.length === 0) return;

@@ -17,6 +17,9 @@ export interface BoardTexts {
   readonly reset: string;
   readonly sortByColor: string;
   readonly sortByValue: string;
+  readonly showMelds: string;
+  /** The button that shows how the last position came about. */
+  readonly showAgain: string;
   readonly zoomIn: string;
   readonly zoomOut: string;
   readonly placeStart: (number: number) => string;
@@ -27,6 +30,8 @@ export interface BoardTexts {
   readonly putBack: string;
   /** Said when tiles of the table are dropped on the rack. */
   readonly staysOnTable: string;
+  /** Shown when a tile that was tapped twice fits at no place, or at several. */
+  readonly fitsAt: (tile: string, count: number) => string;
   /** How the board is used with keys, for screen readers. */
   readonly keys: string;
 }
@@ -46,6 +51,8 @@ export const ENGLISH: BoardTexts = {
   reset: "Start over",
   sortByColor: "Sort by color",
   sortByValue: "Sort by number",
+  showMelds: "Show melds",
+  showAgain: "Show again",
   zoomIn: "Enlarge",
   zoomOut: "Reduce",
   placeStart: (number) => `At the start of meld ${number}`,
@@ -55,5 +62,6 @@ export const ENGLISH: BoardTexts = {
   dropped: "Laid.",
   putBack: "Put back.",
   staysOnTable: "Tiles of the table stay on the table.",
+  fitsAt: (tile, count) => `${tile} fits at ${count} places.`,
   keys: "Arrows move the focus. Space chooses a tile, Enter picks it up, Shift and Enter its meld. Then arrows choose the place, Enter lays the tiles, Escape puts them back.",
 };

@@ -1,4 +1,5 @@
 /** Tiles as texts: "R7" is red 7, "J" a joker. rummikub-tiles reads and draws them. */
+import type { Face } from "./fitting.js";
 import { englishName, parseMelds as meldsIn, parseTile as tileIn, tileSvg } from "../../tiles/index.js";
 
 export type TileColor = "red" | "blue" | "black" | "orange" | "green" | "purple";
@@ -56,6 +57,12 @@ export function englishTile(tile: Tile): string {
 /** Returns a drawing of a tile as SVG. */
 export function drawing(text: string): string {
   return tileSvg(tileIn(text));
+}
+
+/** Returns the face of the text of a tile; undefined for jokers. */
+export function faceOf(text: string): Face | undefined {
+  const tile = tileIn(text);
+  return "joker" in tile ? undefined : tile;
 }
 
 /** The two orders of a rack: by color shows runs, by value shows groups. */

@@ -1,16 +1,16 @@
 /** The table as the player arranges it: moves tiles, asks for marks, and saves drafts. */
 import { ErrorReason, type Game, GameState, type Rummikub, type Tile, type Violation } from "rummikub-client";
+import { fittingPlaces, inMelds } from "rummikub-board/model";
 import { reasonText, t, tilesList, tileText, violationText } from "../i18n/index.js";
 import { type Arrangement, declare, inOrder, pull, reorder, split, type Target } from "../model/arrangement.js";
 import { discardChoices, layingToJudge } from "../model/discards.js";
-import { fittingPlaces, inMelds } from "../model/fitting.js";
 import { isGrid } from "../model/grid.js";
 import { amend, begin, type History, redo, step, undo } from "../model/history.js";
 import { idsOf, isSameTable, layoutOf, layoutOfGame, pieceOf, placed, rackTiles, tableOf, withRack } from "../model/layout.js";
 import type { Judgment } from "../model/marks.js";
 import { isStand, type Stand } from "../model/stand.js";
-import type { RackOrder } from "../model/tiles.js";
-import { choices, meldingOf, turnToJudge } from "../model/turn.js";
+import { compareTiles, faceOf, type RackOrder } from "../model/tiles.js";
+import { choices, turnToJudge } from "../model/turn.js";
 import { DraftSaver } from "./draft-saver.js";
 import { Judge } from "./judge.js";
 import type { Moved, OtherWindows } from "./other-windows.js";
@@ -133,14 +133,14 @@ export class Arranging {
 
   /** Brings the melds that the rack has side by side. */
   showMelds(): void {
-    this.#layRack({ ...this.arrangement, rack: inMelds(this.arrangement.rack) });
+    this.#layRack({ ...this.arrangement, rack: inMelds(this.arrangement.rack, faceOf, compareTiles("color")) });
   }
 
   /** Lays a tile where it fits, if there is one such place. */
   layWhereItFits(id: number): void {
     const piece = pieceOf(this.arrangement, id);
     if (piece === undefined || !this.mayArrange || isGrid(this.arrangement) || isStand(this.arrangement)) return;
-    const places = fittingPlaces(this.arrangement, piece.tile, meldingOf(this.state.value.game)?.tiles?.colors ?? 4);
+    const places = fittingPlaces(this.arrangement, piece.tile, faceOf);
     const [place, ...others] = places;
     if (place !== undefined && others.length === 0) return this.move([id], place);
     this.state.set({ notice: t("fitsAt", { tile: tileText(piece.tile), count: places.length }), selection: [] });

@@ -1,12 +1,13 @@
 /** What the player may do at a table of melds or cells. */
 import { type Game, HintTier } from "rummikub-client";
 import { useState } from "preact/hooks";
+import { splittingPiece } from "rummikub-board/model";
 import type { GameSession } from "../control/game-session.js";
 import { useStore } from "../control/store.js";
 import { DRAW_KEYS, PLAY_KEYS } from "../input/keyboard.js";
 import { t } from "../i18n/index.js";
 import { type Arrangement, meldWith } from "../model/arrangement.js";
-import { splittingPiece } from "../model/fitting.js";
+import { faceOf } from "../model/tiles.js";
 import { isGrid } from "../model/grid.js";
 import { placed } from "../model/layout.js";
 import { choices } from "../model/turn.js";
@@ -24,7 +25,7 @@ export function Actions({ game, session }: { game: Game; session: GameSession })
   const canSplit =
     selection.length === 1 && (meldWith(history.present, single!)?.pieces.findIndex(({ id }) => id === single) ?? 0) > 0;
   // A tile that a run has already makes two runs of it.
-  const offered = splittingPiece(history.present);
+  const offered = splittingPiece(history.present, faceOf);
   const splitAt = may.mayPlay ? (canSplit ? single : offered) : undefined;
   const isLegal = laid > 0 && judgmentOf({ judgment, carried, history })?.marks.isLegal === true;
   const draw = () => (isLegal ? setAsked(history.present) : session.acting.draw());

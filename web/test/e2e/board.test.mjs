@@ -225,6 +225,57 @@ test("another position moves its tiles from where they were, unless nothing shou
   await leave(calm);
 });
 
+test("a tile that is tapped twice goes where it fits, if there is one such place; melds of the rack are shown", async () => {
+  const page = await open();
+  const show = (table, rack) => page.evaluate((position) => Object.assign(document.querySelector("#first"), position), { table, rack });
+  await tile(page, "R10", ".rack").dblclick();
+  assert.equal(await intended(page), "R7 R8 R9 R10 | K3 B3 O3 / J K5 R7");
+  await tile(page, "K5").dblclick();
+  await page.locator("#first .message", { hasText: "black 5 fits at 0 places." }).waitFor();
+  await show("R7 R8 R9 | B10 K10 O10", "R10 K2 B4 R4 R5 O4 R6");
+  await tile(page, "K2").waitFor();
+  await tile(page, "R10", ".rack").dblclick();
+  await page.locator("#first .message", { hasText: "red 10 fits at 2 places." }).waitFor();
+  await button(page, "Show melds").click();
+  assert.equal(await intended(page), "R7 R8 R9 | B10 K10 O10 / R4 R5 R6 R10 B4 K2 O4");
+  assert.equal(await page.locator("#first .message").isVisible(), false);
+  await leave(page);
+});
+
+test("what the last position has moved is shown again", async () => {
+  const page = await open();
+  await page.evaluate(() => Object.assign(document.querySelector("#first"), { table: "K3 B3 O3 | R7 R8 R9 O10", rack: "R10 J K5 R7" }));
+  await tile(page, "O10").waitFor();
+  await settledIn(page);
+  await page.evaluate(() => {
+    globalThis.moving = [];
+    Element.prototype.animate = function (_, options) {
+      globalThis.moving.push([this.dataset.tile, options.duration ?? options]);
+    };
+  });
+  await button(page, "Show again").click();
+  const moving = await page.evaluate(() => globalThis.moving);
+  assert.deepEqual(moving.map(([name]) => name).toSorted(), ["B3", "K3", "O10", "O3", "R7", "R8", "R9"]);
+  assert.ok(moving.every(([, duration]) => duration === 400));
+  await leave(page);
+});
+
+test("two fingers enlarge the table, and carry nothing", async () => {
+  const page = await open({ hasTouch: true, isMobile: true, viewport: { width: 390, height: 700 } });
+  const session = await page.context().newCDPSession(page);
+  const before = (await tile(page, "K3").boundingBox()).width;
+  const { x, y } = await tile(page, "R8").boundingBox();
+  const touch = (type, apart) =>
+    session.send("Input.dispatchTouchEvent", { type, touchPoints: apart === undefined ? [] : [{ x, y, id: 0 }, { x: x + apart, y, id: 1 }] });
+  await touch("touchStart", 80);
+  for (const apart of [90, 100, 110, 120]) await touch("touchMove", apart);
+  await touch("touchEnd");
+  await page.waitForFunction((least) => document.querySelector("#first").shadowRoot.querySelector("[data-tile=K3]").getBoundingClientRect().width > least, before * 1.3);
+  assert.equal(await page.locator("#first .ghost").count(), 0);
+  assert.equal(await intended(page), "R7 R8 R9 | K3 B3 O3 / R10 J K5 R7");
+  await leave(page);
+});
+
 test("the table is enlarged by its buttons and by the wheel with Ctrl", async () => {
   const page = await open();
   const width = async () => (await tile(page, "K3").boundingBox()).width;

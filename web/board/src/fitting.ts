@@ -1,34 +1,39 @@
-/** What fits together by the faces of tiles: aids for arranging. Jokers are left to the player; the service judges. */
-import type { Tile } from "rummikub-client";
-import type { ArrangedMeld, Arrangement, Piece, Target } from "./arrangement.js";
-import { compareTiles, type Face, faceOf } from "./tiles.js";
+/** What fits together by the faces of tiles: aids for arranging. Jokers are left to the player; a judge decides. */
+import type { Arrangement, Meld, Piece, Place } from "./arrangement.js";
+
+export interface Face {
+  readonly color: string | number;
+  readonly value: number;
+}
+
+/** Returns the face of a tile; undefined for jokers. */
+export type FaceOf<T> = (tile: T) => Face | undefined;
 
 const LEAST = 3;
 const HIGHEST = 13;
 
 /** Returns the places where a tile extends a run or a group of the table. */
-export function fittingPlaces({ melds }: Arrangement, tile: Tile, colors: number): Target[] {
+export function fittingPlaces<T>({ melds }: Arrangement<Meld<Piece<T>>>, tile: T, faceOf: FaceOf<T>): Place[] {
   const face = faceOf(tile);
   if (face === undefined) return [];
-  return melds.flatMap(({ id: meld, pieces }): Target[] => {
-    const faces = facesOf(pieces);
+  return melds.flatMap(({ id: meld, pieces }): Place[] => {
+    const faces = facesOf(pieces, faceOf);
     const [first, last] = [faces[0], faces.at(-1)];
     if (faces.length < LEAST || first === undefined || last === undefined) return [];
-    const atEnd: Target = { to: "meld", meld, index: faces.length };
+    const atEnd: Place = { to: "meld", meld, index: faces.length };
     if (isRun(faces)) {
       if (first.color !== face.color) return [];
       if (face.value === last.value + 1 && face.value <= HIGHEST) return [atEnd];
       return face.value === first.value - 1 ? [{ to: "meld", meld, index: 0 }] : [];
     }
-    const isGroup = faces.every(({ value }) => value === face.value) && faces.length < colors;
-    return isGroup && faces.every(({ color }) => color !== face.color) ? [atEnd] : [];
+    return isOfGroup(face, faces) ? [atEnd] : [];
   });
 }
 
 /** Returns the piece before which a meld of the table can be split into two runs: a run that has one of its tiles twice. */
-export function splittingPiece({ melds }: Arrangement): number | undefined {
-  const splits = melds.map(({ pieces }: ArrangedMeld) => {
-    const faces = facesOf(pieces);
+export function splittingPiece<T>({ melds }: Arrangement<Meld<Piece<T>>>, faceOf: FaceOf<T>): number | undefined {
+  const splits = melds.map(({ pieces }) => {
+    const faces = facesOf(pieces, faceOf);
     const at = faces.findIndex((face, i) => i > 0 && face.value === faces[i - 1]!.value && face.color === faces[i - 1]!.color);
     const parts = [faces.slice(0, at), faces.slice(at)];
     return at > 0 && parts.every((part) => part.length >= LEAST && isRun(part)) ? pieces[at]!.id : undefined;
@@ -36,30 +41,40 @@ export function splittingPiece({ melds }: Arrangement): number | undefined {
   return splits.find((id) => id !== undefined);
 }
 
-/** Returns the pieces of a rack with its runs and groups first, the longest ones before others, and then the rest. */
-export function inMelds(rack: readonly Piece[]): Piece[] {
-  const compare = compareTiles("color");
-  let left = [...rack].sort((a, b) => compare(a.tile, b.tile));
-  const found: Piece[] = [];
-  for (let meld = longestMeld(left); meld.length >= LEAST; meld = longestMeld(left)) {
+/** Returns the pieces of a rack with its runs and groups first, the longest ones before others, and then the rest by color. */
+export function inMelds<P extends Piece>(
+  rack: readonly P[],
+  faceOf: FaceOf<P["tile"]>,
+  byColor: (a: P["tile"], b: P["tile"]) => number,
+): P[] {
+  let left = [...rack].sort((a, b) => byColor(a.tile, b.tile));
+  const longest = () => {
+    const melds = left.flatMap((first) => [grown(first, left, faceOf, isNextOfRun), grown(first, left, faceOf, isOfGroup)]);
+    return melds.reduce<P[]>((best, meld) => (meld.length > best.length ? meld : best), []);
+  };
+  const found: P[] = [];
+  for (let meld = longest(); meld.length >= LEAST; meld = longest()) {
     found.push(...meld);
     left = left.filter((piece) => !meld.includes(piece));
   }
   return [...found, ...left];
 }
 
-function longestMeld(pieces: readonly Piece[]): Piece[] {
-  const melds = pieces.flatMap((first) => [grown(first, pieces, isNextOfRun), grown(first, pieces, isOfGroup)]);
-  return melds.reduce((best, meld) => (meld.length > best.length ? meld : best), []);
-}
-
 /** Returns a piece and those that follow it in a meld, of which each next one fits to all before. */
-function grown(first: Piece, pieces: readonly Piece[], fits: (next: Face, before: readonly Face[]) => boolean): Piece[] {
+function grown<P extends Piece>(
+  first: P,
+  pieces: readonly P[],
+  faceOf: FaceOf<P["tile"]>,
+  fits: (next: Face, before: readonly Face[]) => boolean,
+): P[] {
   const meld = [first];
-  if (faceOf(first.tile) === undefined) return [];
+  const faces = facesOf(meld, faceOf);
+  if (faces.length === 0) return [];
   for (const piece of pieces) {
     const face = faceOf(piece.tile);
-    if (face !== undefined && fits(face, facesOf(meld))) meld.push(piece);
+    if (face === undefined || !fits(face, faces)) continue;
+    meld.push(piece);
+    faces.push(face);
   }
   return meld;
 }
@@ -74,7 +89,7 @@ function isOfGroup({ color, value }: Face, before: readonly Face[]): boolean {
 }
 
 /** Returns the faces of pieces; none if one of them is a joker. */
-function facesOf(pieces: readonly { readonly tile: Tile }[]): Face[] {
+function facesOf<T>(pieces: readonly Piece<T>[], faceOf: FaceOf<T>): Face[] {
   const faces = pieces.flatMap(({ tile }) => faceOf(tile) ?? []);
   return faces.length === pieces.length ? faces : [];
 }
