@@ -176,7 +176,13 @@ test("a finger along the rack scrolls it, across it carries; on a full table it 
   const [tx, ty] = [lying.x + lying.width / 2, lying.y + lying.height / 2];
   const scrolled = () => page.locator(".felt > .melds").evaluate(({ scrollTop }) => scrollTop);
   await swipe(tx, ty + 200, 0, -150);
-  await page.waitForFunction(() => document.querySelector(".felt > .melds").scrollTop > 20);
+  const hasScrolled = () => {
+    const { scrollTop } = document.querySelector(".felt > .melds");
+    const isStill = scrollTop > 20 && scrollTop === globalThis.lastTop;
+    globalThis.lastTop = scrollTop;
+    return isStill;
+  };
+  await page.waitForFunction(hasScrolled, undefined, { polling: 200 });
   assert.equal(await page.locator(".ghost").count(), 0);
   await longPress(280);
   await page.locator(".felt > .melds").evaluate((melds) => (melds.scrollTop = 0));
