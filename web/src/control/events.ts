@@ -94,6 +94,10 @@ export function eventText(whole: GameEvent, game: Game, list: (tiles: readonly T
       return t("evLaid", { name: name(event.value.seat), tile: tiles });
     case "illegalPlayShown":
       return t("evShown", { name: name(event.value.seat) });
+    case "errorClaimed":
+      return t(event.value.agrees ? "evClaimed" : "evAccepted", { name: name(event.value.seat) });
+    case "redealDemanded":
+      return t("evRedeal", { name: name(event.value.seat) });
     case "playerAbsent":
       return t("evAbsent", { name: name(event.value.seat) });
     case "playerReturned":

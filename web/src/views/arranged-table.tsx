@@ -1,6 +1,7 @@
 /** The melds on the table: the player's own arrangement, or the draft of the player who has the turn. */
 import { type Game, JokersDeclaration, MeldKind, type SavedDraft, Tile } from "rummikub-client";
-import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { fittingPlaces } from "rummikub-board/model";
 import type { Arranging } from "../control/arranging.js";
 import { useStore } from "../control/store.js";
 import { t, tilesList, tileText, violationText } from "../i18n/index.js";
@@ -58,6 +59,9 @@ export function ArrangedTable({ arranging, tabStop, okey }: TableProps) {
   const isPlacing = mayPlay && selection.length > 0 && carried === undefined;
   const felt = useRef<HTMLElement>(null);
   const [zoom, enlarge] = useZoom(felt);
+  const [single, ...others] = carried?.ids ?? [];
+  const lifted = single !== undefined && others.length === 0 && okey === undefined ? pieceOf(arrangement, single) : undefined;
+  const fitting = lifted === undefined ? [] : fittingPlaces(arrangement, lifted.tile, faceOf).map((place) => place.to === "meld" && place.meld);
   const count = arrangement.melds.reduce((sum, { pieces }) => sum + pieces.length, 0);
   return (
     <section
@@ -91,6 +95,7 @@ export function ArrangedTable({ arranging, tabStop, okey }: TableProps) {
               isPlacing={isPlacing}
               mayMove={mayPlay}
               isChanged={isChanged}
+              fits={fitting.includes(meld.id)}
               fresh={fresh}
             />
           );
@@ -134,6 +139,8 @@ interface MeldProps {
   isPlacing: boolean;
   mayMove: boolean;
   isChanged: boolean;
+  /** Whether the tile that is carried extends the meld. */
+  fits: boolean;
   fresh: ReadonlySet<number>;
 }
 
@@ -153,7 +160,7 @@ function MeldView(props: MeldProps) {
   const place = (at: number) => arranging.move(selection, { to: "meld", meld: meld.id, index: at });
   return (
     <div
-      class={`meld ${state}`}
+      class={`meld ${state} ${props.fits ? "fits" : ""}`}
       role="group"
       aria-label={`${name}. ${verdict}`}
       data-drop={mayMove ? "meld" : undefined}
@@ -242,7 +249,7 @@ function useTextKept(text: string, isKept: boolean): { text: string; isOutdated:
 /** What is wrong with a meld, below it or above it, where the table shows it whole. */
 function Violation({ text, isOutdated }: { text: string; isOutdated: boolean }) {
   const element = useRef<HTMLParagraphElement>(null);
-  useLayoutEffect(() => {
+  const place = () => {
     const { classList, style } = element.current!;
     classList.remove("over");
     style.translate = "";
@@ -250,7 +257,13 @@ function Violation({ text, isOutdated }: { text: string; isOutdated: boolean }) 
     const { right, bottom } = element.current!.getBoundingClientRect();
     classList.toggle("over", bottom > view.bottom);
     style.translate = `${Math.min(0, view.right - right)}px`;
-  });
+  };
+  useLayoutEffect(place);
+  useEffect(() => {
+    const observer = new ResizeObserver(place);
+    observer.observe(element.current!.closest(".melds")!);
+    return () => observer.disconnect();
+  }, []);
   return (
     <p ref={element} class={`violation ${isOutdated ? "outdated" : ""}`}>
       {text}

@@ -25,6 +25,17 @@ test("the result has places, rounds and what is left; the review shows missed ti
   assert.equal(await row.locator("td").nth(1).evaluate((cell) => getComputedStyle(cell).textAlign), "end");
   await page.locator(".tiles-left li", { hasText: "Ann" }).locator("[data-tile]").first().waitFor();
   assert.equal(await page.locator("[data-pool]").count(), 0, "nothing goes on");
+  const lying = page.locator(".felt [data-piece]").first();
+  const { x, y } = await lying.boundingBox();
+  await page.mouse.move(x + 10, y + 10);
+  await page.mouse.down();
+  await page.mouse.move(x + 10, y + 60, { steps: 3 });
+  assert.equal(await page.locator(".ghost").count(), 0, "no tile moves any more");
+  await page.mouse.up();
+  await lying.click();
+  assert.equal(await page.locator(".felt .slot, .felt [aria-pressed=true]").count(), 0);
+  await lying.press("Enter");
+  assert.doesNotMatch(await page.locator("[data-spoken]").textContent(), /Picked up/);
   await inspect(page, "result");
   await button(page, "Review").click();
   const bar = page.locator(".graph .bar.missed").last();

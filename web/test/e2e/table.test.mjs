@@ -136,6 +136,24 @@ test("tiles are judged while they are dragged", async () => {
   await leave(page);
 });
 
+test("while a tile is carried, the melds to which it fits are marked", async () => {
+  const page = await world.open();
+  await beginAt(page, { melds: [["R1", "R2", "R3"], ["B4", "K4", "O4"], ["K9", "B9", "R9"]], racks: [["R4", "K13"], ["O1"]] });
+  const fitting = () => page.locator(".felt .meld").evaluateAll((melds) => melds.map(({ classList }) => classList.contains("fits")));
+  for (const [name, expected] of [["R4", [true, true, false]], ["K13", [false, false, false]]]) {
+    const { x, y } = await rackTile(page, name).boundingBox();
+    await page.mouse.move(x + 10, y + 10);
+    await page.mouse.down();
+    await page.mouse.move(x + 10, y - 60, { steps: 3 });
+    await page.locator(".ghost").waitFor();
+    assert.deepEqual(await fitting(), expected);
+    await page.keyboard.press("Escape");
+    await page.mouse.up();
+    assert.deepEqual(await fitting(), [false, false, false]);
+  }
+  await leave(page);
+});
+
 test("the keyboard picks up, moves and drops a tile, and sorts the rack", async () => {
   const page = await world.open();
   await createGame(page, { options: CALM });
