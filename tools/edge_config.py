@@ -32,6 +32,8 @@ PAGE_FILES: Final = (
     "replay-page.js",
     "rules.js",
     "settings.js",
+    "grid-table.js",
+    "discard-table.js",
     "es.js",
     "fr.js",
     "he.js",

@@ -41,6 +41,16 @@ const descriptors = {
   },
 };
 
+/** The page reads binary messages only: what parses JSON is left out, 2 KB. */
+const noJson = {
+  name: "no JSON",
+  setup({ onLoad }) {
+    const parsers = ["fromJson", "fromJsonString", "mergeFromJson", "mergeFromJsonString", "enumFromJson", "isEnumJson"];
+    const contents = parsers.map((name) => `export const ${name} = undefined;`).join("\n");
+    onLoad({ filter: /protobuf\/dist\/esm\/from-json\.js$/ }, () => ({ contents }));
+  },
+};
+
 const client = {
   name: "client",
   setup({ onResolve, resolve }) {
@@ -65,7 +75,7 @@ const common = {
   target: "es2022",
   jsx: "automatic",
   jsxImportSource: "preact",
-  plugins: [client, descriptors],
+  plugins: [client, descriptors, noJson],
   // Without the paths of tsconfig.json, which are for the type check: esbuild would ignore the exports of packages.
   tsconfigRaw: {},
   logLevel: "warning",

@@ -6,7 +6,7 @@ export { catalog };
 /** The German texts of the page. */
 export const texts: Texts["texts"] = {
   title: "Rummikub",
-  tagline: "Spiele des Regeldienstes spielen, ansehen und nachspielen.",
+  tagline: "Spiel Rummikub gegen Bots oder mit Freunden, ohne Anmeldung.",
   language: "Sprache",
   yourName: "Dein Name",
   newGame: "Neues Spiel",
@@ -226,6 +226,8 @@ export const texts: Texts["texts"] = {
   yes: "Ja",
   no: "Nein",
   spectator: "Du siehst zu.",
+  youResigned: "Du hast aufgegeben. Die anderen spielen weiter.",
+  firstPlay: "Dein erster Zug braucht {points} Punkte: Lege Reihen oder Gruppen, oder ziehe.",
   lastChance: "letzter Zug",
   team: "Team {team}",
   bank: "{time} für die Runde",

@@ -1,7 +1,7 @@
 /** The English texts of the page. Other languages have the same keys; texts of refusals come from the service. */
 export const en = {
   title: "Rummikub",
-  tagline: "Play, watch and replay games of the rules service.",
+  tagline: "Play Rummikub against bots or with friends. No account is needed.",
   language: "Language",
   yourName: "Your name",
   newGame: "New game",
@@ -221,6 +221,8 @@ export const en = {
   yes: "Yes",
   no: "No",
   spectator: "You are watching.",
+  youResigned: "You have resigned. The others play on.",
+  firstPlay: "Your first play needs {points} points: lay runs or groups, or draw.",
   lastChance: "last turn",
   team: "Team {team}",
   bank: "{time} for the round",

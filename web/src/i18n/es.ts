@@ -6,7 +6,7 @@ export { catalog };
 /** The Spanish texts of the page. */
 export const texts: Texts["texts"] = {
   title: "Rummikub",
-  tagline: "Jugar, ver y repasar partidas del servicio de reglas.",
+  tagline: "Juega a Rummikub contra bots o con amigos, sin cuenta.",
   language: "Idioma",
   yourName: "Tu nombre",
   newGame: "Partida nueva",
@@ -227,6 +227,8 @@ export const texts: Texts["texts"] = {
   yes: "Sí",
   no: "No",
   spectator: "Estás mirando.",
+  youResigned: "Has abandonado. Los demás siguen jugando.",
+  firstPlay: "Tu primera jugada necesita {points} puntos: baja escaleras o grupos, o roba.",
   lastChance: "último turno",
   team: "Equipo {team}",
   bank: "{time} para la ronda",

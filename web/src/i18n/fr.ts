@@ -6,7 +6,7 @@ export { catalog };
 /** The French texts of the page. */
 export const texts: Texts["texts"] = {
   title: "Rummikub",
-  tagline: "Jouer, regarder et revoir des parties du service de règles.",
+  tagline: "Jouez au Rummikub contre des bots ou entre amis, sans compte.",
   language: "Langue",
   yourName: "Votre nom",
   newGame: "Nouvelle partie",
@@ -227,6 +227,8 @@ export const texts: Texts["texts"] = {
   yes: "Oui",
   no: "Non",
   spectator: "Vous regardez.",
+  youResigned: "Vous avez abandonné. Les autres continuent.",
+  firstPlay: "Votre première pose demande {points} points : posez des suites ou des groupes, ou piochez.",
   lastChance: "dernier tour",
   team: "Équipe {team}",
   bank: "{time} pour la manche",

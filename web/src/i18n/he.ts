@@ -6,7 +6,7 @@ export { catalog };
 /** The Hebrew texts of the page. */
 export const texts: Texts["texts"] = {
   title: "Rummikub",
-  tagline: "לשחק, לצפות ולשחזר משחקים של שירות הכללים.",
+  tagline: "משחקים רמיקוב נגד בוטים או עם חברים, בלי חשבון.",
   language: "שפה",
   yourName: "השם שלך",
   newGame: "משחק חדש",
@@ -227,6 +227,8 @@ export const texts: Texts["texts"] = {
   yes: "כן",
   no: "לא",
   spectator: "צפייה במשחק.",
+  youResigned: "פרשת מהמשחק. האחרים ממשיכים לשחק.",
+  firstPlay: "לירידה הראשונה צריך {points} נקודות: להניח סדרות או קבוצות, או לקחת אבן.",
   lastChance: "תור אחרון",
   team: "קבוצה {team}",
   bank: "{time} לסיבוב",

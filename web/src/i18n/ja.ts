@@ -6,7 +6,7 @@ export { catalog };
 /** The Japanese texts of the page. */
 export const texts: Texts["texts"] = {
   title: "Rummikub",
-  tagline: "ルールサービスのゲームで遊ぶ、観戦する、見直す。",
+  tagline: "ボットや友だちとラミーキューブ。登録は不要です。",
   language: "言語",
   yourName: "名前",
   newGame: "新しいゲーム",
@@ -227,6 +227,8 @@ export const texts: Texts["texts"] = {
   yes: "はい",
   no: "いいえ",
   spectator: "観戦中です。",
+  youResigned: "あなたは投了しました。ほかの人は続けます。",
+  firstPlay: "最初の手は{points}点必要です。ランかグループを出すか、引いてください。",
   lastChance: "最後の手番",
   team: "チーム{team}",
   bank: "このラウンドの持ち時間{time}",

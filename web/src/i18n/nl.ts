@@ -6,7 +6,7 @@ export { catalog };
 /** The Dutch texts of the page. */
 export const texts: Texts["texts"] = {
   title: "Rummikub",
-  tagline: "Spellen van de regeldienst spelen, bekijken en naspelen.",
+  tagline: "Speel Rummikub tegen bots of met vrienden, zonder account.",
   language: "Taal",
   yourName: "Je naam",
   newGame: "Nieuw spel",
@@ -227,6 +227,8 @@ export const texts: Texts["texts"] = {
   yes: "Ja",
   no: "Nee",
   spectator: "Je kijkt toe.",
+  youResigned: "Je hebt opgegeven. De anderen spelen door.",
+  firstPlay: "Je eerste zet vraagt {points} punten: leg rijen of groepen, of trek.",
   lastChance: "laatste beurt",
   team: "Team {team}",
   bank: "{time} voor de ronde",

@@ -6,7 +6,7 @@ export { catalog };
 /** The Polish texts of the page. */
 export const texts: Texts["texts"] = {
   title: "Rummikub",
-  tagline: "Graj, oglądaj i odtwarzaj gry serwisu zasad.",
+  tagline: "Graj w Rummikub z botami lub ze znajomymi, bez konta.",
   language: "Język",
   yourName: "Twoje imię",
   newGame: "Nowa gra",
@@ -227,6 +227,8 @@ export const texts: Texts["texts"] = {
   yes: "Tak",
   no: "Nie",
   spectator: "Oglądasz.",
+  youResigned: "Rezygnujesz. Pozostali grają dalej.",
+  firstPlay: "Pierwszy ruch wymaga {points} punktów: wyłóż serie lub grupy albo dobierz.",
   lastChance: "ostatni ruch",
   team: "Drużyna {team}",
   bank: "{time} na rundę",

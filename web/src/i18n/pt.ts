@@ -6,7 +6,7 @@ export { catalog };
 /** The Portuguese texts of the page. */
 export const texts: Texts["texts"] = {
   title: "Rummikub",
-  tagline: "Jogar, assistir e rever partidas do serviço de regras.",
+  tagline: "Jogue Rummikub contra bots ou com amigos, sem conta.",
   language: "Idioma",
   yourName: "Seu nome",
   newGame: "Nova partida",
@@ -227,6 +227,8 @@ export const texts: Texts["texts"] = {
   yes: "Sim",
   no: "Não",
   spectator: "Você está assistindo.",
+  youResigned: "Você desistiu. Os outros continuam jogando.",
+  firstPlay: "Sua primeira jogada precisa de {points} pontos: baixe sequências ou grupos, ou compre.",
   lastChance: "última vez",
   team: "Time {team}",
   bank: "{time} para a rodada",

@@ -6,7 +6,7 @@ export { catalog };
 /** The Turkish texts of the page. */
 export const texts: Texts["texts"] = {
   title: "Rummikub",
-  tagline: "Kural hizmetinin oyunlarını oyna, izle ve yeniden oynat.",
+  tagline: "Botlara karşı ya da arkadaşlarla Rummikub oyna; hesap gerekmez.",
   language: "Dil",
   yourName: "Adın",
   newGame: "Yeni oyun",
@@ -227,6 +227,8 @@ export const texts: Texts["texts"] = {
   yes: "Evet",
   no: "Hayır",
   spectator: "İzliyorsun.",
+  youResigned: "Çekildin. Diğerleri oynamaya devam ediyor.",
+  firstPlay: "İlk oyunun için {points} puan gerekir: seri ya da grup aç, ya da taş çek.",
   lastChance: "son sıra",
   team: "Takım {team}",
   bank: "El için {time}",

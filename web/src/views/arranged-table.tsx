@@ -1,6 +1,6 @@
 /** The melds on the table: the player's own arrangement, or the draft of the player who has the turn. */
 import { type Game, JokersDeclaration, MeldKind, type SavedDraft, Tile } from "rummikub-client";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { fittingPlaces } from "rummikub-board/model";
 import type { Arranging } from "../control/arranging.js";
 import { useStore } from "../control/store.js";
@@ -250,16 +250,17 @@ function useTextKept(text: string, isKept: boolean): { text: string; isOutdated:
 function Violation({ text, isOutdated }: { text: string; isOutdated: boolean }) {
   const element = useRef<HTMLParagraphElement>(null);
   const place = () => {
-    const { classList, style } = element.current!;
+    if (element.current === null) return;
+    const { classList, style } = element.current;
     classList.remove("over");
     style.translate = "";
-    const view = element.current!.closest(".melds")!.getBoundingClientRect();
-    const { right, bottom } = element.current!.getBoundingClientRect();
+    const view = element.current.closest(".melds")!.getBoundingClientRect();
+    const { right, bottom } = element.current.getBoundingClientRect();
     classList.toggle("over", bottom > view.bottom);
     style.translate = `${Math.min(0, view.right - right)}px`;
   };
   useLayoutEffect(place);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const observer = new ResizeObserver(place);
     observer.observe(element.current!.closest(".melds")!);
     return () => observer.disconnect();

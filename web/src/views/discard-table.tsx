@@ -1,4 +1,6 @@
 /** The table of a game of discards, the rack of slots, and what the player may do there. */
+// Files that are loaded later share all of the page's start, so that it stays one chunk.
+import "./app.js";
 import { type DiscardBoard, type Game, HintTier, type Tile } from "rummikub-client";
 import type { GameSession } from "../control/game-session.js";
 import { useStore } from "../control/store.js";
@@ -86,25 +88,6 @@ function pilesOf(game: Game, board: DiscardBoard): ShownPile[] {
       isFresh: seat === last,
     };
   });
-}
-
-/** What the player has to do, where no notice says more. */
-export function promptText(game: Game): string {
-  const { mayTake, mayPass, takeable, trump, mayDiscard, mayFinish, mayLay, owed } = discardChoices(game);
-  if (mayTake) {
-    const text = mayPass ? t("mustTakeOrPass") : takeable === undefined ? t("mustTakePool") : t("mustTake");
-    return trump === undefined ? text : `${text} ${t("orTrump")}`;
-  }
-  if (owed !== undefined && mayLay) return t("mustLay", { tile: tileText(owed) });
-  const opening = openingOf(game);
-  if (mayLay && opening !== undefined) {
-    const { points, pairs } = opening;
-    const text = pairs === undefined ? t("mayLayOrOpenMelds", { points }) : t("mayLayOrOpen", { points, pairs });
-    return mayFinish ? `${text} ${t("orConcealed")}` : text;
-  }
-  if (mayLay) return t("mayLay");
-  if (mayDiscard && !mayFinish) return t("mustDiscardOnly");
-  return mayDiscard ? t("mustDiscard") : "";
 }
 
 /** The rack of slots. Wild tiles, a hint's spare tiles, and those that a refused finish leaves over are marked. */

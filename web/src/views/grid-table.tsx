@@ -1,4 +1,6 @@
 /** The table of the cross layout: the tiles in their cells, and the player's own as they are laid. */
+// Files that are loaded later share all of the page's start, so that it stays one chunk.
+import "./app.js";
 import type { Game } from "rummikub-client";
 import { useEffect, useRef } from "preact/hooks";
 import type { Arranging } from "../control/arranging.js";
@@ -21,6 +23,8 @@ import {
 import { choices } from "../model/turn.js";
 import { GridFrame, inBox, inCell, lyingText } from "./grid.js";
 import { MovableTile, StaticTile } from "./tile.js";
+
+export { StaticGrid } from "./grid.js";
 
 export function GridTable({ game, grid, arranging }: { game: Game; grid: Grid; arranging: Arranging }) {
   const { history, selection, carried, judgment, lastPlay, cursor } = useStore(arranging.state);

@@ -328,20 +328,23 @@ function MissedGraph(props: {
   const { moves, at, name, onMove } = props;
   const most = Math.max(1, ...moves.map(({ missed }) => missed));
   return (
-    <div class="graph" role="group" aria-label={t("missedGraph")}>
-      {moves.map(({ moveIndex, seat, missed }) => (
-        <button
-          key={moveIndex}
-          type="button"
-          class={missed > 0 ? "bar missed" : "bar"}
-          aria-current={moveIndex === at}
-          aria-label={t("missedBar", { move: moveIndex + 1, name: name(seat), missed })}
-          title={t("missedBar", { move: moveIndex + 1, name: name(seat), missed })}
-          style={{ "--missed": missed / most }}
-          onClick={() => onMove(moveIndex)}
-        />
-      ))}
-    </div>
+    <>
+      <p class="help">{t("missedGraph")}</p>
+      <div class="graph" role="group" aria-label={t("missedGraph")}>
+        {moves.map(({ moveIndex, seat, missed }) => (
+          <button
+            key={moveIndex}
+            type="button"
+            class={missed > 0 ? "bar missed" : "bar"}
+            aria-current={moveIndex === at}
+            aria-label={t("missedBar", { move: moveIndex + 1, name: name(seat), missed })}
+            title={t("missedBar", { move: moveIndex + 1, name: name(seat), missed })}
+            style={{ "--missed": missed / most }}
+            onClick={() => onMove(moveIndex)}
+          />
+        ))}
+      </div>
+    </>
   );
 }
 

@@ -1,7 +1,9 @@
 /** A table of either layout that cannot be changed. */
 import type { Table, Tile } from "rummikub-client";
-import { StaticGrid } from "./grid.js";
+import { lazy } from "./lazy.js";
 import { StaticTable } from "./tile.js";
+
+const StaticGrid = lazy(async () => (await import("./grid-table.js")).StaticGrid);
 
 export interface ShownTableProps {
   table: Table | undefined;

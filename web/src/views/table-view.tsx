@@ -11,8 +11,6 @@ import { choices, playerOf } from "../model/turn.js";
 import { Actions } from "./actions.js";
 import { useTurnAlert } from "./alerts.js";
 import { ArrangedTable, OthersTable, type TabStop, useTabStop } from "./arranged-table.js";
-import { DiscardActions, DiscardTable, promptText, StandView } from "./discard-table.js";
-import { GridTable } from "./grid-table.js";
 import { lazy } from "./lazy.js";
 import { Log } from "./log.js";
 import { Menu } from "./menu.js";
@@ -24,6 +22,11 @@ import { ShownClaim } from "./claim.js";
 import { Stepper } from "./stepper.js";
 import { TurnMessage } from "./turn-message.js";
 
+// The tables that the games of melds do not have are files of their own.
+const GridTable = lazy(async () => (await import("./grid-table.js")).GridTable);
+const DiscardTable = lazy(async () => (await import("./discard-table.js")).DiscardTable);
+const StandView = lazy(async () => (await import("./discard-table.js")).StandView);
+const DiscardActions = lazy(async () => (await import("./discard-table.js")).DiscardActions);
 const Result = lazy(async () => (await import("./result.js")).Result);
 
 export function TableView({ game, session }: { game: Game; session: GameSession }) {
@@ -38,6 +41,7 @@ export function TableView({ game, session }: { game: Game; session: GameSession 
   const may = choices(game);
   const board = game.discardBoard;
   const me = playerOf(game, game.seat);
+  const isPlaying = me !== undefined && !me.resigned;
   const tabStop = useTabStop();
   const isOver = game.state !== GameState.PLAYING;
   const showAgain = useMotion(root, session.state);
@@ -92,17 +96,25 @@ export function TableView({ game, session }: { game: Game; session: GameSession 
           </p>
         )}
         <AbortVotes game={game} session={session} />
-        {me === undefined && !isOver && (
+        {!isPlaying && !isOver && (
           <>
             {log}
-            <p class="help center">{t("spectator")}</p>
+            <p class="help center">
+              {me === undefined ? (
+                t("spectator")
+              ) : (
+                <>
+                  {t("youResigned")} <a href="#/">{t("home")}</a>
+                </>
+              )}
+            </p>
           </>
         )}
       </div>
-      {me !== undefined && !isOver && (
+      {isPlaying && !isOver && (
         <div class="hand">
           <div class="hand-head">
-            <TurnMessage game={game} session={session} prompt={promptText(game)} />
+            <TurnMessage game={game} session={session} />
             {log}
           </div>
           {board === undefined ? (

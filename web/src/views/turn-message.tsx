@@ -4,7 +4,8 @@ import { violationSummary } from "../control/arranging.js";
 import type { GameSession } from "../control/game-session.js";
 import type { SessionState } from "../control/session-state.js";
 import { useStore } from "../control/store.js";
-import { t } from "../i18n/index.js";
+import { t, tileText } from "../i18n/index.js";
+import { discardChoices, openingOf } from "../model/discards.js";
 import { placed } from "../model/layout.js";
 import type { Judgment } from "../model/marks.js";
 import { isStand } from "../model/stand.js";
@@ -16,13 +17,13 @@ import { Countdown } from "./clock.js";
 const WARNINGS = [30, 10];
 const LAST_SECONDS = 10;
 
-export function TurnMessage({ game, session, prompt }: { game: Game; session: GameSession; prompt: string }) {
+export function TurnMessage({ game, session }: { game: Game; session: GameSession }) {
   const { problem, notice, ...state } = useStore(session.state);
   const judgment = judgmentOf(state);
   const isLegal = judgment?.marks.isLegal === true;
   const verdict = judgment && (isLegal ? legalText(judgment.answer) : violationSummary(judgment.marks, isStand(judgment.arrangement)));
   const kind = problem !== undefined ? "bad" : isLegal ? "good" : "";
-  const text = problem?.text ?? ([verdict, notice].filter(Boolean).join(" ") || prompt);
+  const text = problem?.text ?? ([verdict, notice].filter(Boolean).join(" ") || promptText(game, placed(state.history.present).length === 0));
   const isMine = game.turn?.seat === game.seat;
   const onSeconds = (seconds: number) => {
     if (WARNINGS.includes(seconds)) session.state.say(t("secondsLeft", { seconds }));
@@ -37,6 +38,28 @@ export function TurnMessage({ game, session, prompt }: { game: Game; session: Ga
       </p>
     </div>
   );
+}
+
+/** Returns what the player has to do, where no notice says more. */
+function promptText(game: Game, isEmpty: boolean): string {
+  const { mayPlay } = choices(game);
+  const points = meldingOf(game)?.initialMeld?.threshold ?? 0;
+  if (mayPlay) return isEmpty && points > 0 && playerOf(game, game.seat)?.hasMelded === false ? t("firstPlay", { points }) : "";
+  const { mayTake, mayPass, takeable, trump, mayDiscard, mayFinish, mayLay, owed } = discardChoices(game);
+  if (mayTake) {
+    const text = mayPass ? t("mustTakeOrPass") : takeable === undefined ? t("mustTakePool") : t("mustTake");
+    return trump === undefined ? text : `${text} ${t("orTrump")}`;
+  }
+  if (owed !== undefined && mayLay) return t("mustLay", { tile: tileText(owed) });
+  const opening = openingOf(game);
+  if (mayLay && opening !== undefined) {
+    const { points, pairs } = opening;
+    const text = pairs === undefined ? t("mayLayOrOpenMelds", { points }) : t("mayLayOrOpen", { points, pairs });
+    return mayFinish ? `${text} ${t("orConcealed")}` : text;
+  }
+  if (mayLay) return t("mayLay");
+  if (mayDiscard && !mayFinish) return t("mustDiscardOnly");
+  return mayDiscard ? t("mustDiscard") : "";
 }
 
 /** Returns the judgment of the tiles as they lie; undefined while they are carried or not judged yet. */

@@ -227,6 +227,24 @@ test("a place says its meld's tiles, and Ctrl with Enter plays or draws", async 
   await leave(page);
 });
 
+test("a first turn says what it needs, and who resigns reads that the others play on", async () => {
+  const page = await world.open();
+  await beginAt(page, { racks: [...RACKS, ["K1"], ["B13"]], options: { initialMeld: { threshold: 30 } } });
+  const prompt = page.locator(".turn-message", { hasText: "Your first play needs 30 points: lay runs or groups, or draw." });
+  await prompt.waitFor();
+  await layMeld(page, ["R4"]);
+  await prompt.waitFor({ state: "detached" });
+  await button(page, "Game").click();
+  await button(page, "Resign").click();
+  await button(page, "Yes").click();
+  await page.getByText("You have resigned. The others play on.").waitFor();
+  assert.equal(await page.locator(".rack").count(), 0);
+  await inspect(page, "resigned");
+  await page.locator("main, .table-page").getByRole("link", { name: "Home" }).click();
+  await page.getByRole("heading", { name: "New game" }).waitFor();
+  await leave(page);
+});
+
 test("one seat in two windows has one draft, and the other one says that tiles were moved", async () => {
   const page = await begin(await world.open(), { options: CALM });
   const other = await page.context().newPage();

@@ -40,6 +40,7 @@ test("the result has places, rounds and what is left; the review shows missed ti
   await button(page, "Review").click();
   const bar = page.locator(".graph .bar.missed").last();
   await bar.waitFor();
+  await page.getByText("Missed tiles by turn").waitFor();
   await page.getByLabel("My turns only").waitFor();
   const mine = await page.locator(".graph .bar").count();
   for (const label of await page.locator(".graph .bar").evaluateAll((bars) => bars.map((one) => one.ariaLabel)))
