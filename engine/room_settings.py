@@ -93,7 +93,7 @@ class RoomSettings:
     )
     clock_flag: ClockFlag = option(ClockFlag.RESIGN, needs=(Needs("clock_total_seconds", range(1, TWO_WEEKS + 1)),))
     absent_after_timeouts: int = option(3, range(101), usual=(0, 1, 2, 3))
-    absent_action: AbsentAction = option(AbsentAction.BOT_EASY)
+    absent_action: AbsentAction = option(AbsentAction.BOT_MEDIUM)
     round_pause_seconds: int = option(30, range(DAY + 1), usual=(0, 1, 30))
     start_by: StartBy = option(StartBy.HOST)
     abort_by: AbortBy = option(AbortBy.HOST)

@@ -11,11 +11,13 @@ HOST: Final = 0
 
 
 class BotLevel(Enum):
-    """How well a bot plays (bots.py)."""
+    """How well a bot plays (skill.py, and bots.py of each family)."""
 
+    BEGINNER = auto()
     EASY = auto()
     MEDIUM = auto()
     HARD = auto()
+    EXPERT = auto()
 
 
 @dataclass(frozen=True, slots=True)

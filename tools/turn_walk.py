@@ -105,7 +105,7 @@ async def turn_walks(redis_url: str, turns: int) -> dict[str, list[Walk]]:
                     break
                 seat = record.game.round.turn.seat
                 view = see(record.game, seat)
-                action = action_without_search(view) or choose_action(view, BotLevel.HARD, Budget(nodes=20_000))
+                action = action_without_search(view) or choose_action(view, BotLevel.EXPERT, Budget(nodes=20_000))
                 if isinstance(action, ClaimError):
                     raise TypeError("the ruleset has no claims")
                 request = encode_turn_request(snapshot_view(record, seat, loaded.now_ms), action)

@@ -1,10 +1,9 @@
 """Bots: choose an action for a seat that the service plays.
 
 A bot gets a view, so it knows only what its seat may see. The same view gives the same action. Every level finishes as
-soon as it can, and discards a tile that its hand can do without. EASY takes tiles of the pool, unless a discard
-finishes its hand. MEDIUM takes any discard that brings its hand nearer to its end. HARD also discards so that as many
-unseen tiles as possible help it. How bots play beside a table is in table_bots.py. There they open as soon as they can;
-MEDIUM and HARD win concealed if they can do so at once.
+soon as it can. EXPERT takes any discard that brings its hand nearer to its end, and discards so that as many unseen
+tiles as possible help it. The levels below it do so in the turns in which they notice it (skill.py). How bots play
+beside a table is in table_bots.py. There they open or win concealed as soon as they notice that they can.
 """
 
 from collections import Counter
@@ -26,7 +25,7 @@ from engine.discard.actions import (
 )
 from engine.discard.finishing import best_finish
 from engine.discard.game import rules_of, seen_round
-from engine.discard.hands import Standing, standing
+from engine.discard.hands import standing
 from engine.discard.laying import TurnAtTable
 from engine.discard.melds import face_of
 from engine.discard.named_finish import judge_named_finish
@@ -37,25 +36,35 @@ from engine.discard.table_bots import (
     can_lay,
     discard_at_table,
     foot,
+    free_discards,
     laying,
     may_end_soon,
-    wants_discard,
     wants_to_keep,
 )
 from engine.discard.turns import discard_for
 from engine.discard.views import DiscardView
 from engine.effort import Budget
 from engine.seats import BotLevel, from_seat
+from engine.skill import ALL, Skill, any_of, is_noticed
 from engine.tiles import FALSE_JOKER, NATURALS, Tile, color_of, in_order, value_of, without
 from engine.views import GameView
 
 BUDGET: Final = Budget()
-"""The default search budget. Only HARD compares discards, until it is over."""
+"""The default search budget. Discards are compared until it is over."""
+SKILLS: Final = {
+    BotLevel.BEGINNER: Skill(rack=40, table=40),
+    BotLevel.EASY: Skill(rack=55, table=55),
+    BotLevel.MEDIUM: Skill(rack=70, table=70),
+    BotLevel.HARD: Skill(rack=85, table=85),
+}
+"""The levels that overlook something: in how many turns they see the best discard, and what they can take or lay."""
+_TAKING, _LAYING, _DISCARDING = (0,), (1,), (2,)
+"""What a bot may overlook in a turn."""
 _COPIES: Final = 2
 _NEAR: Final = 2
 """How far apart two values of one color are that are still of use together."""
 _COMPARED: Final = 8
-"""How many discards HARD compares: those with the fewest neighbors."""
+"""How many discards a bot compares: those with the fewest neighbors."""
 
 
 def choose_action(view: GameView, level: BotLevel, budget: Budget = BUDGET) -> BotAction:
@@ -70,13 +79,19 @@ def choose_action(view: GameView, level: BotLevel, budget: Budget = BUDGET) -> B
         ValueError: The seat has no action to choose (game.bots_to_act).
     """
     seat, sight = _seen(view)
+    skill = SKILLS.get(level, ALL)
     if sight.table is not None:
-        return _at_table(view, seat, sight, sight.table, level, budget)
+        return _at_table(view, seat, sight, sight.table, skill, budget)
     if _may_show(view, seat, sight):
         return ShowIndicator(seat)
     if sight.step is ToTake:
-        return TakeDiscard(seat) if _wants_discard(view, seat, sight, level) else TakeFromPool(seat)
-    return _finish(view, seat, sight) or DiscardTile(seat, _discard(view, sight, level, budget))
+        return TakeDiscard(seat) if _wants_discard(view, seat, sight, skill) else TakeFromPool(seat)
+    finish = _finish(view, seat, sight)
+    if finish:
+        return finish
+    if is_noticed(view, _DISCARDING, skill.rack):
+        return DiscardTile(seat, _with_most_outs(view, sight, budget))
+    return DiscardTile(seat, any_of(view, without(view.rack, (sight.okey,) * view.rack.count(sight.okey))))
 
 
 def action_without_search(_view: GameView) -> None:
@@ -106,44 +121,46 @@ def _seen(view: GameView) -> tuple[int, DiscardView]:
 
 
 def _at_table(  # noqa: PLR0913, PLR0917 - the parts of a position
-    view: GameView, seat: int, sight: DiscardView, table: Table, level: BotLevel, budget: Budget
+    view: GameView, seat: int, sight: DiscardView, table: Table, skill: Skill, budget: Budget
 ) -> BotAction:
     turn, ruleset = TurnAtTable(seat, sight.okey, table, view.rack, sight.owed, sight.laid), rules_of(view)
     if sight.step is ToTake:
-        return _take_at_table(view, turn, sight, ruleset, level)
-    concealed = win_concealed(turn, ruleset) if ruleset.concealed_wins and level is not BotLevel.EASY else None
+        return _take_at_table(view, turn, sight, ruleset, notices=is_noticed(view, _TAKING, skill.table))
+    notices = turn.owed is not None or is_noticed(view, _LAYING, skill.table)
+    concealed = win_concealed(turn, ruleset) if ruleset.concealed_wins and notices else None
     if concealed:
         return concealed
     is_first = sight.step is not HasLaid and sight.taken is None
-    keeps_okeys = level is not BotLevel.EASY and not may_end_soon(view)
-    after = None if is_first else laying(turn, ruleset, keeps_okeys=keeps_okeys)
+    after = laying(turn, ruleset, keeps_okeys=not may_end_soon(view)) if notices and not is_first else None
     if after:
         return LayTiles(seat, after)
     if turn.owed is not None:
         return ReturnDiscard(seat)
-    return DiscardTile(seat, discard_at_table(turn, sight, ruleset, level, budget))
+    free = free_discards(turn, ruleset)
+    is_careful = is_noticed(view, _DISCARDING, skill.rack)
+    return DiscardTile(seat, discard_at_table(turn, free, sight, ruleset, budget) if is_careful else any_of(view, free))
 
 
 def _take_at_table(
-    view: GameView, turn: TurnAtTable, sight: DiscardView, ruleset: Ruleset, level: BotLevel
+    view: GameView, turn: TurnAtTable, sight: DiscardView, ruleset: Ruleset, *, notices: bool
 ) -> BotAction:
     """Returns the taking of a discard, of the trump or of a tile of the pool, or a pass if the pool is empty."""
     newest = _newest_before(view, turn.seat, sight)
-    if newest is not None and _wants_newest(view, turn, newest, ruleset, level):
+    if newest is not None and _wants_newest(view, turn, newest, ruleset, notices=notices):
         return TakeDiscard(turn.seat)
     if sight.trump is not None and turn.table.opening(turn.seat) and can_lay(turn, sight.trump, ruleset):
         return TakeTrump(turn.seat)
     return TakeFromPool(turn.seat) if view.pool_count else PassTurn(turn.seat)
 
 
-def _wants_newest(view: GameView, turn: TurnAtTable, newest: Tile, ruleset: Ruleset, level: BotLevel) -> bool:
-    """Returns whether a bot takes a discard beside a table. With an empty pool it takes any that it can lay."""
-    if wants_discard(turn, newest, ruleset, level):
+def _wants_newest(view: GameView, turn: TurnAtTable, newest: Tile, ruleset: Ruleset, *, notices: bool) -> bool:
+    """Returns whether a bot takes a discard. With an empty pool it overlooks none that it can lay."""
+    if not notices and view.pool_count:
+        return False
+    if can_lay(turn, newest, ruleset):
         return True
-    if not view.pool_count:
-        return can_lay(turn, newest, ruleset)
     may_keep = ruleset.taken_discard is TakenDiscard.KEPT_BEFORE_OPENING and not turn.table.opening(turn.seat)
-    return may_keep and level is not BotLevel.EASY and wants_to_keep(turn, newest, ruleset)
+    return may_keep and wants_to_keep(turn, newest, ruleset)
 
 
 def win_concealed(turn: TurnAtTable, ruleset: Ruleset) -> FinishHand | FinishFoot | None:
@@ -169,14 +186,14 @@ def _one_high(view: GameView) -> bool:
 # Taking
 
 
-def _wants_discard(view: GameView, seat: int, sight: DiscardView, level: BotLevel) -> bool:
-    """Returns whether a bot takes the newest discard of the player before it."""
+def _wants_discard(view: GameView, seat: int, sight: DiscardView, skill: Skill) -> bool:
+    """Returns whether a bot takes the newest discard of the player before it: if it finishes, or it notices its use."""
     newest = _newest_before(view, seat, sight)
     if newest is None:
         return False
     tiles = in_order((*view.rack, newest))
     missing = standing(tiles, sight.okey, one_high=_one_high(view)).missing
-    if level is BotLevel.EASY:
+    if missing == 0 or not is_noticed(view, _TAKING, skill.table):
         return missing == 0
     return missing < standing(view.rack, sight.okey, one_high=_one_high(view)).missing
 
@@ -196,14 +213,6 @@ def _finish(view: GameView, seat: int, sight: DiscardView) -> FinishHand | None:
     return best and FinishHand(seat, best[0], best[1].tiles)
 
 
-def _discard(view: GameView, sight: DiscardView, level: BotLevel, budget: Budget) -> Tile:
-    """Returns the tile to discard, which is never an okey: a hand that can do without it is finished."""
-    best = standing(view.rack, sight.okey, one_high=_one_high(view))
-    if level is not BotLevel.HARD:
-        return min(dict.fromkeys(best.spare), key=lambda t: (_neighbors(t, view.rack, sight.okey), -t))
-    return _with_most_outs(view, sight, best, budget)
-
-
 def _neighbors(t: Tile, rack: tuple[Tile, ...], okey: Tile) -> int:
     """Returns how many other tiles of a rack are of use together with a tile."""
     faces = [face for other in without(rack, (t,)) if (face := face_of(other, okey)) is not None]
@@ -217,8 +226,12 @@ def _is_near(face: Tile, other: Tile) -> bool:
     return value_of(face) == value_of(other)
 
 
-def _with_most_outs(view: GameView, sight: DiscardView, best: Standing, budget: Budget) -> Tile:
-    """Returns the discard after which the most unseen tiles bring the hand nearer to its end."""
+def _with_most_outs(view: GameView, sight: DiscardView, budget: Budget) -> Tile:
+    """Returns the discard after which the most unseen tiles bring the hand nearer to its end.
+
+    It is never an okey: a hand that can do without it is finished.
+    """
+    best = standing(view.rack, sight.okey, one_high=_one_high(view))
     unseen, one_high = _unseen(view, sight), _one_high(view)
     loose = sorted(set(view.rack) - {sight.okey}, key=lambda t: (_neighbors(t, view.rack, sight.okey), -t))
     found = (-1, best.spare[0])

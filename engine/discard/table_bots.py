@@ -1,10 +1,9 @@
 """Bots of games whose melds lie on a table: choose what to lay, whether to take a discard, and what to discard.
 
-Every level opens as soon as it can, lays what it can, and discards nothing that costs a penalty if it can. EASY takes
-a discard only to open, and keeps tiles that are of use together. MEDIUM takes any discard that it can lay, and keeps an
-okey until the round may end, high tiles for the opening, and its pairs if they are nearer to one than its melds. HARD
-also looks at which tiles can still come, and at how many of them would open its hand. A wild tile is called an okey
-here, also where it is a joker.
+A bot opens as soon as it can, lays what it can, and discards nothing that costs a penalty if it can. It takes any
+discard that it can lay. It keeps an okey until the round may end, high tiles for the opening, and its pairs if they are
+nearer to one than its melds. It looks at which tiles can still come, and at how many of them would open its hand. A
+wild tile is called an okey here, also where it is a joker.
 """
 
 from collections import Counter
@@ -20,7 +19,6 @@ from engine.discard.ruleset import HAND_SIZE_MOST, Ruleset, WildRetrieval
 from engine.discard.table import PAIR_SIZE, Opening, growths
 from engine.discard.views import DiscardView
 from engine.effort import Budget
-from engine.seats import BotLevel
 from engine.tiles import FALSE_JOKER, JOKER, NATURALS, Tile, color_of, in_order, value_of, without
 from engine.views import GameView
 
@@ -30,15 +28,10 @@ _NEAR: Final = 2
 _FAR: Final = 30
 """Hands that lack more points than this are nearer to an opening with pairs if they lack at most one."""
 _COMPARED: Final = 6
-"""How many discards HARD compares: those of the least use."""
+"""How many discards a bot compares: those of the least use."""
 _POOL_LOW: Final = 4
 _RACK_LOW: Final = 3
 """With so few tiles in the pool or on another rack the round may end soon: no bot keeps an okey."""
-
-
-def wants_discard(turn: TurnAtTable, newest: Tile, ruleset: Ruleset, level: BotLevel) -> bool:
-    """Returns whether a bot takes a discard, which it must then lay. The turn is one before a tile is taken."""
-    return not (level is BotLevel.EASY and turn.table.opening(turn.seat)) and can_lay(turn, newest, ruleset)
 
 
 def can_lay(turn: TurnAtTable, tile: Tile, ruleset: Ruleset) -> bool:
@@ -256,30 +249,31 @@ def _left_over(plan: _Plan, okey: Tile) -> tuple[int, int]:
 # Discarding
 
 
-def discard_at_table(turn: TurnAtTable, sight: DiscardView, ruleset: Ruleset, level: BotLevel, budget: Budget) -> Tile:
-    """Returns the tile to discard: of those that cost the least, the one of the least use."""
+def free_discards(turn: TurnAtTable, ruleset: Ruleset) -> list[Tile]:
+    """Returns the tiles whose discard costs the least, whatever the hand."""
     costs = {t: _cost(turn, t, ruleset) for t in turn.rack}
-    free = [t for t in costs if costs[t] == min(costs.values())]
+    return [t for t in costs if costs[t] == min(costs.values())]
+
+
+def discard_at_table(turn: TurnAtTable, free: list[Tile], sight: DiscardView, ruleset: Ruleset, budget: Budget) -> Tile:
+    """Returns the one of some discards that is of the least use."""
     if len(free) == 1:
         return free[0]
-    unseen = _unseen(turn, sight) if level is BotLevel.HARD else Counter(dict.fromkeys(NATURALS, _COPIES))
-    parts = Counter(chain(*_parts_to_keep(turn, ruleset, level)))
+    unseen = _unseen(turn, sight)
+    parts = Counter(chain(*_parts_to_keep(turn, ruleset)))
     is_opened = turn.table.opening(turn.seat) is not None
 
     def use(t: Tile) -> tuple[bool, int, int, int]:
         value = value_on_rack(t, turn.okey) * (-1 if is_opened else 1)
-        is_needed, neighbors = turn.rack.count(t) == parts[t], _neighbors(t, turn, unseen)
-        return is_needed, neighbors + (0 if level is BotLevel.EASY else value), value, t
+        return turn.rack.count(t) == parts[t], _neighbors(t, turn, unseen) + value, value, t
 
     ranked = sorted(free, key=use)
-    if level is not BotLevel.HARD or is_opened:
-        return ranked[0]
-    return _with_most_outs(turn, ranked[:_COMPARED], unseen, ruleset, budget)
+    return ranked[0] if is_opened else _with_most_outs(turn, ranked[:_COMPARED], unseen, ruleset, budget)
 
 
-def _parts_to_keep(turn: TurnAtTable, ruleset: Ruleset, level: BotLevel) -> Arrangement:
+def _parts_to_keep(turn: TurnAtTable, ruleset: Ruleset) -> Arrangement:
     """Returns the melds with which a bot means to open, or the pairs."""
-    if level is not BotLevel.EASY and not turn.table.opening(turn.seat):
+    if not turn.table.opening(turn.seat):
         missing = missing_to_open(turn.rack, turn.okey, turn.table, ruleset)
         if missing.points > _FAR and missing.pairs in {0, 1}:
             return best_pairs(turn.rack, turn.okey)

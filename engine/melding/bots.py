@@ -1,13 +1,13 @@
 """Bots: choose an action for a seat that the service plays.
 
-A bot gets a view, so it knows only what its seat may see. The same view gives the same action. EASY lays melds from the
-rack. MEDIUM also adds single tiles to melds. HARD plays the best turn that the solver finds. The rules judge each play
-before a bot chooses it. Where a bot must play if it can, every level uses the solver.
+A bot gets a view, so it knows only what its seat may see. The same view gives the same action. Every level
+plays the best turn that the solver finds: EXPERT of all tiles, the levels below it of what they notice (skill.py). The
+rules judge each play before a bot chooses it. Where a bot must play if it can, it overlooks nothing.
 """
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, combinations
 from typing import Final
 
@@ -32,11 +32,24 @@ from engine.melding.ruleset import (
 from engine.melding.run_shape import run_shape
 from engine.melding.scoring import may_knock, rack_value
 from engine.melding.solver import LegalTurn, Objective, best_turn
-from engine.melding.table import ProposedMelds
+from engine.melding.table import Melds, ProposedMelds
 from engine.melding.twist.bots import joined_tables, melds_with_special_jokers
 from engine.melding.views import MeldingView
 from engine.seats import BotLevel, Turn
-from engine.tiles import COLORS, JOKER, JOKERS, MAX_VALUE, SPECIAL_JOKERS, Tile, color_of, tile, value_of, without
+from engine.skill import Skill, is_noticed, noticed_tiles
+from engine.tiles import (
+    COLORS,
+    JOKER,
+    JOKERS,
+    MAX_VALUE,
+    SPECIAL_JOKERS,
+    Tile,
+    color_of,
+    in_order,
+    tile,
+    value_of,
+    without,
+)
 from engine.views import GameView
 
 BUDGET: Final = Budget(nodes=20_000)
@@ -47,6 +60,13 @@ FIRST_MELDS: Final = 80
 """How many melds of a rack a bot tries as the first one."""
 CANDIDATES: Final = 60
 """How many combinations of melds the rules judge for a bot."""
+SKILLS: Final = {
+    BotLevel.BEGINNER: Skill(rack=77, table=30),
+    BotLevel.EASY: Skill(rack=83, table=42),
+    BotLevel.MEDIUM: Skill(rack=88, table=55),
+    BotLevel.HARD: Skill(rack=92, table=70),
+}
+"""The levels that overlook something, calibrated by `make bots`: each wins two of three duels against the one below."""
 LIKELY_POINTS: Final = 3
 """What a tile on another rack counts at least in a bot's eyes, when it decides on a knock."""
 
@@ -67,8 +87,8 @@ def choose_action(view: GameView, level: BotLevel, budget: Budget = BUDGET) -> B
         return action_without_play(view)
     position = _position_of(view, seat, sight)
     if isinstance(position, GridPosition):
-        return play_on_grid(position, level, budget) or action_without_play(view)
-    found = _found(position, level, budget)
+        return play_on_grid(position, view, SKILLS.get(level), budget) or action_without_play(view)
+    found = _found(position, view, level, budget)
     return found.action if found else action_without_play(view)
 
 
@@ -163,6 +183,7 @@ class _Position:
         rack: All tiles of its rack, including one drawn in this turn.
         drawn: The tile drawn in this turn, if any.
         must_play: Whether it must play if a play exists, by the rules or because the round would never end.
+        overlooked: The melds of the table that are not part of the situation, because it overlooks them.
     """
 
     seat: int
@@ -170,6 +191,7 @@ class _Position:
     rack: tuple[Tile, ...]
     drawn: Tile | None
     must_play: bool
+    overlooked: Melds = ()
 
     @property
     def table(self) -> ProposedMelds:
@@ -185,9 +207,10 @@ class _Position:
     def judged(self, table: ProposedMelds, river_index: int | None = None) -> "_Found | None":
         """Returns the play that results in a table, if it is legal."""
         situation = self.situation
+        after = (*map(_as_proposal, self.overlooked), *table)
         play = Play(
-            situation.table,
-            table,
+            (*self.overlooked, *situation.table),
+            after,
             self.rack,
             situation.has_melded,
             situation.ruleset,
@@ -199,7 +222,7 @@ class _Position:
         judgement = judge(play)
         if judgement.violations:
             return None
-        action = PlayTiles(self.seat, table, river_index, calls_rummikub=not judgement.rack_left)
+        action = PlayTiles(self.seat, after, river_index, calls_rummikub=not judgement.rack_left)
         return _Found(action, table, without(situation.rack, judgement.tiles_played), len(judgement.tiles_played))
 
 
@@ -239,13 +262,21 @@ def _must_play(view: GameView, *, after_draw: bool, has_melded: bool) -> bool:
     return ruleset.pool_empty_pass is PoolEmptyPass.ONLY_IF_NO_PLAY or not ends_by_passes
 
 
-def _found(position: _Position, level: BotLevel, budget: Budget) -> _Found | None:
+def _found(position: _Position, view: GameView, level: BotLevel, budget: Budget) -> _Found | None:
     """Returns the play that a bot of a level finds."""
-    if level is BotLevel.HARD:
-        return _solved(position, budget)
-    laid = _laid(position)
-    found = _added(position, laid) if level is BotLevel.MEDIUM else laid
-    return found or (_solved(position, budget) if position.must_play else None)
+    skill = SKILLS.get(level)
+    found = _solved(_as_noticed(position, view, skill) if skill else position, budget)
+    return found or (_solved(position, budget) if skill and position.must_play else None)
+
+
+def _as_noticed(position: _Position, view: GameView, skill: Skill) -> _Position:
+    """Returns a position without what a bot overlooks."""
+    situation = position.situation
+    seen, overlooked = list[Meld](), list[Meld]()
+    for meld in situation.table:
+        (seen if is_noticed(view, in_order(meld.tiles), skill.table) else overlooked).append(meld)
+    noticed = replace(situation, table=tuple(seen), rack=noticed_tiles(view, situation.rack, skill))
+    return replace(position, situation=noticed, overlooked=tuple(overlooked))
 
 
 def _solved(position: _Position, budget: Budget) -> _Found | None:

@@ -58,9 +58,11 @@ _ENDS: Final = {
     RoundEnd.VOID: score_pb2.ROUND_END_VOID,
 }
 _LEVELS: Final = {
+    game_pb2.BOT_LEVEL_BEGINNER: BotLevel.BEGINNER,
     game_pb2.BOT_LEVEL_EASY: BotLevel.EASY,
     game_pb2.BOT_LEVEL_MEDIUM: BotLevel.MEDIUM,
     game_pb2.BOT_LEVEL_HARD: BotLevel.HARD,
+    game_pb2.BOT_LEVEL_EXPERT: BotLevel.EXPERT,
 }
 _VISIBILITIES: Final[dict[int, Visibility]] = {
     game_pb2.VISIBILITY_UNSPECIFIED: Visibility.UNLISTED,

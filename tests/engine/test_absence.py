@@ -136,9 +136,9 @@ def test_a_player_is_absent_after_three_time_outs_in_a_row() -> None:
     game = late_by(game_at(THREE), 6)
     assert absent(game) == {}
     ended = late(game)
-    assert PlayerAbsent(1, BotLevel.EASY) in ended.events
-    assert absent(ended.game) == {1: BotLevel.EASY}
-    assert ended.game.player(1).played_by is BotLevel.EASY
+    assert PlayerAbsent(1, BotLevel.MEDIUM) in ended.events
+    assert absent(ended.game) == {1: BotLevel.MEDIUM}
+    assert ended.game.player(1).played_by is BotLevel.MEDIUM
 
 
 @pytest.mark.parametrize("times", [0, 1, 2, 5])
@@ -195,7 +195,7 @@ def test_a_stand_in_whose_turn_times_out_goes_on_standing_in() -> None:
         game = act(game, DrawTile(seat)).game
     ended = late(game)
     assert not any(isinstance(event, PlayerAbsent) for event in ended.events)
-    assert absent(ended.game) == {1: BotLevel.EASY}
+    assert absent(ended.game) == {1: BotLevel.MEDIUM}
 
 
 def test_a_stand_in_is_to_act_in_the_seats_turns_and_votes() -> None:
@@ -212,7 +212,7 @@ def test_a_stand_in_votes() -> None:
     shown = act(game, play(2, "[R2]")).game
     assert bots_to_act(shown) == (1,)
     voted = act(shown, StandIn(ClaimError(1, shown.revision, agrees=True))).game
-    assert (absent(voted), bots_to_act(voted)) == ({1: BotLevel.EASY}, ())
+    assert (absent(voted), bots_to_act(voted)) == ({1: BotLevel.MEDIUM}, ())
 
 
 def absent_with_the_turn() -> Game:
@@ -226,7 +226,7 @@ def absent_with_the_turn() -> Game:
 def test_a_stand_in_acts_and_the_player_stays_absent() -> None:
     drawn = act(absent_with_the_turn(), StandIn(DrawTile(1)))
     assert isinstance(drawn.events[0], TileDrawn)
-    assert (counts(drawn.game)[0], absent(drawn.game)) == (0, {1: BotLevel.EASY})
+    assert (counts(drawn.game)[0], absent(drawn.game)) == (0, {1: BotLevel.MEDIUM})
 
 
 def test_a_bot_stands_in_for_absent_players_only() -> None:
@@ -256,7 +256,7 @@ def test_a_player_returns_by_taking_the_turn() -> None:
 def test_a_refused_action_is_no_return() -> None:
     game = absent_with_the_turn()
     assert only_reason(game, Pass(1), soon(game)) is Reason.PASS_NOT_ALLOWED_POOL_NOT_EMPTY
-    assert absent(game) == {1: BotLevel.EASY}
+    assert absent(game) == {1: BotLevel.MEDIUM}
 
 
 def test_an_illegal_play_with_consequences_is_a_return() -> None:
@@ -294,7 +294,7 @@ def test_only_absent_players_of_a_running_game_return() -> None:
 def test_a_game_is_abandoned_when_all_people_are_absent() -> None:
     game = late_by(game_at(THREE, ONCE), 2)
     ended = late(game)
-    assert ended.events[1:] == (PlayerAbsent(3, BotLevel.EASY), GameEnded((), abandoned=True))
+    assert ended.events[1:] == (PlayerAbsent(3, BotLevel.MEDIUM), GameEnded((), abandoned=True))
     assert is_a(ended.game.phase, Finished).abandoned
     assert ended.game.results == ()
 

@@ -432,7 +432,6 @@ def test_what_needs_all_turns_is_not_known_with_special_jokers() -> None:
 # Bots
 
 
-@pytest.mark.parametrize("level", BotLevel)
 @pytest.mark.parametrize(
     ("position", "played"),
     [
@@ -449,9 +448,9 @@ def test_what_needs_all_turns_is_not_known_with_special_jokers() -> None:
         (". / 1*{R11 B13 C} 2*{K13} / {B9} / 1", "R11 B13 C"),
     ],
 )
-def test_bots_lay_special_jokers_of_their_rack(position: str, played: str, level: BotLevel) -> None:
+def test_bots_lay_special_jokers_of_their_rack(position: str, played: str) -> None:
     game = game_at(position, TWIST)
-    events = do(game, choose_action(see(game, 1), level, Budget(nodes=800))).events
+    events = do(game, choose_action(see(game, 1), BotLevel.EXPERT, Budget(nodes=800))).events
     assert [format_tiles(one.tiles) for one in events if isinstance(one, TilesPlayed)] == [played]
 
 
@@ -473,6 +472,6 @@ def test_bots_lay_special_jokers_of_their_rack(position: str, played: str, level
 )
 def test_bots_join_melds_by_special_jokers(position: str, after: str | None) -> None:
     game = game_at(position, TWIST)
-    events = do(game, choose_action(see(game, 1), BotLevel.MEDIUM, Budget(nodes=800))).events
+    events = do(game, choose_action(see(game, 1), BotLevel.EXPERT, Budget(nodes=800))).events
     tables = [format_table(one.table, ruleset=TWIST) for one in events if isinstance(one, TilesPlayed)]
     assert tables == ([after] if after else [])

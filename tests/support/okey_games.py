@@ -30,7 +30,7 @@ from engine.discard.presets import AMERICAN, INTERNATIONAL, OKEY_101
 from engine.discard.round import DiscardRound, HasLaid, ToDiscard, ToTake
 from engine.discard.ruleset import HAND_SIZE, OKEY, OPTIONS, Ruleset, Teams, problems, with_options
 from engine.discard.table import Table, growths
-from engine.discard.table_bots import laying, wants_discard
+from engine.discard.table_bots import can_lay, laying
 from engine.game import Aborted, Finished, Game, Playing, RoundOver
 from engine.room_settings import DEFAULT_SETTINGS, AbsentAction, RacksShown, RoomSettings
 from engine.seats import HOST, BotLevel, Player, Turn, from_seat
@@ -248,7 +248,7 @@ def _turn_at_table(game: Game, round_: DiscardRound, table: Table, rng: random.R
         newest = round_.pile(before).tiles[-1:]
         if round_.trump_to_take and table.opening(seat) and rng.random() < 0.3:
             return TakeTrump(seat)
-        takes = newest and (rng.random() < 0.05 or wants_discard(turn, newest[0], rules, BotLevel.HARD))
+        takes = newest and (rng.random() < 0.05 or can_lay(turn, newest[0], rules))
         if not round_.pool and not takes:
             return PassTurn(seat)
         return TakeDiscard(seat) if takes else TakeFromPool(seat)

@@ -148,27 +148,35 @@ type BotLevel int32
 const (
 	// Not a bot: the service does not play this seat.
 	BotLevel_BOT_LEVEL_UNSPECIFIED BotLevel = 0
-	// Plays melds of its rack and leaves the melds of the table unchanged.
-	BotLevel_BOT_LEVEL_EASY BotLevel = 1
-	// Also adds tiles of its rack to melds of the table.
-	BotLevel_BOT_LEVEL_MEDIUM BotLevel = 2
-	// Plays as many tiles as possible, with any rearrangement of the table.
-	BotLevel_BOT_LEVEL_HARD BotLevel = 3
+	// Sees most tiles of its rack, and few melds of the table that it could change.
+	BotLevel_BOT_LEVEL_BEGINNER BotLevel = 1
+	// Plays like somebody who knows the rules. Each level wins about two of three duels against the one before.
+	BotLevel_BOT_LEVEL_EASY BotLevel = 2
+	// Plays like a middling person. It is the default that stands in for an absent player.
+	BotLevel_BOT_LEVEL_MEDIUM BotLevel = 3
+	// Overlooks little.
+	BotLevel_BOT_LEVEL_HARD BotLevel = 4
+	// Overlooks nothing: plays as many tiles as possible, with any rearrangement of the table.
+	BotLevel_BOT_LEVEL_EXPERT BotLevel = 5
 )
 
 // Enum value maps for BotLevel.
 var (
 	BotLevel_name = map[int32]string{
 		0: "BOT_LEVEL_UNSPECIFIED",
-		1: "BOT_LEVEL_EASY",
-		2: "BOT_LEVEL_MEDIUM",
-		3: "BOT_LEVEL_HARD",
+		1: "BOT_LEVEL_BEGINNER",
+		2: "BOT_LEVEL_EASY",
+		3: "BOT_LEVEL_MEDIUM",
+		4: "BOT_LEVEL_HARD",
+		5: "BOT_LEVEL_EXPERT",
 	}
 	BotLevel_value = map[string]int32{
 		"BOT_LEVEL_UNSPECIFIED": 0,
-		"BOT_LEVEL_EASY":        1,
-		"BOT_LEVEL_MEDIUM":      2,
-		"BOT_LEVEL_HARD":        3,
+		"BOT_LEVEL_BEGINNER":    1,
+		"BOT_LEVEL_EASY":        2,
+		"BOT_LEVEL_MEDIUM":      3,
+		"BOT_LEVEL_HARD":        4,
+		"BOT_LEVEL_EXPERT":      5,
 	}
 )
 
@@ -4527,12 +4535,14 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"Visibility\x12\x1a\n" +
 	"\x16VISIBILITY_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11VISIBILITY_PUBLIC\x10\x01\x12\x17\n" +
-	"\x13VISIBILITY_UNLISTED\x10\x02*c\n" +
+	"\x13VISIBILITY_UNLISTED\x10\x02*\x91\x01\n" +
 	"\bBotLevel\x12\x19\n" +
-	"\x15BOT_LEVEL_UNSPECIFIED\x10\x00\x12\x12\n" +
-	"\x0eBOT_LEVEL_EASY\x10\x01\x12\x14\n" +
-	"\x10BOT_LEVEL_MEDIUM\x10\x02\x12\x12\n" +
-	"\x0eBOT_LEVEL_HARD\x10\x03*\xad\x01\n" +
+	"\x15BOT_LEVEL_UNSPECIFIED\x10\x00\x12\x16\n" +
+	"\x12BOT_LEVEL_BEGINNER\x10\x01\x12\x12\n" +
+	"\x0eBOT_LEVEL_EASY\x10\x02\x12\x14\n" +
+	"\x10BOT_LEVEL_MEDIUM\x10\x03\x12\x12\n" +
+	"\x0eBOT_LEVEL_HARD\x10\x04\x12\x14\n" +
+	"\x10BOT_LEVEL_EXPERT\x10\x05*\xad\x01\n" +
 	"\bTurnStep\x12\x19\n" +
 	"\x15TURN_STEP_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eTURN_STEP_OPEN\x10\x01\x12\x16\n" +

@@ -575,7 +575,7 @@ type RoomSettings struct {
 	// Any action in a turn restarts the count. Without a time limit no turn times out. Evidence: the sources are silent; a
 	// decision.
 	AbsentAfterTimeouts *uint32 `protobuf:"varint,5,opt,name=absent_after_timeouts,json=absentAfterTimeouts,proto3,oneof" json:"absent_after_timeouts,omitempty"`
-	// What happens to the seat of an absent player. Default BOT_EASY.
+	// What happens to the seat of an absent player. Default BOT_MEDIUM.
 	AbsentAction AbsentAction `protobuf:"varint,6,opt,name=absent_action,json=absentAction,proto3,enum=rummikub.v1.AbsentAction" json:"absent_action,omitempty"`
 	// Pause after a round, after which the next one starts by itself, in whole seconds (round_pause_seconds): 0 (only
 	// StartNextRound starts it) to 86400. Default 30. Any player may start it earlier. Evidence: the sources are silent; a

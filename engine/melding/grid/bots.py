@@ -1,10 +1,6 @@
-"""How bots play on a grid: EASY lays melds that stand alone, MEDIUM also joins tiles to the table, HARD searches on.
-
-All find their plays by the search, which is exact; the weaker ones see less of the position and search less.
-"""
+"""How bots play on a grid: by the search, of what they notice (skill.py). One that overlooks the table lays islands."""
 
 from dataclasses import dataclass, replace
-from typing import Final
 
 from engine.effort import Budget
 from engine.melding.actions import PlayTiles
@@ -12,11 +8,9 @@ from engine.melding.analysis import GridSituation
 from engine.melding.grid.cells import Grid, cells_of, grid_of, without_faces
 from engine.melding.solver.answers import Objective
 from engine.melding.solver.grid_search import GridTurn, best_grid_turn, with_islands
-from engine.seats import BotLevel
+from engine.skill import Skill, is_noticed, noticed_tiles
 from engine.tiles import Tile
-
-NODES: Final = {BotLevel.EASY: 3_000, BotLevel.MEDIUM: 6_000}
-"""The most work of the levels that do not play their best."""
+from engine.views import GameView
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,24 +30,23 @@ class GridPosition:
     must_play: bool
 
 
-def play_on_grid(position: GridPosition, level: BotLevel, budget: Budget) -> PlayTiles | None:
-    """Returns the play that a bot of a level finds; None if it finds none."""
-    turn = _found(position.situation, level, budget)
-    if turn is None and position.must_play and level is not BotLevel.HARD:
-        turn = _found(position.situation, BotLevel.HARD, budget)
+def play_on_grid(position: GridPosition, view: GameView, skill: Skill | None, budget: Budget) -> PlayTiles | None:
+    """Returns the play that a bot finds; None if it finds none. Without a skill it overlooks nothing."""
+    turn = _noticed(position.situation, view, skill, budget) if skill else None
+    if turn is None and (skill is None or position.must_play):
+        turn = best_grid_turn(position.situation, Objective.MOST_TILES, budget).turn
     if turn is None:
         return None
     goes_out = len(turn.tiles) == len(position.rack)
     return PlayTiles(position.seat, without_faces(turn.table), calls_rummikub=goes_out)
 
 
-def _found(situation: GridSituation, level: BotLevel, budget: Budget) -> GridTurn | None:
-    if level is BotLevel.HARD:
-        return best_grid_turn(situation, Objective.MOST_TILES, budget).turn
-    weaker = replace(budget, nodes=min(budget.nodes, NODES[level]))
-    if level is BotLevel.MEDIUM:
-        return best_grid_turn(situation, Objective.MOST_TILES, weaker).turn
-    alone = best_grid_turn(replace(situation, table=Grid()), Objective.MOST_TILES, weaker).turn
+def _noticed(situation: GridSituation, view: GameView, skill: Skill, budget: Budget) -> GridTurn | None:
+    """Returns the best turn with the tiles that a bot notices."""
+    seen = replace(situation, rack=noticed_tiles(view, situation.rack, skill))
+    if is_noticed(view, (), skill.table):
+        return best_grid_turn(seen, Objective.MOST_TILES, budget).turn
+    alone = best_grid_turn(replace(seen, table=Grid()), Objective.MOST_TILES, budget).turn
     if alone is None:
         return None
     return GridTurn(grid_of(with_islands(cells_of(situation.table), (cells_of(alone.table),))), alone.tiles)

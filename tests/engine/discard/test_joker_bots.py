@@ -30,7 +30,7 @@ from engine.sight import see
 from support.okey_games import game_at, started
 from support.positions import do
 
-EASY, MEDIUM, HARD = BotLevel
+EXPERT = BotLevel.EXPERT
 TAKEN = ToDiscard(parse_tile("O1"))
 HIGH = "R10 R11 R12 R13 R1 B10 B11 B12 B13 B1 K10 K11 K12 K13"
 
@@ -54,9 +54,9 @@ def at(
     return game_at(position, ruleset, discarded=(1, 2, 3), step=step)
 
 
-def chosen(game: Game, level: BotLevel) -> BotAction:
-    """Returns a bot's action, which must be legal."""
-    action = choose_action(see(game, 2), level)
+def chosen(game: Game) -> BotAction:
+    """Returns the action of a bot that overlooks nothing, which must be legal."""
+    action = choose_action(see(game, 2), EXPERT)
     do(game, action)
     return action
 
@@ -69,7 +69,6 @@ def melds_of(action: BotAction) -> set[frozenset[int]]:
 # Taking
 
 
-@pytest.mark.parametrize("level", BotLevel)
 @pytest.mark.parametrize(
     ("table", "opened", "face_up", "expected"),
     [
@@ -79,40 +78,31 @@ def melds_of(action: BotAction) -> set[frozenset[int]]:
         ("[R5 R6 R7]", "12", "J", TakeFromPool(2)),
     ],
 )
-def test_bots_take_a_trump_that_they_can_lay(
-    level: BotLevel, table: str, opened: str, face_up: str, expected: BotAction
-) -> None:
+def test_bots_take_a_trump_that_they_can_lay(table: str, opened: str, face_up: str, expected: BotAction) -> None:
     game = at("B1 K3 O12", ToTake(), table=table, opened=opened, face_up=face_up)
-    assert chosen(game, level) == expected
+    assert chosen(game) == expected
     if expected == TakeTrump(2):
-        assert isinstance(chosen(do(game, expected).game, level), LayTiles)
+        assert isinstance(chosen(do(game, expected).game), LayTiles)
 
 
-@pytest.mark.parametrize("level", BotLevel)
 @pytest.mark.parametrize(("discard", "expected"), [("K7", TakeDiscard(2)), ("K8", PassTurn(2)), ("", PassTurn(2))])
-def test_bots_take_what_they_can_lay_or_pass_with_an_empty_pool(
-    level: BotLevel, discard: str, expected: BotAction
-) -> None:
-    assert chosen(at("B1 K3 O12", ToTake(), pool=".", discard=discard, face_up="J"), level) == expected
+def test_bots_take_what_they_can_lay_or_pass_with_an_empty_pool(discard: str, expected: BotAction) -> None:
+    assert chosen(at("B1 K3 O12", ToTake(), pool=".", discard=discard, face_up="J")) == expected
 
 
 @pytest.mark.parametrize(
-    ("level", "rack", "opened", "expected"),
+    ("rack", "opened", "expected"),
     [
-        (EASY, "R8 R9 B1 B5", "1", TakeFromPool(2)),
-        (MEDIUM, "R8 R9 B1 B5", "1", TakeDiscard(2)),
-        (HARD, "R8 R9 B1 B5", "1", TakeDiscard(2)),
-        (HARD, "R6 R9 B1 B5", "1", TakeFromPool(2)),
-        (HARD, "R6 R9 B1 B5", "12", TakeFromPool(2)),
+        ("R8 R9 B1 B5", "1", TakeDiscard(2)),
+        ("R6 R9 B1 B5", "1", TakeFromPool(2)),
+        ("R6 R9 B1 B5", "12", TakeFromPool(2)),
     ],
 )
-def test_a_bot_that_has_not_opened_keeps_a_discard_that_helps_it(
-    level: BotLevel, rack: str, opened: str, expected: BotAction
-) -> None:
+def test_a_bot_that_has_not_opened_keeps_a_discard_that_helps_it(rack: str, opened: str, expected: BotAction) -> None:
     game = at(rack, ToTake(), opened=opened, discard="R10", ruleset=INTERNATIONAL, face_up="J")
-    assert chosen(game, level) == expected
+    assert chosen(game) == expected
     if expected == TakeDiscard(2):
-        assert isinstance(chosen(do(game, expected).game, level), DiscardTile)
+        assert isinstance(chosen(do(game, expected).game), DiscardTile)
 
 
 def test_without_a_search_a_bot_passes_or_puts_a_taken_tile_back() -> None:
@@ -124,7 +114,6 @@ def test_without_a_search_a_bot_passes_or_puts_a_taken_tile_back() -> None:
 # Laying
 
 
-@pytest.mark.parametrize("level", BotLevel)
 @pytest.mark.parametrize(
     ("table", "rack", "expected"),
     [
@@ -134,21 +123,19 @@ def test_without_a_search_a_bot_passes_or_puts_a_taken_tile_back() -> None:
         ("[R3 R4 R5]", "R6 B1", "[R3 R4 R5 R6]"),
     ],
 )
-def test_bots_take_a_joker_of_the_table_for_a_new_meld(level: BotLevel, table: str, rack: str, expected: str) -> None:
-    assert melds_of(chosen(at(rack, table=table), level)) == {frozenset(part) for part in parse_hand(expected)}
+def test_bots_take_a_joker_of_the_table_for_a_new_meld(table: str, rack: str, expected: str) -> None:
+    assert melds_of(chosen(at(rack, table=table))) == {frozenset(part) for part in parse_hand(expected)}
 
 
-@pytest.mark.parametrize("level", BotLevel)
 @pytest.mark.parametrize(("table", "rack"), [("[R3 J R5]", "R4 O8 B1"), ("[R5 B5 J]", "K5 O8 O9 B1")])
-def test_bots_leave_a_joker_that_they_cannot_lay(level: BotLevel, table: str, rack: str) -> None:
-    action = chosen(at(rack, table=table), level)
+def test_bots_leave_a_joker_that_they_cannot_lay(table: str, rack: str) -> None:
+    action = chosen(at(rack, table=table))
     assert parse_tile("J") not in chain(*(action.table[1:] if isinstance(action, LayTiles) else ()))
 
 
-@pytest.mark.parametrize("level", BotLevel)
-def test_bots_take_a_joker_to_their_rack_where_the_rules_allow_it(level: BotLevel) -> None:
+def test_bots_take_a_joker_to_their_rack_where_the_rules_allow_it() -> None:
     game = at("R4 O8 B1 B5", table="[R3 J R5]", ruleset=replace(AMERICAN, wild_retrieval=WildRetrieval.TO_RACK))
-    action = chosen(game, level)
+    action = chosen(game)
     assert isinstance(action, LayTiles)
     assert action.table[0][:3] == parse_hand("[R3 R4 R5]")[0]
 
@@ -156,15 +143,13 @@ def test_bots_take_a_joker_to_their_rack_where_the_rules_allow_it(level: BotLeve
 # Winning concealed
 
 
-@pytest.mark.parametrize("level", [MEDIUM, HARD])
-def test_better_bots_show_a_named_hand(level: BotLevel) -> None:
+def test_an_expert_shows_a_named_hand() -> None:
     game = at(f"{HIGH} J", ruleset=INTERNATIONAL, opened="1")
-    action = chosen(game, level)
+    action = chosen(game)
     assert isinstance(action, FinishHand)
     assert action.tile == parse_tile("J")
 
 
-@pytest.mark.parametrize("level", [MEDIUM, HARD])
 @pytest.mark.parametrize(
     ("rack", "expected", "discards"),
     [
@@ -173,31 +158,30 @@ def test_better_bots_show_a_named_hand(level: BotLevel) -> None:
         ("K7 R1 R2 J B13", "[K4 K5 K6 K7] | [R1 R2 J]", "B13"),
     ],
 )
-def test_better_bots_make_a_foot(level: BotLevel, rack: str, expected: str, discards: str) -> None:
-    action = chosen(at(rack, ruleset=INTERNATIONAL, opened="1"), level)
+def test_an_expert_makes_a_foot(rack: str, expected: str, discards: str) -> None:
+    action = chosen(at(rack, ruleset=INTERNATIONAL, opened="1"))
     assert isinstance(action, FinishFoot)
     assert melds_of(action) == {frozenset(part) for part in parse_hand(expected)}
     assert action.tile == parse_tile(discards)
 
 
 @pytest.mark.parametrize(
-    ("level", "rack", "opened", "table"),
+    ("rack", "opened", "table"),
     [
-        (EASY, "K7 R1 R2 R3 B13", "1", "[K4 K5 K6]"),
-        (HARD, "K7 R1 R2 R3 B13", "", "[K4 K5 K6]"),
-        (HARD, "K7 R1 R2 R3 B13 B11", "1", "[K4 K5 K6]"),
-        (HARD, "K7 R1 R2 R4 B13 O2", "1", "[K4 K5 K6]"),
-        (HARD, "R1 R2 R3 B13", "1", "[K4 K5 K6]"),
+        ("K7 R1 R2 R3 B13", "", "[K4 K5 K6]"),
+        ("K7 R1 R2 R3 B13 B11", "1", "[K4 K5 K6]"),
+        ("K7 R1 R2 R4 B13 O2", "1", "[K4 K5 K6]"),
+        ("R1 R2 R3 B13", "1", "[K4 K5 K6]"),
     ],
-    ids=["easy", "nobody has opened", "two tiles left", "tiles left over", "nothing to lay off"],
+    ids=["nobody has opened", "two tiles left", "tiles left over", "nothing to lay off"],
 )
-def test_other_bots_and_other_racks_make_none(level: BotLevel, rack: str, opened: str, table: str) -> None:
-    assert isinstance(chosen(at(rack, ruleset=INTERNATIONAL, opened=opened, table=table), level), DiscardTile)
+def test_other_racks_make_no_foot(rack: str, opened: str, table: str) -> None:
+    assert isinstance(chosen(at(rack, ruleset=INTERNATIONAL, opened=opened, table=table)), DiscardTile)
 
 
 def test_with_an_empty_pool_a_bot_shows_no_hand_without_the_taken_discard() -> None:
     taken = do(at(HIGH, ToTake(), pool=".", discard="K9", ruleset=INTERNATIONAL, opened="1"), TakeDiscard(2)).game
-    assert not isinstance(chosen(taken, HARD), FinishHand)
+    assert not isinstance(chosen(taken), FinishHand)
 
 
 # Whole rounds

@@ -104,7 +104,7 @@ async def test_a_bot_plays_for_an_absent_player_until_the_player_returns(client:
     here = 3 - away
     for _ in range(3):
         seen = await game.see()
-        assert seen.players[away - 1].bot_level == game_pb2.BOT_LEVEL_EASY
+        assert seen.players[away - 1].bot_level == game_pb2.BOT_LEVEL_MEDIUM
         assert not seen.players[here - 1].is_absent
         await game.draw(here)
         await until(game, lambda now: now.turn.seat == here)

@@ -31,12 +31,15 @@ export function NameField({ name, onName }: { name: string; onName: (name: strin
   );
 }
 
+/** The texts of the levels, the weakest first, as BotLevel counts them from 1. */
+export const LEVELS = ["beginner", "easy", "medium", "hard", "expert"] as const;
+
 export function LevelSelect({ value, onChange }: { value: BotLevel; onChange: (level: BotLevel) => void }) {
   return (
     <select value={value} onChange={(e) => onChange(Number(e.currentTarget.value))} aria-label={t("botLevel")}>
-      <option value={BotLevel.EASY}>{t("easy")}</option>
-      <option value={BotLevel.MEDIUM}>{t("medium")}</option>
-      <option value={BotLevel.HARD}>{t("hard")}</option>
+      {LEVELS.map((level, place) => (
+        <option value={place + 1}>{t(level)}</option>
+      ))}
     </select>
   );
 }

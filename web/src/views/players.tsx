@@ -3,14 +3,12 @@ import { BotLevel, type DiscardOpening, type Game, type Player, Teams } from "ru
 import { numberText, t } from "../i18n/index.js";
 import { clockText, type ServerClock } from "../model/clock.js";
 import { Countdown } from "./clock.js";
+import { LEVELS } from "./fields.js";
 import { hasThreeLeft } from "../model/discards.js";
 import { rulesetOf } from "../model/turn.js";
 
 export function PlayerName({ player, isMe }: { player: Player; isMe: boolean }) {
-  const level = { [BotLevel.EASY]: t("easy"), [BotLevel.MEDIUM]: t("medium"), [BotLevel.HARD]: t("hard") } as Record<
-    number,
-    string
-  >;
+  const level = LEVELS[player.botLevel - 1];
   const isBot = player.botLevel !== BotLevel.UNSPECIFIED && !player.isAbsent;
   return (
     <span class="player-name">
@@ -26,7 +24,7 @@ export function PlayerName({ player, isMe }: { player: Player; isMe: boolean }) 
       {isBot && (
         <small>
           {" "}
-          ({t("bot")}, {level[player.botLevel]})
+          ({t("bot")}, {level && t(level)})
         </small>
       )}
       {player.isHost && <small class="badge">{t("host")}</small>}

@@ -4563,7 +4563,7 @@ pub struct RoomSettings {
     /// decision.
     #[prost(uint32, optional, tag = "5")]
     pub absent_after_timeouts: ::core::option::Option<u32>,
-    /// What happens to the seat of an absent player. Default BOT_EASY.
+    /// What happens to the seat of an absent player. Default BOT_MEDIUM.
     #[prost(enumeration = "AbsentAction", tag = "6")]
     pub absent_action: i32,
     /// Pause after a round, after which the next one starts by itself, in whole seconds (round_pause_seconds): 0 (only
@@ -5967,12 +5967,16 @@ impl Visibility {
 pub enum BotLevel {
     /// Not a bot: the service does not play this seat.
     Unspecified = 0,
-    /// Plays melds of its rack and leaves the melds of the table unchanged.
-    Easy = 1,
-    /// Also adds tiles of its rack to melds of the table.
-    Medium = 2,
-    /// Plays as many tiles as possible, with any rearrangement of the table.
-    Hard = 3,
+    /// Sees most tiles of its rack, and few melds of the table that it could change.
+    Beginner = 1,
+    /// Plays like somebody who knows the rules. Each level wins about two of three duels against the one before.
+    Easy = 2,
+    /// Plays like a middling person. It is the default that stands in for an absent player.
+    Medium = 3,
+    /// Overlooks little.
+    Hard = 4,
+    /// Overlooks nothing: plays as many tiles as possible, with any rearrangement of the table.
+    Expert = 5,
 }
 impl BotLevel {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -5982,18 +5986,22 @@ impl BotLevel {
     pub fn as_str_name(&self) -> &'static str {
         match self {
             Self::Unspecified => "BOT_LEVEL_UNSPECIFIED",
+            Self::Beginner => "BOT_LEVEL_BEGINNER",
             Self::Easy => "BOT_LEVEL_EASY",
             Self::Medium => "BOT_LEVEL_MEDIUM",
             Self::Hard => "BOT_LEVEL_HARD",
+            Self::Expert => "BOT_LEVEL_EXPERT",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
     pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
         match value {
             "BOT_LEVEL_UNSPECIFIED" => Some(Self::Unspecified),
+            "BOT_LEVEL_BEGINNER" => Some(Self::Beginner),
             "BOT_LEVEL_EASY" => Some(Self::Easy),
             "BOT_LEVEL_MEDIUM" => Some(Self::Medium),
             "BOT_LEVEL_HARD" => Some(Self::Hard),
+            "BOT_LEVEL_EXPERT" => Some(Self::Expert),
             _ => None,
         }
     }
@@ -6835,7 +6843,7 @@ pub struct SuggestTurnResponse {
     /// the game that was searched, and no request_id. It plays the suggestion. If no turn was found, it draws, or
     /// passes if the pool is empty or a tile was drawn; after TURN_DRAW_TWO_RIVER it lays the less useful tile on the River.
     /// Set with HINT_TIER_TURN, for a game in which the caller has the turn. In a game of discards it is the action that a
-    /// bot of BOT_LEVEL_HARD would take.
+    /// bot of BOT_LEVEL_EXPERT would take.
     ///
     /// If the search ended without a turn, although play_exists is not EXISTENCE_NO, the rules may require a play, and refuse
     /// the draw or the pass (DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS): ask again with more time.

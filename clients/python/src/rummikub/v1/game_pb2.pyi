@@ -96,24 +96,32 @@ class _BotLevelEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_BotLevel.Val
     DESCRIPTOR: _descriptor.EnumDescriptor
     BOT_LEVEL_UNSPECIFIED: _BotLevel.ValueType  # 0
     """Not a bot: the service does not play this seat."""
-    BOT_LEVEL_EASY: _BotLevel.ValueType  # 1
-    """Plays melds of its rack and leaves the melds of the table unchanged."""
-    BOT_LEVEL_MEDIUM: _BotLevel.ValueType  # 2
-    """Also adds tiles of its rack to melds of the table."""
-    BOT_LEVEL_HARD: _BotLevel.ValueType  # 3
-    """Plays as many tiles as possible, with any rearrangement of the table."""
+    BOT_LEVEL_BEGINNER: _BotLevel.ValueType  # 1
+    """Sees most tiles of its rack, and few melds of the table that it could change."""
+    BOT_LEVEL_EASY: _BotLevel.ValueType  # 2
+    """Plays like somebody who knows the rules. Each level wins about two of three duels against the one before."""
+    BOT_LEVEL_MEDIUM: _BotLevel.ValueType  # 3
+    """Plays like a middling person. It is the default that stands in for an absent player."""
+    BOT_LEVEL_HARD: _BotLevel.ValueType  # 4
+    """Overlooks little."""
+    BOT_LEVEL_EXPERT: _BotLevel.ValueType  # 5
+    """Overlooks nothing: plays as many tiles as possible, with any rearrangement of the table."""
 
 class BotLevel(_BotLevel, metaclass=_BotLevelEnumTypeWrapper):
     """The strength of a bot: a seat that the service plays."""
 
 BOT_LEVEL_UNSPECIFIED: BotLevel.ValueType  # 0
 """Not a bot: the service does not play this seat."""
-BOT_LEVEL_EASY: BotLevel.ValueType  # 1
-"""Plays melds of its rack and leaves the melds of the table unchanged."""
-BOT_LEVEL_MEDIUM: BotLevel.ValueType  # 2
-"""Also adds tiles of its rack to melds of the table."""
-BOT_LEVEL_HARD: BotLevel.ValueType  # 3
-"""Plays as many tiles as possible, with any rearrangement of the table."""
+BOT_LEVEL_BEGINNER: BotLevel.ValueType  # 1
+"""Sees most tiles of its rack, and few melds of the table that it could change."""
+BOT_LEVEL_EASY: BotLevel.ValueType  # 2
+"""Plays like somebody who knows the rules. Each level wins about two of three duels against the one before."""
+BOT_LEVEL_MEDIUM: BotLevel.ValueType  # 3
+"""Plays like a middling person. It is the default that stands in for an absent player."""
+BOT_LEVEL_HARD: BotLevel.ValueType  # 4
+"""Overlooks little."""
+BOT_LEVEL_EXPERT: BotLevel.ValueType  # 5
+"""Overlooks nothing: plays as many tiles as possible, with any rearrangement of the table."""
 Global___BotLevel: _TypeAlias = BotLevel  # noqa: Y015
 
 class _TurnStep:

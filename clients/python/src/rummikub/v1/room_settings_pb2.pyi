@@ -352,7 +352,7 @@ class RoomSettings(_message.Message):
     decision.
     """
     absent_action: Global___AbsentAction.ValueType
-    """What happens to the seat of an absent player. Default BOT_EASY."""
+    """What happens to the seat of an absent player. Default BOT_MEDIUM."""
     start_by: Global___StartBy.ValueType
     """Who may start the first round. Default HOST."""
     abort_by: Global___AbortBy.ValueType

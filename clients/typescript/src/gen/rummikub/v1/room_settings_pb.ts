@@ -67,7 +67,7 @@ export type RoomSettings = Message<"rummikub.v1.RoomSettings"> & {
   absentAfterTimeouts?: number | undefined;
 
   /**
-   * What happens to the seat of an absent player. Default BOT_EASY.
+   * What happens to the seat of an absent player. Default BOT_MEDIUM.
    *
    * @generated from field: rummikub.v1.AbsentAction absent_action = 6;
    */

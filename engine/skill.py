@@ -1,0 +1,54 @@
+"""The skill of bots: what the weaker levels overlook in a turn, as people do.
+
+All levels search alike. A weaker one does so for what it notices: some tiles of its rack, some melds of the table. An
+oversight lasts for the turn. It depends on the turn and on what is overlooked, so the same view gives the same action,
+and another turn another chance.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+from zlib import crc32
+
+from engine.tiles import Tile
+from engine.views import GameView
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """What a level notices, in percent.
+
+    Attributes:
+        rack: Of the tiles of its rack.
+        table: Of the melds of the table that it may take apart or add to.
+    """
+
+    rack: int
+    table: int
+
+
+_PERCENT: Final = 100
+ALL: Final = Skill(_PERCENT, _PERCENT)
+"""The skill of a level that overlooks nothing."""
+
+
+def is_noticed(view: GameView, thing: Iterable[int], percent: int) -> bool:
+    """Returns whether the viewer notices a thing in the turn in progress, at a rate in percent."""
+    return _chance(view, thing) % _PERCENT < percent
+
+
+def any_of(view: GameView, tiles: Sequence[Tile]) -> Tile:
+    """Returns any of some tiles."""
+    return tiles[_chance(view, tiles) % len(tiles)]
+
+
+def _chance(view: GameView, thing: Iterable[int]) -> int:
+    """Returns a number that is as good as random for each turn and thing, and known to the viewer alone."""
+    key = view.round_number, view.turn and view.turn.revision, view.seat, view.rack, *thing
+    return crc32(repr(key).encode())
+
+
+def noticed_tiles(view: GameView, rack: tuple[Tile, ...], skill: Skill) -> tuple[Tile, ...]:
+    """Returns the tiles of a rack that the viewer notices; of equal tiles perhaps only some."""
+    copies = [rack[:place].count(t) for place, t in enumerate(rack)]
+    return tuple(t for t, copy in zip(rack, copies, strict=True) if is_noticed(view, (t, copy), skill.rack))
