@@ -9,7 +9,7 @@ EDGE := .venv/.edge
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 3 --dist worksteal
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help setup run web web-test envoy play demo walkthrough puzzle test quick flaky check canary fmt bench figures speed load load-ci drill capacity soak solver-soak mutants goldens house baseline proto clients clients-check conformance edge-config deploy-check deploy-tools openapi docs wire deals lock image clean
+.PHONY: help setup run web web-test envoy play demo walkthrough puzzle test quick flaky check canary fmt bench figures speed load load-ci drill capacity soak solver-soak mutants goldens house baseline proto clients clients-check conformance edge-config deploy-check deploy-tools openapi docs wire deals lock image bots clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -116,6 +116,9 @@ fmt: $(STAMP) ## Format the code and the contract; fix what the linter can fix
 
 bench: $(if $(filter-out deployment,$(PART)),$(STAMP),$(EDGE)) ## Run the benchmarks, or PART=analysis, deployment, hostile, jokers, play, tracing or validation (ARGS="--quick" or "--full")
 	@$(BIN)/python -m load.bench $(PART) $(ARGS)
+
+bots: $(STAMP) ## Play bots of all levels against each other and write docs/bots.md (ARGS="SABRA --rounds 400" or "--quick")
+	@$(BIN)/python -m load.bots $(ARGS)
 
 figures: $(STAMP) ## Write the results of the last benchmarks into the pages of docs/
 	@$(BIN)/python -m load.bench.page

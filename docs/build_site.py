@@ -93,6 +93,7 @@ SECTIONS: Final = (
             "README.md",
             "ARCHITECTURE.md",
             "docs/solver.md",
+            "docs/bots.md",
             "CONTRIBUTING.md",
             "tests/README.md",
             "tests/conformance/README.md",

@@ -1,0 +1,52 @@
+"""Tests for the comparison of bots: its rounds are the same each time, and its table says what they show."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from engine.seats import BotLevel
+from load import bots
+from load.bots import Pairing
+
+WEAK, STRONG = BotLevel.BEGINNER, BotLevel.EXPERT
+
+
+def test_a_round_is_repeatable_and_has_one_result() -> None:
+    first, again = (bots.play(("AMERICAN", WEAK, STRONG, 3)) for _ in range(2))
+    assert (first.won, first.lost, first.blocked) == (again.won, again.lost, again.blocked)
+    assert (first.rounds, first.won + first.lost) == (1, 1)
+
+
+def test_the_better_level_wins_more() -> None:
+    wins = [bots.play(("AMERICAN", WEAK, STRONG, number)).won for number in range(12)]
+    assert sum(wins) > 6
+
+
+def test_the_interval_of_a_share_contains_it() -> None:
+    pairing = Pairing("EASY", "MEDIUM", won=67, lost=33, rounds=100)
+    low, high = pairing.interval
+    assert (round(low, 3), round(high, 3)) == (0.573, 0.754)
+    assert pairing.text == "67% (57% to 75%)"
+    assert Pairing("EASY", "MEDIUM", won=95, lost=5, rounds=100).text == "**95% (89% to 98%)**"
+
+
+def test_the_page_has_a_row_for_each_preset_that_was_played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bots, "RESULTS", tmp_path)
+    pairings = [Pairing("EASY", "MEDIUM", 60, 30, 6, 96, 9.6)]
+    bots.keep("OKEY", pairings)
+    assert json.loads((tmp_path / "OKEY.json").read_text())["pairings"] == [asdict(pairings[0])]
+    rows = [line for line in bots.page_text(tmp_path).splitlines() if line.startswith("| OKEY")]
+    assert rows == ["| OKEY | 96 | 67% (56% to 76%) | **6%** | 0.10 |"]
+
+
+def test_a_preset_that_does_not_exist_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        bots.main(["CHESS"])
+    assert "no presets: CHESS" in capsys.readouterr().err
+
+
+def test_a_quick_run_prints_its_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert bots.main(["AMERICAN", "--quick", "--processes", "1"]) == 0
+    assert "AMERICAN | 4 | " in capsys.readouterr().out
