@@ -21,6 +21,7 @@ class Join:
         seat: The seat; 0 for the lowest free one.
         is_host: Whether the player is the host.
         takes_reserved: Whether the seat is reserved for the player.
+        is_program: Whether a program of others plays the seat.
         deal_seed: The player's part in the shuffles (fair_deal); empty for none.
     """
 
@@ -29,6 +30,7 @@ class Join:
     seat: int = 0
     is_host: bool = False
     takes_reserved: bool = False
+    is_program: bool = False
     deal_seed: bytes = b""
 
 

@@ -39,6 +39,7 @@ class PlayerJoined:
         is_host: Whether the player is the host.
         starts_ms: When the game now starts by itself, in milliseconds since 1970; None if this player changes nothing
             about that.
+        is_program: Whether a program of others plays the seat.
         deal_seed: The player's part in the shuffles; empty for none.
     """
 
@@ -47,6 +48,7 @@ class PlayerJoined:
     bot: BotLevel | None = None
     is_host: bool = False
     starts_ms: int | None = None
+    is_program: bool = False
     deal_seed: bytes = b""
 
 

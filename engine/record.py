@@ -49,6 +49,7 @@ class RecordedPlayer:
     seat: int
     name: str
     bot: BotLevel | None = None
+    is_program: bool = False
     deal_seed: bytes = b""
 
 
@@ -119,7 +120,9 @@ def record_of(changes: Iterable[tuple[int, int, tuple[Event, ...]]]) -> GameReco
             moves += [move] if move else []
         game = advance(game, events)
         if isinstance(game.phase, Lobby):
-            players = tuple(RecordedPlayer(one.seat, one.name, one.bot, one.deal_seed) for one in game.players)
+            players = tuple(
+                RecordedPlayer(one.seat, one.name, one.bot, one.is_program, one.deal_seed) for one in game.players
+            )
     if game is None:
         raise ValueError("a record needs the game's creation")
     scores, winners = _scores(game), _winners(game)
@@ -210,7 +213,7 @@ def _start(record: GameRecord) -> Game:
         raise RecordError(f"expected seats from 1 to {rules.players_max}, each once and ascending")
     if len(names) < len(players):
         raise RecordError("two players have one name")
-    events: list[Event] = [PlayerJoined(player.seat, player.name, player.bot) for player in players]
+    events: list[Event] = [PlayerJoined(one.seat, one.name, one.bot, is_program=one.is_program) for one in players]
     events += [PlayerReadied(player.seat, is_ready=True, deal_seed=player.deal_seed) for player in players]
     position_seats = tuple(seats) if _has_position(record) else ()
     created = GameCreated(rules, record.settings, (), position_seats, record.deal_commitment)

@@ -81,7 +81,8 @@ _WITHOUT_WORDS: Final = {
 _BOT: Final = "bot"
 """The word before the verb of a move that a bot made for an absent player."""
 _PERSON: Final = "person"
-_LEVELS: Final = {_PERSON: None, **{level.name.lower(): level for level in BotLevel}}
+_PROGRAM: Final = "program"
+_LEVELS: Final = {_PERSON: None, _PROGRAM: None, **{level.name.lower(): level for level in BotLevel}}
 _CREATED: Final = re.compile(r"[0-9]{1,12}\.[0-9]{3}")
 _SINCE: Final = re.compile(r"[0-9]{1,9}\.[0-9]{3}")
 _JOINERS: Final = dict.fromkeys(map(ord, "\u200c\u200d"))
@@ -115,7 +116,8 @@ def _lines(record: GameRecord) -> Iterator[str]:
     yield from _option_lines(record.ruleset, record.settings)
     yield f"created {_format_time(record.created_ms)}"
     for player in record.players:
-        yield f"player {player.seat} {player.bot.name.lower() if player.bot else _PERSON} {player.name}"
+        kind = player.bot.name.lower() if player.bot else _PROGRAM if player.is_program else _PERSON
+        yield f"player {player.seat} {kind} {player.name}"
     if record.deal_commitment:
         yield f"commitment {record.deal_commitment.hex()}"
     seeds = ((0, record.deal_seed), *((player.seat, player.deal_seed) for player in record.players))
@@ -358,7 +360,7 @@ def _player(line: Piece, words: tuple[Piece, ...]) -> RecordedPlayer:
         raise level.error(f"is not a player's kind: expected {' or '.join(_LEVELS)}")
     if len(name.text) > NAME_MAX or not name.text.translate(_JOINERS).isprintable():
         raise name.error(f"is not a name: expected at most {NAME_MAX} printable characters")
-    return RecordedPlayer(seat, name.text, _LEVELS[level.text])
+    return RecordedPlayer(seat, name.text, _LEVELS[level.text], level.text == _PROGRAM)
 
 
 def _bytes(word: Piece, least: int, most: int) -> bytes:

@@ -161,6 +161,7 @@ def _joined(game: Game, event: PlayerJoined) -> Game:
         bot=event.bot,
         is_ready=event.bot is not None,
         is_host=event.is_host,
+        is_program=event.is_program,
         deal_seed=event.deal_seed,
     )
     return replace(

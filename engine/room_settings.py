@@ -68,6 +68,13 @@ class RacksShown(Enum):
     AFTER_GAME = auto()
 
 
+class Bots(Enum):
+    """Whether bots, also programs of others, may have seats."""
+
+    ALLOWED = auto()
+    OFF = auto()
+
+
 class DraftVisibility(Enum):
     """Who sees the table that a player is arranging."""
 
@@ -102,6 +109,7 @@ class RoomSettings:
     racks_shown: RacksShown = option(RacksShown.AFTER_ROUND)
     draft_visibility: DraftVisibility = option(DraftVisibility.OWNER)
     bot_pause_ms: int = option(0, range(10_001), usual=(0, 1))
+    bots: Bots = option(Bots.ALLOWED)
     fair_deal: FairDeal = option(FairDeal.OFF)
 
 

@@ -37,6 +37,7 @@ class Player:
         is_ready: Whether the player is ready to start (SetReady). A bot always is.
         is_host: Whether the player is the host. At most one player is.
         wants_abort: Whether the player has voted in this round to abort the game.
+        is_program: Whether a program of others plays the seat. It counts as a person, apart from that.
         deal_seed: The player's part in the shuffles (fair_deal); empty for none.
     """
 
@@ -51,6 +52,7 @@ class Player:
     is_ready: bool = False
     is_host: bool = False
     wants_abort: bool = False
+    is_program: bool = False
     deal_seed: bytes = b""
 
     @property
@@ -85,10 +87,11 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class ReservedSeat:
-    """A seat of a lobby that only one person can take, and the name that is shown until then."""
+    """A seat of a lobby that only one person, or one program, can take, and the name that is shown until then."""
 
     seat: int
     name: str
+    is_program: bool = False
 
 
 def from_seat(order: tuple[int, ...], first: int) -> tuple[int, ...]:

@@ -89,6 +89,7 @@ def _player(player: Player, rack: Rack | None) -> PlayerView:
         player.is_ready,
         player.is_host,
         player.wants_abort,
+        player.is_program,
         player.deal_seed,
     )
 

@@ -34,6 +34,7 @@ class PlayerView:
     is_ready: bool = False
     is_host: bool = False
     wants_abort: bool = False
+    is_program: bool = False
     deal_seed: bytes = b""
 
 

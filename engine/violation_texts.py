@@ -27,6 +27,7 @@ DESCRIPTIONS: Final = {
     Reason.GAME_NOT_ABORTABLE: "a round has ended: only the votes of all players abort the game now",
     Reason.GAME_NOT_OVER: "the game is not over: finish or abort it first",
     Reason.TOO_MANY_CHANGES: "the lobby has had {changes} changes: start the game, or create another one",
+    Reason.BOTS_NOT_ALLOWED: "this game has no seats for bots and programs (option bots is OFF)",
     Reason.NOT_YOUR_TURN: "it is seat {seat}'s turn",
     Reason.TURN_TIMED_OUT: "the deadline of the turn has passed",
     Reason.ACTION_NOT_IN_GAME: "the game has no such action: its rules are of another game",

@@ -33,6 +33,7 @@ class Reason(Enum):
     GAME_NOT_ABORTABLE = auto()
     GAME_NOT_OVER = auto()
     TOO_MANY_CHANGES = auto()
+    BOTS_NOT_ALLOWED = auto()
     # Turns
     NOT_YOUR_TURN = auto()
     TURN_TIMED_OUT = auto()

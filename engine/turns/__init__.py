@@ -96,7 +96,8 @@ def create_rematch(game: Game, deal_commitment: bytes = b"") -> Applied:
     `deal_commitment` is as in `create`.
     """
     bots = (PlayerJoined(player.seat, player.name, player.bot) for player in game.players if player.bot)
-    reserved = tuple(ReservedSeat(player.seat, player.name) for player in game.players if not player.bot)
+    people = (player for player in game.players if not player.bot)
+    reserved = tuple(ReservedSeat(player.seat, player.name, player.is_program) for player in people)
     return _created(GameCreated(game.ruleset, game.settings, reserved, deal_commitment=deal_commitment), *bots)
 
 

@@ -17,7 +17,7 @@ from engine.events import (
 from engine.family import family_of
 from engine.game import Aborted, Finished, Game, Lobby, Playing, RoundOver
 from engine.replay import evolve
-from engine.room_settings import StartBy
+from engine.room_settings import Bots, StartBy
 from engine.seats import HOST
 from engine.timers import is_due
 from engine.unions import RoundStart
@@ -72,7 +72,10 @@ def _join(game: Game, action: Join, context: Context) -> Decision:
     if action.seat and action.seat not in free:
         return refused(Reason.SEAT_TAKEN, seat=action.seat)
     seat = action.seat or free[0]
-    joined = PlayerJoined(seat, action.name, action.bot, action.is_host, deal_seed=action.deal_seed)
+    is_program = action.is_program or any(one.seat == seat and one.is_program for one in game.reserved)
+    if (action.bot or is_program) and game.settings.bots is Bots.OFF:
+        return refused(Reason.BOTS_NOT_ALLOWED)
+    joined = PlayerJoined(seat, action.name, action.bot, action.is_host, is_program=is_program, deal_seed=action.deal_seed)
     starts = _starts_by_itself(evolve(game, joined), had_reserved=bool(game.reserved))
     return (replace(joined, starts_ms=context.now_ms + START_DELAY_MS) if starts else joined,)
 

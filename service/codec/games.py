@@ -340,6 +340,7 @@ def _player(player: PlayerView) -> game_pb2.Player:
         is_ready=player.is_ready,
         is_host=player.is_host,
         wants_abort=player.wants_abort,
+        is_program=player.is_program,
         deal_seed=player.deal_seed,
     )
 
@@ -416,7 +417,7 @@ def _time_if_any(milliseconds: int | None) -> Timestamp | None:
 
 
 def _reserved(reserved: ReservedSeat) -> game_pb2.ReservedSeat:
-    return game_pb2.ReservedSeat(seat=reserved.seat, name=reserved.name)
+    return game_pb2.ReservedSeat(seat=reserved.seat, name=reserved.name, is_program=reserved.is_program)
 
 
 _MESSAGES: Final = {
@@ -429,10 +430,7 @@ _EVENT_VIEWS: Final = frozenset(get_args(EventView))
 _EVENT_FIELDS: Final[dict[str, tuple[str, _Encoder]]] = {
     "ruleset": ("ruleset", encode_ruleset),
     "settings": ("settings", encode_settings),
-    "reserved": (
-        "reserved_seats",
-        lambda seats: [game_pb2.ReservedSeat(seat=one.seat, name=one.name) for one in seats],
-    ),
+    "reserved": ("reserved_seats", lambda seats: [*map(_reserved, seats)]),
     "bot": ("bot_level", _level_number),
     "stand_in": ("bot_level", _level_number),
     "seat": ("seat", lambda seat: seat or None),  # the host token has none

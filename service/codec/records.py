@@ -117,9 +117,14 @@ def _player(message: record_pb2.RecordedPlayer, field: str) -> RecordedPlayer:
     if not name:
         raise invalid(f"{field}.bot_level", f"{message.bot_level} is not a level of a bot")
     level = None if not message.bot_level else BotLevel[name.removeprefix(_LEVEL)]
-    seed = deal_seed(message.deal_seed, f"{field}.deal_seed")
+    if level and message.is_program:
+        raise invalid(f"{field}.is_program", "a bot of the service is no program of others")
     return RecordedPlayer(
-        seat_of(message.seat, f"{field}.seat"), player_name(message.name, f"{field}.name"), level, seed
+        seat_of(message.seat, f"{field}.seat"),
+        player_name(message.name, f"{field}.name"),
+        level,
+        message.is_program,
+        deal_seed(message.deal_seed, f"{field}.deal_seed"),
     )
 
 
@@ -171,6 +176,7 @@ def encode_record(record: GameRecord) -> record_pb2.GameRecord:
                 seat=player.seat,
                 name=player.name,
                 bot_level=game_pb2.BotLevel.Value(_LEVEL + (player.bot.name if player.bot else _NO_LEVEL)),
+                is_program=player.is_program,
                 deal_seed=player.deal_seed,
             )
             for player in record.players

@@ -340,7 +340,7 @@ def _renamed(event: Event, revision: int, names: Mapping[tuple[int, int], str]) 
 
 
 def _reserved(reserved: tuple[ReservedSeat, ...], names: Mapping[int, str]) -> tuple[ReservedSeat, ...]:
-    return tuple(ReservedSeat(one.seat, names.get(one.seat, one.name)) for one in reserved)
+    return tuple(replace(one, name=names.get(one.seat, one.name)) for one in reserved)
 
 
 def _name_of(game: Game, seat: int) -> str:

@@ -68,6 +68,7 @@ class JoinTicket:
         game_id: The only game that it joins; empty for any.
         labels: The labels that a game must have.
         seat: The only seat that it takes; 0 for any.
+        is_program: Whether the player is a program (claim `bot`).
     """
 
     digest: str
@@ -77,6 +78,7 @@ class JoinTicket:
     game_id: str = ""
     labels: tuple[tuple[str, str], ...] = ()
     seat: int = 0
+    is_program: bool = False
 
     def check_scope(self, game_id: str, labels: tuple[tuple[str, str], ...], seat: int) -> None:
         """Raises TicketOutOfScope if it does not join a game with labels; `seat` is the wanted one, 0 for any."""
@@ -104,12 +106,14 @@ class Person:
         player_ref: The operator's reference: proven with a ticket, else a claim; empty for none.
         ticket: The ticket.
         needs_ticket: Whether the person may not join without one.
+        is_program: Whether it is a program, which everyone then sees.
     """
 
     name: str
     player_ref: str = ""
     ticket: JoinTicket | None = None
     needs_ticket: bool = False
+    is_program: bool = False
 
 
 def identified(policy: TicketPolicy | None, ticket: JoinTicket | None, name: str, player_ref: str) -> Person:
@@ -131,7 +135,7 @@ def identified(policy: TicketPolicy | None, ticket: JoinTicket | None, name: str
         raise TicketOutOfScope("sub")
     if ticket.name and name not in {"", ticket.name}:
         raise TicketOutOfScope("name")
-    return Person(ticket.name or name, ticket.player_ref, ticket)
+    return Person(ticket.name or name, ticket.player_ref, ticket, is_program=ticket.is_program)
 
 
 def verified(policy: TicketPolicy | None, text: str) -> JoinTicket:
@@ -213,6 +217,8 @@ def _ticket(claims: Mapping[str, Any], text: str) -> JoinTicket:
         raise TicketMalformed("exp")
     if type(seat) is not int or not 0 <= seat <= _SEATS_MAX:
         raise TicketMalformed("seat")
+    if type(is_program := claims.get("bot", False)) is not bool:
+        raise TicketMalformed("bot")
     if not isinstance(labels, dict) or not all(isinstance(value, str) for value in labels.values()):
         raise TicketMalformed("labels")
     texts = {claim: claims.get(claim, "") for claim in ("sub", "name", "game_id")}
@@ -227,4 +233,5 @@ def _ticket(claims: Mapping[str, Any], text: str) -> JoinTicket:
         texts["game_id"],
         tuple(sorted(labels.items())),
         seat,
+        is_program,
     )

@@ -49,6 +49,10 @@ OF_THE_SERVICE = {
         "tests/service/analysis/test_analysis.py::test_a_game_limits_the_hints_that_its_seats_may_request",
         "tests/service/analysis/test_analysis.py::test_by_default_only_a_person_among_bots_gets_hints",
     ),
+    "bots": (
+        "tests/engine/test_lobby.py::test_a_room_may_have_no_seats_for_bots",
+        "tests/service/grpc_api/test_join_tickets.py::test_quick_play_seats_programs_as_such_and_not_where_bots_are_off",
+    ),
     "bot_pause_ms": ("tests/service/app/test_bots.py::test_a_game_slows_its_bots_down",),
 }
 """Options that change no game and no view of one, with the tests of all their values."""

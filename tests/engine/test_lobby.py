@@ -32,7 +32,7 @@ from engine.events import (
 from engine.game import Aborted, Finished, Game, Lobby, Playing, RoundOver, bots_to_act, is_expired
 from engine.melding.ruleset import SABRA, MatchEnd
 from engine.replay import advance
-from engine.room_settings import AbortBy, StartBy
+from engine.room_settings import AbortBy, Bots, StartBy
 from engine.seats import HOST, BotLevel, Player, ReservedSeat
 from engine.tiles import tile_set
 from engine.timers import due_ms
@@ -260,6 +260,22 @@ def test_all_people_abort_a_round_if_the_rules_demand_it() -> None:
     assert asked.events == (AbortRequested(1),)
     assert do(asked.game, AbortGame(2)).events == (AbortRequested(2), GameAborted(by_host=False))
     assert do(lobby("Ada", "Ben", ruleset=rules), AbortGame(1)).events == (GameAborted(by_host=True),)
+
+
+def test_a_program_is_marked_also_in_the_rematch_and_counts_as_a_person() -> None:
+    game = do(lobby("Ada"), Join("Deep Tile", is_program=True)).game
+    assert [(player.bot, player.is_program) for player in game.players] == [(None, False), (None, True)]
+    again = create_rematch(do(game, AbortGame(HOST)).game).game
+    assert again.reserved == (ReservedSeat(1, "Ada"), ReservedSeat(2, "Deep Tile", is_program=True))
+    back = do(again, Join("Deep Tile", seat=2, takes_reserved=True))
+    assert back.game.player(2).is_program
+
+
+@pytest.mark.parametrize("join", [Join("Bot", BotLevel.EASY), Join("Deep Tile", is_program=True)])
+def test_a_room_may_have_no_seats_for_bots(join: Join) -> None:
+    rules = room(SABRA, bots=Bots.OFF)
+    assert only_reason(lobby("Ada", ruleset=rules), join) is Reason.BOTS_NOT_ALLOWED
+    assert do(lobby("Ada", ruleset=rules), Join("Ben")).game.player(2).name == "Ben"
 
 
 def test_a_player_who_has_resigned_aborts_nothing() -> None:

@@ -514,6 +514,14 @@ def test_a_name_is_the_rest_of_its_line(name: str) -> None:
     assert f"player 1 person {name}\n" in format_record(record)
 
 
+def test_a_record_names_programs() -> None:
+    text = EXAMPLE.replace("person Ada", "program Ada")
+    record = parse_record(text)
+    assert [player.is_program for player in record.players[:2]] == [True, False]
+    assert "player 1 program Ada\n" in format_record(record)
+    assert list(replayed(record))[-1].after.player(1).is_program
+
+
 def test_an_illegal_play_with_other_declarations_than_jokers_stays_illegal() -> None:
     rules = RULESETS["claims"]
     odd = ProposedMeld((Tile(1), Tile(2), Tile(3)), None, (Tile(5),))

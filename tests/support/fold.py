@@ -79,8 +79,15 @@ def _game_created(game: Game, event: game_pb2.GameCreated, change: GameChange) -
 
 def _player_joined(game: Game, event: game_pb2.PlayerJoined, _: GameChange) -> None:
     is_bot = event.bot_level != game_pb2.BOT_LEVEL_UNSPECIFIED
-    joined = Player(seat=event.seat, name=event.name, bot_level=event.bot_level, is_ready=is_bot, is_host=event.is_host)
-    joined.deal_seed = event.deal_seed
+    joined = Player(
+        seat=event.seat,
+        name=event.name,
+        bot_level=event.bot_level,
+        is_ready=is_bot,
+        is_host=event.is_host,
+        is_program=event.is_program,
+        deal_seed=event.deal_seed,
+    )
     if game.ruleset.discard.scoring.system == ruleset_pb2.SCORE_SYSTEM_OKEY:
         joined.total_points = game.ruleset.discard.scoring.start
     players = sorted([*game.players, joined], key=lambda player: player.seat)

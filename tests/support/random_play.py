@@ -395,12 +395,16 @@ def random_ruleset(rng: random.Random, *, with_analysis: bool = False) -> Rulese
             return ruleset
 
 
+RANDOM_SETTINGS = tuple(name for name in SETTINGS if name != "bots")
+"""The settings of random games, in which bots always may have seats."""
+
+
 def random_room(rng: random.Random, *, with_analysis: bool = False) -> Room:
     """Returns a random ruleset with settings without problems, mostly with few settings changed from the default."""
     ruleset = random_ruleset(rng, with_analysis=with_analysis)
     while True:
         count = rng.choice((0, 0, 1, 1, 2, 3, 6))
-        chosen = {name: rng.choice(SETTINGS[name].usual) for name in rng.sample(tuple(SETTINGS), count)}
+        chosen = {name: rng.choice(SETTINGS[name].usual) for name in rng.sample(RANDOM_SETTINGS, count)}
         if chosen.get("clock_increment_seconds") or chosen.get("clock_flag") is ClockFlag.TIME_OUT_EACH_TURN:
             chosen["clock_total_seconds"] = rng.choice((5, 60))
         made = room(ruleset, **chosen)
@@ -504,7 +508,9 @@ def _lobby(players: int, game: Game, rng: random.Random) -> tuple[Action, ...]:
     """Returns the actions of the lobby: players and bots join, some go or change their mind, and the game starts."""
     has_bots = rng.random() < 0.25
     actions: list[Action] = [Join(NAMES[0], seat=1, is_host=True)]
-    actions += (Join(name, _level(rng, has_bots), seat) for seat, name in enumerate(NAMES[1:players], 2))
+    levels = [_level(rng, has_bots) for _ in NAMES[1:players]]
+    joining = zip(range(2, players + 1), NAMES[1:players], levels, strict=True)
+    actions += (Join(name, bot, seat, is_program=seat == 3 and not bot) for seat, name, bot in joining)
     rng.shuffle(actions)
     if rng.random() < 0.6:
         seat = 1 if rng.random() < 0.5 else rng.randint(1, players)

@@ -188,6 +188,8 @@ const (
 	// FAILED_PRECONDITION. The game does not allow hints of this level (option hints). Metadata: `hints`, the value of
 	// the option.
 	ErrorReason_HINT_NOT_ALLOWED ErrorReason = 224
+	// FAILED_PRECONDITION. The game has no seats for bots and programs (option bots).
+	ErrorReason_BOTS_NOT_ALLOWED ErrorReason = 225
 	// FAILED_PRECONDITION. Another seat has the turn. Metadata: `seat`, the seat that has it.
 	ErrorReason_NOT_YOUR_TURN ErrorReason = 301
 	// FAILED_PRECONDITION. The turn's deadline has passed; the time-out has been applied. Metadata: `revision`, the
@@ -509,6 +511,7 @@ var (
 		222: "TOO_MANY_CHANGES",
 		223: "PLAYER_NOT_ABSENT",
 		224: "HINT_NOT_ALLOWED",
+		225: "BOTS_NOT_ALLOWED",
 		301: "NOT_YOUR_TURN",
 		302: "TURN_TIMED_OUT",
 		303: "POOL_EMPTY",
@@ -675,6 +678,7 @@ var (
 		"TOO_MANY_CHANGES":                       222,
 		"PLAYER_NOT_ABSENT":                      223,
 		"HINT_NOT_ALLOWED":                       224,
+		"BOTS_NOT_ALLOWED":                       225,
 		"NOT_YOUR_TURN":                          301,
 		"TURN_TIMED_OUT":                         302,
 		"POOL_EMPTY":                             303,
@@ -820,7 +824,7 @@ var File_rummikub_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"\x1erummikub/v1/error_reason.proto\x12\vrummikub.v1*\x84 \n" +
+	"\x1erummikub/v1/error_reason.proto\x12\vrummikub.v1*\x9b \n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11MALFORMED_REQUEST\x10\x01\x12\x11\n" +
@@ -878,7 +882,8 @@ const file_rummikub_v1_error_reason_proto_rawDesc = "" +
 	"\rGAME_NOT_OVER\x10\xdd\x01\x12\x15\n" +
 	"\x10TOO_MANY_CHANGES\x10\xde\x01\x12\x16\n" +
 	"\x11PLAYER_NOT_ABSENT\x10\xdf\x01\x12\x15\n" +
-	"\x10HINT_NOT_ALLOWED\x10\xe0\x01\x12\x12\n" +
+	"\x10HINT_NOT_ALLOWED\x10\xe0\x01\x12\x15\n" +
+	"\x10BOTS_NOT_ALLOWED\x10\xe1\x01\x12\x12\n" +
 	"\rNOT_YOUR_TURN\x10\xad\x02\x12\x13\n" +
 	"\x0eTURN_TIMED_OUT\x10\xae\x02\x12\x0f\n" +
 	"\n" +

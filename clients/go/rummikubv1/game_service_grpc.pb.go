@@ -94,7 +94,7 @@ type GameServiceClient interface {
 	// TICKET_AUDIENCE_WRONG, TICKET_EXPIRED), NOT_FOUND (JOIN_CODE_UNKNOWN),
 	// PERMISSION_DENIED (JOIN_CODE_REQUIRED, PLAYER_KICKED, TICKET_OUT_OF_SCOPE, TICKET_USED), ALREADY_EXISTS
 	// (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER,
-	// TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
+	// TOO_MANY_CHANGES, BOTS_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
 	JoinGame(ctx context.Context, in *JoinGameRequest, opts ...grpc.CallOption) (*JoinGameResponse, error)
 	// Takes a seat in the oldest public game in the lobby that has a free seat, the same ruleset, settings and labels, and
 	// no player with a name like the caller's or the same player_ref. Without one it creates a public game with the player
@@ -106,8 +106,9 @@ type GameServiceClient interface {
 	// game or seat is TICKET_OUT_OF_SCOPE here.
 	// Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES),
 	// UNAUTHENTICATED (TICKET_REQUIRED, TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
-	// TICKET_AUDIENCE_WRONG, TICKET_EXPIRED), PERMISSION_DENIED (TICKET_OUT_OF_SCOPE, TICKET_USED), ABORTED
-	// (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
+	// TICKET_AUDIENCE_WRONG, TICKET_EXPIRED), PERMISSION_DENIED (TICKET_OUT_OF_SCOPE, TICKET_USED), FAILED_PRECONDITION
+	// (BOTS_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED
+	// (TOO_MANY_GAMES).
 	JoinOrCreateGame(ctx context.Context, in *JoinOrCreateGameRequest, opts ...grpc.CallOption) (*JoinOrCreateGameResponse, error)
 	// Adds a bot, which the service plays, in a free seat. Any seated player and the host may call it while the game is
 	// in the lobby. A bot plays by the same rules as every player, sees only its own rack, takes its turns by itself, and
@@ -115,8 +116,8 @@ type GameServiceClient interface {
 	// whole game unless the host removes it from the lobby, and plays on when others resign; when only bots are left, the
 	// game ends with the round.
 	// Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER), ALREADY_EXISTS (PLAYER_ALREADY_JOINED),
-	// FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER, TOO_MANY_CHANGES), ABORTED
-	// (DUPLICATE_REQUEST).
+	// FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER, TOO_MANY_CHANGES, BOTS_NOT_ALLOWED),
+	// ABORTED (DUPLICATE_REQUEST).
 	AddBot(ctx context.Context, in *AddBotRequest, opts ...grpc.CallOption) (*AddBotResponse, error)
 	// Frees the caller's seat while the game is in the lobby, and invalidates its token. With the token of the game before,
 	// a player gives up the seat that is reserved in its rematch. A game whose last person has left
@@ -525,7 +526,7 @@ type GameServiceServer interface {
 	// TICKET_AUDIENCE_WRONG, TICKET_EXPIRED), NOT_FOUND (JOIN_CODE_UNKNOWN),
 	// PERMISSION_DENIED (JOIN_CODE_REQUIRED, PLAYER_KICKED, TICKET_OUT_OF_SCOPE, TICKET_USED), ALREADY_EXISTS
 	// (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER,
-	// TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
+	// TOO_MANY_CHANGES, BOTS_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
 	JoinGame(context.Context, *JoinGameRequest) (*JoinGameResponse, error)
 	// Takes a seat in the oldest public game in the lobby that has a free seat, the same ruleset, settings and labels, and
 	// no player with a name like the caller's or the same player_ref. Without one it creates a public game with the player
@@ -537,8 +538,9 @@ type GameServiceServer interface {
 	// game or seat is TICKET_OUT_OF_SCOPE here.
 	// Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES),
 	// UNAUTHENTICATED (TICKET_REQUIRED, TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
-	// TICKET_AUDIENCE_WRONG, TICKET_EXPIRED), PERMISSION_DENIED (TICKET_OUT_OF_SCOPE, TICKET_USED), ABORTED
-	// (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
+	// TICKET_AUDIENCE_WRONG, TICKET_EXPIRED), PERMISSION_DENIED (TICKET_OUT_OF_SCOPE, TICKET_USED), FAILED_PRECONDITION
+	// (BOTS_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED
+	// (TOO_MANY_GAMES).
 	JoinOrCreateGame(context.Context, *JoinOrCreateGameRequest) (*JoinOrCreateGameResponse, error)
 	// Adds a bot, which the service plays, in a free seat. Any seated player and the host may call it while the game is
 	// in the lobby. A bot plays by the same rules as every player, sees only its own rack, takes its turns by itself, and
@@ -546,8 +548,8 @@ type GameServiceServer interface {
 	// whole game unless the host removes it from the lobby, and plays on when others resign; when only bots are left, the
 	// game ends with the round.
 	// Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER), ALREADY_EXISTS (PLAYER_ALREADY_JOINED),
-	// FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER, TOO_MANY_CHANGES), ABORTED
-	// (DUPLICATE_REQUEST).
+	// FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER, TOO_MANY_CHANGES, BOTS_NOT_ALLOWED),
+	// ABORTED (DUPLICATE_REQUEST).
 	AddBot(context.Context, *AddBotRequest) (*AddBotResponse, error)
 	// Frees the caller's seat while the game is in the lobby, and invalidates its token. With the token of the game before,
 	// a player gives up the seat that is reserved in its rematch. A game whose last person has left

@@ -96,7 +96,8 @@ class JoinOrCreateGame(Command):
         self.check_ticket(basis)
         check_admitted(basis.record, self.person)
         is_host = not _has_host(basis.record) and not basis.record.game.reserved
-        join = Join(self.person.name, is_host=is_host, deal_seed=self.deal_seed)
+        person = self.person
+        join = Join(person.name, is_host=is_host, is_program=person.is_program, deal_seed=self.deal_seed)
         return _seated(basis, _joined(basis, join), self)
 
     def create(self, basis: Basis) -> Decision:
@@ -104,7 +105,9 @@ class JoinOrCreateGame(Command):
         self.check_ticket(basis)
         commitment = commitment_to(basis.deal_secret) if basis.deal_secret else b""
         created = create(self.plan.ruleset, self.plan.settings, deal_commitment=commitment)
-        join = Join(self.person.name, is_host=True, deal_seed=self.deal_seed)
+        join = Join(
+            self.person.name, is_host=True, is_program=self.person.is_program, deal_seed=self.deal_seed
+        )
         joined = applied_or_refused(apply(created.game, join, basis.now_ms))
         events = (*created.events, *joined.events)
         return _seated(basis, Applied(advance(None, events), events), self)
@@ -152,6 +155,7 @@ class JoinGame(GameCommand):
             seat=reserved or wanted or self.seat,
             is_host=is_host or (bool(may_be_host) and not _has_host(record)),
             takes_reserved=bool(reserved),
+            is_program=person.is_program,
             deal_seed=self.deal_seed,
         )
         return _seated(basis, _joined(basis, join), self, actor)

@@ -8,6 +8,8 @@ from functools import partial
 from typing import Final
 
 from engine.actions import AbortGame, KickPlayer, SetReady, StartGame
+from engine.room_settings import Bots
+from engine.violations import Reason, refused
 from rummikub.v1 import game_service_pb2 as pb
 from service.app.commands.command import Basis, RequestIdentity
 from service.app.commands.lobby import AddBot, CreateGame, GamePlan, JoinGame, JoinOrCreateGame, LeaveGame
@@ -15,7 +17,7 @@ from service.app.commands.rematch import RematchExists
 from service.app.commands.tokens import ReissueToken, RenewToken
 from service.codec import fields, positions, rulesets
 from service.codec import games as game_codec
-from service.errors import JoinCodeUnknown
+from service.errors import ActionRefused, JoinCodeUnknown
 from service.grpc_api.call_origin import check_labels, current_origin, identified_by
 from service.grpc_api.handlers import Context
 from service.grpc_api.rpc import Backend, Rpc, Token, change, seat_action
@@ -100,6 +102,8 @@ async def join_or_create_game(
     operator_labels = fields.operator_labels(request.operator_labels)
     check_labels((*labels, *operator_labels))
     plan = GamePlan(ruleset, settings, Visibility.PUBLIC, labels, identity.caller.key, operator_labels)
+    if person.is_program and settings.bots is Bots.OFF:
+        raise ActionRefused(refused(Reason.BOTS_NOT_ALLOWED))
     command = JoinOrCreateGame(identity, plan, person, seed, creating=partial(_creating, backend))
     return await backend.app.quick_play.join_or_create(command, _JOINED_OR_CREATED)
 
@@ -109,6 +113,7 @@ def _person(request: pb.JoinGameRequest | pb.JoinOrCreateGameRequest) -> Person:
     text, ref = fields.join_ticket(request.join_ticket), fields.player_ref(request.player_ref)
     name = fields.player_name(request.name) if request.name or not text else ""
     person = identified_by(text, name, ref)
+    person = replace(person, is_program=person.is_program or request.is_program)
     return person if person.name else replace(person, name=fields.player_name(""))
 
 

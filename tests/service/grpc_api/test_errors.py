@@ -1666,6 +1666,16 @@ async def _used_for_another_rpc(stage: Stage, rpc: str) -> Ask:
     return Ask(request, game.as_seat(seat))
 
 
+@case("BOTS_NOT_ALLOWED", "JoinGame", "JoinOrCreateGame", "AddBot")
+async def _(stage: Stage, rpc: str) -> Ask:
+    of_people = room_settings_pb2.RoomSettings(bots=room_settings_pb2.BOTS_OFF)
+    if rpc == "JoinOrCreateGame":
+        return Ask(new_message(rpc, name="Deep Tile", is_program=True, settings=of_people))
+    game = await stage.client.new_game(players=1, start=False, settings=of_people)
+    as_program = {"is_program": True} if rpc == "JoinGame" else {}
+    return Ask(usual_request(rpc, game.game_id, "", **as_program), as_usual(rpc, game))
+
+
 @case("PLAYER_ALREADY_JOINED", "JoinGame")
 async def _name_taken(stage: Stage, rpc: str) -> Ask:
     game = await stage.client.new_game(players=1, start=False)

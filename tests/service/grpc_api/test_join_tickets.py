@@ -17,7 +17,7 @@ from engine.game import Game, Playing
 from engine.melding.round import MeldingRound
 from engine.melding.ruleset import SABRA
 from engine.tiles import in_order
-from rummikub.v1 import error_reason_pb2, game_pb2
+from rummikub.v1 import error_reason_pb2, game_pb2, room_settings_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from service.model.change import Committed
@@ -110,6 +110,22 @@ async def test_a_ticket_says_who_joins_and_what_the_name_is(tmp_path: Path, stor
         assert "account" not in str(joined)
 
 
+async def test_a_ticket_marks_a_program_which_may_also_say_so_itself_but_not_deny_it(web: Client) -> None:
+    game = await lobby(web)
+    await join(game, signed("account of a bot", bot=True), "Deep Tile", is_program=False)
+    await join(game, signed("account of another", bot=False), "Shallow Tile", is_program=True)
+    await join(game, signed("account of Ada"), "Ada")
+    assert [player.is_program for player in (await game.see()).players] == [True, True, False]
+
+
+async def test_quick_play_seats_programs_as_such_and_not_where_bots_are_off(client: Client) -> None:
+    wanted = gs.JoinOrCreateGameRequest(name="Deep Tile", is_program=True)
+    first = await client.games.JoinOrCreateGame(wanted)
+    assert first.game.players[0].is_program
+    wanted.settings.bots = room_settings_pb2.BOTS_OFF
+    assert await refusal(client.games.JoinOrCreateGame(wanted)) == ("BOTS_NOT_ALLOWED", "")
+
+
 @pytest.mark.parametrize("key", ["EdDSA", "HS256"])
 async def test_each_ticket_key_signs_by_its_algorithm(tmp_path: Path, store: Store, key: str) -> None:
     async with served(tmp_path, store, BOTH) as web:
@@ -135,6 +151,7 @@ FORGED = {
     "no expiry": (signed("ada", exp=None), "TICKET_MALFORMED", "exp"),
     "a far expiry": (signed("ada", seconds=86_460), "TICKET_MALFORMED", "exp"),
     "an expiry that is no time": (signed("ada", exp="soon"), "TICKET_MALFORMED", "exp"),
+    "a bot that is no yes or no": (signed("ada", bot="yes"), "TICKET_MALFORMED", "bot"),
     "no player": (signed("ada", sub=None), "TICKET_MALFORMED", "sub"),
     "an empty player": (signed(""), "TICKET_MALFORMED", "sub"),
     "a long player": (signed("a" * 65), "TICKET_MALFORMED", "sub"),

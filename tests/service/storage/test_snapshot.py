@@ -781,7 +781,7 @@ def replaced(stored: object, at: tuple[str | int, ...], value: object) -> bytes:
 
 
 ODD_VALUES: dict[type, tuple[object, ...]] = {
-    int: ("7", True, 7.0, None, -(2**40), 2**63, [7]),
+    int: ("7", True, 6.0, None, -(2**40), 2**63, [7]),
     str: (7, None, ["x"], {"x": 1}),
     bool: (0, 1, "true", None),
     list: ({}, "", 7, [{}], [[[]]]),

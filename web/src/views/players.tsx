@@ -27,6 +27,7 @@ export function PlayerName({ player, isMe }: { player: Player; isMe: boolean }) 
           ({t("bot")}, {level && t(level)})
         </small>
       )}
+      {player.isProgram && <small class="badge">{t("bot")}</small>}
       {player.isHost && <small class="badge">{t("host")}</small>}
     </span>
   );

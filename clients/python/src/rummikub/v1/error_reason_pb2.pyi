@@ -199,6 +199,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """FAILED_PRECONDITION. The game does not allow hints of this level (option hints). Metadata: `hints`, the value of
     the option.
     """
+    BOTS_NOT_ALLOWED: _ErrorReason.ValueType  # 225
+    """FAILED_PRECONDITION. The game has no seats for bots and programs (option bots)."""
     NOT_YOUR_TURN: _ErrorReason.ValueType  # 301
     """FAILED_PRECONDITION. Another seat has the turn. Metadata: `seat`, the seat that has it."""
     TURN_TIMED_OUT: _ErrorReason.ValueType  # 302
@@ -703,6 +705,8 @@ HINT_NOT_ALLOWED: ErrorReason.ValueType  # 224
 """FAILED_PRECONDITION. The game does not allow hints of this level (option hints). Metadata: `hints`, the value of
 the option.
 """
+BOTS_NOT_ALLOWED: ErrorReason.ValueType  # 225
+"""FAILED_PRECONDITION. The game has no seats for bots and programs (option bots)."""
 NOT_YOUR_TURN: ErrorReason.ValueType  # 301
 """FAILED_PRECONDITION. Another seat has the turn. Metadata: `seat`, the seat that has it."""
 TURN_TIMED_OUT: ErrorReason.ValueType  # 302

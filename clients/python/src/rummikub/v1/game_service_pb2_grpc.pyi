@@ -82,7 +82,7 @@ class GameServiceStub:
     TICKET_AUDIENCE_WRONG, TICKET_EXPIRED), NOT_FOUND (JOIN_CODE_UNKNOWN),
     PERMISSION_DENIED (JOIN_CODE_REQUIRED, PLAYER_KICKED, TICKET_OUT_OF_SCOPE, TICKET_USED), ALREADY_EXISTS
     (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER,
-    TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
+    TOO_MANY_CHANGES, BOTS_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
     """
     JoinOrCreateGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.JoinOrCreateGameRequest, _game_service_pb2.JoinOrCreateGameResponse]
     """Takes a seat in the oldest public game in the lobby that has a free seat, the same ruleset, settings and labels, and
@@ -95,8 +95,9 @@ class GameServiceStub:
     game or seat is TICKET_OUT_OF_SCOPE here.
     Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES),
     UNAUTHENTICATED (TICKET_REQUIRED, TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
-    TICKET_AUDIENCE_WRONG, TICKET_EXPIRED), PERMISSION_DENIED (TICKET_OUT_OF_SCOPE, TICKET_USED), ABORTED
-    (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
+    TICKET_AUDIENCE_WRONG, TICKET_EXPIRED), PERMISSION_DENIED (TICKET_OUT_OF_SCOPE, TICKET_USED), FAILED_PRECONDITION
+    (BOTS_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED
+    (TOO_MANY_GAMES).
     """
     AddBot: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.AddBotRequest, _game_service_pb2.AddBotResponse]
     """Adds a bot, which the service plays, in a free seat. Any seated player and the host may call it while the game is
@@ -105,8 +106,8 @@ class GameServiceStub:
     whole game unless the host removes it from the lobby, and plays on when others resign; when only bots are left, the
     game ends with the round.
     Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER), ALREADY_EXISTS (PLAYER_ALREADY_JOINED),
-    FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER, TOO_MANY_CHANGES), ABORTED
-    (DUPLICATE_REQUEST).
+    FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER, TOO_MANY_CHANGES, BOTS_NOT_ALLOWED),
+    ABORTED (DUPLICATE_REQUEST).
     """
     LeaveGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.LeaveGameRequest, _game_service_pb2.LeaveGameResponse]
     """Frees the caller's seat while the game is in the lobby, and invalidates its token. With the token of the game before,
@@ -297,7 +298,7 @@ class GameServiceAsyncStub(GameServiceStub):
     TICKET_AUDIENCE_WRONG, TICKET_EXPIRED), NOT_FOUND (JOIN_CODE_UNKNOWN),
     PERMISSION_DENIED (JOIN_CODE_REQUIRED, PLAYER_KICKED, TICKET_OUT_OF_SCOPE, TICKET_USED), ALREADY_EXISTS
     (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER,
-    TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
+    TOO_MANY_CHANGES, BOTS_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
     """
     JoinOrCreateGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.JoinOrCreateGameRequest, _game_service_pb2.JoinOrCreateGameResponse]  # type: ignore[assignment]
     """Takes a seat in the oldest public game in the lobby that has a free seat, the same ruleset, settings and labels, and
@@ -310,8 +311,9 @@ class GameServiceAsyncStub(GameServiceStub):
     game or seat is TICKET_OUT_OF_SCOPE here.
     Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES),
     UNAUTHENTICATED (TICKET_REQUIRED, TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
-    TICKET_AUDIENCE_WRONG, TICKET_EXPIRED), PERMISSION_DENIED (TICKET_OUT_OF_SCOPE, TICKET_USED), ABORTED
-    (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
+    TICKET_AUDIENCE_WRONG, TICKET_EXPIRED), PERMISSION_DENIED (TICKET_OUT_OF_SCOPE, TICKET_USED), FAILED_PRECONDITION
+    (BOTS_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED
+    (TOO_MANY_GAMES).
     """
     AddBot: _aio.UnaryUnaryMultiCallable[_game_service_pb2.AddBotRequest, _game_service_pb2.AddBotResponse]  # type: ignore[assignment]
     """Adds a bot, which the service plays, in a free seat. Any seated player and the host may call it while the game is
@@ -320,8 +322,8 @@ class GameServiceAsyncStub(GameServiceStub):
     whole game unless the host removes it from the lobby, and plays on when others resign; when only bots are left, the
     game ends with the round.
     Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER), ALREADY_EXISTS (PLAYER_ALREADY_JOINED),
-    FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER, TOO_MANY_CHANGES), ABORTED
-    (DUPLICATE_REQUEST).
+    FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER, TOO_MANY_CHANGES, BOTS_NOT_ALLOWED),
+    ABORTED (DUPLICATE_REQUEST).
     """
     LeaveGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.LeaveGameRequest, _game_service_pb2.LeaveGameResponse]  # type: ignore[assignment]
     """Frees the caller's seat while the game is in the lobby, and invalidates its token. With the token of the game before,
@@ -521,7 +523,7 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         TICKET_AUDIENCE_WRONG, TICKET_EXPIRED), NOT_FOUND (JOIN_CODE_UNKNOWN),
         PERMISSION_DENIED (JOIN_CODE_REQUIRED, PLAYER_KICKED, TICKET_OUT_OF_SCOPE, TICKET_USED), ALREADY_EXISTS
         (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER,
-        TOO_MANY_CHANGES), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
+        TOO_MANY_CHANGES, BOTS_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
         """
 
     @_abc_1.abstractmethod
@@ -540,8 +542,9 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         game or seat is TICKET_OUT_OF_SCOPE here.
         Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES),
         UNAUTHENTICATED (TICKET_REQUIRED, TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
-        TICKET_AUDIENCE_WRONG, TICKET_EXPIRED), PERMISSION_DENIED (TICKET_OUT_OF_SCOPE, TICKET_USED), ABORTED
-        (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES).
+        TICKET_AUDIENCE_WRONG, TICKET_EXPIRED), PERMISSION_DENIED (TICKET_OUT_OF_SCOPE, TICKET_USED), FAILED_PRECONDITION
+        (BOTS_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED
+        (TOO_MANY_GAMES).
         """
 
     @_abc_1.abstractmethod
@@ -556,8 +559,8 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         whole game unless the host removes it from the lobby, and plays on when others resign; when only bots are left, the
         game ends with the round.
         Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER), ALREADY_EXISTS (PLAYER_ALREADY_JOINED),
-        FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER, TOO_MANY_CHANGES), ABORTED
-        (DUPLICATE_REQUEST).
+        FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER, TOO_MANY_CHANGES, BOTS_NOT_ALLOWED),
+        ABORTED (DUPLICATE_REQUEST).
         """
 
     @_abc_1.abstractmethod

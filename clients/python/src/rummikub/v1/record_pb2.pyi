@@ -148,26 +148,26 @@ class RecordedPlayer(_message.Message):
     SEAT_FIELD_NUMBER: _builtins.int
     NAME_FIELD_NUMBER: _builtins.int
     BOT_LEVEL_FIELD_NUMBER: _builtins.int
-    DEAL_SEED_FIELD_NUMBER: _builtins.int
+    IS_PROGRAM_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
     """The seat, from 1."""
     name: _builtins.str
     """The name."""
     bot_level: _game_pb2.BotLevel.ValueType
     """The strength of a bot. Unspecified for a person."""
-    deal_seed: _builtins.bytes
-    """The player's part in the shuffles (Player.deal_seed)."""
+    is_program: _builtins.bool
+    """Whether a program of others played the seat. Not with a bot_level."""
     def __init__(
         self,
         *,
         seat: _builtins.int = ...,
         name: _builtins.str = ...,
         bot_level: _game_pb2.BotLevel.ValueType = ...,
-        deal_seed: _builtins.bytes = ...,
+        is_program: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bot_level", b"bot_level", "deal_seed", b"deal_seed", "name", b"name", "seat", b"seat"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bot_level", b"bot_level", "is_program", b"is_program", "name", b"name", "seat", b"seat"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -412,14 +412,6 @@ class GameRecord(_message.Message):
     ROUNDS_FIELD_NUMBER: _builtins.int
     WINNER_SEATS_FIELD_NUMBER: _builtins.int
     SETTINGS_FIELD_NUMBER: _builtins.int
-    DEAL_COMMITMENT_FIELD_NUMBER: _builtins.int
-    DEAL_SEED_FIELD_NUMBER: _builtins.int
-    deal_commitment: _builtins.bytes
-    """The commitment of the server to all deals (Game.deal_commitment). Empty without FAIR_DEAL_COMMITTED."""
-    deal_seed: _builtins.bytes
-    """The server's part in the last shuffle: 32 bytes. Its hash is the part in the shuffle before, and so on to the
-    commitment (docs/fair-deal.md). Empty without FAIR_DEAL_COMMITTED, and if no round was dealt.
-    """
     @_builtins.property
     def ruleset(self) -> _ruleset_pb2.Ruleset:
         """The rules."""
@@ -458,12 +450,10 @@ class GameRecord(_message.Message):
         rounds: _abc.Iterable[Global___RecordedScore] | None = ...,
         winner_seats: _abc.Iterable[_builtins.int] | None = ...,
         settings: _room_settings_pb2.RoomSettings | None = ...,
-        deal_commitment: _builtins.bytes = ...,
-        deal_seed: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "ruleset", b"ruleset", "settings", b"settings"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "deal_commitment", b"deal_commitment", "deal_seed", b"deal_seed", "moves", b"moves", "players", b"players", "rounds", b"rounds", "ruleset", b"ruleset", "settings", b"settings", "winner_seats", b"winner_seats"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "moves", b"moves", "players", b"players", "rounds", b"rounds", "ruleset", b"ruleset", "settings", b"settings", "winner_seats", b"winner_seats"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

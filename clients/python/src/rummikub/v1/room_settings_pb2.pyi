@@ -287,35 +287,31 @@ DRAFT_VISIBILITY_EVERYONE: DraftVisibility.ValueType  # 2
 """Everyone, as at a real table. Evidence: none in the rules; a table is in plain view."""
 Global___DraftVisibility: _TypeAlias = DraftVisibility  # noqa: Y015
 
-class _FairDeal:
+class _Bots:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
 
-class _FairDealEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FairDeal.ValueType], _builtins.type):
+class _BotsEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Bots.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
-    FAIR_DEAL_UNSPECIFIED: _FairDeal.ValueType  # 0
+    BOTS_UNSPECIFIED: _Bots.ValueType  # 0
     """Unset: the default applies."""
-    FAIR_DEAL_OFF: _FairDeal.ValueType  # 1
-    """The server shuffles with its own randomness, and publishes nothing about it. Evidence: none; our own."""
-    FAIR_DEAL_COMMITTED: _FairDeal.ValueType  # 2
-    """Every deal follows from a secret of the server, to which Game.deal_commitment commits it from the creation on, and
-    from the seeds of the players. The record has them (GameRecord.deal_seed). Evidence: none; our own.
+    BOTS_ALLOWED: _Bots.ValueType  # 1
+    """Bots may have seats. Evidence: none; our own."""
+    BOTS_OFF: _Bots.ValueType  # 2
+    """Only people may (BOTS_NOT_ALLOWED). Evidence: none; our own."""
+
+class Bots(_Bots, metaclass=_BotsEnumTypeWrapper):
+    """Whether bots may have seats (option bots): those of the service (AddBot), and programs of others that join and say so.
+    Nothing finds out a program that does not. The option does not affect who plays for an absent person (absent_action).
     """
 
-class FairDeal(_FairDeal, metaclass=_FairDealEnumTypeWrapper):
-    """Whether players can check after a game that its deals were fair (option fair_deal). The option does not affect the
-    rules. docs/fair-deal.md has the method.
-    """
-
-FAIR_DEAL_UNSPECIFIED: FairDeal.ValueType  # 0
+BOTS_UNSPECIFIED: Bots.ValueType  # 0
 """Unset: the default applies."""
-FAIR_DEAL_OFF: FairDeal.ValueType  # 1
-"""The server shuffles with its own randomness, and publishes nothing about it. Evidence: none; our own."""
-FAIR_DEAL_COMMITTED: FairDeal.ValueType  # 2
-"""Every deal follows from a secret of the server, to which Game.deal_commitment commits it from the creation on, and
-from the seeds of the players. The record has them (GameRecord.deal_seed). Evidence: none; our own.
-"""
-Global___FairDeal: _TypeAlias = FairDeal  # noqa: Y015
+BOTS_ALLOWED: Bots.ValueType  # 1
+"""Bots may have seats. Evidence: none; our own."""
+BOTS_OFF: Bots.ValueType  # 2
+"""Only people may (BOTS_NOT_ALLOWED). Evidence: none; our own."""
+Global___Bots: _TypeAlias = Bots  # noqa: Y015
 
 @_typing.final
 class RoomSettings(_message.Message):
@@ -343,7 +339,7 @@ class RoomSettings(_message.Message):
     RACKS_SHOWN_FIELD_NUMBER: _builtins.int
     DRAFT_VISIBILITY_FIELD_NUMBER: _builtins.int
     BOT_PAUSE_FIELD_NUMBER: _builtins.int
-    FAIR_DEAL_FIELD_NUMBER: _builtins.int
+    BOTS_FIELD_NUMBER: _builtins.int
     clock_flag: Global___ClockFlag.ValueType
     """What happens to a player whose time is used up. Default RESIGN. Another value requires clock_total_seconds."""
     absent_after_timeouts: _builtins.int
@@ -352,7 +348,7 @@ class RoomSettings(_message.Message):
     decision.
     """
     absent_action: Global___AbsentAction.ValueType
-    """What happens to the seat of an absent player. Default BOT_MEDIUM."""
+    """What happens to the seat of an absent player. Default BOT_EASY."""
     start_by: Global___StartBy.ValueType
     """Who may start the first round. Default HOST."""
     abort_by: Global___AbortBy.ValueType
@@ -365,8 +361,8 @@ class RoomSettings(_message.Message):
     """When everyone may see the racks of a round and the order of its pool. Default AFTER_ROUND."""
     draft_visibility: Global___DraftVisibility.ValueType
     """Who sees the table that a player is arranging. Default OWNER."""
-    fair_deal: Global___FairDeal.ValueType
-    """Whether players can check after the game that its deals were fair. Default OFF, but COMMITTED in public games."""
+    bots: Global___Bots.ValueType
+    """Whether bots, also programs of others, may have seats. Default ALLOWED."""
     @_builtins.property
     def turn_time_limit(self) -> _duration_pb2.Duration:
         """Time limit of a turn, in whole seconds (turn_time_limit_seconds): 0 (no limit) to 1209600 (14 days). Default 120.
@@ -416,11 +412,11 @@ class RoomSettings(_message.Message):
         racks_shown: Global___RacksShown.ValueType = ...,
         draft_visibility: Global___DraftVisibility.ValueType = ...,
         bot_pause: _duration_pb2.Duration | None = ...,
-        fair_deal: Global___FairDeal.ValueType = ...,
+        bots: Global___Bots.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_absent_after_timeouts", b"_absent_after_timeouts", "absent_after_timeouts", b"absent_after_timeouts", "bot_pause", b"bot_pause", "clock_increment", b"clock_increment", "clock_total", b"clock_total", "round_pause", b"round_pause", "turn_time_limit", b"turn_time_limit"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_absent_after_timeouts", b"_absent_after_timeouts", "abort_by", b"abort_by", "absent_action", b"absent_action", "absent_after_timeouts", b"absent_after_timeouts", "bot_pause", b"bot_pause", "clock_flag", b"clock_flag", "clock_increment", b"clock_increment", "clock_total", b"clock_total", "draft_visibility", b"draft_visibility", "fair_deal", b"fair_deal", "hints", b"hints", "racks_shown", b"racks_shown", "round_pause", b"round_pause", "spectators", b"spectators", "start_by", b"start_by", "turn_time_limit", b"turn_time_limit"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_absent_after_timeouts", b"_absent_after_timeouts", "abort_by", b"abort_by", "absent_action", b"absent_action", "absent_after_timeouts", b"absent_after_timeouts", "bot_pause", b"bot_pause", "bots", b"bots", "clock_flag", b"clock_flag", "clock_increment", b"clock_increment", "clock_total", b"clock_total", "draft_visibility", b"draft_visibility", "hints", b"hints", "racks_shown", b"racks_shown", "round_pause", b"round_pause", "spectators", b"spectators", "start_by", b"start_by", "turn_time_limit", b"turn_time_limit"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__absent_after_timeouts: _TypeAlias = _typing.Literal["absent_after_timeouts"]  # noqa: Y015
     _WhichOneofArgType__absent_after_timeouts: _TypeAlias = _typing.Literal["_absent_after_timeouts", b"_absent_after_timeouts"]  # noqa: Y015

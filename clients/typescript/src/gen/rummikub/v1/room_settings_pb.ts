@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rummikub/v1/room_settings.proto.
  */
 export const file_rummikub_v1_room_settings: GenFile = /*@__PURE__*/
-  fileDesc("Ch9ydW1taWt1Yi92MS9yb29tX3NldHRpbmdzLnByb3RvEgtydW1taWt1Yi52MSLQBQoMUm9vbVNldHRpbmdzEjIKD3R1cm5fdGltZV9saW1pdBgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIuCgtjbG9ja190b3RhbBgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIyCg9jbG9ja19pbmNyZW1lbnQYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKgoKY2xvY2tfZmxhZxgEIAEoDjIWLnJ1bW1pa3ViLnYxLkNsb2NrRmxhZxIiChVhYnNlbnRfYWZ0ZXJfdGltZW91dHMYBSABKA1IAIgBARIwCg1hYnNlbnRfYWN0aW9uGAYgASgOMhkucnVtbWlrdWIudjEuQWJzZW50QWN0aW9uEi4KC3JvdW5kX3BhdXNlGAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEiYKCHN0YXJ0X2J5GAggASgOMhQucnVtbWlrdWIudjEuU3RhcnRCeRImCghhYm9ydF9ieRgJIAEoDjIULnJ1bW1pa3ViLnYxLkFib3J0QnkSIQoFaGludHMYCiABKA4yEi5ydW1taWt1Yi52MS5IaW50cxIrCgpzcGVjdGF0b3JzGAsgASgOMhcucnVtbWlrdWIudjEuU3BlY3RhdG9ycxIsCgtyYWNrc19zaG93bhgMIAEoDjIXLnJ1bW1pa3ViLnYxLlJhY2tzU2hvd24SNgoQZHJhZnRfdmlzaWJpbGl0eRgNIAEoDjIcLnJ1bW1pa3ViLnYxLkRyYWZ0VmlzaWJpbGl0eRIsCglib3RfcGF1c2UYDiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKAoJZmFpcl9kZWFsGA8gASgOMhUucnVtbWlrdWIudjEuRmFpckRlYWxCGAoWX2Fic2VudF9hZnRlcl90aW1lb3V0cyphCglDbG9ja0ZsYWcSGgoWQ0xPQ0tfRkxBR19VTlNQRUNJRklFRBAAEhUKEUNMT0NLX0ZMQUdfUkVTSUdOEAESIQodQ0xPQ0tfRkxBR19USU1FX09VVF9FQUNIX1RVUk4QAiq0AQoMQWJzZW50QWN0aW9uEh0KGUFCU0VOVF9BQ1RJT05fVU5TUEVDSUZJRUQQABIVChFBQlNFTlRfQUNUSU9OX09GRhABEhgKFEFCU0VOVF9BQ1RJT05fUkVTSUdOEAISGgoWQUJTRU5UX0FDVElPTl9CT1RfRUFTWRADEhwKGEFCU0VOVF9BQ1RJT05fQk9UX01FRElVTRAEEhoKFkFCU0VOVF9BQ1RJT05fQk9UX0hBUkQQBSp/CgdTdGFydEJ5EhgKFFNUQVJUX0JZX1VOU1BFQ0lGSUVEEAASEQoNU1RBUlRfQllfSE9TVBABEhMKD1NUQVJUX0JZX0FOWU9ORRACEhYKElNUQVJUX0JZX0FMTF9SRUFEWRADEhoKFlNUQVJUX0JZX0ZVTExfT1JfUkVBRFkQBCpICgdBYm9ydEJ5EhgKFEFCT1JUX0JZX1VOU1BFQ0lGSUVEEAASEQoNQUJPUlRfQllfSE9TVBABEhAKDEFCT1JUX0JZX0FMTBACKn0KBUhpbnRzEhUKEUhJTlRTX1VOU1BFQ0lGSUVEEAASDQoJSElOVFNfT0ZGEAESFQoRSElOVFNfUExBWV9FWElTVFMQAhIPCgtISU5UU19USUxFUxADEg4KCkhJTlRTX1RVUk4QBBIWChJISU5UU19BR0FJTlNUX0JPVFMQBSpUCgpTcGVjdGF0b3JzEhoKFlNQRUNUQVRPUlNfVU5TUEVDSUZJRUQQABIWChJTUEVDVEFUT1JTX0FMTE9XRUQQARISCg5TUEVDVEFUT1JTX09GRhACKnoKClJhY2tzU2hvd24SGwoXUkFDS1NfU0hPV05fVU5TUEVDSUZJRUQQABIWChJSQUNLU19TSE9XTl9ISURERU4QARIbChdSQUNLU19TSE9XTl9BRlRFUl9ST1VORBACEhoKFlJBQ0tTX1NIT1dOX0FGVEVSX0dBTUUQAypuCg9EcmFmdFZpc2liaWxpdHkSIAocRFJBRlRfVklTSUJJTElUWV9VTlNQRUNJRklFRBAAEhoKFkRSQUZUX1ZJU0lCSUxJVFlfT1dORVIQARIdChlEUkFGVF9WSVNJQklMSVRZX0VWRVJZT05FEAIqUQoIRmFpckRlYWwSGQoVRkFJUl9ERUFMX1VOU1BFQ0lGSUVEEAASEQoNRkFJUl9ERUFMX09GRhABEhcKE0ZBSVJfREVBTF9DT01NSVRURUQQAkKJAQoLcnVtbWlrdWIudjFCEVJvb21TZXR0aW5nc1Byb3RvUAFaKXJ1bW1pa3ViLmV4YW1wbGUvZ28vcnVtbWlrdWJ2MTtydW1taWt1YnYxogIDUk1LqgILUnVtbWlrdWIuVjG6AghSdW1taWt1YsoCC1J1bW1pa3ViXFYx6gIMUnVtbWlrdWI6OlYxYgZwcm90bzM", [file_google_protobuf_duration]);
+  fileDesc("Ch9ydW1taWt1Yi92MS9yb29tX3NldHRpbmdzLnByb3RvEgtydW1taWt1Yi52MSLHBQoMUm9vbVNldHRpbmdzEjIKD3R1cm5fdGltZV9saW1pdBgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIuCgtjbG9ja190b3RhbBgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIyCg9jbG9ja19pbmNyZW1lbnQYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKgoKY2xvY2tfZmxhZxgEIAEoDjIWLnJ1bW1pa3ViLnYxLkNsb2NrRmxhZxIiChVhYnNlbnRfYWZ0ZXJfdGltZW91dHMYBSABKA1IAIgBARIwCg1hYnNlbnRfYWN0aW9uGAYgASgOMhkucnVtbWlrdWIudjEuQWJzZW50QWN0aW9uEi4KC3JvdW5kX3BhdXNlGAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEiYKCHN0YXJ0X2J5GAggASgOMhQucnVtbWlrdWIudjEuU3RhcnRCeRImCghhYm9ydF9ieRgJIAEoDjIULnJ1bW1pa3ViLnYxLkFib3J0QnkSIQoFaGludHMYCiABKA4yEi5ydW1taWt1Yi52MS5IaW50cxIrCgpzcGVjdGF0b3JzGAsgASgOMhcucnVtbWlrdWIudjEuU3BlY3RhdG9ycxIsCgtyYWNrc19zaG93bhgMIAEoDjIXLnJ1bW1pa3ViLnYxLlJhY2tzU2hvd24SNgoQZHJhZnRfdmlzaWJpbGl0eRgNIAEoDjIcLnJ1bW1pa3ViLnYxLkRyYWZ0VmlzaWJpbGl0eRIsCglib3RfcGF1c2UYDiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SHwoEYm90cxgPIAEoDjIRLnJ1bW1pa3ViLnYxLkJvdHNCGAoWX2Fic2VudF9hZnRlcl90aW1lb3V0cyphCglDbG9ja0ZsYWcSGgoWQ0xPQ0tfRkxBR19VTlNQRUNJRklFRBAAEhUKEUNMT0NLX0ZMQUdfUkVTSUdOEAESIQodQ0xPQ0tfRkxBR19USU1FX09VVF9FQUNIX1RVUk4QAiq0AQoMQWJzZW50QWN0aW9uEh0KGUFCU0VOVF9BQ1RJT05fVU5TUEVDSUZJRUQQABIVChFBQlNFTlRfQUNUSU9OX09GRhABEhgKFEFCU0VOVF9BQ1RJT05fUkVTSUdOEAISGgoWQUJTRU5UX0FDVElPTl9CT1RfRUFTWRADEhwKGEFCU0VOVF9BQ1RJT05fQk9UX01FRElVTRAEEhoKFkFCU0VOVF9BQ1RJT05fQk9UX0hBUkQQBSp/CgdTdGFydEJ5EhgKFFNUQVJUX0JZX1VOU1BFQ0lGSUVEEAASEQoNU1RBUlRfQllfSE9TVBABEhMKD1NUQVJUX0JZX0FOWU9ORRACEhYKElNUQVJUX0JZX0FMTF9SRUFEWRADEhoKFlNUQVJUX0JZX0ZVTExfT1JfUkVBRFkQBCpICgdBYm9ydEJ5EhgKFEFCT1JUX0JZX1VOU1BFQ0lGSUVEEAASEQoNQUJPUlRfQllfSE9TVBABEhAKDEFCT1JUX0JZX0FMTBACKn0KBUhpbnRzEhUKEUhJTlRTX1VOU1BFQ0lGSUVEEAASDQoJSElOVFNfT0ZGEAESFQoRSElOVFNfUExBWV9FWElTVFMQAhIPCgtISU5UU19USUxFUxADEg4KCkhJTlRTX1RVUk4QBBIWChJISU5UU19BR0FJTlNUX0JPVFMQBSpUCgpTcGVjdGF0b3JzEhoKFlNQRUNUQVRPUlNfVU5TUEVDSUZJRUQQABIWChJTUEVDVEFUT1JTX0FMTE9XRUQQARISCg5TUEVDVEFUT1JTX09GRhACKnoKClJhY2tzU2hvd24SGwoXUkFDS1NfU0hPV05fVU5TUEVDSUZJRUQQABIWChJSQUNLU19TSE9XTl9ISURERU4QARIbChdSQUNLU19TSE9XTl9BRlRFUl9ST1VORBACEhoKFlJBQ0tTX1NIT1dOX0FGVEVSX0dBTUUQAypuCg9EcmFmdFZpc2liaWxpdHkSIAocRFJBRlRfVklTSUJJTElUWV9VTlNQRUNJRklFRBAAEhoKFkRSQUZUX1ZJU0lCSUxJVFlfT1dORVIQARIdChlEUkFGVF9WSVNJQklMSVRZX0VWRVJZT05FEAIqPAoEQm90cxIUChBCT1RTX1VOU1BFQ0lGSUVEEAASEAoMQk9UU19BTExPV0VEEAESDAoIQk9UU19PRkYQAkKJAQoLcnVtbWlrdWIudjFCEVJvb21TZXR0aW5nc1Byb3RvUAFaKXJ1bW1pa3ViLmV4YW1wbGUvZ28vcnVtbWlrdWJ2MTtydW1taWt1YnYxogIDUk1LqgILUnVtbWlrdWIuVjG6AghSdW1taWt1YsoCC1J1bW1pa3ViXFYx6gIMUnVtbWlrdWI6OlYxYgZwcm90bzM", [file_google_protobuf_duration]);
 
 /**
  * What the players of a game agree on beside its rules: clocks, absent players, the lobby, and who sees what. It never
@@ -67,7 +67,7 @@ export type RoomSettings = Message<"rummikub.v1.RoomSettings"> & {
   absentAfterTimeouts?: number | undefined;
 
   /**
-   * What happens to the seat of an absent player. Default BOT_MEDIUM.
+   * What happens to the seat of an absent player. Default BOT_EASY.
    *
    * @generated from field: rummikub.v1.AbsentAction absent_action = 6;
    */
@@ -133,11 +133,11 @@ export type RoomSettings = Message<"rummikub.v1.RoomSettings"> & {
   botPause?: Duration | undefined;
 
   /**
-   * Whether players can check after the game that its deals were fair. Default OFF, but COMMITTED in public games.
+   * Whether bots, also programs of others, may have seats. Default ALLOWED.
    *
-   * @generated from field: rummikub.v1.FairDeal fair_deal = 15;
+   * @generated from field: rummikub.v1.Bots bots = 15;
    */
-  fairDeal: FairDeal;
+  bots: Bots;
 };
 
 /**
@@ -497,38 +497,37 @@ export const DraftVisibilitySchema: GenEnum<DraftVisibility> = /*@__PURE__*/
   enumDesc(file_rummikub_v1_room_settings, 7);
 
 /**
- * Whether players can check after a game that its deals were fair (option fair_deal). The option does not affect the
- * rules. docs/fair-deal.md has the method.
+ * Whether bots may have seats (option bots): those of the service (AddBot), and programs of others that join and say so.
+ * Nothing finds out a program that does not. The option does not affect who plays for an absent person (absent_action).
  *
- * @generated from enum rummikub.v1.FairDeal
+ * @generated from enum rummikub.v1.Bots
  */
-export enum FairDeal {
+export enum Bots {
   /**
    * Unset: the default applies.
    *
-   * @generated from enum value: FAIR_DEAL_UNSPECIFIED = 0;
+   * @generated from enum value: BOTS_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * The server shuffles with its own randomness, and publishes nothing about it. Evidence: none; our own.
+   * Bots may have seats. Evidence: none; our own.
    *
-   * @generated from enum value: FAIR_DEAL_OFF = 1;
+   * @generated from enum value: BOTS_ALLOWED = 1;
    */
-  OFF = 1,
+  ALLOWED = 1,
 
   /**
-   * Every deal follows from a secret of the server, to which Game.deal_commitment commits it from the creation on, and
-   * from the seeds of the players. The record has them (GameRecord.deal_seed). Evidence: none; our own.
+   * Only people may (BOTS_NOT_ALLOWED). Evidence: none; our own.
    *
-   * @generated from enum value: FAIR_DEAL_COMMITTED = 2;
+   * @generated from enum value: BOTS_OFF = 2;
    */
-  COMMITTED = 2,
+  OFF = 2,
 }
 
 /**
- * Describes the enum rummikub.v1.FairDeal.
+ * Describes the enum rummikub.v1.Bots.
  */
-export const FairDealSchema: GenEnum<FairDeal> = /*@__PURE__*/
+export const BotsSchema: GenEnum<Bots> = /*@__PURE__*/
   enumDesc(file_rummikub_v1_room_settings, 8);
 
