@@ -167,8 +167,8 @@ def finished(rules: Ruleset, levels: Sequence[BotLevel], rng: random.Random) -> 
     """Returns a game after its first round."""
     game = reduce(done, (Join(f"bot {seat}", level, seat) for seat, level in enumerate(levels, 1)), create(rules).game)
     tiles = rules.tiles(len(levels))
-    shuffles = (tuple(rng.sample(tiles, len(tiles))) for _ in range(2))
-    game = done(game, StartGame(HOST, Shuffle(*shuffles)))
+    start_draw, deal = (tuple(rng.sample(tiles, len(tiles))) for _ in range(2))
+    game = done(game, StartGame(HOST, Shuffle(start_draw, deal)))
     for _ in range(TURNS_MAX):
         if not isinstance(game.phase, Playing):
             return game

@@ -75,7 +75,9 @@ def _join(game: Game, action: Join, context: Context) -> Decision:
     is_program = action.is_program or any(one.seat == seat and one.is_program for one in game.reserved)
     if (action.bot or is_program) and game.settings.bots is Bots.OFF:
         return refused(Reason.BOTS_NOT_ALLOWED)
-    joined = PlayerJoined(seat, action.name, action.bot, action.is_host, is_program=is_program, deal_seed=action.deal_seed)
+    joined = PlayerJoined(
+        seat, action.name, action.bot, action.is_host, is_program=is_program, deal_seed=action.deal_seed
+    )
     starts = _starts_by_itself(evolve(game, joined), had_reserved=bool(game.reserved))
     return (replace(joined, starts_ms=context.now_ms + START_DELAY_MS) if starts else joined,)
 

@@ -148,27 +148,35 @@ type BotLevel int32
 const (
 	// Not a bot: the service does not play this seat.
 	BotLevel_BOT_LEVEL_UNSPECIFIED BotLevel = 0
-	// Plays melds of its rack and leaves the melds of the table unchanged.
-	BotLevel_BOT_LEVEL_EASY BotLevel = 1
-	// Also adds tiles of its rack to melds of the table.
-	BotLevel_BOT_LEVEL_MEDIUM BotLevel = 2
-	// Plays as many tiles as possible, with any rearrangement of the table.
-	BotLevel_BOT_LEVEL_HARD BotLevel = 3
+	// Sees most tiles of its rack, and few melds of the table that it could change.
+	BotLevel_BOT_LEVEL_BEGINNER BotLevel = 1
+	// Plays like somebody who knows the rules. Each level wins about two of three duels against the one before.
+	BotLevel_BOT_LEVEL_EASY BotLevel = 2
+	// Plays like a middling person. It is the default that stands in for an absent player.
+	BotLevel_BOT_LEVEL_MEDIUM BotLevel = 3
+	// Overlooks little.
+	BotLevel_BOT_LEVEL_HARD BotLevel = 4
+	// Overlooks nothing: plays as many tiles as possible, with any rearrangement of the table.
+	BotLevel_BOT_LEVEL_EXPERT BotLevel = 5
 )
 
 // Enum value maps for BotLevel.
 var (
 	BotLevel_name = map[int32]string{
 		0: "BOT_LEVEL_UNSPECIFIED",
-		1: "BOT_LEVEL_EASY",
-		2: "BOT_LEVEL_MEDIUM",
-		3: "BOT_LEVEL_HARD",
+		1: "BOT_LEVEL_BEGINNER",
+		2: "BOT_LEVEL_EASY",
+		3: "BOT_LEVEL_MEDIUM",
+		4: "BOT_LEVEL_HARD",
+		5: "BOT_LEVEL_EXPERT",
 	}
 	BotLevel_value = map[string]int32{
 		"BOT_LEVEL_UNSPECIFIED": 0,
-		"BOT_LEVEL_EASY":        1,
-		"BOT_LEVEL_MEDIUM":      2,
-		"BOT_LEVEL_HARD":        3,
+		"BOT_LEVEL_BEGINNER":    1,
+		"BOT_LEVEL_EASY":        2,
+		"BOT_LEVEL_MEDIUM":      3,
+		"BOT_LEVEL_HARD":        4,
+		"BOT_LEVEL_EXPERT":      5,
 	}
 )
 
@@ -380,7 +388,10 @@ type Player struct {
 	LastSeenTime *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=last_seen_time,json=lastSeenTime,proto3" json:"last_seen_time,omitempty"`
 	// Whether a program of others plays the seat: its caller, or its ticket, said so when it joined. Show it as a bot with its
 	// name. The service does not play it, and it has no bot_level unless it is absent. docs/bot-programs.md.
-	IsProgram     bool `protobuf:"varint,16,opt,name=is_program,json=isProgram,proto3" json:"is_program,omitempty"`
+	IsProgram bool `protobuf:"varint,16,opt,name=is_program,json=isProgram,proto3" json:"is_program,omitempty"`
+	// The player's part in the shuffles of a game with FAIR_DEAL_COMMITTED, as JoinGame or SetReady sent it. Everyone may
+	// see it: without the server's secret it says nothing about a deal.
+	DealSeed      []byte `protobuf:"bytes,17,opt,name=deal_seed,json=dealSeed,proto3" json:"deal_seed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -525,6 +536,13 @@ func (x *Player) GetIsProgram() bool {
 		return x.IsProgram
 	}
 	return false
+}
+
+func (x *Player) GetDealSeed() []byte {
+	if x != nil {
+		return x.DealSeed
+	}
+	return nil
 }
 
 // The table as a player arranges it before playing. It changes no game.
@@ -989,8 +1007,11 @@ type Game struct {
 	// The seats of the position that the game began with (CreateGameRequest.position); only they can be taken. Empty: the
 	// first round was or will be dealt.
 	PositionSeats []uint32 `protobuf:"varint,32,rep,packed,name=position_seats,json=positionSeats,proto3" json:"position_seats,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// The commitment of the server to all deals (FAIR_DEAL_COMMITTED): 32 bytes, a hash of its secret. Empty without one. It
+	// never changes; set where the ruleset is.
+	DealCommitment []byte `protobuf:"bytes,33,opt,name=deal_commitment,json=dealCommitment,proto3" json:"deal_commitment,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Game) Reset() {
@@ -1247,6 +1268,13 @@ func (x *Game) GetPositionSeats() []uint32 {
 	return nil
 }
 
+func (x *Game) GetDealCommitment() []byte {
+	if x != nil {
+		return x.DealCommitment
+	}
+	return nil
+}
+
 // A reserved seat that its player has not taken yet.
 type ReservedSeat struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1498,7 +1526,9 @@ type PlayerJoined struct {
 	// The time when the game starts by itself, which is next_round_time. Unset if this player changes nothing about it.
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
 	// Whether a program of others plays the seat.
-	IsProgram     bool `protobuf:"varint,6,opt,name=is_program,json=isProgram,proto3" json:"is_program,omitempty"`
+	IsProgram bool `protobuf:"varint,6,opt,name=is_program,json=isProgram,proto3" json:"is_program,omitempty"`
+	// The player's part in the shuffles (Player.deal_seed).
+	DealSeed      []byte `protobuf:"bytes,7,opt,name=deal_seed,json=dealSeed,proto3" json:"deal_seed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1573,6 +1603,13 @@ func (x *PlayerJoined) GetIsProgram() bool {
 		return x.IsProgram
 	}
 	return false
+}
+
+func (x *PlayerJoined) GetDealSeed() []byte {
+	if x != nil {
+		return x.DealSeed
+	}
+	return nil
 }
 
 // A player left the lobby, or gave up a reserved seat, and is no longer in players or reserved_seats. next_round_time is
@@ -1695,13 +1732,15 @@ func (x *PlayerKicked) GetJoinCode() string {
 	return ""
 }
 
-// A player in the lobby called SetReady, which sets is_ready.
+// A player in the lobby called SetReady, which sets is_ready and, if it has a seed, deal_seed.
 type PlayerReadied struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The seat.
 	Seat uint32 `protobuf:"varint,1,opt,name=seat,proto3" json:"seat,omitempty"`
 	// Whether the player is ready to start.
-	IsReady       bool `protobuf:"varint,2,opt,name=is_ready,json=isReady,proto3" json:"is_ready,omitempty"`
+	IsReady bool `protobuf:"varint,2,opt,name=is_ready,json=isReady,proto3" json:"is_ready,omitempty"`
+	// The player's new part in the shuffles (Player.deal_seed). Empty if it did not change.
+	DealSeed      []byte `protobuf:"bytes,3,opt,name=deal_seed,json=dealSeed,proto3" json:"deal_seed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1748,6 +1787,13 @@ func (x *PlayerReadied) GetIsReady() bool {
 		return x.IsReady
 	}
 	return false
+}
+
+func (x *PlayerReadied) GetDealSeed() []byte {
+	if x != nil {
+		return x.DealSeed
+	}
+	return nil
 }
 
 // A player voted to abort the game: wants_abort is true.
@@ -2813,8 +2859,10 @@ type GameCreated struct {
 	Settings *RoomSettings `protobuf:"bytes,3,opt,name=settings,proto3" json:"settings,omitempty"`
 	// The seats of the position that the game begins with, which are position_seats of the game.
 	PositionSeats []uint32 `protobuf:"varint,4,rep,packed,name=position_seats,json=positionSeats,proto3" json:"position_seats,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// The commitment of the server to all deals, which is deal_commitment of the game.
+	DealCommitment []byte `protobuf:"bytes,5,opt,name=deal_commitment,json=dealCommitment,proto3" json:"deal_commitment,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *GameCreated) Reset() {
@@ -2871,6 +2919,13 @@ func (x *GameCreated) GetSettings() *RoomSettings {
 func (x *GameCreated) GetPositionSeats() []uint32 {
 	if x != nil {
 		return x.PositionSeats
+	}
+	return nil
+}
+
+func (x *GameCreated) GetDealCommitment() []byte {
+	if x != nil {
+		return x.DealCommitment
 	}
 	return nil
 }
@@ -4179,7 +4234,7 @@ var File_rummikub_v1_game_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\n" +
-	"\x16rummikub/v1/game.proto\x12\vrummikub.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x19rummikub/v1/discard.proto\x1a\x1erummikub/v1/error_reason.proto\x1a\x16rummikub/v1/meld.proto\x1a\x1frummikub/v1/room_settings.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x17rummikub/v1/score.proto\x1a\x16rummikub/v1/tile.proto\"\xd0\x04\n" +
+	"\x16rummikub/v1/game.proto\x12\vrummikub.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x19rummikub/v1/discard.proto\x1a\x1erummikub/v1/error_reason.proto\x1a\x16rummikub/v1/meld.proto\x1a\x1frummikub/v1/room_settings.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x17rummikub/v1/score.proto\x1a\x16rummikub/v1/tile.proto\"\xed\x04\n" +
 	"\x06Player\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1d\n" +
@@ -4201,7 +4256,8 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\fis_connected\x18\r \x01(\bH\x00R\visConnected\x88\x01\x01\x12@\n" +
 	"\x0elast_seen_time\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\flastSeenTime\x12\x1d\n" +
 	"\n" +
-	"is_program\x18\x10 \x01(\bR\tisProgramB\x0f\n" +
+	"is_program\x18\x10 \x01(\bR\tisProgram\x12\x1b\n" +
+	"\tdeal_seed\x18\x11 \x01(\fR\bdealSeedB\x0f\n" +
 	"\r_is_connected\"7\n" +
 	"\x05Draft\x12.\n" +
 	"\x05table\x18\x01 \x01(\v2\x12.rummikub.v1.TableB\x04\xe2A\x01\x01R\x05table\"}\n" +
@@ -4233,7 +4289,7 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\tround_end\x18\x02 \x01(\x0e2\x15.rummikub.v1.RoundEndR\broundEnd\x12!\n" +
 	"\fwinner_seats\x18\x03 \x03(\rR\vwinnerSeats\x12-\n" +
 	"\x05seats\x18\x04 \x03(\v2\x17.rummikub.v1.SeatResultR\x05seats\x12%\n" +
-	"\x04pool\x18\x05 \x03(\x0e2\x11.rummikub.v1.TileR\x04pool\"\xb9\v\n" +
+	"\x04pool\x18\x05 \x03(\x0e2\x11.rummikub.v1.TileR\x04pool\"\xe2\v\n" +
 	"\x04Game\x12\x17\n" +
 	"\agame_id\x18\x01 \x01(\tR\x06gameId\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\rR\brevision\x12\x12\n" +
@@ -4274,7 +4330,8 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\x0ereserved_seats\x18\x1d \x03(\v2\x19.rummikub.v1.ReservedSeatR\rreservedSeats\x125\n" +
 	"\bsettings\x18\x1e \x01(\v2\x19.rummikub.v1.RoomSettingsR\bsettings\x12>\n" +
 	"\rdiscard_board\x18\x1f \x01(\v2\x19.rummikub.v1.DiscardBoardR\fdiscardBoard\x12%\n" +
-	"\x0eposition_seats\x18  \x03(\rR\rpositionSeats\x1a9\n" +
+	"\x0eposition_seats\x18  \x03(\rR\rpositionSeats\x12'\n" +
+	"\x0fdeal_commitment\x18! \x01(\fR\x0edealCommitment\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\a\n" +
@@ -4310,7 +4367,7 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\f\n" +
 	"\n" +
-	"_turn_seat\"\xdd\x01\n" +
+	"_turn_seat\"\xfa\x01\n" +
 	"\fPlayerJoined\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x122\n" +
@@ -4319,7 +4376,8 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\n" +
 	"start_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x12\x1d\n" +
 	"\n" +
-	"is_program\x18\x06 \x01(\bR\tisProgram\"P\n" +
+	"is_program\x18\x06 \x01(\bR\tisProgram\x12\x1b\n" +
+	"\tdeal_seed\x18\a \x01(\fR\bdealSeed\"P\n" +
 	"\n" +
 	"PlayerLeft\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12 \n" +
@@ -4331,10 +4389,11 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\thost_seat\x18\x02 \x01(\rH\x00R\bhostSeat\x88\x01\x01\x12\x1b\n" +
 	"\tjoin_code\x18\x03 \x01(\tR\bjoinCodeB\f\n" +
 	"\n" +
-	"_host_seat\">\n" +
+	"_host_seat\"[\n" +
 	"\rPlayerReadied\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12\x19\n" +
-	"\bis_ready\x18\x02 \x01(\bR\aisReady\"$\n" +
+	"\bis_ready\x18\x02 \x01(\bR\aisReady\x12\x1b\n" +
+	"\tdeal_seed\x18\x03 \x01(\fR\bdealSeed\"$\n" +
 	"\x0eAbortRequested\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\"&\n" +
 	"\vGameAborted\x12\x17\n" +
@@ -4404,12 +4463,13 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\tGameEnded\x12!\n" +
 	"\fwinner_seats\x18\x01 \x03(\rR\vwinnerSeats\x120\n" +
 	"\x06rounds\x18\x02 \x03(\v2\x18.rummikub.v1.RoundResultR\x06rounds\x12\x1c\n" +
-	"\tabandoned\x18\x03 \x01(\bR\tabandoned\"\xdd\x01\n" +
+	"\tabandoned\x18\x03 \x01(\bR\tabandoned\"\x86\x02\n" +
 	"\vGameCreated\x12.\n" +
 	"\aruleset\x18\x01 \x01(\v2\x14.rummikub.v1.RulesetR\aruleset\x12@\n" +
 	"\x0ereserved_seats\x18\x02 \x03(\v2\x19.rummikub.v1.ReservedSeatR\rreservedSeats\x125\n" +
 	"\bsettings\x18\x03 \x01(\v2\x19.rummikub.v1.RoomSettingsR\bsettings\x12%\n" +
-	"\x0eposition_seats\x18\x04 \x03(\rR\rpositionSeats\"#\n" +
+	"\x0eposition_seats\x18\x04 \x03(\rR\rpositionSeats\x12'\n" +
+	"\x0fdeal_commitment\x18\x05 \x01(\fR\x0edealCommitment\"#\n" +
 	"\rPlayerKnocked\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\"J\n" +
 	"\rRiverTileLaid\x12\x12\n" +
@@ -4509,12 +4569,14 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"Visibility\x12\x1a\n" +
 	"\x16VISIBILITY_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11VISIBILITY_PUBLIC\x10\x01\x12\x17\n" +
-	"\x13VISIBILITY_UNLISTED\x10\x02*c\n" +
+	"\x13VISIBILITY_UNLISTED\x10\x02*\x91\x01\n" +
 	"\bBotLevel\x12\x19\n" +
-	"\x15BOT_LEVEL_UNSPECIFIED\x10\x00\x12\x12\n" +
-	"\x0eBOT_LEVEL_EASY\x10\x01\x12\x14\n" +
-	"\x10BOT_LEVEL_MEDIUM\x10\x02\x12\x12\n" +
-	"\x0eBOT_LEVEL_HARD\x10\x03*\xad\x01\n" +
+	"\x15BOT_LEVEL_UNSPECIFIED\x10\x00\x12\x16\n" +
+	"\x12BOT_LEVEL_BEGINNER\x10\x01\x12\x12\n" +
+	"\x0eBOT_LEVEL_EASY\x10\x02\x12\x14\n" +
+	"\x10BOT_LEVEL_MEDIUM\x10\x03\x12\x12\n" +
+	"\x0eBOT_LEVEL_HARD\x10\x04\x12\x14\n" +
+	"\x10BOT_LEVEL_EXPERT\x10\x05*\xad\x01\n" +
 	"\bTurnStep\x12\x19\n" +
 	"\x15TURN_STEP_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eTURN_STEP_OPEN\x10\x01\x12\x16\n" +

@@ -173,7 +173,9 @@ type RecordedPlayer struct {
 	// The strength of a bot. Unspecified for a person.
 	BotLevel BotLevel `protobuf:"varint,3,opt,name=bot_level,json=botLevel,proto3,enum=rummikub.v1.BotLevel" json:"bot_level,omitempty"`
 	// Whether a program of others played the seat. Not with a bot_level.
-	IsProgram     bool `protobuf:"varint,4,opt,name=is_program,json=isProgram,proto3" json:"is_program,omitempty"`
+	IsProgram bool `protobuf:"varint,4,opt,name=is_program,json=isProgram,proto3" json:"is_program,omitempty"`
+	// The player's part in the shuffles (Player.deal_seed).
+	DealSeed      []byte `protobuf:"bytes,5,opt,name=deal_seed,json=dealSeed,proto3" json:"deal_seed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -234,6 +236,13 @@ func (x *RecordedPlayer) GetIsProgram() bool {
 		return x.IsProgram
 	}
 	return false
+}
+
+func (x *RecordedPlayer) GetDealSeed() []byte {
+	if x != nil {
+		return x.DealSeed
+	}
+	return nil
 }
 
 // The rack of a seat.
@@ -658,7 +667,12 @@ type GameRecord struct {
 	// The winners of a finished game, by seat.
 	WinnerSeats []uint32 `protobuf:"varint,6,rep,packed,name=winner_seats,json=winnerSeats,proto3" json:"winner_seats,omitempty"`
 	// The settings of the room.
-	Settings      *RoomSettings `protobuf:"bytes,7,opt,name=settings,proto3" json:"settings,omitempty"`
+	Settings *RoomSettings `protobuf:"bytes,7,opt,name=settings,proto3" json:"settings,omitempty"`
+	// The commitment of the server to all deals (Game.deal_commitment). Empty without FAIR_DEAL_COMMITTED.
+	DealCommitment []byte `protobuf:"bytes,8,opt,name=deal_commitment,json=dealCommitment,proto3" json:"deal_commitment,omitempty"`
+	// The server's part in the last shuffle: 32 bytes. Its hash is the part in the shuffle before, and so on to the
+	// commitment (docs/fair-deal.md). Empty without FAIR_DEAL_COMMITTED, and if no round was dealt.
+	DealSeed      []byte `protobuf:"bytes,9,opt,name=deal_seed,json=dealSeed,proto3" json:"deal_seed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -742,17 +756,32 @@ func (x *GameRecord) GetSettings() *RoomSettings {
 	return nil
 }
 
+func (x *GameRecord) GetDealCommitment() []byte {
+	if x != nil {
+		return x.DealCommitment
+	}
+	return nil
+}
+
+func (x *GameRecord) GetDealSeed() []byte {
+	if x != nil {
+		return x.DealSeed
+	}
+	return nil
+}
+
 var File_rummikub_v1_record_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_record_proto_rawDesc = "" +
 	"\n" +
-	"\x18rummikub/v1/record.proto\x12\vrummikub.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x19rummikub/v1/discard.proto\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x1frummikub/v1/room_settings.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x17rummikub/v1/score.proto\x1a\x16rummikub/v1/tile.proto\"\x8b\x01\n" +
+	"\x18rummikub/v1/record.proto\x12\vrummikub.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x19rummikub/v1/discard.proto\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x1frummikub/v1/room_settings.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x17rummikub/v1/score.proto\x1a\x16rummikub/v1/tile.proto\"\xa8\x01\n" +
 	"\x0eRecordedPlayer\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x122\n" +
 	"\tbot_level\x18\x03 \x01(\x0e2\x15.rummikub.v1.BotLevelR\bbotLevel\x12\x1d\n" +
 	"\n" +
-	"is_program\x18\x04 \x01(\bR\tisProgram\"j\n" +
+	"is_program\x18\x04 \x01(\bR\tisProgram\x12\x1b\n" +
+	"\tdeal_seed\x18\x05 \x01(\fR\bdealSeed\"j\n" +
 	"\fRecordedRack\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x12'\n" +
 	"\x05tiles\x18\x02 \x03(\x0e2\x11.rummikub.v1.TileR\x05tiles\x12\x1d\n" +
@@ -787,7 +816,7 @@ const file_rummikub_v1_record_proto_rawDesc = "" +
 	"\x06points\x18\x02 \x01(\x11R\x06points\"x\n" +
 	"\rRecordedScore\x122\n" +
 	"\tround_end\x18\x01 \x01(\x0e2\x15.rummikub.v1.RoundEndR\broundEnd\x123\n" +
-	"\x06points\x18\x02 \x03(\v2\x1b.rummikub.v1.RecordedPointsR\x06points\"\xef\x02\n" +
+	"\x06points\x18\x02 \x03(\v2\x1b.rummikub.v1.RecordedPointsR\x06points\"\xb5\x03\n" +
 	"\n" +
 	"GameRecord\x12.\n" +
 	"\aruleset\x18\x01 \x01(\v2\x14.rummikub.v1.RulesetR\aruleset\x12;\n" +
@@ -797,7 +826,9 @@ const file_rummikub_v1_record_proto_rawDesc = "" +
 	"\x05moves\x18\x04 \x03(\v2\x19.rummikub.v1.RecordedMoveR\x05moves\x122\n" +
 	"\x06rounds\x18\x05 \x03(\v2\x1a.rummikub.v1.RecordedScoreR\x06rounds\x12!\n" +
 	"\fwinner_seats\x18\x06 \x03(\rR\vwinnerSeats\x125\n" +
-	"\bsettings\x18\a \x01(\v2\x19.rummikub.v1.RoomSettingsR\bsettings*\xe0\x04\n" +
+	"\bsettings\x18\a \x01(\v2\x19.rummikub.v1.RoomSettingsR\bsettings\x12'\n" +
+	"\x0fdeal_commitment\x18\b \x01(\fR\x0edealCommitment\x12\x1b\n" +
+	"\tdeal_seed\x18\t \x01(\fR\bdealSeed*\xe0\x04\n" +
 	"\bMoveKind\x12\x19\n" +
 	"\x15MOVE_KIND_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eMOVE_KIND_DEAL\x10\x01\x12\x14\n" +

@@ -550,6 +550,61 @@ func (Bots) EnumDescriptor() ([]byte, []int) {
 	return file_rummikub_v1_room_settings_proto_rawDescGZIP(), []int{8}
 }
 
+// Whether players can check after a game that its deals were fair (option fair_deal). The option does not affect the
+// rules. docs/fair-deal.md has the method.
+type FairDeal int32
+
+const (
+	// Unset: the default applies.
+	FairDeal_FAIR_DEAL_UNSPECIFIED FairDeal = 0
+	// The server shuffles with its own randomness, and publishes nothing about it. Evidence: none; our own.
+	FairDeal_FAIR_DEAL_OFF FairDeal = 1
+	// Every deal follows from a secret of the server, to which Game.deal_commitment commits it from the creation on, and
+	// from the seeds of the players. The record has them (GameRecord.deal_seed). Evidence: none; our own.
+	FairDeal_FAIR_DEAL_COMMITTED FairDeal = 2
+)
+
+// Enum value maps for FairDeal.
+var (
+	FairDeal_name = map[int32]string{
+		0: "FAIR_DEAL_UNSPECIFIED",
+		1: "FAIR_DEAL_OFF",
+		2: "FAIR_DEAL_COMMITTED",
+	}
+	FairDeal_value = map[string]int32{
+		"FAIR_DEAL_UNSPECIFIED": 0,
+		"FAIR_DEAL_OFF":         1,
+		"FAIR_DEAL_COMMITTED":   2,
+	}
+)
+
+func (x FairDeal) Enum() *FairDeal {
+	p := new(FairDeal)
+	*p = x
+	return p
+}
+
+func (x FairDeal) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (FairDeal) Descriptor() protoreflect.EnumDescriptor {
+	return file_rummikub_v1_room_settings_proto_enumTypes[9].Descriptor()
+}
+
+func (FairDeal) Type() protoreflect.EnumType {
+	return &file_rummikub_v1_room_settings_proto_enumTypes[9]
+}
+
+func (x FairDeal) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use FairDeal.Descriptor instead.
+func (FairDeal) EnumDescriptor() ([]byte, []int) {
+	return file_rummikub_v1_room_settings_proto_rawDescGZIP(), []int{9}
+}
+
 // What the players of a game agree on beside its rules: clocks, absent players, the lobby, and who sees what. It never
 // changes. In answers every field is set.
 //
@@ -574,7 +629,7 @@ type RoomSettings struct {
 	// Any action in a turn restarts the count. Without a time limit no turn times out. Evidence: the sources are silent; a
 	// decision.
 	AbsentAfterTimeouts *uint32 `protobuf:"varint,5,opt,name=absent_after_timeouts,json=absentAfterTimeouts,proto3,oneof" json:"absent_after_timeouts,omitempty"`
-	// What happens to the seat of an absent player. Default BOT_EASY.
+	// What happens to the seat of an absent player. Default BOT_MEDIUM.
 	AbsentAction AbsentAction `protobuf:"varint,6,opt,name=absent_action,json=absentAction,proto3,enum=rummikub.v1.AbsentAction" json:"absent_action,omitempty"`
 	// Pause after a round, after which the next one starts by itself, in whole seconds (round_pause_seconds): 0 (only
 	// StartNextRound starts it) to 86400. Default 30. Any player may start it earlier. Evidence: the sources are silent; a
@@ -596,7 +651,9 @@ type RoomSettings struct {
 	// of the time that the bot has left. Evidence: people who play against bots must see what happens; a decision.
 	BotPause *durationpb.Duration `protobuf:"bytes,14,opt,name=bot_pause,json=botPause,proto3" json:"bot_pause,omitempty"`
 	// Whether bots, also programs of others, may have seats. Default ALLOWED.
-	Bots          Bots `protobuf:"varint,15,opt,name=bots,proto3,enum=rummikub.v1.Bots" json:"bots,omitempty"`
+	Bots Bots `protobuf:"varint,15,opt,name=bots,proto3,enum=rummikub.v1.Bots" json:"bots,omitempty"`
+	// Whether players can check after the game that its deals were fair. Default OFF, but COMMITTED in public games.
+	FairDeal      FairDeal `protobuf:"varint,16,opt,name=fair_deal,json=fairDeal,proto3,enum=rummikub.v1.FairDeal" json:"fair_deal,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -736,11 +793,18 @@ func (x *RoomSettings) GetBots() Bots {
 	return Bots_BOTS_UNSPECIFIED
 }
 
+func (x *RoomSettings) GetFairDeal() FairDeal {
+	if x != nil {
+		return x.FairDeal
+	}
+	return FairDeal_FAIR_DEAL_UNSPECIFIED
+}
+
 var File_rummikub_v1_room_settings_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_room_settings_proto_rawDesc = "" +
 	"\n" +
-	"\x1frummikub/v1/room_settings.proto\x12\vrummikub.v1\x1a\x1egoogle/protobuf/duration.proto\"\xfe\x06\n" +
+	"\x1frummikub/v1/room_settings.proto\x12\vrummikub.v1\x1a\x1egoogle/protobuf/duration.proto\"\xb2\a\n" +
 	"\fRoomSettings\x12A\n" +
 	"\x0fturn_time_limit\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\rturnTimeLimit\x12:\n" +
 	"\vclock_total\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\n" +
@@ -763,7 +827,8 @@ const file_rummikub_v1_room_settings_proto_rawDesc = "" +
 	"racksShown\x12G\n" +
 	"\x10draft_visibility\x18\r \x01(\x0e2\x1c.rummikub.v1.DraftVisibilityR\x0fdraftVisibility\x126\n" +
 	"\tbot_pause\x18\x0e \x01(\v2\x19.google.protobuf.DurationR\bbotPause\x12%\n" +
-	"\x04bots\x18\x0f \x01(\x0e2\x11.rummikub.v1.BotsR\x04botsB\x18\n" +
+	"\x04bots\x18\x0f \x01(\x0e2\x11.rummikub.v1.BotsR\x04bots\x122\n" +
+	"\tfair_deal\x18\x10 \x01(\x0e2\x15.rummikub.v1.FairDealR\bfairDealB\x18\n" +
 	"\x16_absent_after_timeouts*a\n" +
 	"\tClockFlag\x12\x1a\n" +
 	"\x16CLOCK_FLAG_UNSPECIFIED\x10\x00\x12\x15\n" +
@@ -812,7 +877,11 @@ const file_rummikub_v1_room_settings_proto_rawDesc = "" +
 	"\x04Bots\x12\x14\n" +
 	"\x10BOTS_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fBOTS_ALLOWED\x10\x01\x12\f\n" +
-	"\bBOTS_OFF\x10\x02B\x89\x01\n" +
+	"\bBOTS_OFF\x10\x02*Q\n" +
+	"\bFairDeal\x12\x19\n" +
+	"\x15FAIR_DEAL_UNSPECIFIED\x10\x00\x12\x11\n" +
+	"\rFAIR_DEAL_OFF\x10\x01\x12\x17\n" +
+	"\x13FAIR_DEAL_COMMITTED\x10\x02B\x89\x01\n" +
 	"\vrummikub.v1B\x11RoomSettingsProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\vRummikub.V1\xba\x02\bRummikub\xca\x02\vRummikub\\V1\xea\x02\fRummikub::V1b\x06proto3"
 
 var (
@@ -827,7 +896,7 @@ func file_rummikub_v1_room_settings_proto_rawDescGZIP() []byte {
 	return file_rummikub_v1_room_settings_proto_rawDescData
 }
 
-var file_rummikub_v1_room_settings_proto_enumTypes = make([]protoimpl.EnumInfo, 9)
+var file_rummikub_v1_room_settings_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
 var file_rummikub_v1_room_settings_proto_msgTypes = make([]protoimpl.MessageInfo, 1)
 var file_rummikub_v1_room_settings_proto_goTypes = []any{
 	(ClockFlag)(0),              // 0: rummikub.v1.ClockFlag
@@ -839,29 +908,31 @@ var file_rummikub_v1_room_settings_proto_goTypes = []any{
 	(RacksShown)(0),             // 6: rummikub.v1.RacksShown
 	(DraftVisibility)(0),        // 7: rummikub.v1.DraftVisibility
 	(Bots)(0),                   // 8: rummikub.v1.Bots
-	(*RoomSettings)(nil),        // 9: rummikub.v1.RoomSettings
-	(*durationpb.Duration)(nil), // 10: google.protobuf.Duration
+	(FairDeal)(0),               // 9: rummikub.v1.FairDeal
+	(*RoomSettings)(nil),        // 10: rummikub.v1.RoomSettings
+	(*durationpb.Duration)(nil), // 11: google.protobuf.Duration
 }
 var file_rummikub_v1_room_settings_proto_depIdxs = []int32{
-	10, // 0: rummikub.v1.RoomSettings.turn_time_limit:type_name -> google.protobuf.Duration
-	10, // 1: rummikub.v1.RoomSettings.clock_total:type_name -> google.protobuf.Duration
-	10, // 2: rummikub.v1.RoomSettings.clock_increment:type_name -> google.protobuf.Duration
+	11, // 0: rummikub.v1.RoomSettings.turn_time_limit:type_name -> google.protobuf.Duration
+	11, // 1: rummikub.v1.RoomSettings.clock_total:type_name -> google.protobuf.Duration
+	11, // 2: rummikub.v1.RoomSettings.clock_increment:type_name -> google.protobuf.Duration
 	0,  // 3: rummikub.v1.RoomSettings.clock_flag:type_name -> rummikub.v1.ClockFlag
 	1,  // 4: rummikub.v1.RoomSettings.absent_action:type_name -> rummikub.v1.AbsentAction
-	10, // 5: rummikub.v1.RoomSettings.round_pause:type_name -> google.protobuf.Duration
+	11, // 5: rummikub.v1.RoomSettings.round_pause:type_name -> google.protobuf.Duration
 	2,  // 6: rummikub.v1.RoomSettings.start_by:type_name -> rummikub.v1.StartBy
 	3,  // 7: rummikub.v1.RoomSettings.abort_by:type_name -> rummikub.v1.AbortBy
 	4,  // 8: rummikub.v1.RoomSettings.hints:type_name -> rummikub.v1.Hints
 	5,  // 9: rummikub.v1.RoomSettings.spectators:type_name -> rummikub.v1.Spectators
 	6,  // 10: rummikub.v1.RoomSettings.racks_shown:type_name -> rummikub.v1.RacksShown
 	7,  // 11: rummikub.v1.RoomSettings.draft_visibility:type_name -> rummikub.v1.DraftVisibility
-	10, // 12: rummikub.v1.RoomSettings.bot_pause:type_name -> google.protobuf.Duration
+	11, // 12: rummikub.v1.RoomSettings.bot_pause:type_name -> google.protobuf.Duration
 	8,  // 13: rummikub.v1.RoomSettings.bots:type_name -> rummikub.v1.Bots
-	14, // [14:14] is the sub-list for method output_type
-	14, // [14:14] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	9,  // 14: rummikub.v1.RoomSettings.fair_deal:type_name -> rummikub.v1.FairDeal
+	15, // [15:15] is the sub-list for method output_type
+	15, // [15:15] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_room_settings_proto_init() }
@@ -875,7 +946,7 @@ func file_rummikub_v1_room_settings_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rummikub_v1_room_settings_proto_rawDesc), len(file_rummikub_v1_room_settings_proto_rawDesc)),
-			NumEnums:      9,
+			NumEnums:      10,
 			NumMessages:   1,
 			NumExtensions: 0,
 			NumServices:   0,

@@ -1224,6 +1224,22 @@ pub struct Violation {
     #[prost(enumeration = "Tile", repeated, tag = "6")]
     pub suggested_order: ::prost::alloc::vec::Vec<i32>,
 }
+/// A sentence of a coach.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Advice {
+    /// The kind.
+    #[prost(enumeration = "AdviceKind", tag = "1")]
+    pub kind: i32,
+    /// The sentence in English. ListMessages has it in other languages.
+    #[prost(string, tag = "2")]
+    pub text: ::prost::alloc::string::String,
+    /// The values that belong to the kind, under the keys documented in AdviceKind.
+    #[prost(map = "string, string", tag = "3")]
+    pub metadata: ::std::collections::HashMap<
+        ::prost::alloc::string::String,
+        ::prost::alloc::string::String,
+    >,
+}
 /// Why a request was refused: a detail of the status of every refusal, beside google.rpc.ErrorInfo, which has the same
 /// reason and metadata for tools that know only the common details.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1240,6 +1256,99 @@ pub struct Refusal {
     /// The violations of an illegal turn: the first 16, each with its first 32 tiles. Empty for every other reason.
     #[prost(message, repeated, tag = "3")]
     pub violations: ::prost::alloc::vec::Vec<Violation>,
+}
+/// The kind of a piece of advice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum AdviceKind {
+    /// Unset. Never in a response.
+    Unspecified = 0,
+    /// The player could have gone out. Metadata: `count`, the tiles of the best turn.
+    WinMissed = 1,
+    /// The player could have made the initial meld. Metadata: `count`.
+    InitialMeldMissed = 2,
+    /// The player played nothing and could have played. Metadata: `count`.
+    PlayMissed = 3,
+    /// The player could have played more tiles. Metadata: `played` and `best`.
+    TilesMissed = 4,
+    /// Tiles of a higher value could have left the rack (OBJECTIVE_HIGHEST_VALUE). Metadata: `played` and `best`.
+    PointsMissed = 5,
+    /// No tile can be played.
+    NoPlay = 6,
+    /// There is a play. Metadata: `count`, its tiles.
+    PlayExists = 7,
+    /// The player can go out. Metadata: `count`.
+    WinExists = 8,
+    /// The turn changes melds of the table. Metadata: `melds`, their numbers from 1, such as `2, 5`.
+    MeldsChange = 9,
+    /// The turn changes no meld of the table.
+    NoMeldChanges = 10,
+    /// Tiles go to a meld of the table. Metadata: `tiles` in the text notation, and `meld`, its number from 1.
+    TilesToMeld = 11,
+    /// Tiles begin or join a new meld. Metadata: `tiles`.
+    TilesToNewMeld = 12,
+    /// A tile goes to a cell of the cross layout. Metadata: `tiles`, `x` and `y`.
+    TileToCell = 13,
+    /// The whole turn is shown.
+    WholeTurn = 14,
+    /// The player's turn is a best one.
+    TurnIsBest = 15,
+    /// There is a better turn than the player's.
+    TurnNotBest = 16,
+    /// The time was too short to be certain.
+    NotCertain = 17,
+}
+impl AdviceKind {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "ADVICE_KIND_UNSPECIFIED",
+            Self::WinMissed => "ADVICE_KIND_WIN_MISSED",
+            Self::InitialMeldMissed => "ADVICE_KIND_INITIAL_MELD_MISSED",
+            Self::PlayMissed => "ADVICE_KIND_PLAY_MISSED",
+            Self::TilesMissed => "ADVICE_KIND_TILES_MISSED",
+            Self::PointsMissed => "ADVICE_KIND_POINTS_MISSED",
+            Self::NoPlay => "ADVICE_KIND_NO_PLAY",
+            Self::PlayExists => "ADVICE_KIND_PLAY_EXISTS",
+            Self::WinExists => "ADVICE_KIND_WIN_EXISTS",
+            Self::MeldsChange => "ADVICE_KIND_MELDS_CHANGE",
+            Self::NoMeldChanges => "ADVICE_KIND_NO_MELD_CHANGES",
+            Self::TilesToMeld => "ADVICE_KIND_TILES_TO_MELD",
+            Self::TilesToNewMeld => "ADVICE_KIND_TILES_TO_NEW_MELD",
+            Self::TileToCell => "ADVICE_KIND_TILE_TO_CELL",
+            Self::WholeTurn => "ADVICE_KIND_WHOLE_TURN",
+            Self::TurnIsBest => "ADVICE_KIND_TURN_IS_BEST",
+            Self::TurnNotBest => "ADVICE_KIND_TURN_NOT_BEST",
+            Self::NotCertain => "ADVICE_KIND_NOT_CERTAIN",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "ADVICE_KIND_UNSPECIFIED" => Some(Self::Unspecified),
+            "ADVICE_KIND_WIN_MISSED" => Some(Self::WinMissed),
+            "ADVICE_KIND_INITIAL_MELD_MISSED" => Some(Self::InitialMeldMissed),
+            "ADVICE_KIND_PLAY_MISSED" => Some(Self::PlayMissed),
+            "ADVICE_KIND_TILES_MISSED" => Some(Self::TilesMissed),
+            "ADVICE_KIND_POINTS_MISSED" => Some(Self::PointsMissed),
+            "ADVICE_KIND_NO_PLAY" => Some(Self::NoPlay),
+            "ADVICE_KIND_PLAY_EXISTS" => Some(Self::PlayExists),
+            "ADVICE_KIND_WIN_EXISTS" => Some(Self::WinExists),
+            "ADVICE_KIND_MELDS_CHANGE" => Some(Self::MeldsChange),
+            "ADVICE_KIND_NO_MELD_CHANGES" => Some(Self::NoMeldChanges),
+            "ADVICE_KIND_TILES_TO_MELD" => Some(Self::TilesToMeld),
+            "ADVICE_KIND_TILES_TO_NEW_MELD" => Some(Self::TilesToNewMeld),
+            "ADVICE_KIND_TILE_TO_CELL" => Some(Self::TileToCell),
+            "ADVICE_KIND_WHOLE_TURN" => Some(Self::WholeTurn),
+            "ADVICE_KIND_TURN_IS_BEST" => Some(Self::TurnIsBest),
+            "ADVICE_KIND_TURN_NOT_BEST" => Some(Self::TurnNotBest),
+            "ADVICE_KIND_NOT_CERTAIN" => Some(Self::NotCertain),
+            _ => None,
+        }
+    }
 }
 /// The faces that a joker in a meld may stand for.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -4458,7 +4567,7 @@ pub struct RoomSettings {
     /// decision.
     #[prost(uint32, optional, tag = "5")]
     pub absent_after_timeouts: ::core::option::Option<u32>,
-    /// What happens to the seat of an absent player. Default BOT_EASY.
+    /// What happens to the seat of an absent player. Default BOT_MEDIUM.
     #[prost(enumeration = "AbsentAction", tag = "6")]
     pub absent_action: i32,
     /// Pause after a round, after which the next one starts by itself, in whole seconds (round_pause_seconds): 0 (only
@@ -4491,6 +4600,9 @@ pub struct RoomSettings {
     /// Whether bots, also programs of others, may have seats. Default ALLOWED.
     #[prost(enumeration = "Bots", tag = "15")]
     pub bots: i32,
+    /// Whether players can check after the game that its deals were fair. Default OFF, but COMMITTED in public games.
+    #[prost(enumeration = "FairDeal", tag = "16")]
+    pub fair_deal: i32,
 }
 /// What happens to a player whose time by clock_total_seconds is used up (option clock_flag).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -4840,6 +4952,41 @@ impl Bots {
         }
     }
 }
+/// Whether players can check after a game that its deals were fair (option fair_deal). The option does not affect the
+/// rules. docs/fair-deal.md has the method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum FairDeal {
+    /// Unset: the default applies.
+    Unspecified = 0,
+    /// The server shuffles with its own randomness, and publishes nothing about it. Evidence: none; our own.
+    Off = 1,
+    /// Every deal follows from a secret of the server, to which Game.deal_commitment commits it from the creation on, and
+    /// from the seeds of the players. The record has them (GameRecord.deal_seed). Evidence: none; our own.
+    Committed = 2,
+}
+impl FairDeal {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "FAIR_DEAL_UNSPECIFIED",
+            Self::Off => "FAIR_DEAL_OFF",
+            Self::Committed => "FAIR_DEAL_COMMITTED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "FAIR_DEAL_UNSPECIFIED" => Some(Self::Unspecified),
+            "FAIR_DEAL_OFF" => Some(Self::Off),
+            "FAIR_DEAL_COMMITTED" => Some(Self::Committed),
+            _ => None,
+        }
+    }
+}
 /// The result of a round for one player.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SeatResult {
@@ -4967,6 +5114,10 @@ pub struct Player {
     /// name. The service does not play it, and it has no bot_level unless it is absent. docs/bot-programs.md.
     #[prost(bool, tag = "16")]
     pub is_program: bool,
+    /// The player's part in the shuffles of a game with FAIR_DEAL_COMMITTED, as JoinGame or SetReady sent it. Everyone may
+    /// see it: without the server's secret it says nothing about a deal.
+    #[prost(bytes = "vec", tag = "17")]
+    pub deal_seed: ::prost::alloc::vec::Vec<u8>,
 }
 /// The table as a player arranges it before playing. It changes no game.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -5174,6 +5325,10 @@ pub struct Game {
     /// first round was or will be dealt.
     #[prost(uint32, repeated, tag = "32")]
     pub position_seats: ::prost::alloc::vec::Vec<u32>,
+    /// The commitment of the server to all deals (FAIR_DEAL_COMMITTED): 32 bytes, a hash of its secret. Empty without one. It
+    /// never changes; set where the ruleset is.
+    #[prost(bytes = "vec", tag = "33")]
+    pub deal_commitment: ::prost::alloc::vec::Vec<u8>,
 }
 /// A reserved seat that its player has not taken yet.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -5262,6 +5417,9 @@ pub struct PlayerJoined {
     /// Whether a program of others plays the seat.
     #[prost(bool, tag = "6")]
     pub is_program: bool,
+    /// The player's part in the shuffles (Player.deal_seed).
+    #[prost(bytes = "vec", tag = "7")]
+    pub deal_seed: ::prost::alloc::vec::Vec<u8>,
 }
 /// A player left the lobby, or gave up a reserved seat, and is no longer in players or reserved_seats. next_round_time is
 /// unset. If it was the viewer, the view is a spectator's from now on: Game.seat is unset and join_code is empty.
@@ -5287,8 +5445,8 @@ pub struct PlayerKicked {
     #[prost(string, tag = "3")]
     pub join_code: ::prost::alloc::string::String,
 }
-/// A player in the lobby called SetReady, which sets is_ready.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+/// A player in the lobby called SetReady, which sets is_ready and, if it has a seed, deal_seed.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct PlayerReadied {
     /// The seat.
     #[prost(uint32, tag = "1")]
@@ -5296,6 +5454,9 @@ pub struct PlayerReadied {
     /// Whether the player is ready to start.
     #[prost(bool, tag = "2")]
     pub is_ready: bool,
+    /// The player's new part in the shuffles (Player.deal_seed). Empty if it did not change.
+    #[prost(bytes = "vec", tag = "3")]
+    pub deal_seed: ::prost::alloc::vec::Vec<u8>,
 }
 /// A player voted to abort the game: wants_abort is true.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -5524,6 +5685,9 @@ pub struct GameCreated {
     /// The seats of the position that the game begins with, which are position_seats of the game.
     #[prost(uint32, repeated, tag = "4")]
     pub position_seats: ::prost::alloc::vec::Vec<u32>,
+    /// The commitment of the server to all deals, which is deal_commitment of the game.
+    #[prost(bytes = "vec", tag = "5")]
+    pub deal_commitment: ::prost::alloc::vec::Vec<u8>,
 }
 /// A player knocked: RoundEnded follows (knock_limit).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -5854,12 +6018,16 @@ impl Visibility {
 pub enum BotLevel {
     /// Not a bot: the service does not play this seat.
     Unspecified = 0,
-    /// Plays melds of its rack and leaves the melds of the table unchanged.
-    Easy = 1,
-    /// Also adds tiles of its rack to melds of the table.
-    Medium = 2,
-    /// Plays as many tiles as possible, with any rearrangement of the table.
-    Hard = 3,
+    /// Sees most tiles of its rack, and few melds of the table that it could change.
+    Beginner = 1,
+    /// Plays like somebody who knows the rules. Each level wins about two of three duels against the one before.
+    Easy = 2,
+    /// Plays like a middling person. It is the default that stands in for an absent player.
+    Medium = 3,
+    /// Overlooks little.
+    Hard = 4,
+    /// Overlooks nothing: plays as many tiles as possible, with any rearrangement of the table.
+    Expert = 5,
 }
 impl BotLevel {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -5869,18 +6037,22 @@ impl BotLevel {
     pub fn as_str_name(&self) -> &'static str {
         match self {
             Self::Unspecified => "BOT_LEVEL_UNSPECIFIED",
+            Self::Beginner => "BOT_LEVEL_BEGINNER",
             Self::Easy => "BOT_LEVEL_EASY",
             Self::Medium => "BOT_LEVEL_MEDIUM",
             Self::Hard => "BOT_LEVEL_HARD",
+            Self::Expert => "BOT_LEVEL_EXPERT",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
     pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
         match value {
             "BOT_LEVEL_UNSPECIFIED" => Some(Self::Unspecified),
+            "BOT_LEVEL_BEGINNER" => Some(Self::Beginner),
             "BOT_LEVEL_EASY" => Some(Self::Easy),
             "BOT_LEVEL_MEDIUM" => Some(Self::Medium),
             "BOT_LEVEL_HARD" => Some(Self::Hard),
+            "BOT_LEVEL_EXPERT" => Some(Self::Expert),
             _ => None,
         }
     }
@@ -6626,6 +6798,89 @@ pub mod suggest_turn_request {
         GameId(::prost::alloc::string::String),
     }
 }
+/// A turn to coach.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CoachedTurn {
+    /// The table after the turn, as in PlayTiles.table. The win is called, if the turn empties the rack.
+    #[prost(message, optional, tag = "1")]
+    pub table: ::core::option::Option<Table>,
+    /// The tile of the River that the turn pulls; see PlayTiles.river_index.
+    #[prost(uint32, optional, tag = "2")]
+    pub river_index: ::core::option::Option<u32>,
+}
+/// A request to coach a player.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CoachTurnRequest {
+    /// The turn to judge. Unset: only a hint.
+    #[prost(message, optional, tag = "3")]
+    pub turn: ::core::option::Option<CoachedTurn>,
+    /// The size of the hint.
+    #[prost(enumeration = "CoachStage", tag = "4")]
+    pub stage: i32,
+    /// The quantity by which turns are compared.
+    #[prost(enumeration = "Objective", tag = "5")]
+    pub objective: i32,
+    /// Time limit of the search: more than 0, at most 10 s. Unset: 1 s.
+    #[prost(message, optional, tag = "6")]
+    pub time_limit: ::core::option::Option<::prost_types::Duration>,
+    /// The position. Required.
+    #[prost(oneof = "coach_turn_request::Subject", tags = "1, 2")]
+    pub subject: ::core::option::Option<coach_turn_request::Subject>,
+}
+/// Nested message and enum types in `CoachTurnRequest`.
+pub mod coach_turn_request {
+    /// The position. Required.
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Subject {
+        /// A position that the caller sends.
+        #[prost(message, tag = "1")]
+        Position(super::Position),
+        /// The game in which to coach the caller.
+        #[prost(string, tag = "2")]
+        GameId(::prost::alloc::string::String),
+    }
+}
+/// The response to CoachTurn. Fields beyond the requested stage, and fields that describe a best turn when none was
+/// found, are unset.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CoachTurnResponse {
+    /// Whether a legal turn exists that plays tiles.
+    #[prost(enumeration = "Existence", tag = "1")]
+    pub play_exists: i32,
+    /// The number of tiles that the best turn found plays.
+    #[prost(uint32, tag = "2")]
+    pub tile_count: u32,
+    /// Whether it is proven to be the best.
+    #[prost(bool, tag = "3")]
+    pub is_best: bool,
+    /// Whether the turn of the request is a best one. Unset if the seat may play nothing now, as before a draw.
+    #[prost(enumeration = "TurnVerdict", tag = "4")]
+    pub verdict: i32,
+    /// Every violation of an illegal turn. The subject of a meld is `turn.table\[3\]`.
+    #[prost(message, repeated, tag = "5")]
+    pub violations: ::prost::alloc::vec::Vec<Violation>,
+    /// What the best turn found gains beyond the turn of the request, in tiles or value; 0 for an illegal turn.
+    #[prost(uint32, tag = "6")]
+    pub missed: u32,
+    /// The melds of the table that the best turn changes, from 0. Set for COACH_STAGE_MELDS and above.
+    #[prost(uint32, repeated, tag = "7")]
+    pub melds_changed: ::prost::alloc::vec::Vec<u32>,
+    /// A step that lays tiles of the rack. Set for COACH_STAGE_STEP and above, but not in the cross layout.
+    #[prost(message, optional, tag = "8")]
+    pub step: ::core::option::Option<SuggestedStep>,
+    /// A placement of the best turn. Set for COACH_STAGE_STEP and above in the cross layout.
+    #[prost(message, optional, tag = "9")]
+    pub placement: ::core::option::Option<Placement>,
+    /// The best turn. Set for COACH_STAGE_TURN.
+    #[prost(message, optional, tag = "10")]
+    pub suggestion: ::core::option::Option<Suggestion>,
+    /// The verdict on a legal turn, then the hint, in sentences.
+    #[prost(message, repeated, tag = "11")]
+    pub advice: ::prost::alloc::vec::Vec<Advice>,
+    /// The revision of the game that was searched. Unset for a position.
+    #[prost(uint32, optional, tag = "12")]
+    pub revision: ::core::option::Option<u32>,
+}
 /// The response to SuggestTurn.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SuggestTurnResponse {
@@ -6639,7 +6894,7 @@ pub struct SuggestTurnResponse {
     /// the game that was searched, and no request_id. It plays the suggestion. If no turn was found, it draws, or
     /// passes if the pool is empty or a tile was drawn; after TURN_DRAW_TWO_RIVER it lays the less useful tile on the River.
     /// Set with HINT_TIER_TURN, for a game in which the caller has the turn. In a game of discards it is the action that a
-    /// bot of BOT_LEVEL_HARD would take.
+    /// bot of BOT_LEVEL_EXPERT would take.
     ///
     /// If the search ended without a turn, although play_exists is not EXISTENCE_NO, the rules may require a play, and refuse
     /// the draw or the pass (DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS): ask again with more time.
@@ -6980,6 +7235,88 @@ impl HintTier {
         }
     }
 }
+/// The size of a coach's hint. Each stage includes the ones before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum CoachStage {
+    /// The default: COACH_STAGE_COUNT.
+    Unspecified = 0,
+    /// How many tiles a best turn plays.
+    Count = 1,
+    /// Which melds of the table it changes. In the cross layout it adds nothing.
+    Melds = 2,
+    /// Where one step lays tiles of the rack.
+    Step = 3,
+    /// The whole turn.
+    Turn = 4,
+}
+impl CoachStage {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "COACH_STAGE_UNSPECIFIED",
+            Self::Count => "COACH_STAGE_COUNT",
+            Self::Melds => "COACH_STAGE_MELDS",
+            Self::Step => "COACH_STAGE_STEP",
+            Self::Turn => "COACH_STAGE_TURN",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "COACH_STAGE_UNSPECIFIED" => Some(Self::Unspecified),
+            "COACH_STAGE_COUNT" => Some(Self::Count),
+            "COACH_STAGE_MELDS" => Some(Self::Melds),
+            "COACH_STAGE_STEP" => Some(Self::Step),
+            "COACH_STAGE_TURN" => Some(Self::Turn),
+            _ => None,
+        }
+    }
+}
+/// Whether a turn is a best one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum TurnVerdict {
+    /// The request has no turn.
+    Unspecified = 0,
+    /// The turn breaks rules: CoachTurnResponse.violations.
+    Illegal = 1,
+    /// No turn is better.
+    Best = 2,
+    /// A better turn was found.
+    NotBest = 3,
+    /// No better turn was found in the time, and that there is none was not proven.
+    Unknown = 4,
+}
+impl TurnVerdict {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "TURN_VERDICT_UNSPECIFIED",
+            Self::Illegal => "TURN_VERDICT_ILLEGAL",
+            Self::Best => "TURN_VERDICT_BEST",
+            Self::NotBest => "TURN_VERDICT_NOT_BEST",
+            Self::Unknown => "TURN_VERDICT_UNKNOWN",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "TURN_VERDICT_UNSPECIFIED" => Some(Self::Unspecified),
+            "TURN_VERDICT_ILLEGAL" => Some(Self::Illegal),
+            "TURN_VERDICT_BEST" => Some(Self::Best),
+            "TURN_VERDICT_NOT_BEST" => Some(Self::NotBest),
+            "TURN_VERDICT_UNKNOWN" => Some(Self::Unknown),
+            _ => None,
+        }
+    }
+}
 /// The kind of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
@@ -7054,11 +7391,11 @@ pub mod analysis_service_client {
     use tonic::codegen::http::Uri;
     /// Exact analysis: the best turn, whether any turn exists, and how tiles can be arranged. It changes nothing.
     ///
-    /// A caller sends positions and needs no token; only SuggestTurn for a running game takes one, as in GameService. So a
+    /// A caller sends positions and needs no token; only SuggestTurn and CoachTurn for a running game take one, as in GameService. So a
     /// player can ask about the rack of a running game as a position, whatever its option hints says. Only a server with keys
     /// can prevent that: callers whose key lacks the right position_searches (RUMMIKUB_KEYS_FILE) are refused
-    /// (API_KEY_NOT_ALLOWED) by HasLegalTurn, ArrangeTiles and BatchSuggestTurns, by SuggestTurn for a position, and by
-    /// RecordService.ReviewGame of a record that they send.
+    /// (API_KEY_NOT_ALLOWED) by HasLegalTurn, ArrangeTiles and BatchSuggestTurns, by SuggestTurn and CoachTurn for a position,
+    /// and by RecordService.ReviewGame of a record that they send.
     ///
     /// Each search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
     /// response shows it: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best. The same question always gets the
@@ -7175,6 +7512,38 @@ pub mod analysis_service_client {
             let mut req = request.into_request();
             req.extensions_mut()
                 .insert(GrpcMethod::new("rummikub.v1.AnalysisService", "SuggestTurn"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Coaches a player: returns whether a turn is a best one, and one hint of the size that the caller wants.
+        ///
+        /// For a position or a game as in SuggestTurn. In a game, the option hints allows COACH_STAGE_COUNT, and with it the
+        /// verdict on a turn, from HINTS_TILES on, and the other stages with HINTS_TURN. Games of discards have no coach.
+        /// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE), UNAUTHENTICATED
+        /// (AUTHORIZATION_MALFORMED, TOKEN_VOID), PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND),
+        /// FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, HINT_NOT_ALLOWED,
+        /// ACTION_NOT_IN_GAME), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
+        pub async fn coach_turn(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CoachTurnRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CoachTurnResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/rummikub.v1.AnalysisService/CoachTurn",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("rummikub.v1.AnalysisService", "CoachTurn"));
             self.inner.unary(req, path, codec).await
         }
         /// Determines whether a legal turn exists that plays tiles.
@@ -7414,6 +7783,10 @@ pub struct JoinGameRequest {
     /// too, whatever this is.
     #[prost(bool, tag = "8")]
     pub is_program: bool,
+    /// The player's part in the shuffles of a game with FAIR_DEAL_COMMITTED: up to 64 random bytes, which the player makes.
+    /// The server has committed itself before, so neither side alone decides on a deal (docs/fair-deal.md).
+    #[prost(bytes = "vec", tag = "9")]
+    pub deal_seed: ::prost::alloc::vec::Vec<u8>,
     /// The game. Required.
     #[prost(oneof = "join_game_request::Game", tags = "1, 5")]
     pub game: ::core::option::Option<join_game_request::Game>,
@@ -7482,6 +7855,9 @@ pub struct JoinOrCreateGameRequest {
     /// Whether a program plays the seat, as in JoinGame. BOTS_NOT_ALLOWED if the settings allow none.
     #[prost(bool, tag = "9")]
     pub is_program: bool,
+    /// The player's part in the shuffles, as in JoinGame.
+    #[prost(bytes = "vec", tag = "10")]
+    pub deal_seed: ::prost::alloc::vec::Vec<u8>,
 }
 /// The response to JoinOrCreateGame.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -7577,6 +7953,9 @@ pub struct SetReadyRequest {
     /// An idempotency key: a repeated request with it returns the first answer. Optional.
     #[prost(string, tag = "3")]
     pub request_id: ::prost::alloc::string::String,
+    /// The player's part in the shuffles, as in JoinGame, in place of the one before. Empty: that one stays.
+    #[prost(bytes = "vec", tag = "4")]
+    pub deal_seed: ::prost::alloc::vec::Vec<u8>,
 }
 /// The response to SetReady.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -7798,6 +8177,67 @@ pub mod own_game {
         #[prost(enumeration = "super::ErrorReason", tag = "3")]
         Refusal(i32),
     }
+}
+/// A request for all data of the caller's games.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ExportOwnGamesRequest {
+    /// The seats, each of another game. 1 to 50. Required without a join_ticket, and empty with one.
+    #[prost(message, repeated, tag = "1")]
+    pub seats: ::prost::alloc::vec::Vec<OwnSeat>,
+    /// A ticket of the player, as in ListOwnGames.
+    #[prost(string, tag = "2")]
+    pub join_ticket: ::prost::alloc::string::String,
+    /// The next_page_token of the previous response. Unset: the first page.
+    #[prost(string, tag = "3")]
+    pub page_token: ::prost::alloc::string::String,
+}
+/// A page of the data of the caller's games.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ExportOwnGamesResponse {
+    /// A game. Unset if there is none.
+    #[prost(message, optional, tag = "1")]
+    pub game: ::core::option::Option<OwnData>,
+    /// The token of the next page; empty after the last.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+}
+/// What is stored of a person in a game.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct OwnData {
+    /// The id of the game.
+    #[prost(string, tag = "1")]
+    pub game_id: ::prost::alloc::string::String,
+    /// Why there is nothing else, as OwnGame.refusal; or GAME_NOT_OVER, or NOT_A_PLAYER for a host token.
+    #[prost(enumeration = "ErrorReason", tag = "2")]
+    pub refusal: i32,
+    /// The seat. Unset for a person who has left it.
+    #[prost(uint32, optional, tag = "3")]
+    pub seat: ::core::option::Option<u32>,
+    /// The reference of the person that the front end has set. Empty for none, and with the token of a seat, which does not
+    /// prove who somebody is.
+    #[prost(string, tag = "4")]
+    pub player_ref: ::prost::alloc::string::String,
+    /// The game as the seat sees it, without drafts and presence. Set in the first page of a game.
+    #[prost(message, optional, tag = "5")]
+    pub game: ::core::option::Option<Game>,
+    /// The changes of the game as the seat sees them, from the oldest that is kept, at most 200 in a page. Of a person who
+    /// has left the lobby: only the arrival, as spectators see it.
+    #[prost(message, repeated, tag = "6")]
+    pub changes: ::prost::alloc::vec::Vec<GameChange>,
+}
+/// A request to remove the caller's name from a game.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ForgetSeatRequest {
+    /// The id of the game.
+    #[prost(string, tag = "1")]
+    pub game_id: ::prost::alloc::string::String,
+}
+/// The response to ForgetSeat.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ForgetSeatResponse {
+    /// The player's name in the game now.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
 }
 /// A request to watch the games of the caller.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -8615,7 +9055,8 @@ pub mod game_service_client {
         /// game that has changed, with what it is then. One stream serves all games of a person, and counts as one open watch.
         /// A player's new games come with the next heartbeat. It marks no seat as connected. An entry with a refusal is the last
         /// one of its seat. The stream ends with OK: after `closing` when the server stops, and without it when the same person
-        /// opens another one at this server (the player of the ticket, or the owner of the same seats).
+        /// opens another one (the player of the ticket, or the owner of the same seats): at once at this server, with the next
+        /// heartbeat at another one.
         /// Errors: UNAUTHENTICATED (TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
         /// TICKET_AUDIENCE_WRONG, TICKET_EXPIRED).
         pub async fn watch_own_games(
@@ -8641,6 +9082,66 @@ pub mod game_service_client {
             req.extensions_mut()
                 .insert(GrpcMethod::new("rummikub.v1.GameService", "WatchOwnGames"));
             self.inner.server_streaming(req, path, codec).await
+        }
+        /// Returns what is stored of the caller's own games, for a person who wants all data of their own: each game as the seat
+        /// sees it, with its changes and the own rack in them, the name and the player_ref. A page has up to 200 changes of one
+        /// game. Who may ask, and which games are found, is as in ListOwnGames. With a join_ticket, games come only once they are
+        /// over (GAME_NOT_OVER before), because a ticket shows no running rack.
+        /// Errors: UNAUTHENTICATED (TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
+        /// TICKET_AUDIENCE_WRONG, TICKET_EXPIRED).
+        pub async fn export_own_games(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ExportOwnGamesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ExportOwnGamesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/rummikub.v1.GameService/ExportOwnGames",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("rummikub.v1.GameService", "ExportOwnGames"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Removes the name and the player_ref of the caller from a game and its history, from the archive too, as ForgetPlayer
+        /// of AdminService does for an operator. The name becomes another one, such as `Player 2`. The token stays valid. Etags
+        /// change from the player's arrival on: open watches of the game end with HISTORY_UNAVAILABLE, and clients read the game
+        /// again. It cannot be undone. A call that finds nothing to remove changes nothing. Names that others have stored before,
+        /// and those in records that were exported, stay.
+        /// Errors: PERMISSION_DENIED (NOT_A_PLAYER), ABORTED (STALE_STATE: others always changed the game first).
+        pub async fn forget_seat(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ForgetSeatRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ForgetSeatResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/rummikub.v1.GameService/ForgetSeat",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("rummikub.v1.GameService", "ForgetSeat"));
+            self.inner.unary(req, path, codec).await
         }
         /// Streams a game's changes, each once and in order of revisions. Heartbeats come between changes, and at the start if
         /// there is no change to send. A caller that resumes gets every change since its revision; a reader that later falls
@@ -8751,6 +9252,9 @@ pub struct RecordedPlayer {
     /// Whether a program of others played the seat. Not with a bot_level.
     #[prost(bool, tag = "4")]
     pub is_program: bool,
+    /// The player's part in the shuffles (Player.deal_seed).
+    #[prost(bytes = "vec", tag = "5")]
+    pub deal_seed: ::prost::alloc::vec::Vec<u8>,
 }
 /// The rack of a seat.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -8873,6 +9377,13 @@ pub struct GameRecord {
     /// The settings of the room.
     #[prost(message, optional, tag = "7")]
     pub settings: ::core::option::Option<RoomSettings>,
+    /// The commitment of the server to all deals (Game.deal_commitment). Empty without FAIR_DEAL_COMMITTED.
+    #[prost(bytes = "vec", tag = "8")]
+    pub deal_commitment: ::prost::alloc::vec::Vec<u8>,
+    /// The server's part in the last shuffle: 32 bytes. Its hash is the part in the shuffle before, and so on to the
+    /// commitment (docs/fair-deal.md). Empty without FAIR_DEAL_COMMITTED, and if no round was dealt.
+    #[prost(bytes = "vec", tag = "9")]
+    pub deal_seed: ::prost::alloc::vec::Vec<u8>,
 }
 /// What a player did in a change of a game.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -9164,7 +9675,7 @@ pub struct MoveReview {
     pub missed: u32,
 }
 /// The review of a player: sums over the player's moves.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SeatReview {
     /// The player.
     #[prost(uint32, tag = "1")]
@@ -9175,6 +9686,24 @@ pub struct SeatReview {
     /// The sum of MoveReview.missed.
     #[prost(uint32, tag = "3")]
     pub missed: u32,
+    /// The player's turns that cost most, at most 3: first those that missed a win, then by MoveReview.missed. Turns that
+    /// missed nothing are not among them.
+    #[prost(message, repeated, tag = "4")]
+    pub costliest_turns: ::prost::alloc::vec::Vec<CostlyTurn>,
+}
+/// A turn that cost a player much.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CostlyTurn {
+    /// The index of the move in the record, as in MoveReview, which has the better turn with its steps.
+    #[prost(uint32, tag = "1")]
+    pub move_index: u32,
+    /// MoveReview.missed.
+    #[prost(uint32, tag = "2")]
+    pub missed: u32,
+    /// What the player missed: ADVICE_KIND_WIN_MISSED, ADVICE_KIND_INITIAL_MELD_MISSED, ADVICE_KIND_PLAY_MISSED,
+    /// ADVICE_KIND_TILES_MISSED or ADVICE_KIND_POINTS_MISSED.
+    #[prost(message, optional, tag = "3")]
+    pub advice: ::core::option::Option<Advice>,
 }
 /// The response to ReviewGame.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -9901,6 +10430,16 @@ pub struct ReasonText {
     #[prost(string, tag = "2")]
     pub text: ::prost::alloc::string::String,
 }
+/// The text for a kind of advice.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AdviceText {
+    /// The kind.
+    #[prost(enumeration = "AdviceKind", tag = "1")]
+    pub kind: i32,
+    /// One or two sentences for a player. A key of the kind's metadata in braces, such as `{count}`, stands for its value.
+    #[prost(string, tag = "2")]
+    pub text: ::prost::alloc::string::String,
+}
 /// The name of a color.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ColorText {
@@ -9936,6 +10475,9 @@ pub struct ListMessagesResponse {
     /// A text for each color except TILE_COLOR_UNSPECIFIED.
     #[prost(message, repeated, tag = "6")]
     pub colors: ::prost::alloc::vec::Vec<ColorText>,
+    /// A text for each kind of advice except ADVICE_KIND_UNSPECIFIED.
+    #[prost(message, repeated, tag = "7")]
+    pub advice: ::prost::alloc::vec::Vec<AdviceText>,
 }
 /// The direction of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -10322,7 +10864,8 @@ pub mod validation_service_client {
                 );
             self.inner.unary(req, path, codec).await
         }
-        /// Lists texts for players in a language: one for each reason of a refusal, and the names and symbols of the colors.
+        /// Lists texts for players in a language: one for each reason of a refusal and each kind of advice, and the names and
+        /// symbols of the colors.
         /// Errors: INVALID_ARGUMENT (FIELD_INVALID).
         pub async fn list_messages(
             &mut self,

@@ -96,24 +96,32 @@ class _BotLevelEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_BotLevel.Val
     DESCRIPTOR: _descriptor.EnumDescriptor
     BOT_LEVEL_UNSPECIFIED: _BotLevel.ValueType  # 0
     """Not a bot: the service does not play this seat."""
-    BOT_LEVEL_EASY: _BotLevel.ValueType  # 1
-    """Plays melds of its rack and leaves the melds of the table unchanged."""
-    BOT_LEVEL_MEDIUM: _BotLevel.ValueType  # 2
-    """Also adds tiles of its rack to melds of the table."""
-    BOT_LEVEL_HARD: _BotLevel.ValueType  # 3
-    """Plays as many tiles as possible, with any rearrangement of the table."""
+    BOT_LEVEL_BEGINNER: _BotLevel.ValueType  # 1
+    """Sees most tiles of its rack, and few melds of the table that it could change."""
+    BOT_LEVEL_EASY: _BotLevel.ValueType  # 2
+    """Plays like somebody who knows the rules. Each level wins about two of three duels against the one before."""
+    BOT_LEVEL_MEDIUM: _BotLevel.ValueType  # 3
+    """Plays like a middling person. It is the default that stands in for an absent player."""
+    BOT_LEVEL_HARD: _BotLevel.ValueType  # 4
+    """Overlooks little."""
+    BOT_LEVEL_EXPERT: _BotLevel.ValueType  # 5
+    """Overlooks nothing: plays as many tiles as possible, with any rearrangement of the table."""
 
 class BotLevel(_BotLevel, metaclass=_BotLevelEnumTypeWrapper):
     """The strength of a bot: a seat that the service plays."""
 
 BOT_LEVEL_UNSPECIFIED: BotLevel.ValueType  # 0
 """Not a bot: the service does not play this seat."""
-BOT_LEVEL_EASY: BotLevel.ValueType  # 1
-"""Plays melds of its rack and leaves the melds of the table unchanged."""
-BOT_LEVEL_MEDIUM: BotLevel.ValueType  # 2
-"""Also adds tiles of its rack to melds of the table."""
-BOT_LEVEL_HARD: BotLevel.ValueType  # 3
-"""Plays as many tiles as possible, with any rearrangement of the table."""
+BOT_LEVEL_BEGINNER: BotLevel.ValueType  # 1
+"""Sees most tiles of its rack, and few melds of the table that it could change."""
+BOT_LEVEL_EASY: BotLevel.ValueType  # 2
+"""Plays like somebody who knows the rules. Each level wins about two of three duels against the one before."""
+BOT_LEVEL_MEDIUM: BotLevel.ValueType  # 3
+"""Plays like a middling person. It is the default that stands in for an absent player."""
+BOT_LEVEL_HARD: BotLevel.ValueType  # 4
+"""Overlooks little."""
+BOT_LEVEL_EXPERT: BotLevel.ValueType  # 5
+"""Overlooks nothing: plays as many tiles as possible, with any rearrangement of the table."""
 Global___BotLevel: _TypeAlias = BotLevel  # noqa: Y015
 
 class _TurnStep:
@@ -226,6 +234,7 @@ class Player(_message.Message):
     IS_CONNECTED_FIELD_NUMBER: _builtins.int
     LAST_SEEN_TIME_FIELD_NUMBER: _builtins.int
     IS_PROGRAM_FIELD_NUMBER: _builtins.int
+    DEAL_SEED_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
     """The seat, from 1. Game.turn_order has the order of turns: by rising seat number, by falling seat number with
     TURN_DIRECTION_COUNTERCLOCKWISE, or by the start draw with START_DRAW_DETERMINES_FULL_ORDER.
@@ -268,6 +277,10 @@ class Player(_message.Message):
     """Whether a program of others plays the seat: its caller, or its ticket, said so when it joined. Show it as a bot with its
     name. The service does not play it, and it has no bot_level unless it is absent. docs/bot-programs.md.
     """
+    deal_seed: _builtins.bytes
+    """The player's part in the shuffles of a game with FAIR_DEAL_COMMITTED, as JoinGame or SetReady sent it. Everyone may
+    see it: without the server's secret it says nothing about a deal.
+    """
     @_builtins.property
     def time_left(self) -> _duration_pb2.Duration:
         """The time that the player has left for the round (clock_total_seconds). During the player's turn it is what was left
@@ -299,10 +312,11 @@ class Player(_message.Message):
         is_connected: _builtins.bool | None = ...,
         last_seen_time: _timestamp_pb2.Timestamp | None = ...,
         is_program: _builtins.bool = ...,
+        deal_seed: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_is_connected", b"_is_connected", "is_connected", b"is_connected", "last_seen_time", b"last_seen_time", "time_left", b"time_left"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_is_connected", b"_is_connected", "bot_level", b"bot_level", "has_melded", b"has_melded", "is_absent", b"is_absent", "is_connected", b"is_connected", "is_host", b"is_host", "is_program", b"is_program", "is_ready", b"is_ready", "last_seen_time", b"last_seen_time", "name", b"name", "resigned", b"resigned", "seat", b"seat", "tile_count", b"tile_count", "time_left", b"time_left", "timeouts_in_a_row", b"timeouts_in_a_row", "total_points", b"total_points", "wants_abort", b"wants_abort"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_is_connected", b"_is_connected", "bot_level", b"bot_level", "deal_seed", b"deal_seed", "has_melded", b"has_melded", "is_absent", b"is_absent", "is_connected", b"is_connected", "is_host", b"is_host", "is_program", b"is_program", "is_ready", b"is_ready", "last_seen_time", b"last_seen_time", "name", b"name", "resigned", b"resigned", "seat", b"seat", "tile_count", b"tile_count", "time_left", b"time_left", "timeouts_in_a_row", b"timeouts_in_a_row", "total_points", b"total_points", "wants_abort", b"wants_abort"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__is_connected: _TypeAlias = _typing.Literal["is_connected"]  # noqa: Y015
     _WhichOneofArgType__is_connected: _TypeAlias = _typing.Literal["_is_connected", b"_is_connected"]  # noqa: Y015
@@ -578,6 +592,7 @@ class Game(_message.Message):
     SETTINGS_FIELD_NUMBER: _builtins.int
     DISCARD_BOARD_FIELD_NUMBER: _builtins.int
     POSITION_SEATS_FIELD_NUMBER: _builtins.int
+    DEAL_COMMITMENT_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
     """The game's id: 32 hexadecimal digits."""
     revision: _builtins.int
@@ -610,6 +625,10 @@ class Game(_message.Message):
     abandoned: _builtins.bool
     """Whether the game ended because all people who had not resigned were absent (absent_after_timeouts). The round that
     was being played is not scored.
+    """
+    deal_commitment: _builtins.bytes
+    """The commitment of the server to all deals (FAIR_DEAL_COMMITTED): 32 bytes, a hash of its secret. Empty without one. It
+    never changes; set where the ruleset is.
     """
     @_builtins.property
     def ruleset(self) -> _ruleset_pb2.Ruleset:
@@ -741,10 +760,11 @@ class Game(_message.Message):
         settings: _room_settings_pb2.RoomSettings | None = ...,
         discard_board: _discard_pb2.DiscardBoard | None = ...,
         position_seats: _abc.Iterable[_builtins.int] | None = ...,
+        deal_commitment: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_seat", b"_seat", "_starter_seat", b"_starter_seat", "create_time", b"create_time", "discard_board", b"discard_board", "next_round_time", b"next_round_time", "ruleset", b"ruleset", "seat", b"seat", "server_time", b"server_time", "settings", b"settings", "starter_seat", b"starter_seat", "table", b"table", "turn", b"turn", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seat", b"_seat", "_starter_seat", b"_starter_seat", "abandoned", b"abandoned", "create_time", b"create_time", "discard_board", b"discard_board", "etag", b"etag", "game_id", b"game_id", "join_code", b"join_code", "labels", b"labels", "last_chance_seats", b"last_chance_seats", "next_round_time", b"next_round_time", "passed_seats", b"passed_seats", "players", b"players", "pool_count", b"pool_count", "position_seats", b"position_seats", "rack", b"rack", "rematch_game_id", b"rematch_game_id", "reserved_seats", b"reserved_seats", "revision", b"revision", "river", b"river", "round", b"round", "rounds", b"rounds", "ruleset", b"ruleset", "seat", b"seat", "server_time", b"server_time", "settings", b"settings", "starter_seat", b"starter_seat", "state", b"state", "table", b"table", "turn", b"turn", "turn_order", b"turn_order", "update_time", b"update_time", "visibility", b"visibility", "winner_seats", b"winner_seats"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seat", b"_seat", "_starter_seat", b"_starter_seat", "abandoned", b"abandoned", "create_time", b"create_time", "deal_commitment", b"deal_commitment", "discard_board", b"discard_board", "etag", b"etag", "game_id", b"game_id", "join_code", b"join_code", "labels", b"labels", "last_chance_seats", b"last_chance_seats", "next_round_time", b"next_round_time", "passed_seats", b"passed_seats", "players", b"players", "pool_count", b"pool_count", "position_seats", b"position_seats", "rack", b"rack", "rematch_game_id", b"rematch_game_id", "reserved_seats", b"reserved_seats", "revision", b"revision", "river", b"river", "round", b"round", "rounds", b"rounds", "ruleset", b"ruleset", "seat", b"seat", "server_time", b"server_time", "settings", b"settings", "starter_seat", b"starter_seat", "state", b"state", "table", b"table", "turn", b"turn", "turn_order", b"turn_order", "update_time", b"update_time", "visibility", b"visibility", "winner_seats", b"winner_seats"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__seat: _TypeAlias = _typing.Literal["seat"]  # noqa: Y015
     _WhichOneofArgType__seat: _TypeAlias = _typing.Literal["_seat", b"_seat"]  # noqa: Y015
@@ -913,6 +933,7 @@ class PlayerJoined(_message.Message):
     IS_HOST_FIELD_NUMBER: _builtins.int
     START_TIME_FIELD_NUMBER: _builtins.int
     IS_PROGRAM_FIELD_NUMBER: _builtins.int
+    DEAL_SEED_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
     """The seat."""
     name: _builtins.str
@@ -923,6 +944,8 @@ class PlayerJoined(_message.Message):
     """Whether the player is the host."""
     is_program: _builtins.bool
     """Whether a program of others plays the seat."""
+    deal_seed: _builtins.bytes
+    """The player's part in the shuffles (Player.deal_seed)."""
     @_builtins.property
     def start_time(self) -> _timestamp_pb2.Timestamp:
         """The time when the game starts by itself, which is next_round_time. Unset if this player changes nothing about it."""
@@ -936,10 +959,11 @@ class PlayerJoined(_message.Message):
         is_host: _builtins.bool = ...,
         start_time: _timestamp_pb2.Timestamp | None = ...,
         is_program: _builtins.bool = ...,
+        deal_seed: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["start_time", b"start_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bot_level", b"bot_level", "is_host", b"is_host", "is_program", b"is_program", "name", b"name", "seat", b"seat", "start_time", b"start_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bot_level", b"bot_level", "deal_seed", b"deal_seed", "is_host", b"is_host", "is_program", b"is_program", "name", b"name", "seat", b"seat", "start_time", b"start_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1009,25 +1033,29 @@ Global___PlayerKicked: _TypeAlias = PlayerKicked  # noqa: Y015
 
 @_typing.final
 class PlayerReadied(_message.Message):
-    """A player in the lobby called SetReady, which sets is_ready."""
+    """A player in the lobby called SetReady, which sets is_ready and, if it has a seed, deal_seed."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SEAT_FIELD_NUMBER: _builtins.int
     IS_READY_FIELD_NUMBER: _builtins.int
+    DEAL_SEED_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
     """The seat."""
     is_ready: _builtins.bool
     """Whether the player is ready to start."""
+    deal_seed: _builtins.bytes
+    """The player's new part in the shuffles (Player.deal_seed). Empty if it did not change."""
     def __init__(
         self,
         *,
         seat: _builtins.int = ...,
         is_ready: _builtins.bool = ...,
+        deal_seed: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["is_ready", b"is_ready", "seat", b"seat"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deal_seed", b"deal_seed", "is_ready", b"is_ready", "seat", b"seat"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1595,6 +1623,9 @@ class GameCreated(_message.Message):
     RESERVED_SEATS_FIELD_NUMBER: _builtins.int
     SETTINGS_FIELD_NUMBER: _builtins.int
     POSITION_SEATS_FIELD_NUMBER: _builtins.int
+    DEAL_COMMITMENT_FIELD_NUMBER: _builtins.int
+    deal_commitment: _builtins.bytes
+    """The commitment of the server to all deals, which is deal_commitment of the game."""
     @_builtins.property
     def ruleset(self) -> _ruleset_pb2.Ruleset:
         """The rules of the game, with every option set."""
@@ -1618,10 +1649,11 @@ class GameCreated(_message.Message):
         reserved_seats: _abc.Iterable[Global___ReservedSeat] | None = ...,
         settings: _room_settings_pb2.RoomSettings | None = ...,
         position_seats: _abc.Iterable[_builtins.int] | None = ...,
+        deal_commitment: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["ruleset", b"ruleset", "settings", b"settings"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["position_seats", b"position_seats", "reserved_seats", b"reserved_seats", "ruleset", b"ruleset", "settings", b"settings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deal_commitment", b"deal_commitment", "position_seats", b"position_seats", "reserved_seats", b"reserved_seats", "ruleset", b"ruleset", "settings", b"settings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

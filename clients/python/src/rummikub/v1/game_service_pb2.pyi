@@ -354,6 +354,7 @@ class JoinGameRequest(_message.Message):
     PLAYER_REF_FIELD_NUMBER: _builtins.int
     JOIN_TICKET_FIELD_NUMBER: _builtins.int
     IS_PROGRAM_FIELD_NUMBER: _builtins.int
+    DEAL_SEED_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
     """The id of the game."""
     join_code: _builtins.str
@@ -386,6 +387,10 @@ class JoinGameRequest(_message.Message):
     """Whether a program plays the seat, which everyone then sees (Player.is_program). A ticket with the claim `bot` says so
     too, whatever this is.
     """
+    deal_seed: _builtins.bytes
+    """The player's part in the shuffles of a game with FAIR_DEAL_COMMITTED: up to 64 random bytes, which the player makes.
+    The server has committed itself before, so neither side alone decides on a deal (docs/fair-deal.md).
+    """
     def __init__(
         self,
         *,
@@ -397,10 +402,11 @@ class JoinGameRequest(_message.Message):
         player_ref: _builtins.str = ...,
         join_ticket: _builtins.str = ...,
         is_program: _builtins.bool = ...,
+        deal_seed: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_seat", b"_seat", "game", b"game", "game_id", b"game_id", "join_code", b"join_code", "seat", b"seat"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seat", b"_seat", "game", b"game", "game_id", b"game_id", "is_program", b"is_program", "join_code", b"join_code", "join_ticket", b"join_ticket", "name", b"name", "player_ref", b"player_ref", "request_id", b"request_id", "seat", b"seat"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seat", b"_seat", "deal_seed", b"deal_seed", "game", b"game", "game_id", b"game_id", "is_program", b"is_program", "join_code", b"join_code", "join_ticket", b"join_ticket", "name", b"name", "player_ref", b"player_ref", "request_id", b"request_id", "seat", b"seat"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__seat: _TypeAlias = _typing.Literal["seat"]  # noqa: Y015
     _WhichOneofArgType__seat: _TypeAlias = _typing.Literal["_seat", b"_seat"]  # noqa: Y015
@@ -500,6 +506,7 @@ class JoinOrCreateGameRequest(_message.Message):
     SETTINGS_FIELD_NUMBER: _builtins.int
     JOIN_TICKET_FIELD_NUMBER: _builtins.int
     IS_PROGRAM_FIELD_NUMBER: _builtins.int
+    DEAL_SEED_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """The player's name, as in JoinGame. Required, unless the join_ticket has a name."""
     request_id: _builtins.str
@@ -510,6 +517,8 @@ class JoinOrCreateGameRequest(_message.Message):
     """A ticket that the holder of the key has signed for this player, as in JoinGame."""
     is_program: _builtins.bool
     """Whether a program plays the seat, as in JoinGame. BOTS_NOT_ALLOWED if the settings allow none."""
+    deal_seed: _builtins.bytes
+    """The player's part in the shuffles, as in JoinGame."""
     @_builtins.property
     def ruleset(self) -> _ruleset_pb2.Ruleset:
         """The rules of the game. Unset: the preset SABRA."""
@@ -540,10 +549,11 @@ class JoinOrCreateGameRequest(_message.Message):
         settings: _room_settings_pb2.RoomSettings | None = ...,
         join_ticket: _builtins.str = ...,
         is_program: _builtins.bool = ...,
+        deal_seed: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["ruleset", b"ruleset", "settings", b"settings"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["is_program", b"is_program", "join_ticket", b"join_ticket", "labels", b"labels", "name", b"name", "operator_labels", b"operator_labels", "player_ref", b"player_ref", "request_id", b"request_id", "ruleset", b"ruleset", "settings", b"settings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deal_seed", b"deal_seed", "is_program", b"is_program", "join_ticket", b"join_ticket", "labels", b"labels", "name", b"name", "operator_labels", b"operator_labels", "player_ref", b"player_ref", "request_id", b"request_id", "ruleset", b"ruleset", "settings", b"settings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -766,22 +776,26 @@ class SetReadyRequest(_message.Message):
     GAME_ID_FIELD_NUMBER: _builtins.int
     IS_READY_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    DEAL_SEED_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
     """The id of the game."""
     is_ready: _builtins.bool
     """Whether the caller is ready."""
     request_id: _builtins.str
     """An idempotency key: a repeated request with it returns the first answer. Optional."""
+    deal_seed: _builtins.bytes
+    """The player's part in the shuffles, as in JoinGame, in place of the one before. Empty: that one stays."""
     def __init__(
         self,
         *,
         game_id: _builtins.str = ...,
         is_ready: _builtins.bool = ...,
         request_id: _builtins.str = ...,
+        deal_seed: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["game_id", b"game_id", "is_ready", b"is_ready", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deal_seed", b"deal_seed", "game_id", b"game_id", "is_ready", b"is_ready", "request_id", b"request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1366,6 +1380,162 @@ class OwnGame(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType_found) -> _WhichOneofReturnType_found | None: ...
 
 Global___OwnGame: _TypeAlias = OwnGame  # noqa: Y015
+
+@_typing.final
+class ExportOwnGamesRequest(_message.Message):
+    """A request for all data of the caller's games."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEATS_FIELD_NUMBER: _builtins.int
+    JOIN_TICKET_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    join_ticket: _builtins.str
+    """A ticket of the player, as in ListOwnGames."""
+    page_token: _builtins.str
+    """The next_page_token of the previous response. Unset: the first page."""
+    @_builtins.property
+    def seats(self) -> _containers.RepeatedCompositeFieldContainer[Global___OwnSeat]:
+        """The seats, each of another game. 1 to 50. Required without a join_ticket, and empty with one."""
+
+    def __init__(
+        self,
+        *,
+        seats: _abc.Iterable[Global___OwnSeat] | None = ...,
+        join_ticket: _builtins.str = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["join_ticket", b"join_ticket", "page_token", b"page_token", "seats", b"seats"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ExportOwnGamesRequest: _TypeAlias = ExportOwnGamesRequest  # noqa: Y015
+
+@_typing.final
+class ExportOwnGamesResponse(_message.Message):
+    """A page of the data of the caller's games."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GAME_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """The token of the next page; empty after the last."""
+    @_builtins.property
+    def game(self) -> Global___OwnData:
+        """A game. Unset if there is none."""
+
+    def __init__(
+        self,
+        *,
+        game: Global___OwnData | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["game", b"game"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["game", b"game", "next_page_token", b"next_page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ExportOwnGamesResponse: _TypeAlias = ExportOwnGamesResponse  # noqa: Y015
+
+@_typing.final
+class OwnData(_message.Message):
+    """What is stored of a person in a game."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GAME_ID_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    SEAT_FIELD_NUMBER: _builtins.int
+    PLAYER_REF_FIELD_NUMBER: _builtins.int
+    GAME_FIELD_NUMBER: _builtins.int
+    CHANGES_FIELD_NUMBER: _builtins.int
+    game_id: _builtins.str
+    """The id of the game."""
+    refusal: _error_reason_pb2.ErrorReason.ValueType
+    """Why there is nothing else, as OwnGame.refusal; or GAME_NOT_OVER, or NOT_A_PLAYER for a host token."""
+    seat: _builtins.int
+    """The seat. Unset for a person who has left it."""
+    player_ref: _builtins.str
+    """The reference of the person that the front end has set. Empty for none, and with the token of a seat, which does not
+    prove who somebody is.
+    """
+    @_builtins.property
+    def game(self) -> _game_pb2.Game:
+        """The game as the seat sees it, without drafts and presence. Set in the first page of a game."""
+
+    @_builtins.property
+    def changes(self) -> _containers.RepeatedCompositeFieldContainer[_game_pb2.GameChange]:
+        """The changes of the game as the seat sees them, from the oldest that is kept, at most 200 in a page. Of a person who
+        has left the lobby: only the arrival, as spectators see it.
+        """
+
+    def __init__(
+        self,
+        *,
+        game_id: _builtins.str = ...,
+        refusal: _error_reason_pb2.ErrorReason.ValueType = ...,
+        seat: _builtins.int | None = ...,
+        player_ref: _builtins.str = ...,
+        game: _game_pb2.Game | None = ...,
+        changes: _abc.Iterable[_game_pb2.GameChange] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_seat", b"_seat", "game", b"game", "seat", b"seat"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seat", b"_seat", "changes", b"changes", "game", b"game", "game_id", b"game_id", "player_ref", b"player_ref", "refusal", b"refusal", "seat", b"seat"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__seat: _TypeAlias = _typing.Literal["seat"]  # noqa: Y015
+    _WhichOneofArgType__seat: _TypeAlias = _typing.Literal["_seat", b"_seat"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__seat) -> _WhichOneofReturnType__seat | None: ...
+
+Global___OwnData: _TypeAlias = OwnData  # noqa: Y015
+
+@_typing.final
+class ForgetSeatRequest(_message.Message):
+    """A request to remove the caller's name from a game."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GAME_ID_FIELD_NUMBER: _builtins.int
+    game_id: _builtins.str
+    """The id of the game."""
+    def __init__(
+        self,
+        *,
+        game_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["game_id", b"game_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ForgetSeatRequest: _TypeAlias = ForgetSeatRequest  # noqa: Y015
+
+@_typing.final
+class ForgetSeatResponse(_message.Message):
+    """The response to ForgetSeat."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """The player's name in the game now."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ForgetSeatResponse: _TypeAlias = ForgetSeatResponse  # noqa: Y015
 
 @_typing.final
 class WatchOwnGamesRequest(_message.Message):

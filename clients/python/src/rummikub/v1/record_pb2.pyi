@@ -149,6 +149,7 @@ class RecordedPlayer(_message.Message):
     NAME_FIELD_NUMBER: _builtins.int
     BOT_LEVEL_FIELD_NUMBER: _builtins.int
     IS_PROGRAM_FIELD_NUMBER: _builtins.int
+    DEAL_SEED_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
     """The seat, from 1."""
     name: _builtins.str
@@ -157,6 +158,8 @@ class RecordedPlayer(_message.Message):
     """The strength of a bot. Unspecified for a person."""
     is_program: _builtins.bool
     """Whether a program of others played the seat. Not with a bot_level."""
+    deal_seed: _builtins.bytes
+    """The player's part in the shuffles (Player.deal_seed)."""
     def __init__(
         self,
         *,
@@ -164,10 +167,11 @@ class RecordedPlayer(_message.Message):
         name: _builtins.str = ...,
         bot_level: _game_pb2.BotLevel.ValueType = ...,
         is_program: _builtins.bool = ...,
+        deal_seed: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bot_level", b"bot_level", "is_program", b"is_program", "name", b"name", "seat", b"seat"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bot_level", b"bot_level", "deal_seed", b"deal_seed", "is_program", b"is_program", "name", b"name", "seat", b"seat"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -412,6 +416,14 @@ class GameRecord(_message.Message):
     ROUNDS_FIELD_NUMBER: _builtins.int
     WINNER_SEATS_FIELD_NUMBER: _builtins.int
     SETTINGS_FIELD_NUMBER: _builtins.int
+    DEAL_COMMITMENT_FIELD_NUMBER: _builtins.int
+    DEAL_SEED_FIELD_NUMBER: _builtins.int
+    deal_commitment: _builtins.bytes
+    """The commitment of the server to all deals (Game.deal_commitment). Empty without FAIR_DEAL_COMMITTED."""
+    deal_seed: _builtins.bytes
+    """The server's part in the last shuffle: 32 bytes. Its hash is the part in the shuffle before, and so on to the
+    commitment (docs/fair-deal.md). Empty without FAIR_DEAL_COMMITTED, and if no round was dealt.
+    """
     @_builtins.property
     def ruleset(self) -> _ruleset_pb2.Ruleset:
         """The rules."""
@@ -450,10 +462,12 @@ class GameRecord(_message.Message):
         rounds: _abc.Iterable[Global___RecordedScore] | None = ...,
         winner_seats: _abc.Iterable[_builtins.int] | None = ...,
         settings: _room_settings_pb2.RoomSettings | None = ...,
+        deal_commitment: _builtins.bytes = ...,
+        deal_seed: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "ruleset", b"ruleset", "settings", b"settings"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "moves", b"moves", "players", b"players", "rounds", b"rounds", "ruleset", b"ruleset", "settings", b"settings", "winner_seats", b"winner_seats"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "deal_commitment", b"deal_commitment", "deal_seed", b"deal_seed", "moves", b"moves", "players", b"players", "rounds", b"rounds", "ruleset", b"ruleset", "settings", b"settings", "winner_seats", b"winner_seats"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

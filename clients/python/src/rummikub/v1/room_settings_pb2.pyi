@@ -313,6 +313,36 @@ BOTS_OFF: Bots.ValueType  # 2
 """Only people may (BOTS_NOT_ALLOWED). Evidence: none; our own."""
 Global___Bots: _TypeAlias = Bots  # noqa: Y015
 
+class _FairDeal:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _FairDealEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FairDeal.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    FAIR_DEAL_UNSPECIFIED: _FairDeal.ValueType  # 0
+    """Unset: the default applies."""
+    FAIR_DEAL_OFF: _FairDeal.ValueType  # 1
+    """The server shuffles with its own randomness, and publishes nothing about it. Evidence: none; our own."""
+    FAIR_DEAL_COMMITTED: _FairDeal.ValueType  # 2
+    """Every deal follows from a secret of the server, to which Game.deal_commitment commits it from the creation on, and
+    from the seeds of the players. The record has them (GameRecord.deal_seed). Evidence: none; our own.
+    """
+
+class FairDeal(_FairDeal, metaclass=_FairDealEnumTypeWrapper):
+    """Whether players can check after a game that its deals were fair (option fair_deal). The option does not affect the
+    rules. docs/fair-deal.md has the method.
+    """
+
+FAIR_DEAL_UNSPECIFIED: FairDeal.ValueType  # 0
+"""Unset: the default applies."""
+FAIR_DEAL_OFF: FairDeal.ValueType  # 1
+"""The server shuffles with its own randomness, and publishes nothing about it. Evidence: none; our own."""
+FAIR_DEAL_COMMITTED: FairDeal.ValueType  # 2
+"""Every deal follows from a secret of the server, to which Game.deal_commitment commits it from the creation on, and
+from the seeds of the players. The record has them (GameRecord.deal_seed). Evidence: none; our own.
+"""
+Global___FairDeal: _TypeAlias = FairDeal  # noqa: Y015
+
 @_typing.final
 class RoomSettings(_message.Message):
     """What the players of a game agree on beside its rules: clocks, absent players, the lobby, and who sees what. It never
@@ -340,6 +370,7 @@ class RoomSettings(_message.Message):
     DRAFT_VISIBILITY_FIELD_NUMBER: _builtins.int
     BOT_PAUSE_FIELD_NUMBER: _builtins.int
     BOTS_FIELD_NUMBER: _builtins.int
+    FAIR_DEAL_FIELD_NUMBER: _builtins.int
     clock_flag: Global___ClockFlag.ValueType
     """What happens to a player whose time is used up. Default RESIGN. Another value requires clock_total_seconds."""
     absent_after_timeouts: _builtins.int
@@ -348,7 +379,7 @@ class RoomSettings(_message.Message):
     decision.
     """
     absent_action: Global___AbsentAction.ValueType
-    """What happens to the seat of an absent player. Default BOT_EASY."""
+    """What happens to the seat of an absent player. Default BOT_MEDIUM."""
     start_by: Global___StartBy.ValueType
     """Who may start the first round. Default HOST."""
     abort_by: Global___AbortBy.ValueType
@@ -363,6 +394,8 @@ class RoomSettings(_message.Message):
     """Who sees the table that a player is arranging. Default OWNER."""
     bots: Global___Bots.ValueType
     """Whether bots, also programs of others, may have seats. Default ALLOWED."""
+    fair_deal: Global___FairDeal.ValueType
+    """Whether players can check after the game that its deals were fair. Default OFF, but COMMITTED in public games."""
     @_builtins.property
     def turn_time_limit(self) -> _duration_pb2.Duration:
         """Time limit of a turn, in whole seconds (turn_time_limit_seconds): 0 (no limit) to 1209600 (14 days). Default 120.
@@ -413,10 +446,11 @@ class RoomSettings(_message.Message):
         draft_visibility: Global___DraftVisibility.ValueType = ...,
         bot_pause: _duration_pb2.Duration | None = ...,
         bots: Global___Bots.ValueType = ...,
+        fair_deal: Global___FairDeal.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_absent_after_timeouts", b"_absent_after_timeouts", "absent_after_timeouts", b"absent_after_timeouts", "bot_pause", b"bot_pause", "clock_increment", b"clock_increment", "clock_total", b"clock_total", "round_pause", b"round_pause", "turn_time_limit", b"turn_time_limit"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_absent_after_timeouts", b"_absent_after_timeouts", "abort_by", b"abort_by", "absent_action", b"absent_action", "absent_after_timeouts", b"absent_after_timeouts", "bot_pause", b"bot_pause", "bots", b"bots", "clock_flag", b"clock_flag", "clock_increment", b"clock_increment", "clock_total", b"clock_total", "draft_visibility", b"draft_visibility", "hints", b"hints", "racks_shown", b"racks_shown", "round_pause", b"round_pause", "spectators", b"spectators", "start_by", b"start_by", "turn_time_limit", b"turn_time_limit"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_absent_after_timeouts", b"_absent_after_timeouts", "abort_by", b"abort_by", "absent_action", b"absent_action", "absent_after_timeouts", b"absent_after_timeouts", "bot_pause", b"bot_pause", "bots", b"bots", "clock_flag", b"clock_flag", "clock_increment", b"clock_increment", "clock_total", b"clock_total", "draft_visibility", b"draft_visibility", "fair_deal", b"fair_deal", "hints", b"hints", "racks_shown", b"racks_shown", "round_pause", b"round_pause", "spectators", b"spectators", "start_by", b"start_by", "turn_time_limit", b"turn_time_limit"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__absent_after_timeouts: _TypeAlias = _typing.Literal["absent_after_timeouts"]  # noqa: Y015
     _WhichOneofArgType__absent_after_timeouts: _TypeAlias = _typing.Literal["_absent_after_timeouts", b"_absent_after_timeouts"]  # noqa: Y015
