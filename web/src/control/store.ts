@@ -35,8 +35,16 @@ export function useFollowed<T>(subscribe: (listener: () => void) => () => void, 
   return value;
 }
 
-export function useStore<T extends object>(store: Store<T>): T {
+/** Renders again when the value changes; with `partsOf`, when one of the parts that it returns does. */
+export function useStore<T extends object>(store: Store<T>, partsOf: (value: T) => readonly unknown[] = (value) => [value]): T {
   const [, setTick] = useState(0);
-  useEffect(() => store.subscribe(() => setTick((tick) => tick + 1)), [store]);
+  useEffect(() => {
+    let seen = partsOf(store.value);
+    return store.subscribe(() => {
+      const parts = partsOf(store.value);
+      if (parts.some((part, i) => part !== seen[i])) setTick((tick) => tick + 1);
+      seen = parts;
+    });
+  }, [store]);
   return store.value;
 }

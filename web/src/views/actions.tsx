@@ -15,7 +15,14 @@ import { HintMenu } from "./hint-menu.js";
 import { judgmentOf } from "./turn-message.js";
 
 export function Actions({ game, session }: { game: Game; session: GameSession }) {
-  const { history, isBusy, connection, selection, judgment, carried, sorting } = useStore(session.state);
+  const { history, isBusy, connection, selection, judgment, carried, sorting } = useStore(session.state, (state) => [
+    state.history,
+    state.isBusy,
+    state.connection,
+    state.selection,
+    judgmentOf(state),
+    state.sorting,
+  ]);
   /** The arrangement with which the player would draw although it may be played. */
   const [asked, setAsked] = useState<Arrangement>();
   const may = choices(game);

@@ -1,17 +1,18 @@
 /** The melds on the table: the player's own arrangement, or the draft of the player who has the turn. */
 import { type Game, JokersDeclaration, MeldKind, type SavedDraft, Tile } from "rummikub-client";
-import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { fittingPlaces } from "rummikub-board/model";
 import type { Arranging } from "../control/arranging.js";
 import { useStore } from "../control/store.js";
-import { t, tilesList, tileText, violationText } from "../i18n/index.js";
+import { language, t, tilesList, tileText, violationText } from "../i18n/index.js";
 import { meldPlaceText } from "../input/keyboard.js";
-import type { ArrangedMeld, Piece, Target } from "../model/arrangement.js";
+import type { ArrangedMeld, Arrangement, Piece, Target } from "../model/arrangement.js";
 import { pieceOf } from "../model/layout.js";
 import type { MeldMark } from "../model/marks.js";
 import { faceOf, isSpecialJoker, mayFitBothKinds, tileOf, without } from "../model/tiles.js";
 import { meldingOf, playerOf } from "../model/turn.js";
 import { okeyName } from "./board.js";
+import { memo } from "./memo.js";
 import { ShownTable } from "./shown-table.js";
 import { MovableTile } from "./tile.js";
 import { useZoom, ZoomButtons } from "./zoom.js";
@@ -24,7 +25,8 @@ export interface TabStop {
 
 export function useTabStop(): TabStop {
   const [ids, setIds] = useState<readonly number[]>([]);
-  return { ids, set: (id) => setIds((before) => [id, ...before.filter((other) => other !== id)].slice(0, 8)) };
+  const set = (id: number) => setIds((before) => [id, ...before.filter((other) => other !== id)].slice(0, 8));
+  return useMemo(() => ({ ids, set }), [ids]);
 }
 
 /** Returns the id of the tile among these that Tab reaches. */
@@ -35,6 +37,8 @@ export function tabStopOf(tabStop: TabStop, pieces: readonly { id: number }[]): 
 /** With more tiles than this a table is dense, or full. */
 const DENSE = 16;
 const FULL = 44;
+
+const NONE: readonly number[] = [];
 
 interface TableProps {
   arranging: Arranging;
@@ -82,13 +86,15 @@ export function ArrangedTable({ arranging, tabStop, okey }: TableProps) {
           return (
             <MeldView
               key={meld.id}
+              language={language.value.code}
+              arrangement={arrangement}
               meld={meld}
               number={i + 1}
               arranging={arranging}
               mark={mark !== undefined && (mark.isLegal ? isTableLegal && (isChanged || isTarget) : true) ? mark : undefined}
               target={isTarget ? carried?.target : undefined}
               okey={okey}
-              carriedIds={carried?.ids ?? []}
+              carriedIds={carried?.ids ?? NONE}
               selection={selection}
               stop={stop}
               tabStop={tabStop}
@@ -126,6 +132,10 @@ function isTargetIn({ id, pieces }: ArrangedMeld, target: Target | undefined): b
 }
 
 interface MeldProps {
+  /** The texts are of this language. */
+  language: string;
+  /** Where the meld lies: it says which tiles may be moved. */
+  arrangement: Arrangement;
   meld: ArrangedMeld;
   number: number;
   arranging: Arranging;
@@ -144,7 +154,8 @@ interface MeldProps {
   fresh: ReadonlySet<number>;
 }
 
-function MeldView(props: MeldProps) {
+/** A movement over one meld must not render all of them. */
+const MeldView = memo(function MeldView(props: MeldProps) {
   const { meld, number, arranging, mark, target, okey, selection, stop, tabStop, isPlacing, mayMove, carriedIds } = props;
   const tiles = meld.pieces.map(({ tile }) => tile);
   const name = t("meldOf", { number, tiles: tilesList(tiles) });
@@ -224,7 +235,7 @@ function MeldView(props: MeldProps) {
       )}
     </div>
   );
-}
+});
 
 /** Returns what a joker of a meld stands for in words, as it was declared or as the service has read it. */
 function jokerName({ pieces, declaredFaces }: ArrangedMeld, { id }: Piece): string | undefined {

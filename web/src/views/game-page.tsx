@@ -23,7 +23,7 @@ export function GamePage({ gameId, joinCode }: { gameId: string; joinCode: strin
     const memory = new RackMemory(sessionStorage, gameId);
     return new GameSession(token === undefined ? service : service.seated(token), gameId, memory, windows);
   }, [gameId, token]);
-  const { game, connection, failure, spoken } = useStore(session.state);
+  const { game, connection, failure, spoken } = useStore(session.state, (state) => [state.game, state.connection, state.failure, state.spoken]);
   useEffect(() => {
     session.acting.onRematch = (joined, name) => go(`game/${keepSeat(joined, name)}`);
     void session.follow();

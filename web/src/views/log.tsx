@@ -36,7 +36,7 @@ function Line({ entry: { event }, game }: { entry: LogEntry; game: Game }) {
 
 /** The last lines, and what can be done with the last play. */
 export function Log({ game, session, onShowAgain }: { game: Game; session: GameSession; onShowAgain: () => void }) {
-  const { log, lastPlay } = useStore(session.state);
+  const { log, lastPlay } = useStore(session.state, (state) => [state.log, state.lastPlay]);
   const [isOpen, setOpen] = useState(false);
   const last = log.slice(-LINES);
   const again = lastPlay !== undefined && lastPlay.seat !== game.seat && (

@@ -12,7 +12,14 @@ function isInHand({ origin }: Piece): boolean {
 }
 
 export function Rack({ arranging, tabStop }: { arranging: Arranging; tabStop: TabStop }) {
-  const { history, selection, carried, hinted, fresh } = useStore(arranging.state);
+  const { history, selection, carried, hinted, fresh } = useStore(arranging.state, (state) => [
+    state.history,
+    state.selection,
+    state.hinted,
+    state.fresh,
+    state.carried?.ids,
+    state.carried?.target?.to === "rack" && state.carried.target.index,
+  ]);
   const { rack } = history.present;
   const left = [...hinted];
   const stop = tabStopOf(tabStop, rack);

@@ -30,7 +30,8 @@ const DiscardActions = lazy(async () => (await import("./discard-table.js")).Dis
 const Result = lazy(async () => (await import("./result.js")).Result);
 
 export function TableView({ game, session }: { game: Game; session: GameSession }) {
-  const state = useStore(session.state);
+  // Not of what is carried: a movement renders the tables and the rack only.
+  const state = useStore(session.state, ({ history, fresh, lastPlay, shown, othersDraft }) => [history, fresh, lastPlay, shown, othersDraft]);
   const root = useRef<HTMLDivElement>(null);
   useEffect(() => followPointer(root.current!, session.arranging), [session]);
   useEffect(() => {
@@ -137,7 +138,7 @@ export function TableView({ game, session }: { game: Game; session: GameSession 
 /** The table as the player arranges it, in the game's layout. */
 function Arranged({ game, session, tabStop }: { game: Game; session: GameSession; tabStop: TabStop }) {
   const { arranging } = session;
-  const { present } = useStore(session.state).history;
+  const { present } = useStore(session.state, ({ history }) => [history]).history;
   if (isGrid(present)) return <GridTable game={game} grid={present} arranging={arranging} />;
   return <ArrangedTable arranging={arranging} tabStop={tabStop} />;
 }

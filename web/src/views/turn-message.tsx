@@ -18,7 +18,12 @@ const WARNINGS = [30, 10];
 const LAST_SECONDS = 10;
 
 export function TurnMessage({ game, session }: { game: Game; session: GameSession }) {
-  const { problem, notice, ...state } = useStore(session.state);
+  const { problem, notice, ...state } = useStore(session.state, (one) => [
+    one.problem,
+    one.notice,
+    one.history,
+    judgmentOf(one),
+  ]);
   const judgment = judgmentOf(state);
   const isLegal = judgment?.marks.isLegal === true;
   const verdict = judgment && (isLegal ? legalText(judgment.answer) : violationSummary(judgment.marks, isStand(judgment.arrangement)));
