@@ -946,7 +946,8 @@ type AddBotRequest struct {
 	GameId string `protobuf:"bytes,1,opt,name=game_id,json=gameId,proto3" json:"game_id,omitempty"`
 	// The bot's strength. Required.
 	Level BotLevel `protobuf:"varint,2,opt,name=level,proto3,enum=rummikub.v1.BotLevel" json:"level,omitempty"`
-	// The bot's name, with the same constraints as a player's. Unset: the first free name of `Bot 1`, `Bot 2` and so on.
+	// The bot's name, with the same constraints as a player's. Unset: the first free name of a list: `Bot Rosa`,
+	// `Bot Bruno` and so on.
 	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
 	// An idempotency key: a repeated request with it returns the first answer. Optional.
 	RequestId string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`

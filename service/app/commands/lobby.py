@@ -40,6 +40,8 @@ from service.model.record import PlayerRef, Record, SeatToken, Visibility
 from service.runtime.join_tickets import Person
 
 DIGEST_BYTES: Final = 32
+BOT_NAMES: Final = ("Rosa", "Bruno", "Karla", "Oskar", "Ruth", "Bella", "Kasimir", "Olive")
+"""The names of bots that get none, with the initials of the colors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,5 +274,5 @@ def _new_seat(before: Game, after: Game) -> int:
 
 def _unused_name(game: Game) -> str:
     """Returns a name for a bot."""
-    names = (f"Bot {number}" for number in itertools.count(1))
+    names = (f"Bot {name}" for name in itertools.chain(BOT_NAMES, itertools.count(1)))
     return next(name for name in names if not any(are_alike(name, player.name) for player in game.players))

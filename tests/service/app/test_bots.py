@@ -190,7 +190,7 @@ async def test_a_bot_is_seated_and_visible_to_all(client: Client) -> None:
     assert (answer.seat, answer.game.seat) == (2, 1)
     assert await add_bot(game, EASY, "Zoë") == 3
     assert await add_bot(game, MEDIUM) == 4
-    expected = [("player 1", 0), ("Bot 1", HARD), ("Zoë", EASY), ("Bot 2", MEDIUM)]
+    expected = [("player 1", 0), ("Bot Rosa", HARD), ("Zoë", EASY), ("Bot Bruno", MEDIUM)]
     for seat in (0, 1):
         assert [(player.name, player.bot_level) for player in (await game.see(seat)).players] == expected
     changes = (await client.games.ListChanges(gs.ListChangesRequest(game_id=game.game_id))).changes
@@ -200,9 +200,9 @@ async def test_a_bot_is_seated_and_visible_to_all(client: Client) -> None:
 
 async def test_a_bot_gets_an_unused_name(client: Client) -> None:
     game = await client.new_game(players=1, start=False)
-    await game.join("Bot 1")
+    await game.join("Bot Rosa")
     await add_bot(game, EASY)
-    assert [player.name for player in (await game.see()).players] == ["player 1", "Bot 1", "Bot 2"]
+    assert [player.name for player in (await game.see()).players] == ["player 1", "Bot Rosa", "Bot Bruno"]
 
 
 @pytest.mark.parametrize(

@@ -547,7 +547,7 @@ async def test_a_lobby_leaves_the_lists_with_its_last_person_and_bots_do_not_kee
     await leave(game, 2)
     assert await listed(client) == []
     assert (await store.lists.count())[GameState.LOBBY] == 0
-    assert [player.name for player in (await game.see()).players] == ["Bot 1"]
+    assert [player.name for player in (await game.see()).players] == ["Bot Rosa"]
 
 
 class SlowStore(DelegatingStore):

@@ -70,7 +70,7 @@ test("what a bot lays is marked, told with its tiles, moves to its place, and ca
     };
   });
   await beginAt(page, { racks: RACKS.toReversed() });
-  const played = lines(page).last().filter({ hasText: "Bot 1 plays" });
+  const played = lines(page).last().filter({ hasText: /Bot \S+ plays/ });
   await page.evaluate(() => globalThis.moved.splice(0));
   await act(page, () => button(page, "Draw").click());
   await played.waitFor();

@@ -161,7 +161,7 @@ test("the home page names the players of one's own games, says whose turn it is,
   });
   await page.goto(world.url);
   const own = page.locator("section", { hasText: "Your games" }).locator("li");
-  await own.filter({ hasText: "Bot 1" }).filter({ hasText: "Your turn" }).waitFor();
+  await own.filter({ hasText: "Bot Rosa" }).filter({ hasText: "Your turn" }).waitFor();
   await page.waitForFunction(() => JSON.parse(localStorage.getItem("rummikub.seats")).length === 1);
   assert.equal(await own.count(), 1);
   await leave(page);
@@ -177,7 +177,7 @@ test("a token that is refused in one tab leaves the seat that the browser has in
   await page.goto(world.url);
   await page.waitForFunction(() => sessionStorage.getItem("rummikub.seats") === "[]");
   await page.reload();
-  await page.locator("section", { hasText: "Your games" }).locator("li", { hasText: "Bot 1" }).waitFor();
+  await page.locator("section", { hasText: "Your games" }).locator("li", { hasText: "Bot Rosa" }).waitFor();
   await leave(page);
 });
 

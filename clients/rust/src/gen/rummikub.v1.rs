@@ -7884,7 +7884,8 @@ pub struct AddBotRequest {
     /// The bot's strength. Required.
     #[prost(enumeration = "BotLevel", tag = "2")]
     pub level: i32,
-    /// The bot's name, with the same constraints as a player's. Unset: the first free name of `Bot 1`, `Bot 2` and so on.
+    /// The bot's name, with the same constraints as a player's. Unset: the first free name of a list: `Bot Rosa`,
+    /// `Bot Bruno` and so on.
     #[prost(string, tag = "3")]
     pub name: ::prost::alloc::string::String,
     /// An idempotency key: a repeated request with it returns the first answer. Optional.

@@ -611,7 +611,9 @@ class AddBotRequest(_message.Message):
     level: _game_pb2.BotLevel.ValueType
     """The bot's strength. Required."""
     name: _builtins.str
-    """The bot's name, with the same constraints as a player's. Unset: the first free name of `Bot 1`, `Bot 2` and so on."""
+    """The bot's name, with the same constraints as a player's. Unset: the first free name of a list: `Bot Rosa`,
+    `Bot Bruno` and so on.
+    """
     request_id: _builtins.str
     """An idempotency key: a repeated request with it returns the first answer. Optional."""
     seat: _builtins.int

@@ -530,7 +530,8 @@ export type AddBotRequest = Message<"rummikub.v1.AddBotRequest"> & {
   level: BotLevel;
 
   /**
-   * The bot's name, with the same constraints as a player's. Unset: the first free name of `Bot 1`, `Bot 2` and so on.
+   * The bot's name, with the same constraints as a player's. Unset: the first free name of a list: `Bot Rosa`,
+   * `Bot Bruno` and so on.
    *
    * @generated from field: string name = 3;
    */
