@@ -9,7 +9,7 @@ EDGE := .venv/.edge
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 3 --dist worksteal
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help setup run web web-test envoy play demo walkthrough puzzle test quick flaky check canary fmt bench figures speed load load-ci drill capacity soak solver-soak mutants goldens house baseline proto clients clients-check conformance edge-config deploy-check deploy-tools openapi docs wire deals lock image bots clean
+.PHONY: help setup run web web-test envoy play demo walkthrough puzzle test quick flaky check canary fmt bench figures speed load load-ci drill capacity soak solver-soak mutants goldens house baseline proto clients clients-check conformance edge-config deploy-check deploy-tools openapi docs wire deals lock image bots puzzles clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,6 +65,9 @@ walkthrough: $(STAMP) ## Do all that a front end does, from the lobby to the rec
 
 puzzle: $(STAMP) ## Show today's puzzle, or NUMBER=17, and on Enter its answer; or the best turn of POSITION="[R3 R4 R5] + *{R6}" (ARGS="--json")
 	@$(BIN)/python -m service.cli.analyze $(if $(POSITION),'$(POSITION)') $(if $(NUMBER),--puzzle $(NUMBER)) $(ARGS)
+
+puzzles: $(STAMP) ## Make the puzzles of service/puzzles anew from games of bots; takes an hour (ARGS="CROSS --seed 7")
+	@$(BIN)/python -m tools.puzzles $(ARGS)
 
 test: $(STAMP) ## Run all tests, or some: ARGS="tests/conformance -k RUN"
 ifeq ($(ARGS),)

@@ -38,10 +38,11 @@ STATELESS: Final = frozenset(
     {
         "rummikub.v1.ValidationService",
         "rummikub.v1.AnalysisService",
+        "rummikub.v1.PuzzleService",
         "rummikub.v1.RecordService",
     }
 )
-"""Services that stay SERVING without a store; only questions of the latter two about a game need it."""
+"""Services that stay SERVING without a store; only questions of analysis and records about a game need it."""
 
 _log = structlog.get_logger()
 

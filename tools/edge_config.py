@@ -29,6 +29,7 @@ PAGE_FILES: Final = (
     "app.js",
     "chunk.js",
     "de.js",
+    "puzzle-page.js",
     "replay-page.js",
     "rules.js",
     "settings.js",

@@ -16,6 +16,7 @@ from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1.analysis_service_pb2_grpc import AnalysisServiceStub
 from rummikub.v1.game_service_pb2_grpc import GameServiceStub
+from rummikub.v1.puzzle_service_pb2_grpc import PuzzleServiceStub
 from rummikub.v1.record_service_pb2_grpc import RecordServiceStub
 from rummikub.v1.turn_service_pb2_grpc import TurnServiceStub
 from rummikub.v1.validation_service_pb2_grpc import ValidationServiceStub
@@ -23,6 +24,7 @@ from rummikub.v1.validation_service_pb2_grpc import ValidationServiceStub
 if TYPE_CHECKING:
     from rummikub.v1.analysis_service_pb2_grpc import AnalysisServiceAsyncStub
     from rummikub.v1.game_service_pb2_grpc import GameServiceAsyncStub
+    from rummikub.v1.puzzle_service_pb2_grpc import PuzzleServiceAsyncStub
     from rummikub.v1.record_service_pb2_grpc import RecordServiceAsyncStub
     from rummikub.v1.turn_service_pb2_grpc import TurnServiceAsyncStub
     from rummikub.v1.validation_service_pb2_grpc import ValidationServiceAsyncStub
@@ -140,6 +142,11 @@ class Client:
     def analysis(self) -> "AnalysisServiceAsyncStub":
         """AnalysisService."""
         return AnalysisServiceStub(self.channel)
+
+    @property
+    def puzzles(self) -> "PuzzleServiceAsyncStub":
+        """PuzzleService."""
+        return PuzzleServiceStub(self.channel)
 
     @property
     def records(self) -> "RecordServiceAsyncStub":

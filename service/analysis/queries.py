@@ -18,6 +18,7 @@ from engine.melding.grid.cells import without_faces
 from engine.melding.grid.play import GridPlay
 from engine.melding.grid.rules import GridJudgement, judge_grid
 from engine.melding.play import Play
+from engine.melding.puzzles import Checked, Puzzle, check
 from engine.melding.round import Choosing, Drawn, HasPlayed
 from engine.melding.rules import Judgement, judge
 from engine.melding.ruleset import Ruleset, TurnPlayAfterDraw
@@ -79,6 +80,18 @@ class JudgePlay:
     def answer(self, _budget: Budget) -> Judgement:
         """Returns the judgement. The rules have a budget of their own."""
         return judge(self.play)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckAnswer:
+    """Asks for the judgement of an answer to a puzzle, the table after the turn."""
+
+    puzzle: Puzzle
+    table: ProposedTable
+
+    def answer(self, _budget: Budget) -> Checked:
+        """Returns the judgement. The rules have a budget of their own."""
+        return check(self.puzzle, self.table)
 
 
 @dataclass(frozen=True, slots=True)

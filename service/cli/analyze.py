@@ -22,6 +22,7 @@ from engine.melding.grid.rules import read_grid
 from engine.melding.melds import Meld, ProposedMeld, read_meld
 from engine.melding.notation import format_meld, format_table, parse_position, parse_turn
 from engine.melding.presets import PRESETS
+from engine.melding.puzzles import Puzzle
 from engine.melding.ruleset import OPTIONS, Preset, Ruleset, TableLayout, TurnDraw, problems, with_options
 from engine.melding.solver import (
     BestTurn,
@@ -39,8 +40,8 @@ from engine.seats import Rack
 from engine.tiles import JOKERS, Color, Tile, color_of, in_order, without
 from engine.violation_texts import DESCRIPTIONS
 from engine.violations import Reason
-from service.cli.puzzles import PUZZLES
 from service.cli.review import RecordFileError, review_file
+from service.puzzles import lines_of, number_of_day, puzzle
 
 NAME: Final = "rummikub-analyze"
 
@@ -93,11 +94,15 @@ def _analyze(words: Sequence[str] | None, search: Search) -> None:
                 _write(_colored(line, naming))
             return
         ruleset = read_ruleset(arguments.preset, arguments.option)
-        number = None if arguments.position else arguments.puzzle or _puzzle_of_the_day()
-        position = PUZZLES[number - 1] if number else arguments.position
-        situation = read_situation(position, ruleset, naming, arguments.river, unmelded=arguments.unmelded)
+        number, heading = None, []
+        if arguments.position:
+            river, unmelded = arguments.river, arguments.unmelded
+            situation = read_situation(arguments.position, ruleset, naming, river, unmelded=unmelded)
+        else:
+            number = _puzzle_number(arguments.puzzle, ruleset)
+            chosen = puzzle(ruleset.preset, number)
+            situation, heading = chosen.situation, [_task(number, chosen), ""]
         if not arguments.json:
-            heading = [f"Puzzle {number} of {len(PUZZLES)}: play the whole rack", ""] if number else []
             _write(_colored("\n".join([*heading, *_position(situation, naming)]), naming))
             if number and not arguments.answer and not _is_answer_wanted():
                 return
@@ -105,8 +110,8 @@ def _analyze(words: Sequence[str] | None, search: Search) -> None:
         found = search(situation, objective, budget)
         is_late = budget.is_over is not None and budget.is_over()
         if arguments.json:
-            puzzle = {"puzzle": number} if number else {}
-            text = json.dumps({**puzzle, **_values_of(situation, objective, found, naming)}, indent=2)
+            name = {"puzzle": number} if number else {}
+            text = json.dumps({**name, **_values_of(situation, objective, found, naming)}, indent=2)
         else:
             text = _colored("\n".join(_answer(situation, objective, found, naming, is_late=is_late)), naming)
     except (PositionError, NotationError, RecordFileError) as error:
@@ -141,9 +146,9 @@ def _parser() -> argparse.ArgumentParser:
     subject.add_argument("position", nargs="?", help="the position in quotes; without one, the puzzle of the day")
     subject.add_argument(
         "--puzzle",
-        type=_puzzle_number,
+        type=_number,
         metavar="NUMBER",
-        help=f"a puzzle, 1 to {len(PUZZLES)}: all tiles can be played",
+        help="a puzzle of the preset, from 1: play as many tiles as possible",
     )
     subject.add_argument(
         "--record",
@@ -189,15 +194,32 @@ def _milliseconds(text: str) -> int:
     return int(text)
 
 
-def _puzzle_number(text: str) -> int:
-    if not re.fullmatch("[0-9]{1,6}", text) or not 1 <= int(text) <= len(PUZZLES):
-        raise argparse.ArgumentTypeError(f"{text!r} is not the number of a puzzle: expected 1 to {len(PUZZLES)}")
+def _number(text: str) -> int:
+    if not re.fullmatch("[0-9]{1,6}", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number")
     return int(text)
 
 
-def _puzzle_of_the_day() -> int:
-    """Returns the number of a puzzle, which is another one each day."""
-    return date.today().toordinal() % len(PUZZLES) + 1
+def _puzzle_number(number: int | None, ruleset: Ruleset) -> int:
+    """Returns the number of a puzzle; without one, another one each day. Raises PositionError."""
+    preset = ruleset.preset
+    if ruleset != PRESETS[preset]:
+        raise PositionError("--option: puzzles have the rules of a preset; give a position")
+    if number is None:
+        number = number_of_day(preset, date.today()) or 0
+    count = len(lines_of(preset))
+    if not 1 <= number <= count:
+        raise PositionError(f"--puzzle: {number} is not the number of a puzzle: expected 1 to {count}")
+    return number
+
+
+def _task(number: int, chosen: Puzzle) -> str:
+    """Returns the first line of a puzzle."""
+    situation, tiles = chosen.situation, chosen.tiles
+    of_all = len(tiles) == len(situation.rack)
+    task = "the whole rack" if of_all else f"{len(tiles)} tiles of the rack"
+    count, level = len(lines_of(situation.ruleset.preset)), chosen.grade.difficulty.name.lower()
+    return f"Puzzle {number} of {count} ({level}): play {task}"
 
 
 def _budget(milliseconds: int) -> Budget:

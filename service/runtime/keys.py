@@ -32,7 +32,9 @@ NAME_FORM: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 NAME_RULE: Final = "a name has 1 to 32 of a-z, 0-9, - and _, and begins with neither - nor _"
 
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
-_SERVICES: Final = frozenset({"GameService", "TurnService", "ValidationService", "AnalysisService", "RecordService"})
+_SERVICES: Final = frozenset(
+    {"GameService", "TurnService", "ValidationService", "AnalysisService", "PuzzleService", "RecordService"}
+)
 _PACKAGE: Final = "/rummikub.v1."
 _TICKETS: Final = ("ticket_keys", "ticket_audience", "require_tickets")
 _FIELDS: Final = frozenset({"sha256", "certificate", "services", "labels", "proxy", *_TICKETS, *RIGHTS, *QUOTAS})

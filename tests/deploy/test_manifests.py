@@ -15,6 +15,7 @@ import yaml
 from rummikub.v1 import (
     analysis_service_pb2,
     game_service_pb2,
+    puzzle_service_pb2,
     record_service_pb2,
     turn_service_pb2,
     validation_service_pb2,
@@ -44,6 +45,7 @@ SERVICES = [
     for name, module in (
         ("AnalysisService", analysis_service_pb2),
         ("GameService", game_service_pb2),
+        ("PuzzleService", puzzle_service_pb2),
         ("RecordService", record_service_pb2),
         ("TurnService", turn_service_pb2),
         ("ValidationService", validation_service_pb2),

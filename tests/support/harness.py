@@ -28,6 +28,7 @@ from engine.tiles import Tile
 from rummikub.v1 import (
     analysis_service_pb2,
     game_pb2,
+    puzzle_service_pb2,
     record_service_pb2,
     validation_service_pb2,
     violation_pb2,
@@ -61,6 +62,7 @@ CONTRACT = (
     ts.DESCRIPTOR.services_by_name["TurnService"],
     validation_service_pb2.DESCRIPTOR.services_by_name["ValidationService"],
     analysis_service_pb2.DESCRIPTOR.services_by_name["AnalysisService"],
+    puzzle_service_pb2.DESCRIPTOR.services_by_name["PuzzleService"],
     record_service_pb2.DESCRIPTOR.services_by_name["RecordService"],
 )
 """Every service of the contract."""

@@ -65,6 +65,8 @@ USUAL: Final[dict[str, dict[str, Any]]] = {
     "ArrangeTiles": {"tiles": as_tiles([1, 2, 3])},
     "BatchSuggestTurns": {"positions": [A_POSITION]},
     "ExplainTurn": {"table_after": meld_pb2.Table(melds=[meld_pb2.Meld(tiles=as_tiles([1, 2, 3]))])},
+    "GetPuzzle": {"number": 1},
+    "CheckPuzzle": {"number": 1},
     "ImportRecord": {"record": record_pb2.GameRecord()},
     "ReviewGame": {"record": A_RECORD},
     "ParsePosition": {"text": ". + {}"},

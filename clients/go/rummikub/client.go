@@ -44,6 +44,7 @@ type Client struct {
 	Validation pb.ValidationServiceClient
 	Analysis   pb.AnalysisServiceClient
 	Records    pb.RecordServiceClient
+	Puzzles    pb.PuzzleServiceClient
 
 	conn *connections
 }
@@ -107,6 +108,7 @@ func newClient(c caller) *Client {
 		Validation: pb.NewValidationServiceClient(c),
 		Analysis:   pb.NewAnalysisServiceClient(c),
 		Records:    pb.NewRecordServiceClient(c),
+		Puzzles:    pb.NewPuzzleServiceClient(c),
 		conn:       c.conn,
 	}
 }

@@ -6,7 +6,7 @@ import { createServer } from "node:http";
 import { connectNodeAdapter, createGrpcTransport } from "@connectrpc/connect-node";
 import { ConnectError, createClient, type ConnectRouter, type ServiceImpl } from "@connectrpc/connect";
 import type { DescService, Message } from "@bufbuild/protobuf";
-import { AnalysisService, GameService, RecordService, TurnService, ValidationService } from "rummikub-client";
+import { AnalysisService, GameService, PuzzleService, RecordService, TurnService, ValidationService } from "rummikub-client";
 
 type Context = { requestHeader: Headers; signal: AbortSignal };
 
@@ -29,7 +29,7 @@ function forward<S extends DescService>(router: ConnectRouter, service: S): void
 const server = createServer(
   connectNodeAdapter({
     routes(router) {
-      for (const service of [GameService, TurnService, ValidationService, AnalysisService, RecordService])
+      for (const service of [GameService, TurnService, ValidationService, AnalysisService, PuzzleService, RecordService])
         forward(router, service);
     },
     interceptors: [

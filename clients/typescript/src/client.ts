@@ -3,6 +3,7 @@ import { authorized, type CallOptions, dependable, newRequestId } from "./connec
 import { AnalysisService } from "./gen/rummikub/v1/analysis_service_pb.js";
 import type { Game } from "./gen/rummikub/v1/game_pb.js";
 import { GameService, WatchContent } from "./gen/rummikub/v1/game_service_pb.js";
+import { PuzzleService } from "./gen/rummikub/v1/puzzle_service_pb.js";
 import { RecordService } from "./gen/rummikub/v1/record_service_pb.js";
 import { TurnService } from "./gen/rummikub/v1/turn_service_pb.js";
 import { ValidationService } from "./gen/rummikub/v1/validation_service_pb.js";
@@ -23,6 +24,8 @@ export class Rummikub {
   readonly analysis: Client<typeof AnalysisService>;
   /** Records, and texts of positions. */
   readonly records: Client<typeof RecordService>;
+  /** Puzzles. */
+  readonly puzzles: Client<typeof PuzzleService>;
   readonly #transport: Transport;
   readonly #close: () => void;
 
@@ -34,6 +37,7 @@ export class Rummikub {
     this.validation = createClient(ValidationService, transport);
     this.analysis = createClient(AnalysisService, transport);
     this.records = createClient(RecordService, transport);
+    this.puzzles = createClient(PuzzleService, transport);
   }
 
   /** Returns a connection over a Connect transport, with request ids, deadlines and retries. */

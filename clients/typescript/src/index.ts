@@ -27,6 +27,7 @@ export * from "./gen/rummikub/v1/game_pb.js";
 export * from "./gen/rummikub/v1/game_service_pb.js";
 export * from "./gen/rummikub/v1/meld_pb.js";
 export * from "./gen/rummikub/v1/record_pb.js";
+export * from "./gen/rummikub/v1/puzzle_service_pb.js";
 export * from "./gen/rummikub/v1/record_service_pb.js";
 export * from "./gen/rummikub/v1/room_settings_pb.js";
 export * from "./gen/rummikub/v1/ruleset_pb.js";

@@ -63,7 +63,12 @@ pytestmark = pytest.mark.slow
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 STATEFUL = ("", "rummikub.v1.GameService", "rummikub.v1.TurnService")
-STATELESS = ("rummikub.v1.ValidationService", "rummikub.v1.AnalysisService", "rummikub.v1.RecordService")
+STATELESS = (
+    "rummikub.v1.ValidationService",
+    "rummikub.v1.AnalysisService",
+    "rummikub.v1.PuzzleService",
+    "rummikub.v1.RecordService",
+)
 CONTRACT = {*STATEFUL[1:], *STATELESS}
 LIMIT_OF_FILES = 128
 HEAP_BYTES = 1 << 26

@@ -68,6 +68,7 @@ from rummikub.v1 import (
     game_pb2,
     game_service_pb2,
     meld_pb2,
+    puzzle_service_pb2,
     record_pb2,
     room_settings_pb2,
     ruleset_pb2,
@@ -214,6 +215,7 @@ SERVICES = {
     "turn_service.proto": turn_service_pb2.DESCRIPTOR.services_by_name["TurnService"],
     "validation_service.proto": validation_service_pb2.DESCRIPTOR.services_by_name["ValidationService"],
     "analysis_service.proto": analysis_service_pb2.DESCRIPTOR.services_by_name["AnalysisService"],
+    "puzzle_service.proto": puzzle_service_pb2.DESCRIPTOR.services_by_name["PuzzleService"],
     "record_service.proto": rs.DESCRIPTOR.services_by_name["RecordService"],
 }
 RPCS: dict[str, MethodDescriptor] = {rpc.name: rpc for service in SERVICES.values() for rpc in service.methods}

@@ -11,7 +11,7 @@ from support.harness import ROOT, server_process
 
 pytestmark = pytest.mark.slow
 
-PAGES = [ROOT / "README.md", ROOT / "docs" / "examples.md", ROOT / "clients" / "python" / "README.md"]
+PAGES = [ROOT / page for page in ("README.md", "docs/examples.md", "docs/puzzles.md", "clients/python/README.md")]
 
 
 def snippets(page: Path, target: str) -> list[str]:

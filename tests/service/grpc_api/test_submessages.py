@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import meld_pb2, record_pb2
+from rummikub.v1 import puzzle_service_pb2 as pz
 from rummikub.v1 import record_service_pb2 as rs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
@@ -56,6 +57,10 @@ REQUESTS: dict[str, tuple[str, Callable[[], Message]]] = {
     "AnalysisService/ExplainTurn": (
         "table_after",
         lambda: an.ExplainTurnRequest(table_after=meld_pb2.Table(melds=melds())),
+    ),
+    "PuzzleService/CheckPuzzle": (
+        "table_after",
+        lambda: pz.CheckPuzzleRequest(number=1, table_after=meld_pb2.Table(melds=melds())),
     ),
     "RecordService/ImportRecord": ("record.moves", lambda: rs.ImportRecordRequest(record=record())),
     "RecordService/ReviewGame": ("record.moves", lambda: rs.ReviewGameRequest(record=record())),

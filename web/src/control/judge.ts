@@ -1,2 +1,2 @@
 /** Asks about the newest arrangement only. */
-export { Judge } from "rummikub-board/model";
+export { Judge } from "rummikub-board/judge";

@@ -1,12 +1,12 @@
 /**
  * The page's addresses: `#/`, `#/game/<id>`, `#/game/<id>/<join code>`, `#/replay`,
- * `#/replay/<id>`, `#/replay/<id>/<move>`, `#/replay/<id>/review`, `#/how-to-play`.
+ * `#/replay/<id>`, `#/replay/<id>/<move>`, `#/replay/<id>/review`, `#/how-to-play`, `#/puzzle`.
  */
 export type Route =
   | { readonly page: "home" }
   | { readonly page: "game"; readonly gameId: string; readonly joinCode?: string }
   | { readonly page: "replay"; readonly gameId?: string; readonly move?: number; readonly isReview?: boolean }
-  | { readonly page: "how-to-play" }
+  | { readonly page: "how-to-play" | "puzzle" }
   | { readonly page: "unknown" };
 
 /** Returns the route of an address's hash. */
@@ -16,7 +16,7 @@ export function routeOf(hash: string): Route {
   if (page === "game" && id !== undefined && /^[0-9a-f]{32}$/.test(id))
     return { page, gameId: id, ...(code && { joinCode: code }) };
   if (page === "replay") return id === undefined ? { page } : { page, gameId: id, ...replayOf(code) };
-  if (page === "how-to-play") return { page };
+  if (page === "how-to-play" || page === "puzzle") return { page };
   return { page: "unknown" };
 }
 

@@ -35,6 +35,7 @@ export const texts: Texts["texts"] = {
   playNowHelp: "Du und drei Bots, die üblichen Regeln, keine Uhr.",
   chooseRules: "Regeln und Mitspieler wählen",
   howToPlay: "So wird gespielt",
+  puzzleOfTheDay: "Rätsel des Tages",
   roomSettings: "Zeit, Bots und Zuschauer",
   rangeIs: "{least} bis {most}",
   rulesStandard: "Nichts ist anders als im üblichen Spiel.",

@@ -30,6 +30,7 @@ export const en = {
   playNowHelp: "You and three bots, the standard rules, no clock.",
   chooseRules: "Choose rules and players",
   howToPlay: "How to play",
+  puzzleOfTheDay: "Puzzle of the day",
   roomSettings: "Time, bots and onlookers",
   rangeIs: "{least} to {most}",
   rulesStandard: "Nothing differs from the standard game.",

@@ -35,6 +35,7 @@ export const texts: Texts["texts"] = {
   playNowHelp: "Tú y tres bots, las reglas habituales, sin reloj.",
   chooseRules: "Elegir reglas y jugadores",
   howToPlay: "Cómo se juega",
+  puzzleOfTheDay: "Problema del día",
   roomSettings: "Tiempo, bots y espectadores",
   rangeIs: "de {least} a {most}",
   rulesStandard: "Nada cambia respecto a la partida habitual.",

@@ -35,6 +35,7 @@ export const texts: Texts["texts"] = {
   playNowHelp: "Vous et trois bots, les règles habituelles, sans horloge.",
   chooseRules: "Choisir les règles et les joueurs",
   howToPlay: "Comment jouer",
+  puzzleOfTheDay: "Problème du jour",
   roomSettings: "Temps, bots et spectateurs",
   rangeIs: "de {least} à {most}",
   rulesStandard: "Rien ne diffère de la partie habituelle.",

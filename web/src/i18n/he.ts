@@ -35,6 +35,7 @@ export const texts: Texts["texts"] = {
   playNowHelp: "משחק מול שלושה בוטים, הכללים הרגילים, בלי שעון.",
   chooseRules: "בחירת כללים ושחקנים",
   howToPlay: "איך משחקים",
+  puzzleOfTheDay: "חידת היום",
   roomSettings: "זמן, בוטים וצופים",
   rangeIs: "{least} עד {most}",
   rulesStandard: "אין הבדל מהמשחק הרגיל.",

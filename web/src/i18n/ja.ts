@@ -35,6 +35,7 @@ export const texts: Texts["texts"] = {
   playNowHelp: "あなたとボット3人、標準ルール、時計なし。",
   chooseRules: "ルールと人数を選ぶ",
   howToPlay: "遊び方",
+  puzzleOfTheDay: "今日の問題",
   roomSettings: "時間・ボット・観戦",
   rangeIs: "{least}〜{most}",
   rulesStandard: "標準ルールとの違いはありません。",

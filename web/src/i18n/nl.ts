@@ -35,6 +35,7 @@ export const texts: Texts["texts"] = {
   playNowHelp: "Jij en drie bots, de gewone regels, geen klok.",
   chooseRules: "Regels en spelers kiezen",
   howToPlay: "Zo speel je",
+  puzzleOfTheDay: "Puzzel van de dag",
   roomSettings: "Tijd, bots en toeschouwers",
   rangeIs: "{least} tot {most}",
   rulesStandard: "Niets is anders dan in het gewone spel.",

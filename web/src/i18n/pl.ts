@@ -35,6 +35,7 @@ export const texts: Texts["texts"] = {
   playNowHelp: "Ty i trzy boty, zwykłe zasady, bez zegara.",
   chooseRules: "Wybierz zasady i graczy",
   howToPlay: "Jak grać",
+  puzzleOfTheDay: "Zagadka dnia",
   roomSettings: "Czas, boty i widzowie",
   rangeIs: "od {least} do {most}",
   rulesStandard: "Nic nie różni się od zwykłej gry.",

@@ -35,6 +35,7 @@ export const texts: Texts["texts"] = {
   playNowHelp: "Você e três bots, as regras de sempre, sem relógio.",
   chooseRules: "Escolher regras e jogadores",
   howToPlay: "Como jogar",
+  puzzleOfTheDay: "Problema do dia",
   roomSettings: "Tempo, bots e espectadores",
   rangeIs: "de {least} a {most}",
   rulesStandard: "Nada difere da partida padrão.",

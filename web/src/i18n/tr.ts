@@ -35,6 +35,7 @@ export const texts: Texts["texts"] = {
   playNowHelp: "Sen ve üç bot, olağan kurallar, saatsiz.",
   chooseRules: "Kuralları ve oyuncuları seç",
   howToPlay: "Nasıl oynanır",
+  puzzleOfTheDay: "Günün bulmacası",
   roomSettings: "Süre, botlar ve izleyiciler",
   rangeIs: "{least} ile {most} arası",
   rulesStandard: "Olağan oyundan farkı yok.",

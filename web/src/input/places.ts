@@ -1,9 +1,9 @@
 /** Places where tiles can be dropped: under the pointer, and one after the other for the keyboard. */
-import { boxesBefore } from "rummikub-board/model";
+import { boxesBefore } from "rummikub-board/places";
 import type { Target } from "../model/arrangement.js";
 import type { Cell } from "../model/grid.js";
 
-export { nextPlace, places } from "rummikub-board/model";
+export { nextPlace, places } from "rummikub-board/places";
 
 /**
  * Returns the target at a point of the page. Views mark containers with `data-drop` (`meld`, `rack`, `new`, `cell` for a

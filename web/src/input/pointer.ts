@@ -1,5 +1,5 @@
 /** What a pointer does on the page: it carries tiles and melds, as far as the player may. */
-import { followPointer as follow, type Scrolls } from "rummikub-board/input";
+import { followPointer as follow, type Scrolls } from "rummikub-board/pointer";
 import type { Arranging } from "../control/arranging.js";
 import type { Target } from "../model/arrangement.js";
 import { targetAt } from "./places.js";

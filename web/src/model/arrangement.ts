@@ -5,11 +5,11 @@
  * with an id. Only `tableOf` and the number of the River's tile go back to the service. What is not of this service is in
  * rummikub-board: here melds have a kind and declared faces besides.
  */
-import * as board from "rummikub-board/model";
+import * as board from "rummikub-board/arrangement";
 import { type Meld, MeldKind, meldsOf, Tile } from "rummikub-client";
 import { compareTiles, type RackOrder } from "./tiles.js";
 
-export { inOrder, meldWith, piecesOfMelds, sameIds, takePiece, uniquePieces } from "rummikub-board/model";
+export { inOrder, meldWith, piecesOfMelds, sameIds, takePiece, uniquePieces } from "rummikub-board/arrangement";
 
 /** Where a piece was when the turn began. A piece of the table cannot go to the rack. */
 export type Origin = "table" | "rack" | "river";

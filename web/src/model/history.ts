@@ -1,2 +1,2 @@
 /** Undo and redo of immutable values. */
-export { amend, begin, type History, redo, step, undo } from "rummikub-board/model";
+export { amend, begin, type History, redo, step, undo } from "rummikub-board/history";

@@ -13,6 +13,7 @@ import { lazy } from "./lazy.js";
 const Drawer = lazy(async () => (await import("./settings.js")).Drawer);
 const SettingsDialog = lazy(async () => (await import("./settings.js")).SettingsDialog);
 const HowToPlay = lazy(async () => (await import("./how-to-play.js")).HowToPlay);
+const PuzzlePage = lazy(async () => (await import("./puzzle-page.js")).PuzzlePage);
 const ReplayPage = lazy(async () => (await import("./replay-page.js")).ReplayPage);
 
 export function App() {
@@ -94,6 +95,8 @@ function Page({ route }: { route: Route }) {
       return <ReplayPage key={route.gameId ?? ""} {...route} />;
     case "how-to-play":
       return <HowToPlay />;
+    case "puzzle":
+      return <PuzzlePage />;
     case "unknown":
       return (
         <main class="page" tabIndex={-1}>

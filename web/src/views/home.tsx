@@ -76,7 +76,7 @@ export function Home() {
             {t("playNow")}
           </button>
           <p class="help">
-            {t("playNowHelp")} <a href="#/how-to-play">{t("howToPlay")}</a>
+            {t("playNowHelp")} <a href="#/how-to-play">{t("howToPlay")}</a> · <a href="#/puzzle">{t("puzzleOfTheDay")}</a>
           </p>
           <button type="button" aria-expanded={isFormShown} onClick={() => setFormShown(!isFormShown)}>
             {t("chooseRules")}

@@ -1,7 +1,7 @@
 /** Enlarges the melds of a table: by buttons, by two fingers, and by the wheel with Ctrl. */
 import type { RefObject } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { followZoom, ZOOM_STEP, zoomed } from "rummikub-board/input";
+import { followZoom, ZOOM_STEP, zoomed } from "rummikub-board/zoom";
 import { t } from "../i18n/index.js";
 
 /** Returns how much an element is enlarged, and a function that multiplies it. */

@@ -41,6 +41,7 @@ from rummikub.v1.game_pb2 import *
 from rummikub.v1.game_service_pb2 import *
 from rummikub.v1.meld_pb2 import *
 from rummikub.v1.record_pb2 import *
+from rummikub.v1.puzzle_service_pb2 import *
 from rummikub.v1.record_service_pb2 import *
 from rummikub.v1.room_settings_pb2 import *
 from rummikub.v1.ruleset_pb2 import *

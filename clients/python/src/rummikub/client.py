@@ -34,6 +34,7 @@ from rummikub.v1.game_service_pb2 import (
     WatchGameResponse,
 )
 from rummikub.v1.game_service_pb2_grpc import GameServiceStub
+from rummikub.v1.puzzle_service_pb2_grpc import PuzzleServiceStub
 from rummikub.v1.record_service_pb2_grpc import RecordServiceStub
 from rummikub.v1.turn_service_pb2_grpc import TurnServiceStub
 from rummikub.v1.validation_service_pb2_grpc import ValidationServiceStub
@@ -86,6 +87,7 @@ class Rummikub:
         self.validation = ValidationServiceStub(prepared)
         self.analysis = AnalysisServiceStub(prepared)
         self.records = RecordServiceStub(prepared)
+        self.puzzles = PuzzleServiceStub(prepared)
 
     def seated(self, token: str) -> "Rummikub":
         """Returns the same connection with a seat's token, or the host token, on every call."""

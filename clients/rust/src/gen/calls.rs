@@ -215,6 +215,16 @@ impl crate::Call for ListChangesRequest {
     const PATH: &'static str = "/rummikub.v1.GameService/ListChanges";
 }
 
+impl crate::Call for GetPuzzleRequest {
+    type Response = GetPuzzleResponse;
+    const PATH: &'static str = "/rummikub.v1.PuzzleService/GetPuzzle";
+}
+
+impl crate::Call for CheckPuzzleRequest {
+    type Response = CheckPuzzleResponse;
+    const PATH: &'static str = "/rummikub.v1.PuzzleService/CheckPuzzle";
+}
+
 impl crate::Call for ExportGameRequest {
     type Response = ExportGameResponse;
     const PATH: &'static str = "/rummikub.v1.RecordService/ExportGame";
@@ -607,6 +617,20 @@ impl crate::Rummikub {
     /// Lists a game's changes in order, as the caller may see them. Without a token, the caller is a spectator.
     /// Errors: PERMISSION_DENIED (SPECTATORS_NOT_ALLOWED), OUT_OF_RANGE (HISTORY_UNAVAILABLE).
     pub async fn list_changes(&self, request: ListChangesRequest) -> Result<ListChangesResponse, crate::Refusal> {
+        self.call(request).await
+    }
+
+    /// Returns a puzzle: by its number, or that of a day. The solution is returned only on demand.
+    /// Errors: none of its own.
+    pub async fn get_puzzle(&self, request: GetPuzzleRequest) -> Result<GetPuzzleResponse, crate::Refusal> {
+        self.call(request).await
+    }
+
+    /// Judges an answer to a puzzle. Any legal turn that lays as many tiles as the best one solves it. An illegal turn is an
+    /// answer too: the response is OK and lists every violation.
+    /// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN), RESOURCE_EXHAUSTED (ANALYSIS_BUSY),
+    /// UNAVAILABLE (ANALYSIS_UNAVAILABLE).
+    pub async fn check_puzzle(&self, request: CheckPuzzleRequest) -> Result<CheckPuzzleResponse, crate::Refusal> {
         self.call(request).await
     }
 

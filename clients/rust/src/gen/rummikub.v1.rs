@@ -9238,6 +9238,282 @@ pub mod game_service_client {
         }
     }
 }
+/// A request for a puzzle.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetPuzzleRequest {
+    /// The rules: a preset of games of melds. Unset: PRESET_SABRA.
+    #[prost(enumeration = "Preset", tag = "1")]
+    pub preset: i32,
+    /// The number of the puzzle among those of its preset, from 1 to Puzzle.count. Unset: the puzzle of a day.
+    #[prost(uint32, optional, tag = "2")]
+    pub number: ::core::option::Option<u32>,
+    /// The day, such as `2027-01-31`. Unset: today in UTC. Not with a number.
+    #[prost(string, tag = "3")]
+    pub date: ::prost::alloc::string::String,
+    /// Chooses the puzzle of the day among those of a difficulty. Not with a number.
+    #[prost(enumeration = "PuzzleDifficulty", tag = "4")]
+    pub difficulty: i32,
+    /// Whether the response has the solution.
+    #[prost(bool, tag = "5")]
+    pub reveal_solution: bool,
+}
+/// The response to GetPuzzle.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GetPuzzleResponse {
+    /// The puzzle.
+    #[prost(message, optional, tag = "1")]
+    pub puzzle: ::core::option::Option<Puzzle>,
+    /// The day whose puzzle it is. Empty if it was requested by its number.
+    #[prost(string, tag = "2")]
+    pub date: ::prost::alloc::string::String,
+    /// A best turn. Set with reveal_solution.
+    #[prost(message, optional, tag = "3")]
+    pub solution: ::core::option::Option<PuzzleSolution>,
+}
+/// A puzzle.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Puzzle {
+    /// The preset of its rules.
+    #[prost(enumeration = "Preset", tag = "1")]
+    pub preset: i32,
+    /// Its number among the puzzles of the preset, from 1. Another release may have other puzzles.
+    #[prost(uint32, tag = "2")]
+    pub number: u32,
+    /// How many puzzles the preset has.
+    #[prost(uint32, tag = "3")]
+    pub count: u32,
+    /// How difficult it is.
+    #[prost(enumeration = "PuzzleDifficulty", tag = "4")]
+    pub difficulty: i32,
+    /// The table and the rack of the player, who has made the initial meld. It can be sent to AnalysisService as it is.
+    #[prost(message, optional, tag = "5")]
+    pub position: ::core::option::Option<Position>,
+    /// How many tiles of the rack a best turn lays.
+    #[prost(uint32, tag = "6")]
+    pub tiles_to_play: u32,
+}
+/// A best turn of a puzzle.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PuzzleSolution {
+    /// The table after the turn. AnalysisService.ExplainTurn returns the steps that lead to it, if the table has melds.
+    #[prost(message, optional, tag = "1")]
+    pub table_after: ::core::option::Option<Table>,
+    /// The tiles of the rack that it lays, ascending. Every best turn lays the same.
+    #[prost(enumeration = "Tile", repeated, tag = "2")]
+    pub tiles_played: ::prost::alloc::vec::Vec<i32>,
+}
+/// A request to judge an answer to a puzzle.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CheckPuzzleRequest {
+    /// The preset of the puzzle. Unset: PRESET_SABRA.
+    #[prost(enumeration = "Preset", tag = "1")]
+    pub preset: i32,
+    /// The number of the puzzle.
+    #[prost(uint32, tag = "2")]
+    pub number: u32,
+    /// The table after the player's turn. At most 128 melds, or 256 placements.
+    #[prost(message, optional, tag = "3")]
+    pub table_after: ::core::option::Option<Table>,
+}
+/// The response to CheckPuzzle.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CheckPuzzleResponse {
+    /// Whether the turn is legal, and no turn lays more tiles.
+    #[prost(bool, tag = "1")]
+    pub is_solved: bool,
+    /// Every breach of the rules; empty if the turn is legal. The subjects are as in ValidateTurnResponse.
+    #[prost(message, repeated, tag = "2")]
+    pub violations: ::prost::alloc::vec::Vec<Violation>,
+    /// The tiles of the rack that the turn lays, ascending.
+    #[prost(enumeration = "Tile", repeated, tag = "3")]
+    pub tiles_played: ::prost::alloc::vec::Vec<i32>,
+    /// The tiles of the rack that a best turn lays and this one does not, ascending. Empty if the turn is illegal.
+    #[prost(enumeration = "Tile", repeated, tag = "4")]
+    pub tiles_missing: ::prost::alloc::vec::Vec<i32>,
+}
+/// How difficult a puzzle is, by the steps of its solution, the melds of the table that it changes, and its jokers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum PuzzleDifficulty {
+    /// Unset. Never in a response.
+    Unspecified = 0,
+    /// A few steps.
+    Easy = 1,
+    /// Several melds change.
+    Medium = 2,
+    /// Much of the table changes.
+    Hard = 3,
+    /// Most of the table changes, often with jokers.
+    Expert = 4,
+}
+impl PuzzleDifficulty {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "PUZZLE_DIFFICULTY_UNSPECIFIED",
+            Self::Easy => "PUZZLE_DIFFICULTY_EASY",
+            Self::Medium => "PUZZLE_DIFFICULTY_MEDIUM",
+            Self::Hard => "PUZZLE_DIFFICULTY_HARD",
+            Self::Expert => "PUZZLE_DIFFICULTY_EXPERT",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "PUZZLE_DIFFICULTY_UNSPECIFIED" => Some(Self::Unspecified),
+            "PUZZLE_DIFFICULTY_EASY" => Some(Self::Easy),
+            "PUZZLE_DIFFICULTY_MEDIUM" => Some(Self::Medium),
+            "PUZZLE_DIFFICULTY_HARD" => Some(Self::Hard),
+            "PUZZLE_DIFFICULTY_EXPERT" => Some(Self::Expert),
+            _ => None,
+        }
+    }
+}
+/// Generated client implementations.
+pub mod puzzle_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// Puzzles: positions of games between bots in which the player lays as many tiles as possible. The best outcome of each is
+    /// proven and unique. Puzzles are part of the service: it needs no token and uses no store, and all servers of a release
+    /// have the same ones.
+    ///
+    /// Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (API_KEY_INVALID),
+    /// PERMISSION_DENIED (API_KEY_NOT_ALLOWED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (SHUTTING_DOWN, OVERLOADED).
+    #[derive(Debug, Clone)]
+    pub struct PuzzleServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl<T> PuzzleServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> PuzzleServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            PuzzleServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// Returns a puzzle: by its number, or that of a day. The solution is returned only on demand.
+        /// Errors: none of its own.
+        pub async fn get_puzzle(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetPuzzleRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetPuzzleResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/rummikub.v1.PuzzleService/GetPuzzle",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("rummikub.v1.PuzzleService", "GetPuzzle"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Judges an answer to a puzzle. Any legal turn that lays as many tiles as the best one solves it. An illegal turn is an
+        /// answer too: the response is OK and lists every violation.
+        /// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN), RESOURCE_EXHAUSTED (ANALYSIS_BUSY),
+        /// UNAVAILABLE (ANALYSIS_UNAVAILABLE).
+        pub async fn check_puzzle(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CheckPuzzleRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CheckPuzzleResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/rummikub.v1.PuzzleService/CheckPuzzle",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("rummikub.v1.PuzzleService", "CheckPuzzle"));
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
 /// A player of a recorded game.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RecordedPlayer {

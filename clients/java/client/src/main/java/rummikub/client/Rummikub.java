@@ -22,6 +22,8 @@ import rummikub.v1.AnalysisServiceGrpc.AnalysisServiceBlockingStub;
 import rummikub.v1.Game;
 import rummikub.v1.GameServiceGrpc;
 import rummikub.v1.GameServiceGrpc.GameServiceBlockingStub;
+import rummikub.v1.PuzzleServiceGrpc;
+import rummikub.v1.PuzzleServiceGrpc.PuzzleServiceBlockingStub;
 import rummikub.v1.RecordServiceGrpc;
 import rummikub.v1.RecordServiceGrpc.RecordServiceBlockingStub;
 import rummikub.v1.TurnServiceGrpc;
@@ -118,6 +120,11 @@ public final class Rummikub implements AutoCloseable {
   /** Returns the blocking stub of records, and of texts of positions. */
   public RecordServiceBlockingStub records() {
     return RecordServiceGrpc.newBlockingStub(channel);
+  }
+
+  /** Returns the blocking stub of puzzles. */
+  public PuzzleServiceBlockingStub puzzles() {
+    return PuzzleServiceGrpc.newBlockingStub(channel);
   }
 
   /**

@@ -16,6 +16,7 @@ import rummikub.client.WatchOptions
 import rummikub.v1.AnalysisServiceGrpcKt.AnalysisServiceCoroutineStub
 import rummikub.v1.Game
 import rummikub.v1.GameServiceGrpcKt.GameServiceCoroutineStub
+import rummikub.v1.PuzzleServiceGrpcKt.PuzzleServiceCoroutineStub
 import rummikub.v1.RecordServiceGrpcKt.RecordServiceCoroutineStub
 import rummikub.v1.Refusal
 import rummikub.v1.TurnServiceGrpcKt.TurnServiceCoroutineStub
@@ -51,6 +52,9 @@ class Rummikub(val java: rummikub.client.Rummikub) : AutoCloseable by java {
 
     /** Records, and texts of positions. */
     val records = RecordServiceCoroutineStub(java.channel())
+
+    /** Puzzles. */
+    val puzzles = PuzzleServiceCoroutineStub(java.channel())
 
     /** Returns the same connection with a seat's token, or the host token, on every call. */
     fun seated(token: String) = Rummikub(java.seated(token))
