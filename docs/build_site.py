@@ -56,11 +56,7 @@ SECTIONS: Final = (
             "docs/concepts/words.md",
         ),
     ),
-<<<<<<< HEAD
-    ("Guides", ("docs/front-end.md", "docs/functions.md", "docs/record.md", "*/README.md")),
-=======
-    ("Guides", ("docs/front-end.md", "docs/record.md", "docs/puzzles.md", "*/README.md")),
->>>>>>> c02a1446 (Add PuzzleService with 3,200 puzzles from games of bots)
+    ("Guides", ("docs/front-end.md", "docs/functions.md", "docs/record.md", "docs/puzzles.md", "*/README.md")),
     (
         "Clients",
         (

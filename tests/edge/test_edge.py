@@ -87,6 +87,18 @@ async def test_a_suggested_turn_by_json_is_played_without_the_field_of_the_path(
     assert (await web.edge.call(f"/v1/games/{game_id}:playTurn", turn, token)).status == 200
 
 
+async def test_a_puzzle_by_json_is_solved_by_its_solution(web: Web) -> None:
+    today = (await web.edge.call("/v1/puzzles:ofTheDay?difficulty=PUZZLE_DIFFICULTY_EASY")).json
+    assert "solution" not in today
+    number = today["puzzle"]["number"]
+    unchanged = {"table_after": today["puzzle"]["position"]["table"]}
+    assert "isSolved" not in (await web.edge.call(f"/v1/puzzles/{number}:check", unchanged)).json
+    revealed = (await web.edge.call(f"/v1/puzzles/{number}?revealSolution=true")).json
+    assert revealed["puzzle"] == today["puzzle"]
+    solution = {"table_after": revealed["solution"]["tableAfter"]}
+    assert (await web.edge.call(f"/v1/puzzles/{number}:check", solution)).json["isSolved"] is True
+
+
 async def test_a_token_by_json_shows_the_rack_of_its_seat_only(web: Web) -> None:
     game_id, token, _ = await started_game(web)
     own = (await web.edge.call(f"/v1/games/{game_id}", token=token)).json["game"]

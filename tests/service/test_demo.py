@@ -91,16 +91,13 @@ async def test_the_walkthrough_does_all_that_a_front_end_does(preset: str, shown
         "is used up",
         "Mallory cannot take the seat that Ann reserved for Bob",
         "finds the game among his own: seat 2",
-<<<<<<< HEAD
+        "the solution is right: True",
         "The coach: From your rack to meld 1",
         "The coach: There is a better turn.",
         "the stream of her games begins with seat 1",
         "has the end of the game: GAME_STATE_ABORTED",
         "stored of account of Dora: seat 1",
         "is Player 1 there",
-=======
-        "the solution is right: True",
->>>>>>> c02a1446 (Add PuzzleService with 3,200 puzzles from games of bots)
     )
     assert [text for text in told if text not in printed] == []
 

@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-"""Walks through what a front end does: lobby, drafts, absence, clocks, rematch, record, a lesson, and join tickets.
-=======
-"""Walks through what a front end does: lobby, live drafts, absence, rounds, clocks, a rematch, the record, a puzzle.
->>>>>>> c02a1446 (Add PuzzleService with 3,200 puzzles from games of bots)
+"""Walks through what a front end does: lobby, drafts, absence, clocks, rematch, record, lesson, puzzle, join tickets.
 
 Ann and Bob play, on a running service or a temporary one as in demo.py. It takes half a minute, because turns time out.
 """
@@ -36,12 +32,9 @@ from rummikub import (
     VISIBILITY_UNLISTED,
     AbortGameRequest,
     BotLevel,
-<<<<<<< HEAD
+    CheckPuzzleRequest,
     CoachedTurn,
     CoachTurnRequest,
-=======
-    CheckPuzzleRequest,
->>>>>>> c02a1446 (Add PuzzleService with 3,200 puzzles from games of bots)
     CreateGameRequest,
     CreateRematchRequest,
     DealOptions,
@@ -338,7 +331,6 @@ def invite(service: Rummikub) -> None:
     say(f"Bob takes it, and finds the game among his own: seat {listed[0].seat} of {listed[0].game.players_max}")
 
 
-<<<<<<< HEAD
 def learn(service: Rummikub) -> None:
     """A coach puts Ann at a position, and gives her ever larger hints until she plays the turn."""
     for_two = MeldingRuleset(preset=PRESET_SABRA, deal=DealOptions(players_min=2, players_max=2))
@@ -402,7 +394,8 @@ def own_games(web: Rummikub, ticket: str) -> None:
     say(f"All that is stored of {data.player_ref}: seat {data.seat} and {len(data.changes)} changes of one game")
     name = dora.games.ForgetSeat(ForgetSeatRequest(game_id=game_id)).name
     say(f"Dora has her name removed, and is {name} there")
-=======
+
+
 def solve_puzzle(service: Rummikub) -> None:
     """Ann gets the puzzle of the day, lays nothing at first, and then looks at the solution."""
     puzzle = service.puzzles.GetPuzzle(GetPuzzleRequest()).puzzle
@@ -412,7 +405,6 @@ def solve_puzzle(service: Rummikub) -> None:
     request = GetPuzzleRequest(preset=puzzle.preset, number=puzzle.number, reveal_solution=True)
     answer.table_after.CopyFrom(service.puzzles.GetPuzzle(request).solution.table_after)
     say(f"the solution is right: {service.puzzles.CheckPuzzle(answer).is_solved}")
->>>>>>> c02a1446 (Add PuzzleService with 3,200 puzzles from games of bots)
 
 
 def main() -> None:
@@ -423,12 +415,9 @@ def main() -> None:
             play_rematch(*play_first_game(service, preset))
             run_out_of_time(service, preset)
             invite(service)
-<<<<<<< HEAD
+            solve_puzzle(service)
             learn(service)
         prove()
-=======
-            solve_puzzle(service)
->>>>>>> c02a1446 (Add PuzzleService with 3,200 puzzles from games of bots)
     except grpc.RpcError as error:
         sys.exit(f"walkthrough: {explain(error)}")
     except KeyboardInterrupt:
