@@ -80,6 +80,7 @@ SECTIONS: Final = (
             "docs/archive.md",
             "docs/keys.md",
             "docs/tickets.md",
+            "docs/bot-programs.md",
             "docs/kubernetes.md",
             "docs/web-edge.md",
             "docs/performance.md",

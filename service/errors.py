@@ -328,6 +328,31 @@ class TooManyGuesses(Fault):
     message = "your address or key has sent too many unknown join codes; retry later"
 
 
+class TooManyChallenges(Fault):
+    """One of the players has too many challenges."""
+
+    reason = "TOO_MANY_CHALLENGES"
+    message = "you or the other player have too many challenges, open or in the last minute; retry later"
+
+
+class ChallengeNotFound(Fault):
+    """The caller has no such challenge to answer or to cancel; it may be one of others."""
+
+    reason = "CHALLENGE_NOT_FOUND"
+    message = "you have no such challenge to answer or to cancel"
+
+
+class ChallengeOver(Fault):
+    """The challenge has ended otherwise."""
+
+    reason = "CHALLENGE_OVER"
+
+    def __init__(self, state: str) -> None:
+        super().__init__()
+        self.message = f"the challenge is {state}"
+        self.metadata = {"state": state}
+
+
 class TooManyDrafts(Overloaded):
     """The caller's seat, address or key saves too many drafts. Its client saves a newer one later."""
 

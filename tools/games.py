@@ -15,6 +15,7 @@ from rummikub.v1 import game_pb2, meld_pb2, room_settings_pb2, ruleset_pb2, tile
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1.analysis_service_pb2_grpc import AnalysisServiceStub
+from rummikub.v1.challenge_service_pb2_grpc import ChallengeServiceStub
 from rummikub.v1.game_service_pb2_grpc import GameServiceStub
 from rummikub.v1.puzzle_service_pb2_grpc import PuzzleServiceStub
 from rummikub.v1.record_service_pb2_grpc import RecordServiceStub
@@ -23,6 +24,7 @@ from rummikub.v1.validation_service_pb2_grpc import ValidationServiceStub
 
 if TYPE_CHECKING:
     from rummikub.v1.analysis_service_pb2_grpc import AnalysisServiceAsyncStub
+    from rummikub.v1.challenge_service_pb2_grpc import ChallengeServiceAsyncStub
     from rummikub.v1.game_service_pb2_grpc import GameServiceAsyncStub
     from rummikub.v1.puzzle_service_pb2_grpc import PuzzleServiceAsyncStub
     from rummikub.v1.record_service_pb2_grpc import RecordServiceAsyncStub
@@ -152,6 +154,11 @@ class Client:
     def records(self) -> "RecordServiceAsyncStub":
         """RecordService."""
         return RecordServiceStub(self.channel)
+
+    @property
+    def challenges(self) -> "ChallengeServiceAsyncStub":
+        """ChallengeService."""
+        return ChallengeServiceStub(self.channel)
 
     async def new_game(
         self,

@@ -25,7 +25,7 @@ from service.app.change_pace import REISSUES, ChangePace, costs_nothing
 from service.app.commands.command import NO_ANSWER, Answer, Basis, Command, Decision, GameCommand, SeatAction
 from service.app.commands.turns import decide_due
 from service.app.history import OffLoopRunner
-from service.app.identity import Caller, Chance, check_key, deal_secret, join_codes, seat_token
+from service.app.identity import Caller, Chance, check_key, deal_secret, inbox_of, join_codes, seat_token
 from service.errors import (
     DuplicateRequest,
     Fault,
@@ -440,6 +440,8 @@ class ChangeLoop:
         if record.listing.key:
             with contextlib.suppress(StoreUnavailable):
                 await self._store.lists.note_players(record)
+                for ref in record.operator_data.player_refs:
+                    await self._store.streams.notify(inbox_of(record.listing.key, ref.text))
 
     async def _update_lists(self, after: Record, *, stays_in_lobby: bool) -> None:
         """Puts a game into its new lists. A failure is ignored: the change is stored, and reading repairs lists.

@@ -12,7 +12,7 @@ from engine.melding.events import RoundStarted
 from engine.melding.ruleset import Ruleset as MeldingRuleset
 from engine.room_settings import FairDeal, RoomSettings
 from engine.seats import HOST
-from engine.turns import create_rematch
+from engine.turns import create, create_rematch
 from service.app.changes import ATTEMPTS, ChangeLoop, Overtaken, replay, reserve_code
 from service.app.commands.command import Answer, Basis, Decision, RequestIdentity
 from service.app.commands.lobby import CreateGame, GamePlan, JoinOrCreateGame
@@ -162,10 +162,24 @@ class GameCreation:
             operator.labels,
             player_refs=_refs_at_creation(operator),
         )
-        basis = await self._prepare(game_id, applied.game, plan, loaded.now_ms, nonce)
         is_host_seated = record.game.host_seat is not None
         tokens = tuple(token for token in record.tokens if token.seat != HOST or not is_host_seated)
-        after, change = self._changes.after(basis, Decision(applied, tokens), Cause(CauseKind.HOST))
+        await self._commit_new(game_id, plan, Decision(applied, tokens), loaded.now_ms, nonce)
+
+    async def create_reserved(self, game_id: str, plan: GamePlan) -> None:
+        """Creates a game under an id, unless a game has it. It has no host token: its first player is the host."""
+        loaded = await self._store.games.load(game_id)
+        if loaded.record is None:
+            nonce, secret = await self._new_deals(plan.settings)
+            commitment = commitment_to(secret) if secret else b""
+            created = create(plan.ruleset, plan.settings, plan.reserved, deal_commitment=commitment)
+            await self._commit_new(game_id, plan, Decision(created, ()), loaded.now_ms, nonce)
+
+    async def _commit_new(
+        self, game_id: str, plan: GamePlan, decision: Decision, now_ms: int, deal_nonce: bytes
+    ) -> None:
+        basis = await self._prepare(game_id, decision.applied.game, plan, now_ms, deal_nonce)
+        after, change = self._changes.after(basis, decision, Cause(CauseKind.HOST))
         await self._store.games.commit(Commit(NO_ETAG, after, change))  # a conflict: another call has created it
         await self._changes.note_players(after)
 

@@ -116,6 +116,11 @@ def new_shuffle(chance: Chance, ruleset: Ruleset, players: int) -> Shuffle:
     return Shuffle(chance.shuffle(tiles), chance.shuffle(tiles))
 
 
+def inbox_of(key: str, player_ref: str) -> str:
+    """Returns the name under which a player of a key is notified. It has the form of a game's id, and no reference."""
+    return hashlib.sha256(f"inbox {key} {player_ref}".encode()).hexdigest()[:32]
+
+
 def rematch_game_id(secret: bytes, game_id: str) -> str:
     """Returns the id of a game's rematch, the same for each call. No request key has its form."""
     return requested_game_id(secret, f"rematch of {game_id}")

@@ -13,14 +13,14 @@ import contextlib
 import hashlib
 import secrets
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
-from service.app.games import OwnGame
 from service.storage.store import Store, Subscription
 
 Find: TypeAlias = Callable[[], Awaitable[Sequence[str]]]
 """Returns the ids of a person's games."""
-Read: TypeAlias = Callable[[Sequence[str]], Awaitable[Sequence[OwnGame]]]
+_T = TypeVar("_T")
+Read: TypeAlias = Callable[[Sequence[str]], Awaitable[Sequence[_T]]]
 """Returns some of them as the person sees them."""
 
 HEARTBEATS_KEPT: Final = 3
@@ -43,8 +43,13 @@ class OwnGamesWatch:
         self._open: dict[str, asyncio.Event] = {}
         """By person: what ends the stream."""
 
-    async def watch(self, person: str, find: Find, read: Read) -> AsyncGenerator[Sequence[OwnGame], None]:
+    async def watch(
+        self, person: str, find: Find, read: Read[_T], inbox: str = ""
+    ) -> AsyncGenerator[Sequence[_T], None]:
         """Yields all games of a person, then those that have changed; none as a heartbeat.
+
+        An inbox, which `find` returns as a game, is read again with each heartbeat: challenges expire. After a
+        notification of it the person may have new games.
 
         It ends when the server stops, or when the same person opens another stream, here or at another server.
         """
@@ -66,10 +71,13 @@ class OwnGamesWatch:
                         )
                     finally:
                         woken.cancel()
-                    if not done or time() >= looks_at:
+                    is_due = not done or time() >= looks_at
+                    if is_due:
                         is_last = await place.keep()
-                        await changes.follow(await find())
+                        changes.note(inbox)
                         looks_at = time() + self._heartbeat_seconds
+                    if is_due or changes.has(inbox):
+                        await changes.follow(await find())
             finally:
                 for end in ends:
                     end.cancel()
@@ -136,19 +144,25 @@ class _Changes:
     async def follow(self, game_ids: Sequence[str]) -> None:
         """Follows games too, which count as changed at first."""
         for game_id in game_ids:
-            if game_id not in self._tasks:
+            if game_id and game_id not in self._tasks:
                 subscription = await self._subscriptions.enter_async_context(self._store.streams.subscribe(game_id))
                 self._tasks[game_id] = asyncio.create_task(self._forward(game_id, subscription))
-                self._note(game_id)
+                self.note(game_id)
 
     async def _forward(self, game_id: str, subscription: Subscription) -> None:
         while True:
             await subscription.wait()
-            self._note(game_id)
+            self.note(game_id)
 
-    def _note(self, game_id: str) -> None:
-        self._changed[game_id] = None
-        self.any.set()
+    def note(self, game_id: str) -> None:
+        """Counts a followed game as changed."""
+        if game_id in self._tasks:
+            self._changed[game_id] = None
+            self.any.set()
+
+    def has(self, game_id: str) -> bool:
+        """Returns whether a game has changed since the last `take`."""
+        return game_id in self._changed
 
     def take(self) -> Sequence[str]:
         """Returns the games that have changed since the last call."""

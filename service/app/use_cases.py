@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from service.app.challenges import Challenges
 from service.app.changes import ChangeLoop
 from service.app.creation import GameCreation
 from service.app.drafts import Drafts
@@ -21,6 +22,7 @@ class UseCases:
         changes: Changes games by commands.
         creation: Creates games.
         quick_play: Finds or creates games for players.
+        challenges: Games that players propose to others.
         games: Reads games.
         drafts: Saves drafts.
         presence: Has the owners of seats marked as seen.
@@ -29,6 +31,7 @@ class UseCases:
     changes: ChangeLoop
     creation: GameCreation
     quick_play: QuickPlay
+    challenges: Challenges
     games: Games
     drafts: Drafts
     presence: Presence
@@ -48,4 +51,5 @@ def use_cases(store: Store, chance: Chance, bot_wait_ms: int, archive: Archive |
     creation = GameCreation(store, chance, changes)
     quick_play = QuickPlay(store, chance, changes, creation)
     games = Games(store, changes, presence, archive)
-    return UseCases(changes, creation, quick_play, games, Drafts(store, changes), presence)
+    challenges = Challenges(store, chance, creation)
+    return UseCases(changes, creation, quick_play, challenges, games, Drafts(store, changes), presence)

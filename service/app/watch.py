@@ -7,9 +7,9 @@ A watcher has no queue. It has a position in the history (watcher.py), and gets 
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from typing import Final
+from typing import Final, TypeVar
 
-from service.app.games import Games, OwnGame
+from service.app.games import Games
 from service.app.identity import Caller
 from service.app.own_games import Find, OwnGamesWatch, Read
 from service.app.watch_feed import Feed, WakeQueue
@@ -22,6 +22,9 @@ CLOSING_MS: Final = 1_000
 """The shortest wait before a watcher of a stopping server reconnects."""
 CLOSING_SPREAD_MS: Final = 2
 """How much longer each watcher waits than the one before: about what its return costs another server."""
+
+
+_T = TypeVar("_T")
 
 
 class Watch:
@@ -75,11 +78,13 @@ class Watch:
                     for update in await watcher.step():
                         yield update
 
-    async def watch_own(self, person: str, find: Find, read: Read) -> AsyncGenerator[Sequence[OwnGame], None]:
+    async def watch_own(
+        self, person: str, find: Find, read: Read[_T], inbox: str = ""
+    ) -> AsyncGenerator[Sequence[_T], None]:
         """Yields the games of a person, as OwnGamesWatch.watch does."""
         self.watchers += 1
         try:
-            async with contextlib.aclosing(self._own_games.watch(person, find, read)) as updates:
+            async with contextlib.aclosing(self._own_games.watch(person, find, read, inbox)) as updates:
                 async for update in updates:
                     yield update
         finally:

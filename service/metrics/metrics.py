@@ -155,6 +155,7 @@ LIMITS: Final = frozenset(
         "STORE_FULL",
         "TOO_MANY_GAMES",
         "TOO_MANY_GUESSES",
+        "TOO_MANY_CHALLENGES",
     }
 )
 """The reasons of refusals that protect the server and other callers."""

@@ -33,7 +33,15 @@ NAME_RULE: Final = "a name has 1 to 32 of a-z, 0-9, - and _, and begins with nei
 
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _SERVICES: Final = frozenset(
-    {"GameService", "TurnService", "ValidationService", "AnalysisService", "PuzzleService", "RecordService"}
+    {
+        "GameService",
+        "TurnService",
+        "ChallengeService",
+        "ValidationService",
+        "AnalysisService",
+        "PuzzleService",
+        "RecordService",
+    }
 )
 _PACKAGE: Final = "/rummikub.v1."
 _TICKETS: Final = ("ticket_keys", "ticket_audience", "require_tickets")

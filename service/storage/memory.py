@@ -258,6 +258,10 @@ class MemoryStreams(_Part):
         stream = self._memory.stored(game_id).stream
         return (stream[0][0], stream[-1][0]) if stream else (0, 0)
 
+    @timed("notify")
+    async def notify(self, game_id: str) -> None:
+        self._notify(game_id)
+
 
 class MemoryDrafts(_Part):
     """StoredDrafts in memory."""

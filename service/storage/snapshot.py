@@ -7,6 +7,7 @@ from typing import Final
 from engine.game import Game
 from engine.unions import Draft
 from service.errors import StoredFormatUnknown
+from service.model.challenge import Challenge
 from service.model.change import Memo
 from service.model.record import Record
 from service.storage.stored_form import form_of
@@ -71,6 +72,18 @@ def decode_draft(data: bytes, number: bytes | int) -> Draft:
     """Returns a draft from its stored bytes and its number. Raises StoredFormatUnknown."""
     draft: Draft = form_of(Draft).read(load(data))
     return replace(draft, number=read_number(int(number)))
+
+
+def encode_challenge(challenge: Challenge) -> str:
+    """Returns a challenge's stored text."""
+    return dump({"format": FORMAT, "challenge": form_of(Challenge).write(challenge)}).decode()
+
+
+@reading()
+def decode_challenge(text: str) -> Challenge:
+    """Returns a challenge from its stored text. Raises StoredFormatUnknown."""
+    challenge: Challenge = form_of(Challenge).read(load(text.encode())["challenge"])
+    return challenge
 
 
 def encode_memo(memo: Memo) -> bytes:

@@ -170,6 +170,9 @@ class Streams(Protocol):
     def subscribe(self, game_id: str) -> AbstractAsyncContextManager[Subscription]:
         """Subscribes to a game's changes."""
 
+    async def notify(self, game_id: str) -> None:
+        """Notifies the subscribers of a game, or of a player's inbox, whose name has the same form."""
+
 
 class StoredDrafts(Protocol):
     """The last draft of each game."""
@@ -236,7 +239,7 @@ class Lists(Protocol):
 
 
 class Names(Protocol):
-    """Names that point at games."""
+    """Names that point at games, or at other short texts."""
 
     async def point(self, name: str, game_id: str, instead_of: str = "", *, kept_ms: int | None = None) -> str:
         """Points a name at a game, and returns the game that the name points at after that.

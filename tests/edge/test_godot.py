@@ -30,5 +30,7 @@ async def test_the_bot_of_the_page_plays_a_game(tmp_path: Path) -> None:
         )
         printed, errors = await asyncio.wait_for(bot.communicate(), 100)
     assert bot.returncode == 0, errors
-    assert re.search(r"^winner: seat [12]\nGodot: -?\d+ points\nBot Rosa: -?\d+ points\n", printed.decode(), re.MULTILINE)
+    assert re.search(
+        r"^winner: seat [12]\nGodot: -?\d+ points\nBot Rosa: -?\d+ points\n", printed.decode(), re.MULTILINE
+    )
     assert b"/v1/" not in errors, "no call was refused"

@@ -27,6 +27,7 @@ from engine.seats import HOST
 from engine.tiles import Tile
 from rummikub.v1 import (
     analysis_service_pb2,
+    challenge_service_pb2,
     game_pb2,
     puzzle_service_pb2,
     record_service_pb2,
@@ -64,6 +65,7 @@ CONTRACT = (
     analysis_service_pb2.DESCRIPTOR.services_by_name["AnalysisService"],
     puzzle_service_pb2.DESCRIPTOR.services_by_name["PuzzleService"],
     record_service_pb2.DESCRIPTOR.services_by_name["RecordService"],
+    challenge_service_pb2.DESCRIPTOR.services_by_name["ChallengeService"],
 )
 """Every service of the contract."""
 START_MS = 1_800_000_000_000

@@ -19,13 +19,16 @@ from rummikub.v1 import validation_service_pb2 as vs
 from service.grpc_api.rpc import Rpc, Token
 from service.grpc_api.services import SERVICES
 from support.harness import CONTRACT, Client, GameAtHand
+from support.join_tickets import signed
 from tools.games import as_tiles
 
 METHODS: Final[dict[str, MethodDescriptor]] = {rpc.name: rpc for service in CONTRACT for rpc in service.methods}
 ROWS: Final[dict[str, Rpc]] = {rpc.name: rpc for rpcs in SERVICES.values() for rpc in rpcs}
 """The rows of all RPCs, apart from ValidationService's."""
-MUTATING: Final = [name for name, rpc in ROWS.items() if rpc.mutates]
-"""RPCs with a request id."""
+MUTATING: Final = [name for name, rpc in ROWS.items() if rpc.mutates and name != "ChallengePlayer"]
+"""RPCs with a request id that change a game, or create one."""
+WITH_TICKET: Final = [rpc.name for rpc in SERVICES["rummikub.v1.ChallengeService"]]
+"""RPCs of players who are known by a ticket alone."""
 OF_A_SEAT: Final = [name for name, rpc in ROWS.items() if rpc.token is Token.REQUIRED]
 """RPCs that need a token."""
 
@@ -34,6 +37,7 @@ A_RECORD: Final = record_pb2.GameRecord(
 )
 """The shortest legal record."""
 A_POSITION: Final = an.Position(has_melded=True)
+A_TICKET: Final = signed("ada", name="Ada")
 A_TURN: Final = vs.ValidateTurnRequest(has_melded=True)
 
 USUAL: Final[dict[str, dict[str, Any]]] = {
@@ -47,6 +51,11 @@ USUAL: Final[dict[str, dict[str, Any]]] = {
     "ListOwnGames": {"seats": [gs.OwnSeat(game_id="0" * 32, seat_token="A" * 43)]},
     "ExportOwnGames": {"seats": [gs.OwnSeat(game_id="0" * 32, seat_token="A" * 43)]},
     "WatchOwnGames": {"seats": [gs.OwnSeat(game_id="0" * 32, seat_token="A" * 43)]},
+    "ChallengePlayer": {"join_ticket": A_TICKET, "player_ref": "ben"},
+    "ListChallenges": {"join_ticket": A_TICKET},
+    "AcceptChallenge": {"challenge_id": "0" * 32, "join_ticket": A_TICKET},
+    "DeclineChallenge": {"challenge_id": "0" * 32, "join_ticket": A_TICKET},
+    "CancelChallenge": {"challenge_id": "0" * 32, "join_ticket": A_TICKET},
     "PlayTurn": {"draw": ts.DrawTile()},
     "ClaimError": {"play_revision": 1},
     "ValidateMelds": {"melds": [meld_pb2.Meld()]},

@@ -44,6 +44,7 @@ type Client struct {
 	Validation pb.ValidationServiceClient
 	Analysis   pb.AnalysisServiceClient
 	Records    pb.RecordServiceClient
+	Challenges pb.ChallengeServiceClient
 	Puzzles    pb.PuzzleServiceClient
 
 	conn *connections
@@ -108,6 +109,7 @@ func newClient(c caller) *Client {
 		Validation: pb.NewValidationServiceClient(c),
 		Analysis:   pb.NewAnalysisServiceClient(c),
 		Records:    pb.NewRecordServiceClient(c),
+		Challenges: pb.NewChallengeServiceClient(c),
 		Puzzles:    pb.NewPuzzleServiceClient(c),
 		conn:       c.conn,
 	}

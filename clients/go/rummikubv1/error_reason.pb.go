@@ -190,6 +190,11 @@ const (
 	ErrorReason_HINT_NOT_ALLOWED ErrorReason = 224
 	// FAILED_PRECONDITION. The game has no seats for bots and programs (option bots).
 	ErrorReason_BOTS_NOT_ALLOWED ErrorReason = 225
+	// NOT_FOUND. The caller has no such challenge to answer or to cancel: it is of others, was never made, or was forgotten
+	// ten minutes after its end.
+	ErrorReason_CHALLENGE_NOT_FOUND ErrorReason = 240
+	// FAILED_PRECONDITION. The challenge has ended otherwise. Metadata: `state`.
+	ErrorReason_CHALLENGE_OVER ErrorReason = 241
 	// FAILED_PRECONDITION. Another seat has the turn. Metadata: `seat`, the seat that has it.
 	ErrorReason_NOT_YOUR_TURN ErrorReason = 301
 	// FAILED_PRECONDITION. The turn's deadline has passed; the time-out has been applied. Metadata: `revision`, the
@@ -265,6 +270,9 @@ const (
 	// RESOURCE_EXHAUSTED. The caller's address or key has sent too many unknown join codes in the last minute
 	// (RUMMIKUB_JOIN_GUESSES_PER_MINUTE). Send the request again after the delay in RetryInfo.
 	ErrorReason_TOO_MANY_GUESSES ErrorReason = 407
+	// RESOURCE_EXHAUSTED. The caller, or the challenged player, has too many challenges: 20 open ones, 20 made or 60 received
+	// in the last minute.
+	ErrorReason_TOO_MANY_CHALLENGES ErrorReason = 440
 	// RESOURCE_EXHAUSTED. The rest of the store's memory is reserved for the growth of unfinished games. New games are
 	// refused, changes that are no turns, and changes of games with more than 128 changes. Send the request again after
 	// the delay in RetryInfo.
@@ -512,6 +520,8 @@ var (
 		223: "PLAYER_NOT_ABSENT",
 		224: "HINT_NOT_ALLOWED",
 		225: "BOTS_NOT_ALLOWED",
+		240: "CHALLENGE_NOT_FOUND",
+		241: "CHALLENGE_OVER",
 		301: "NOT_YOUR_TURN",
 		302: "TURN_TIMED_OUT",
 		303: "POOL_EMPTY",
@@ -540,6 +550,7 @@ var (
 		405: "REQUEST_TIMED_OUT",
 		406: "TOO_MANY_GAMES",
 		407: "TOO_MANY_GUESSES",
+		440: "TOO_MANY_CHALLENGES",
 		408: "STORE_FULL",
 		409: "ANALYSIS_BUSY",
 		410: "ANALYSIS_UNAVAILABLE",
@@ -679,6 +690,8 @@ var (
 		"PLAYER_NOT_ABSENT":                      223,
 		"HINT_NOT_ALLOWED":                       224,
 		"BOTS_NOT_ALLOWED":                       225,
+		"CHALLENGE_NOT_FOUND":                    240,
+		"CHALLENGE_OVER":                         241,
 		"NOT_YOUR_TURN":                          301,
 		"TURN_TIMED_OUT":                         302,
 		"POOL_EMPTY":                             303,
@@ -707,6 +720,7 @@ var (
 		"REQUEST_TIMED_OUT":                      405,
 		"TOO_MANY_GAMES":                         406,
 		"TOO_MANY_GUESSES":                       407,
+		"TOO_MANY_CHALLENGES":                    440,
 		"STORE_FULL":                             408,
 		"ANALYSIS_BUSY":                          409,
 		"ANALYSIS_UNAVAILABLE":                   410,
@@ -824,7 +838,7 @@ var File_rummikub_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"\x1erummikub/v1/error_reason.proto\x12\vrummikub.v1*\x9b \n" +
+	"\x1erummikub/v1/error_reason.proto\x12\vrummikub.v1*\xe4 \n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11MALFORMED_REQUEST\x10\x01\x12\x11\n" +
@@ -883,7 +897,9 @@ const file_rummikub_v1_error_reason_proto_rawDesc = "" +
 	"\x10TOO_MANY_CHANGES\x10\xde\x01\x12\x16\n" +
 	"\x11PLAYER_NOT_ABSENT\x10\xdf\x01\x12\x15\n" +
 	"\x10HINT_NOT_ALLOWED\x10\xe0\x01\x12\x15\n" +
-	"\x10BOTS_NOT_ALLOWED\x10\xe1\x01\x12\x12\n" +
+	"\x10BOTS_NOT_ALLOWED\x10\xe1\x01\x12\x18\n" +
+	"\x13CHALLENGE_NOT_FOUND\x10\xf0\x01\x12\x13\n" +
+	"\x0eCHALLENGE_OVER\x10\xf1\x01\x12\x12\n" +
 	"\rNOT_YOUR_TURN\x10\xad\x02\x12\x13\n" +
 	"\x0eTURN_TIMED_OUT\x10\xae\x02\x12\x0f\n" +
 	"\n" +
@@ -913,7 +929,8 @@ const file_rummikub_v1_error_reason_proto_rawDesc = "" +
 	"OVERLOADED\x10\x94\x03\x12\x16\n" +
 	"\x11REQUEST_TIMED_OUT\x10\x95\x03\x12\x13\n" +
 	"\x0eTOO_MANY_GAMES\x10\x96\x03\x12\x15\n" +
-	"\x10TOO_MANY_GUESSES\x10\x97\x03\x12\x0f\n" +
+	"\x10TOO_MANY_GUESSES\x10\x97\x03\x12\x18\n" +
+	"\x13TOO_MANY_CHALLENGES\x10\xb8\x03\x12\x0f\n" +
 	"\n" +
 	"STORE_FULL\x10\x98\x03\x12\x12\n" +
 	"\rANALYSIS_BUSY\x10\x99\x03\x12\x19\n" +

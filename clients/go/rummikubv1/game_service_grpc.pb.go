@@ -192,7 +192,7 @@ type GameServiceClient interface {
 	ListOwnGames(ctx context.Context, in *ListOwnGamesRequest, opts ...grpc.CallOption) (*ListOwnGamesResponse, error)
 	// Streams the games of the caller, as ListOwnGames finds them: first an entry for each game, then an entry for each
 	// game that has changed, with what it is then. One stream serves all games of a person, and counts as one open watch.
-	// A player's new games come with the next heartbeat. It marks no seat as connected. An entry with a refusal is the last
+	// With a ticket it also has the player's challenges (ChallengeService), and new games come at once. It marks no seat as connected. An entry with a refusal is the last
 	// one of its seat. The stream ends with OK: after `closing` when the server stops, and without it when the same person
 	// opens another one (the player of the ticket, or the owner of the same seats): at once at this server, with the next
 	// heartbeat at another one.
@@ -624,7 +624,7 @@ type GameServiceServer interface {
 	ListOwnGames(context.Context, *ListOwnGamesRequest) (*ListOwnGamesResponse, error)
 	// Streams the games of the caller, as ListOwnGames finds them: first an entry for each game, then an entry for each
 	// game that has changed, with what it is then. One stream serves all games of a person, and counts as one open watch.
-	// A player's new games come with the next heartbeat. It marks no seat as connected. An entry with a refusal is the last
+	// With a ticket it also has the player's challenges (ChallengeService), and new games come at once. It marks no seat as connected. An entry with a refusal is the last
 	// one of its seat. The stream ends with OK: after `closing` when the server stops, and without it when the same person
 	// opens another one (the player of the ticket, or the owner of the same seats): at once at this server, with the next
 	// heartbeat at another one.

@@ -6,7 +6,15 @@ import { createServer } from "node:http";
 import { connectNodeAdapter, createGrpcTransport } from "@connectrpc/connect-node";
 import { ConnectError, createClient, type ConnectRouter, type ServiceImpl } from "@connectrpc/connect";
 import type { DescService, Message } from "@bufbuild/protobuf";
-import { AnalysisService, GameService, PuzzleService, RecordService, TurnService, ValidationService } from "rummikub-client";
+import {
+  AnalysisService,
+  ChallengeService,
+  GameService,
+  PuzzleService,
+  RecordService,
+  TurnService,
+  ValidationService,
+} from "rummikub-client";
 
 type Context = { requestHeader: Headers; signal: AbortSignal };
 
@@ -29,7 +37,15 @@ function forward<S extends DescService>(router: ConnectRouter, service: S): void
 const server = createServer(
   connectNodeAdapter({
     routes(router) {
-      for (const service of [GameService, TurnService, ValidationService, AnalysisService, PuzzleService, RecordService])
+      for (const service of [
+        GameService,
+        TurnService,
+        ChallengeService,
+        ValidationService,
+        AnalysisService,
+        PuzzleService,
+        RecordService,
+      ])
         forward(router, service);
     },
     interceptors: [

@@ -1,6 +1,7 @@
 import { type Client, createClient, type Transport } from "@connectrpc/connect";
 import { authorized, type CallOptions, dependable, newRequestId } from "./connection.js";
 import { AnalysisService } from "./gen/rummikub/v1/analysis_service_pb.js";
+import { ChallengeService } from "./gen/rummikub/v1/challenge_service_pb.js";
 import type { Game } from "./gen/rummikub/v1/game_pb.js";
 import { GameService, WatchContent } from "./gen/rummikub/v1/game_service_pb.js";
 import { PuzzleService } from "./gen/rummikub/v1/puzzle_service_pb.js";
@@ -24,6 +25,8 @@ export class Rummikub {
   readonly analysis: Client<typeof AnalysisService>;
   /** Records, and texts of positions. */
   readonly records: Client<typeof RecordService>;
+  /** Challenges between players with join tickets. */
+  readonly challenges: Client<typeof ChallengeService>;
   /** Puzzles. */
   readonly puzzles: Client<typeof PuzzleService>;
   readonly #transport: Transport;
@@ -37,6 +40,7 @@ export class Rummikub {
     this.validation = createClient(ValidationService, transport);
     this.analysis = createClient(AnalysisService, transport);
     this.records = createClient(RecordService, transport);
+    this.challenges = createClient(ChallengeService, transport);
     this.puzzles = createClient(PuzzleService, transport);
   }
 

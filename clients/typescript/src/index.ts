@@ -21,6 +21,7 @@ export {
 } from "./turns.js";
 export { type Update, Watch, type WatchOptions } from "./watch.js";
 export * from "./gen/rummikub/v1/analysis_service_pb.js";
+export * from "./gen/rummikub/v1/challenge_service_pb.js";
 export * from "./gen/rummikub/v1/discard_pb.js";
 export * from "./gen/rummikub/v1/error_reason_pb.js";
 export * from "./gen/rummikub/v1/game_pb.js";

@@ -4,16 +4,16 @@ import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
 from google.protobuf.duration_pb2 import Duration
 
+from rummikub.v1 import challenge_service_pb2 as pb_challenges
 from rummikub.v1 import game_service_pb2 as pb
 from rummikub.v1.game_pb2 import Game
 from service.app.game_lists import GameFilter
 from service.app.games import OwnGame, seat_of_player
-from service.app.identity import Caller, digest, player_seat_in
+from service.app.identity import Caller, digest, inbox_of, player_seat_in
 from service.app.own_data import SeatOf
 from service.app.own_games import Find, Read
 from service.app.views import GameSnapshotView
@@ -31,6 +31,7 @@ from service.app.watch_updates import (
 from service.codec import fields, rulesets
 from service.codec import games as game_codec
 from service.codec import melding as melding_codec
+from service.codec.challenges import encode_challenge
 from service.codec.tiles import reason_number
 from service.errors import Fault, GameNotFound, GameNotOver, NotAPlayer, StoredFormatUnknown, TokenVoid
 from service.grpc_api.call_origin import check_labels, current_origin, ticket_of
@@ -38,6 +39,7 @@ from service.grpc_api.deadlines import left_until, until_deadline
 from service.grpc_api.handlers import HISTORY_BYTES, Context, SlowRunner
 from service.grpc_api.rpc import Backend, Rpc, Token
 from service.grpc_api.status import status_of
+from service.model.challenge import ChallengeState
 from service.model.record import GameState
 
 POLL_SECONDS_MAX: Final = 25
@@ -81,17 +83,22 @@ async def list_games(backend: Backend, request: pb.ListGamesRequest, sender: Cal
 async def list_own_games(backend: Backend, request: pb.ListOwnGamesRequest, sender: Caller, _context: Context) -> bytes:
     """ListOwnGames."""
     own = await _own_games(backend, request, sender)
-    found = await own.read(await own.find())
-    return pb.ListOwnGamesResponse(games=map(_own_game, found)).SerializeToString()
+    found = await own.read([game_id for game_id in await own.find() if game_id != own.inbox])
+    games = [_own_game(one) for one in found if not isinstance(one, pb_challenges.Challenge)]
+    return pb.ListOwnGamesResponse(games=games).SerializeToString()
 
 
 async def watch_own_games(backend: Backend, request: pb.WatchOwnGamesRequest, sender: Caller, context: Context) -> None:
     """WatchOwnGames. An entry that is as the last one of its seat is not sent again."""
     own, sent = await _own_games(backend, request, sender), dict[tuple[str, int], pb.OwnGame]()
     with backend.limits.watches.holding(current_origin()):
-        async with aclosing(backend.watch.watch_own(own.person, own.find, own.read)) as updates:
+        async with aclosing(backend.watch.watch_own(own.person, own.find, own.read, own.inbox)) as updates:
             async for found in updates:
-                for entry in map(_own_game, found):
+                for one in found:
+                    if isinstance(one, pb_challenges.Challenge):
+                        await context.write(pb.WatchOwnGamesResponse(challenge=one).SerializeToString())
+                        continue
+                    entry = _own_game(one)
                     if sent.get((entry.game_id, entry.seat)) != entry:
                         sent[entry.game_id, entry.seat] = entry
                         await context.write(pb.WatchOwnGamesResponse(game=entry).SerializeToString())
@@ -103,11 +110,15 @@ async def watch_own_games(backend: Backend, request: pb.WatchOwnGamesRequest, se
 
 
 class _OwnGames(NamedTuple):
-    """Whose games a request is about: a name for the person, and how the games are found and read."""
+    """Whose games a request is about: a name for the person, and how the games and challenges are found and read.
+
+    Challenges are found and read under the name of the person's inbox.
+    """
 
     person: str
     find: Find
-    read: Read
+    read: Read["OwnGame | pb_challenges.Challenge"]
+    inbox: str = ""
 
 
 async def _own_games(
@@ -122,11 +133,7 @@ async def _own_games(
             raise fields.invalid("seats", "expected seats or a join_ticket, not both")
         ticket = ticket_of(text)
         await games.check_time(ticket)
-        return _OwnGames(
-            f"player:{key}:{ticket.player_ref}",
-            partial(games.games_of, key, ticket.player_ref),
-            partial(games.player_games, key, ticket.player_ref),
-        )
+        return _of_player(backend, key, ticket.player_ref)
     seats = [(game_id, replace(sender, digest=digest(token))) for game_id, token in game_codec.own_seats(request.seats)]
 
     async def find() -> Sequence[str]:
@@ -137,6 +144,20 @@ async def _own_games(
 
     digests = sorted({caller.digest.hex() for _, caller in seats if caller.digest})
     return _OwnGames(":".join(digests), find, read)
+
+
+def _of_player(backend: Backend, key: str, player_ref: str) -> _OwnGames:
+    inbox, known = inbox_of(key, player_ref), dict[str, ChallengeState]()
+
+    async def find() -> Sequence[str]:
+        return [inbox, *await backend.app.games.games_of(key, player_ref)]
+
+    async def read(ids: Sequence[str]) -> Sequence[OwnGame | pb_challenges.Challenge]:
+        found = await backend.app.games.player_games(key, player_ref, [one for one in ids if one != inbox])
+        news = await backend.app.challenges.news(key, player_ref, known) if inbox in ids else ()
+        return [*found, *(encode_challenge(one, player_ref) for one in news)]
+
+    return _OwnGames(f"player:{key}:{player_ref}", find, read, inbox)
 
 
 async def export_own_games(
@@ -168,7 +189,7 @@ async def _games_to_export(
     if request.join_ticket:
         own = await _own_games(backend, request, sender)
         player_ref = ticket_of(request.join_ticket).player_ref
-        game_ids = await own.find()
+        game_ids = [game_id for game_id in await own.find() if game_id != own.inbox]
         return game_ids, dict.fromkeys(game_ids, partial(seat_of_player, key=sender.key, player_ref=player_ref))
     seats: dict[str, SeatOf] = {}
     for place, (game_id, token) in enumerate(game_codec.own_seats(request.seats)):

@@ -57,6 +57,11 @@ class RedisStreams:
     def subscribe(self, game_id: str) -> AbstractAsyncContextManager[Subscription]:
         return self._nodes.subscribe(changes_channel(game_id))
 
+    @timed("notify")
+    async def notify(self, game_id: str) -> None:
+        channel = changes_channel(game_id)
+        await self._nodes.execute(channel, self._nodes.publish, channel, "")
+
 
 def read_stored(game_id: str, read: Callable[_P, _T], *stored: _P.args, **options: _P.kwargs) -> _T:
     """Decodes stored bytes of a game. If they cannot be read, it logs the game's id and none of the bytes."""

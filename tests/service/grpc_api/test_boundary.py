@@ -62,7 +62,7 @@ pytestmark = pytest.mark.slow
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
-STATEFUL = ("", "rummikub.v1.GameService", "rummikub.v1.TurnService")
+STATEFUL = ("", "rummikub.v1.GameService", "rummikub.v1.TurnService", "rummikub.v1.ChallengeService")
 STATELESS = (
     "rummikub.v1.ValidationService",
     "rummikub.v1.AnalysisService",
@@ -214,11 +214,11 @@ async def test_health_follows_the_store_while_validation_goes_on() -> None:
         server, client = await stack.enter_async_context(running_server(store))
         game = await client.new_game()
         watches = [statuses(client, name) for name in STATEFUL]
-        assert [await anext(watch) for watch in watches] == [SERVING] * 3
+        assert [await anext(watch) for watch in watches] == [SERVING] * len(STATEFUL)
 
         redis.stop()
         async with asyncio.timeout(STORE_CHECKS_SECONDS):
-            assert [await anext(watch) for watch in watches] == [NOT_SERVING] * 3
+            assert [await anext(watch) for watch in watches] == [NOT_SERVING] * len(STATEFUL)
         with pytest.raises(grpc.aio.AioRpcError) as refusal:
             await game.see()
         assert error_info(refusal.value).reason == "STORE_UNAVAILABLE"
@@ -229,7 +229,7 @@ async def test_health_follows_the_store_while_validation_goes_on() -> None:
 
         redis.start()
         async with asyncio.timeout(STORE_CHECKS_SECONDS):
-            assert [await anext(watch) for watch in watches] == [SERVING] * 3
+            assert [await anext(watch) for watch in watches] == [SERVING] * len(STATEFUL)
         assert (await game.see()).revision > 0
         assert await health_of(server.port) == (0, "SERVING\n", "")
 

@@ -12,8 +12,9 @@ import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, fields, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import grpc
 import grpc.aio
@@ -78,6 +79,7 @@ from rummikub.v1 import (
     violation_pb2,
 )
 from rummikub.v1 import analysis_service_pb2 as an
+from rummikub.v1 import challenge_service_pb2 as cs
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import record_service_pb2 as rs
 from rummikub.v1 import turn_service_pb2 as ts
@@ -86,7 +88,7 @@ from service.app.changes import SMALL_REVISIONS
 from service.app.commands.command import RequestIdentity
 from service.app.identity import SPECTATOR
 from service.codec import rulesets, validation
-from service.errors import StoreFull
+from service.errors import Fault, StoreFull, StoreUnavailable
 from service.grpc_api.rpcs import lobby
 from service.model.change import Commit, Conflict, Loaded, Outcome
 from service.model.record import Record
@@ -139,7 +141,7 @@ from support.harness import (
 )
 from support.okey_games import game_at as discards_at
 from support.rooms import Rules, parts, room
-from support.rpcs import MUTATING, OF_A_SEAT, USUAL, as_usual, new_message, usual_request
+from support.rpcs import MUTATING, OF_A_SEAT, USUAL, WITH_TICKET, as_usual, new_message, usual_request
 from support.scripted_worker import Script
 from tools.games import game_rules, melding_rules, options
 from tools.redis_servers import RedisServer
@@ -156,7 +158,7 @@ METADATA_LIMIT = 8192
 """The default metadata limit of gRPC clients."""
 STRANGER = "s" * 43
 ADVICE_OF_ZERO = re.compile(r"\b(or|send|revision|seat) 0\b")
-RETRIED_LATER = {"ANALYSIS_BUSY", "TOO_MANY_GAMES", "TOO_MANY_GUESSES", "STORE_FULL"}
+RETRIED_LATER = {"ANALYSIS_BUSY", "TOO_MANY_GAMES", "TOO_MANY_GUESSES", "TOO_MANY_CHALLENGES", "STORE_FULL"}
 """Reasons with another code than UNAVAILABLE whose status has a delay."""
 SCRIPTED = (sys.executable, str(ROOT / "tests" / "support" / "scripted_worker.py"))
 DYING = (sys.executable, "-c", "")
@@ -215,6 +217,7 @@ SERVICES = {
     "turn_service.proto": turn_service_pb2.DESCRIPTOR.services_by_name["TurnService"],
     "validation_service.proto": validation_service_pb2.DESCRIPTOR.services_by_name["ValidationService"],
     "analysis_service.proto": analysis_service_pb2.DESCRIPTOR.services_by_name["AnalysisService"],
+    "challenge_service.proto": cs.DESCRIPTOR.services_by_name["ChallengeService"],
     "puzzle_service.proto": puzzle_service_pb2.DESCRIPTOR.services_by_name["PuzzleService"],
     "record_service.proto": rs.DESCRIPTOR.services_by_name["RecordService"],
 }
@@ -377,19 +380,36 @@ async def with_keys(_redis_url: str) -> AsyncIterator[Stage]:
             yield replace(await staged(keyed, store, clock), client=client)
 
 
+class ScarceStore(DelegatingStore):
+    """A store in memory that is away, or full, once a fault is set."""
+
+    fault: Fault | None = None
+
+    async def now_ms(self) -> int:
+        if isinstance(self.fault, StoreUnavailable):
+            raise self.fault
+        return await self._store.now_ms()
+
+    async def check_room(self, most_age: float = 0.0) -> None:
+        if self.fault:
+            raise self.fault
+        await self._store.check_room(most_age)
+
+
 @asynccontextmanager
-async def with_tickets(_redis_url: str) -> AsyncIterator[Stage]:
-    """The server has a key whose players join with tickets only."""
+async def with_tickets(_redis_url: str, fault: Fault | None = None, **options: Any) -> AsyncIterator[Stage]:  # noqa: ANN401 - of any type
+    """The server has a key whose players join with tickets only. There is a challenge by `ben` to `ada`."""
     clock = FakeClock()
-    store = memory_store(clock)
+    store = ScarceStore(memory_store(clock))
     with tempfile.TemporaryDirectory() as folder:
         keys = keys_file(Path(folder), web=f"{join_tickets.ENTRY}\nrequire_tickets = true")
         async with (
-            running_server(store, settings(keys_file=keys)) as (server, _),
+            running_server(store, settings(keys_file=keys, **options)) as (server, _),
             client_with_key(server.port, "web") as client,
         ):
             created = await client.games.CreateGame(gs.CreateGameRequest())
             game = GameAtHand(client, created.game.game_id, host_token=created.host_token)
+            store.fault = fault
             yield Stage(client, store, clock, gs.CreateGameRequest(), game)
 
 
@@ -987,6 +1007,8 @@ BAD_TICKETS = {
 
 def with_ticket(stage: Stage, rpc: str, ticket: str) -> Message:
     """Returns a request with a ticket."""
+    if rpc in WITH_TICKET:
+        return usual_request(rpc, "", "", join_ticket=ticket)
     others = {"JoinGame": {"game_id": stage.game.game_id, "name": "Ada"}, "JoinOrCreateGame": {"name": "Ada"}}
     return new_message(rpc, join_ticket=ticket, **others.get(rpc, {}))
 
@@ -995,7 +1017,7 @@ def _joins_with(reason: str, ticket: str) -> None:
     lists = (
         ()
         if reason in {"TICKET_REQUIRED", "TICKET_OUT_OF_SCOPE"}
-        else ("ListOwnGames", "WatchOwnGames", "ExportOwnGames")
+        else ("ListOwnGames", "WatchOwnGames", "ExportOwnGames", *WITH_TICKET)
     )
 
     @case(reason, "JoinGame", "JoinOrCreateGame", *lists, staging=with_tickets)
@@ -1012,6 +1034,88 @@ async def _(stage: Stage, rpc: str) -> Ask:
     ticket, labels = join_tickets.signed("ada", jti=new_id()), {"another": rpc.lower()}
     await stage.client.games.JoinOrCreateGame(gs.JoinOrCreateGameRequest(name="Ada", join_ticket=ticket, labels=labels))
     return Ask(with_ticket(stage, rpc, ticket))
+
+
+# Challenges
+
+
+async def challenged(stage: Stage, **fields: Any) -> cs.Challenge:  # noqa: ANN401 - of a request
+    """Returns a challenge by `ben` to `ada`."""
+    ticket = join_tickets.signed("ben", name="Ben")
+    request = cs.ChallengePlayerRequest(join_ticket=ticket, player_ref="ada", **fields)
+    return (await stage.client.challenges.ChallengePlayer(request)).challenge
+
+
+@case("AUTHORIZATION_MALFORMED", *WITH_TICKET)
+async def _(_stage: Stage, rpc: str) -> Ask:
+    return Ask(usual_request(rpc, "", ""), (("authorization", "Basic QWRhOnBhc3N3b3Jk"),))
+
+
+@case("FIELD_INVALID", *WITH_TICKET)
+async def _without_a_ticket(_stage: Stage, rpc: str) -> Ask:
+    return Ask(usual_request(rpc, "", "", join_ticket=""), fields=["join_ticket"])
+
+
+@case("CHALLENGE_NOT_FOUND", "AcceptChallenge", "DeclineChallenge", "CancelChallenge", staging=with_tickets)
+@case("STORE_UNAVAILABLE", *WITH_TICKET, staging=partial(with_tickets, fault=StoreUnavailable()))
+async def _(_stage: Stage, rpc: str) -> Ask:
+    return Ask(usual_request(rpc, "", ""))
+
+
+@case("TICKET_OUT_OF_SCOPE", "ChallengePlayer", "AcceptChallenge", staging=with_tickets)
+async def _(_stage: Stage, rpc: str) -> Ask:
+    return Ask(usual_request(rpc, "", "", name="Eve"))
+
+
+@case("CHALLENGE_OVER", "AcceptChallenge", "DeclineChallenge", "CancelChallenge", staging=with_tickets)
+async def _(stage: Stage, rpc: str) -> Ask:
+    challenge_id = (await challenged(stage)).challenge_id
+    ben, ada = join_tickets.signed("ben", name="Ben"), join_tickets.signed("ada", name="Ada")
+    if rpc == "CancelChallenge":
+        await stage.client.challenges.DeclineChallenge(
+            cs.DeclineChallengeRequest(challenge_id=challenge_id, join_ticket=ada)
+        )
+        return Ask(usual_request(rpc, "", "", challenge_id=challenge_id, join_ticket=ben))
+    await stage.client.challenges.CancelChallenge(cs.CancelChallengeRequest(challenge_id=challenge_id, join_ticket=ben))
+    return Ask(usual_request(rpc, "", "", challenge_id=challenge_id, join_ticket=ada))
+
+
+@case("BOTS_NOT_ALLOWED", "ChallengePlayer", "AcceptChallenge", staging=with_tickets)
+async def _(stage: Stage, rpc: str) -> Ask:
+    of_people = room_settings_pb2.RoomSettings(bots=room_settings_pb2.BOTS_OFF)
+    program = join_tickets.signed("ada", name="Ada", bot=True)
+    own: dict[str, object] = {"settings": of_people}
+    if rpc == "AcceptChallenge":
+        own = {"challenge_id": (await challenged(stage, settings=of_people)).challenge_id}
+    return Ask(usual_request(rpc, "", "", join_ticket=program, **own))
+
+
+@case("TOO_MANY_GAMES", "AcceptChallenge", staging=partial(with_tickets, games_per_minute=1))
+@case("STORE_FULL", "AcceptChallenge", staging=partial(with_tickets, fault=StoreFull()))
+async def _(stage: Stage, rpc: str) -> Ask:
+    return Ask(usual_request(rpc, "", "", challenge_id=(await challenged(stage)).challenge_id))
+
+
+@case("PLAYER_ALREADY_JOINED", "AcceptChallenge", staging=with_tickets)
+async def _(stage: Stage, rpc: str) -> Ask:
+    ticket = join_tickets.signed("ada", name="ben")
+    return Ask(usual_request(rpc, "", "", challenge_id=(await challenged(stage)).challenge_id, join_ticket=ticket))
+
+
+@case("DUPLICATE_REQUEST", "ChallengePlayer", staging=with_tickets)
+async def _(stage: Stage, rpc: str) -> Ask:
+    request_id = new_id()
+    await challenged(stage, request_id=request_id)
+    return Ask(usual_request(rpc, "", "", request_id=request_id))
+
+
+@case("TOO_MANY_CHALLENGES", "ChallengePlayer", staging=with_tickets)
+async def _(stage: Stage, rpc: str) -> Ask:
+    busy = join_tickets.signed("busy", name="Busy")
+    for _number in range(20):
+        request = cs.ChallengePlayerRequest(join_ticket=busy, player_ref="idle")
+        await stage.client.challenges.ChallengePlayer(request)
+    return Ask(usual_request(rpc, "", "", join_ticket=busy))
 
 
 @case("JOIN_CODE_UNKNOWN", "JoinGame")
@@ -1086,6 +1190,20 @@ def with_ruleset(reason: str) -> Preparation:
 JUDGED_OR_ANALYZED = [*WITH_RULESET, *ANALYZING]
 for _reason in RULESETS:
     case(_reason, *CREATING, *JUDGED_OR_ANALYZED)(with_ruleset(_reason))
+
+
+def with_challenge_ruleset(reason: str) -> Preparation:
+    rules, options = RULESETS[reason]
+
+    async def prepare(_stage: Stage, rpc: str) -> Ask:
+        request = usual_request(rpc, "", "", ruleset=rules)
+        return Ask(request, fields=[f"ruleset.melding.{option}" for option in options])
+
+    return prepare
+
+
+for _reason in RULESETS:
+    case(_reason, "ChallengePlayer", staging=with_tickets)(with_challenge_ruleset(_reason))
 
 
 SETTINGS = {

@@ -35,6 +35,7 @@ from rummikub.turns import (
     take_trump as take_trump,
 )
 from rummikub.v1.analysis_service_pb2 import *
+from rummikub.v1.challenge_service_pb2 import *
 from rummikub.v1.discard_pb2 import *
 from rummikub.v1.error_reason_pb2 import *
 from rummikub.v1.game_pb2 import *

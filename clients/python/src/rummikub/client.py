@@ -25,6 +25,7 @@ import grpc
 from rummikub.calls import channel_options, check_target, credentials_of, with_request_id
 from rummikub.connections import Connections
 from rummikub.v1.analysis_service_pb2_grpc import AnalysisServiceStub
+from rummikub.v1.challenge_service_pb2_grpc import ChallengeServiceStub
 from rummikub.v1.game_pb2 import Game
 from rummikub.v1.game_service_pb2 import (
     WATCH_CONTENT_GAMES,
@@ -87,6 +88,7 @@ class Rummikub:
         self.validation = ValidationServiceStub(prepared)
         self.analysis = AnalysisServiceStub(prepared)
         self.records = RecordServiceStub(prepared)
+        self.challenges = ChallengeServiceStub(prepared)
         self.puzzles = PuzzleServiceStub(prepared)
 
     def seated(self, token: str) -> "Rummikub":

@@ -84,6 +84,34 @@ impl crate::Call for ExplainTurnRequest {
     const PATH: &'static str = "/rummikub.v1.AnalysisService/ExplainTurn";
 }
 
+impl crate::Call for ChallengePlayerRequest {
+    type Response = ChallengePlayerResponse;
+    const PATH: &'static str = "/rummikub.v1.ChallengeService/ChallengePlayer";
+    fn request_id(&mut self) -> Option<&mut String> {
+        Some(&mut self.request_id)
+    }
+}
+
+impl crate::Call for ListChallengesRequest {
+    type Response = ListChallengesResponse;
+    const PATH: &'static str = "/rummikub.v1.ChallengeService/ListChallenges";
+}
+
+impl crate::Call for AcceptChallengeRequest {
+    type Response = AcceptChallengeResponse;
+    const PATH: &'static str = "/rummikub.v1.ChallengeService/AcceptChallenge";
+}
+
+impl crate::Call for DeclineChallengeRequest {
+    type Response = DeclineChallengeResponse;
+    const PATH: &'static str = "/rummikub.v1.ChallengeService/DeclineChallenge";
+}
+
+impl crate::Call for CancelChallengeRequest {
+    type Response = CancelChallengeResponse;
+    const PATH: &'static str = "/rummikub.v1.ChallengeService/CancelChallenge";
+}
+
 impl crate::Call for CreateGameRequest {
     type Response = CreateGameResponse;
     const PATH: &'static str = "/rummikub.v1.GameService/CreateGame";
@@ -428,6 +456,41 @@ impl crate::Rummikub {
     /// Explains how to get from one table to another: which tiles go from which meld to which.
     /// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE).
     pub async fn explain_turn(&self, request: ExplainTurnRequest) -> Result<ExplainTurnResponse, crate::Refusal> {
+        self.call(request).await
+    }
+
+    /// Challenges a player. A player may make 20 challenges a minute, and get 60; 20 may be open for each.
+    /// Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES),
+    /// PERMISSION_DENIED (TICKET_OUT_OF_SCOPE), FAILED_PRECONDITION (BOTS_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST),
+    /// RESOURCE_EXHAUSTED (TOO_MANY_CHALLENGES).
+    pub async fn challenge_player(&self, request: ChallengePlayerRequest) -> Result<ChallengePlayerResponse, crate::Refusal> {
+        self.call(request).await
+    }
+
+    /// Lists the open challenges of the caller, made and received, newest first.
+    pub async fn list_challenges(&self, request: ListChallengesRequest) -> Result<ListChallengesResponse, crate::Refusal> {
+        self.call(request).await
+    }
+
+    /// Accepts a challenge to the caller, and creates its game: an unlisted one of two seats, which are reserved for the two
+    /// players. Both take them by JoinGame with tickets that are not used yet, and the game starts by itself five seconds
+    /// after the second has come. Accepting again returns the same game.
+    /// Errors: PERMISSION_DENIED (TICKET_OUT_OF_SCOPE), NOT_FOUND (CHALLENGE_NOT_FOUND), ALREADY_EXISTS
+    /// (PLAYER_ALREADY_JOINED: both names are alike), FAILED_PRECONDITION (CHALLENGE_OVER,
+    /// BOTS_NOT_ALLOWED), RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
+    pub async fn accept_challenge(&self, request: AcceptChallengeRequest) -> Result<AcceptChallengeResponse, crate::Refusal> {
+        self.call(request).await
+    }
+
+    /// Declines a challenge to the caller. Declining again returns the same.
+    /// Errors: NOT_FOUND (CHALLENGE_NOT_FOUND), FAILED_PRECONDITION (CHALLENGE_OVER).
+    pub async fn decline_challenge(&self, request: DeclineChallengeRequest) -> Result<DeclineChallengeResponse, crate::Refusal> {
+        self.call(request).await
+    }
+
+    /// Takes the caller's own challenge back. Canceling again returns the same.
+    /// Errors: NOT_FOUND (CHALLENGE_NOT_FOUND), FAILED_PRECONDITION (CHALLENGE_OVER).
+    pub async fn cancel_challenge(&self, request: CancelChallengeRequest) -> Result<CancelChallengeResponse, crate::Refusal> {
         self.call(request).await
     }
 

@@ -580,6 +580,11 @@ pub enum ErrorReason {
     HintNotAllowed = 224,
     /// FAILED_PRECONDITION. The game has no seats for bots and programs (option bots).
     BotsNotAllowed = 225,
+    /// NOT_FOUND. The caller has no such challenge to answer or to cancel: it is of others, was never made, or was forgotten
+    /// ten minutes after its end.
+    ChallengeNotFound = 240,
+    /// FAILED_PRECONDITION. The challenge has ended otherwise. Metadata: `state`.
+    ChallengeOver = 241,
     /// FAILED_PRECONDITION. Another seat has the turn. Metadata: `seat`, the seat that has it.
     NotYourTurn = 301,
     /// FAILED_PRECONDITION. The turn's deadline has passed; the time-out has been applied. Metadata: `revision`, the
@@ -655,6 +660,9 @@ pub enum ErrorReason {
     /// RESOURCE_EXHAUSTED. The caller's address or key has sent too many unknown join codes in the last minute
     /// (RUMMIKUB_JOIN_GUESSES_PER_MINUTE). Send the request again after the delay in RetryInfo.
     TooManyGuesses = 407,
+    /// RESOURCE_EXHAUSTED. The caller, or the challenged player, has too many challenges: 20 open ones, 20 made or 60 received
+    /// in the last minute.
+    TooManyChallenges = 440,
     /// RESOURCE_EXHAUSTED. The rest of the store's memory is reserved for the growth of unfinished games. New games are
     /// refused, changes that are no turns, and changes of games with more than 128 changes. Send the request again after
     /// the delay in RetryInfo.
@@ -905,6 +913,8 @@ impl ErrorReason {
             Self::PlayerNotAbsent => "PLAYER_NOT_ABSENT",
             Self::HintNotAllowed => "HINT_NOT_ALLOWED",
             Self::BotsNotAllowed => "BOTS_NOT_ALLOWED",
+            Self::ChallengeNotFound => "CHALLENGE_NOT_FOUND",
+            Self::ChallengeOver => "CHALLENGE_OVER",
             Self::NotYourTurn => "NOT_YOUR_TURN",
             Self::TurnTimedOut => "TURN_TIMED_OUT",
             Self::PoolEmpty => "POOL_EMPTY",
@@ -933,6 +943,7 @@ impl ErrorReason {
             Self::RequestTimedOut => "REQUEST_TIMED_OUT",
             Self::TooManyGames => "TOO_MANY_GAMES",
             Self::TooManyGuesses => "TOO_MANY_GUESSES",
+            Self::TooManyChallenges => "TOO_MANY_CHALLENGES",
             Self::StoreFull => "STORE_FULL",
             Self::AnalysisBusy => "ANALYSIS_BUSY",
             Self::AnalysisUnavailable => "ANALYSIS_UNAVAILABLE",
@@ -1079,6 +1090,8 @@ impl ErrorReason {
             "PLAYER_NOT_ABSENT" => Some(Self::PlayerNotAbsent),
             "HINT_NOT_ALLOWED" => Some(Self::HintNotAllowed),
             "BOTS_NOT_ALLOWED" => Some(Self::BotsNotAllowed),
+            "CHALLENGE_NOT_FOUND" => Some(Self::ChallengeNotFound),
+            "CHALLENGE_OVER" => Some(Self::ChallengeOver),
             "NOT_YOUR_TURN" => Some(Self::NotYourTurn),
             "TURN_TIMED_OUT" => Some(Self::TurnTimedOut),
             "POOL_EMPTY" => Some(Self::PoolEmpty),
@@ -1107,6 +1120,7 @@ impl ErrorReason {
             "REQUEST_TIMED_OUT" => Some(Self::RequestTimedOut),
             "TOO_MANY_GAMES" => Some(Self::TooManyGames),
             "TOO_MANY_GUESSES" => Some(Self::TooManyGuesses),
+            "TOO_MANY_CHALLENGES" => Some(Self::TooManyChallenges),
             "STORE_FULL" => Some(Self::StoreFull),
             "ANALYSIS_BUSY" => Some(Self::AnalysisBusy),
             "ANALYSIS_UNAVAILABLE" => Some(Self::AnalysisUnavailable),
@@ -7655,6 +7669,488 @@ pub mod analysis_service_client {
         }
     }
 }
+/// A challenge, as the two players see it.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Challenge {
+    /// Its id: 32 hexadecimal digits.
+    #[prost(string, tag = "1")]
+    pub challenge_id: ::prost::alloc::string::String,
+    /// Its state.
+    #[prost(enumeration = "ChallengeState", tag = "2")]
+    pub state: i32,
+    /// Whether the caller is challenged; else the caller is the challenger.
+    #[prost(bool, tag = "3")]
+    pub is_incoming: bool,
+    /// The challenger's name. The key's holder vouches for it only if tickets have names.
+    #[prost(string, tag = "4")]
+    pub challenger_name: ::prost::alloc::string::String,
+    /// Whether the challenger's ticket says that it is a program.
+    #[prost(bool, tag = "5")]
+    pub challenger_is_program: bool,
+    /// The rules of the game, only the options that differ from the preset's.
+    #[prost(message, optional, tag = "6")]
+    pub ruleset: ::core::option::Option<Ruleset>,
+    /// The settings of its room, only those that differ from the defaults.
+    #[prost(message, optional, tag = "7")]
+    pub settings: ::core::option::Option<RoomSettings>,
+    /// The labels of its game.
+    #[prost(map = "string, string", tag = "8")]
+    pub labels: ::std::collections::HashMap<
+        ::prost::alloc::string::String,
+        ::prost::alloc::string::String,
+    >,
+    /// The time when it was made.
+    #[prost(message, optional, tag = "9")]
+    pub create_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// The time when it expires, unless it is answered before.
+    #[prost(message, optional, tag = "10")]
+    pub expire_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// The game, once it is accepted.
+    #[prost(string, tag = "11")]
+    pub game_id: ::prost::alloc::string::String,
+    /// Why it was declined.
+    #[prost(enumeration = "DeclineReason", tag = "12")]
+    pub decline_reason: i32,
+}
+/// A request to challenge a player.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ChallengePlayerRequest {
+    /// A ticket of the challenger.
+    #[prost(string, tag = "1")]
+    pub join_ticket: ::prost::alloc::string::String,
+    /// The challenged player, who is not the challenger.
+    #[prost(string, tag = "2")]
+    pub player_ref: ::prost::alloc::string::String,
+    /// The challenger's name, as in JoinGame. Required, unless the ticket has a name.
+    #[prost(string, tag = "3")]
+    pub name: ::prost::alloc::string::String,
+    /// The rules, for two players. Unset: the preset SABRA.
+    #[prost(message, optional, tag = "4")]
+    pub ruleset: ::core::option::Option<Ruleset>,
+    /// The settings of the room. Unset: the defaults.
+    #[prost(message, optional, tag = "5")]
+    pub settings: ::core::option::Option<RoomSettings>,
+    /// The labels of the game, as in CreateGame.
+    #[prost(map = "string, string", tag = "6")]
+    pub labels: ::std::collections::HashMap<
+        ::prost::alloc::string::String,
+        ::prost::alloc::string::String,
+    >,
+    /// How long it waits for an answer: 10 s to a day. Unset: 5 minutes.
+    #[prost(message, optional, tag = "7")]
+    pub expire_after: ::core::option::Option<::prost_types::Duration>,
+    /// An idempotency key of at least 22 characters, as in CreateGame. A repeated request with it returns the challenge as it
+    /// is then; without it, each request makes another challenge.
+    #[prost(string, tag = "8")]
+    pub request_id: ::prost::alloc::string::String,
+}
+/// The response to ChallengePlayer.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ChallengePlayerResponse {
+    /// The challenge.
+    #[prost(message, optional, tag = "1")]
+    pub challenge: ::core::option::Option<Challenge>,
+}
+/// A request for the open challenges of the caller.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListChallengesRequest {
+    /// A ticket of the caller.
+    #[prost(string, tag = "1")]
+    pub join_ticket: ::prost::alloc::string::String,
+}
+/// The response to ListChallenges.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListChallengesResponse {
+    /// The challenges.
+    #[prost(message, repeated, tag = "1")]
+    pub challenges: ::prost::alloc::vec::Vec<Challenge>,
+}
+/// A request to accept a challenge.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AcceptChallengeRequest {
+    /// The challenge.
+    #[prost(string, tag = "1")]
+    pub challenge_id: ::prost::alloc::string::String,
+    /// A ticket of the challenged player.
+    #[prost(string, tag = "2")]
+    pub join_ticket: ::prost::alloc::string::String,
+    /// The player's name, as in JoinGame. Required, unless the ticket has a name.
+    #[prost(string, tag = "3")]
+    pub name: ::prost::alloc::string::String,
+}
+/// The response to AcceptChallenge.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct AcceptChallengeResponse {
+    /// The challenge, with its game.
+    #[prost(message, optional, tag = "1")]
+    pub challenge: ::core::option::Option<Challenge>,
+}
+/// A request to decline a challenge.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeclineChallengeRequest {
+    /// The challenge.
+    #[prost(string, tag = "1")]
+    pub challenge_id: ::prost::alloc::string::String,
+    /// A ticket of the challenged player.
+    #[prost(string, tag = "2")]
+    pub join_ticket: ::prost::alloc::string::String,
+    /// Why.
+    #[prost(enumeration = "DeclineReason", tag = "3")]
+    pub reason: i32,
+}
+/// The response to DeclineChallenge.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct DeclineChallengeResponse {
+    /// The challenge.
+    #[prost(message, optional, tag = "1")]
+    pub challenge: ::core::option::Option<Challenge>,
+}
+/// A request to take a challenge back.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CancelChallengeRequest {
+    /// The challenge.
+    #[prost(string, tag = "1")]
+    pub challenge_id: ::prost::alloc::string::String,
+    /// A ticket of the challenger.
+    #[prost(string, tag = "2")]
+    pub join_ticket: ::prost::alloc::string::String,
+}
+/// The response to CancelChallenge.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CancelChallengeResponse {
+    /// The challenge.
+    #[prost(message, optional, tag = "1")]
+    pub challenge: ::core::option::Option<Challenge>,
+}
+/// The state of a challenge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ChallengeState {
+    /// Unset.
+    Unspecified = 0,
+    /// It waits for an answer.
+    Open = 1,
+    /// It was accepted: game_id is its game.
+    Accepted = 2,
+    /// It was declined: decline_reason says why, if the player did.
+    Declined = 3,
+    /// The challenger took it back.
+    Canceled = 4,
+    /// Nobody answered in time.
+    Expired = 5,
+}
+impl ChallengeState {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "CHALLENGE_STATE_UNSPECIFIED",
+            Self::Open => "CHALLENGE_STATE_OPEN",
+            Self::Accepted => "CHALLENGE_STATE_ACCEPTED",
+            Self::Declined => "CHALLENGE_STATE_DECLINED",
+            Self::Canceled => "CHALLENGE_STATE_CANCELED",
+            Self::Expired => "CHALLENGE_STATE_EXPIRED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "CHALLENGE_STATE_UNSPECIFIED" => Some(Self::Unspecified),
+            "CHALLENGE_STATE_OPEN" => Some(Self::Open),
+            "CHALLENGE_STATE_ACCEPTED" => Some(Self::Accepted),
+            "CHALLENGE_STATE_DECLINED" => Some(Self::Declined),
+            "CHALLENGE_STATE_CANCELED" => Some(Self::Canceled),
+            "CHALLENGE_STATE_EXPIRED" => Some(Self::Expired),
+            _ => None,
+        }
+    }
+}
+/// Why a player declines a challenge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum DeclineReason {
+    /// No reason is given.
+    Unspecified = 0,
+    /// Not now: the player is busy.
+    Later = 1,
+    /// The player does not play by these rules.
+    Rules = 2,
+    /// The player does not play with these clocks.
+    Clock = 3,
+    /// The player does not play against programs.
+    NoPrograms = 4,
+    /// The player plays against programs only.
+    OnlyPrograms = 5,
+}
+impl DeclineReason {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "DECLINE_REASON_UNSPECIFIED",
+            Self::Later => "DECLINE_REASON_LATER",
+            Self::Rules => "DECLINE_REASON_RULES",
+            Self::Clock => "DECLINE_REASON_CLOCK",
+            Self::NoPrograms => "DECLINE_REASON_NO_PROGRAMS",
+            Self::OnlyPrograms => "DECLINE_REASON_ONLY_PROGRAMS",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "DECLINE_REASON_UNSPECIFIED" => Some(Self::Unspecified),
+            "DECLINE_REASON_LATER" => Some(Self::Later),
+            "DECLINE_REASON_RULES" => Some(Self::Rules),
+            "DECLINE_REASON_CLOCK" => Some(Self::Clock),
+            "DECLINE_REASON_NO_PROGRAMS" => Some(Self::NoPrograms),
+            "DECLINE_REASON_ONLY_PROGRAMS" => Some(Self::OnlyPrograms),
+            _ => None,
+        }
+    }
+}
+/// Generated client implementations.
+pub mod challenge_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// Challenges: a player proposes a game of two to another one, who accepts or declines. Both prove who they are by join
+    /// tickets of the same key (docs/tickets.md); any valid ticket of the player will do, also a used one. WatchOwnGames with a
+    /// ticket has the challenges of the player, too. docs/bot-programs.md.
+    ///
+    /// Nothing shows who exists: a challenge to a player_ref that nobody has looks as one that nobody answers. A challenge of
+    /// others is unknown (CHALLENGE_NOT_FOUND), and no response has a player_ref. Challenges end with their time, are not
+    /// archived, and are lost if the store is moved.
+    ///
+    /// Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (API_KEY_INVALID,
+    /// AUTHORIZATION_MALFORMED, TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
+    /// TICKET_AUDIENCE_WRONG, TICKET_EXPIRED), PERMISSION_DENIED (API_KEY_NOT_ALLOWED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT),
+    /// UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED).
+    #[derive(Debug, Clone)]
+    pub struct ChallengeServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl<T> ChallengeServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> ChallengeServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            ChallengeServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// Challenges a player. A player may make 20 challenges a minute, and get 60; 20 may be open for each.
+        /// Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES),
+        /// PERMISSION_DENIED (TICKET_OUT_OF_SCOPE), FAILED_PRECONDITION (BOTS_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST),
+        /// RESOURCE_EXHAUSTED (TOO_MANY_CHALLENGES).
+        pub async fn challenge_player(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ChallengePlayerRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ChallengePlayerResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/rummikub.v1.ChallengeService/ChallengePlayer",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("rummikub.v1.ChallengeService", "ChallengePlayer"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lists the open challenges of the caller, made and received, newest first.
+        pub async fn list_challenges(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListChallengesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListChallengesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/rummikub.v1.ChallengeService/ListChallenges",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("rummikub.v1.ChallengeService", "ListChallenges"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Accepts a challenge to the caller, and creates its game: an unlisted one of two seats, which are reserved for the two
+        /// players. Both take them by JoinGame with tickets that are not used yet, and the game starts by itself five seconds
+        /// after the second has come. Accepting again returns the same game.
+        /// Errors: PERMISSION_DENIED (TICKET_OUT_OF_SCOPE), NOT_FOUND (CHALLENGE_NOT_FOUND), ALREADY_EXISTS
+        /// (PLAYER_ALREADY_JOINED: both names are alike), FAILED_PRECONDITION (CHALLENGE_OVER,
+        /// BOTS_NOT_ALLOWED), RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
+        pub async fn accept_challenge(
+            &mut self,
+            request: impl tonic::IntoRequest<super::AcceptChallengeRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::AcceptChallengeResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/rummikub.v1.ChallengeService/AcceptChallenge",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("rummikub.v1.ChallengeService", "AcceptChallenge"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Declines a challenge to the caller. Declining again returns the same.
+        /// Errors: NOT_FOUND (CHALLENGE_NOT_FOUND), FAILED_PRECONDITION (CHALLENGE_OVER).
+        pub async fn decline_challenge(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DeclineChallengeRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeclineChallengeResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/rummikub.v1.ChallengeService/DeclineChallenge",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("rummikub.v1.ChallengeService", "DeclineChallenge"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Takes the caller's own challenge back. Canceling again returns the same.
+        /// Errors: NOT_FOUND (CHALLENGE_NOT_FOUND), FAILED_PRECONDITION (CHALLENGE_OVER).
+        pub async fn cancel_challenge(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CancelChallengeRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CancelChallengeResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/rummikub.v1.ChallengeService/CancelChallenge",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("rummikub.v1.ChallengeService", "CancelChallenge"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
 /// A request to create a game.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct CreateGameRequest {
@@ -8254,7 +8750,7 @@ pub struct WatchOwnGamesRequest {
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct WatchOwnGamesResponse {
     /// The update.
-    #[prost(oneof = "watch_own_games_response::Update", tags = "1, 2, 3")]
+    #[prost(oneof = "watch_own_games_response::Update", tags = "1, 2, 3, 4")]
     pub update: ::core::option::Option<watch_own_games_response::Update>,
 }
 /// Nested message and enum types in `WatchOwnGamesResponse`.
@@ -8271,6 +8767,9 @@ pub mod watch_own_games_response {
         /// The server is stopping and the stream ends. It has no etag: the next stream begins with all games.
         #[prost(message, tag = "3")]
         Closing(super::Closing),
+        /// A challenge of the player of the ticket: at first each open one, then each that is new or has ended.
+        #[prost(message, tag = "4")]
+        Challenge(super::Challenge),
     }
 }
 /// A request to watch a game.
@@ -9054,7 +9553,7 @@ pub mod game_service_client {
         }
         /// Streams the games of the caller, as ListOwnGames finds them: first an entry for each game, then an entry for each
         /// game that has changed, with what it is then. One stream serves all games of a person, and counts as one open watch.
-        /// A player's new games come with the next heartbeat. It marks no seat as connected. An entry with a refusal is the last
+        /// With a ticket it also has the player's challenges (ChallengeService), and new games come at once. It marks no seat as connected. An entry with a refusal is the last
         /// one of its seat. The stream ends with OK: after `closing` when the server stops, and without it when the same person
         /// opens another one (the player of the ticket, or the owner of the same seats): at once at this server, with the next
         /// heartbeat at another one.

@@ -201,6 +201,12 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """
     BOTS_NOT_ALLOWED: _ErrorReason.ValueType  # 225
     """FAILED_PRECONDITION. The game has no seats for bots and programs (option bots)."""
+    CHALLENGE_NOT_FOUND: _ErrorReason.ValueType  # 240
+    """NOT_FOUND. The caller has no such challenge to answer or to cancel: it is of others, was never made, or was forgotten
+    ten minutes after its end.
+    """
+    CHALLENGE_OVER: _ErrorReason.ValueType  # 241
+    """FAILED_PRECONDITION. The challenge has ended otherwise. Metadata: `state`."""
     NOT_YOUR_TURN: _ErrorReason.ValueType  # 301
     """FAILED_PRECONDITION. Another seat has the turn. Metadata: `seat`, the seat that has it."""
     TURN_TIMED_OUT: _ErrorReason.ValueType  # 302
@@ -291,6 +297,10 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     TOO_MANY_GUESSES: _ErrorReason.ValueType  # 407
     """RESOURCE_EXHAUSTED. The caller's address or key has sent too many unknown join codes in the last minute
     (RUMMIKUB_JOIN_GUESSES_PER_MINUTE). Send the request again after the delay in RetryInfo.
+    """
+    TOO_MANY_CHALLENGES: _ErrorReason.ValueType  # 440
+    """RESOURCE_EXHAUSTED. The caller, or the challenged player, has too many challenges: 20 open ones, 20 made or 60 received
+    in the last minute.
     """
     STORE_FULL: _ErrorReason.ValueType  # 408
     """RESOURCE_EXHAUSTED. The rest of the store's memory is reserved for the growth of unfinished games. New games are
@@ -707,6 +717,12 @@ the option.
 """
 BOTS_NOT_ALLOWED: ErrorReason.ValueType  # 225
 """FAILED_PRECONDITION. The game has no seats for bots and programs (option bots)."""
+CHALLENGE_NOT_FOUND: ErrorReason.ValueType  # 240
+"""NOT_FOUND. The caller has no such challenge to answer or to cancel: it is of others, was never made, or was forgotten
+ten minutes after its end.
+"""
+CHALLENGE_OVER: ErrorReason.ValueType  # 241
+"""FAILED_PRECONDITION. The challenge has ended otherwise. Metadata: `state`."""
 NOT_YOUR_TURN: ErrorReason.ValueType  # 301
 """FAILED_PRECONDITION. Another seat has the turn. Metadata: `seat`, the seat that has it."""
 TURN_TIMED_OUT: ErrorReason.ValueType  # 302
@@ -797,6 +813,10 @@ TOO_MANY_GAMES: ErrorReason.ValueType  # 406
 TOO_MANY_GUESSES: ErrorReason.ValueType  # 407
 """RESOURCE_EXHAUSTED. The caller's address or key has sent too many unknown join codes in the last minute
 (RUMMIKUB_JOIN_GUESSES_PER_MINUTE). Send the request again after the delay in RetryInfo.
+"""
+TOO_MANY_CHALLENGES: ErrorReason.ValueType  # 440
+"""RESOURCE_EXHAUSTED. The caller, or the challenged player, has too many challenges: 20 open ones, 20 made or 60 received
+in the last minute.
 """
 STORE_FULL: ErrorReason.ValueType  # 408
 """RESOURCE_EXHAUSTED. The rest of the store's memory is reserved for the growth of unfinished games. New games are

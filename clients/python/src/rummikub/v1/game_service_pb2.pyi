@@ -10,6 +10,7 @@ from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from rummikub.v1 import challenge_service_pb2 as _challenge_service_pb2
 from rummikub.v1 import error_reason_pb2 as _error_reason_pb2
 from rummikub.v1 import game_pb2 as _game_pb2
 from rummikub.v1 import meld_pb2 as _meld_pb2
@@ -1576,6 +1577,7 @@ class WatchOwnGamesResponse(_message.Message):
     GAME_FIELD_NUMBER: _builtins.int
     HEARTBEAT_FIELD_NUMBER: _builtins.int
     CLOSING_FIELD_NUMBER: _builtins.int
+    CHALLENGE_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def game(self) -> Global___OwnGame:
         """A game: at first, and after a change of it."""
@@ -1588,18 +1590,23 @@ class WatchOwnGamesResponse(_message.Message):
     def closing(self) -> Global___Closing:
         """The server is stopping and the stream ends. It has no etag: the next stream begins with all games."""
 
+    @_builtins.property
+    def challenge(self) -> _challenge_service_pb2.Challenge:
+        """A challenge of the player of the ticket: at first each open one, then each that is new or has ended."""
+
     def __init__(
         self,
         *,
         game: Global___OwnGame | None = ...,
         heartbeat: Global___Heartbeat | None = ...,
         closing: Global___Closing | None = ...,
+        challenge: _challenge_service_pb2.Challenge | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["closing", b"closing", "game", b"game", "heartbeat", b"heartbeat", "update", b"update"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["challenge", b"challenge", "closing", b"closing", "game", b"game", "heartbeat", b"heartbeat", "update", b"update"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["closing", b"closing", "game", b"game", "heartbeat", b"heartbeat", "update", b"update"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["challenge", b"challenge", "closing", b"closing", "game", b"game", "heartbeat", b"heartbeat", "update", b"update"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_update: _TypeAlias = _typing.Literal["game", "heartbeat", "closing"]  # noqa: Y015
+    _WhichOneofReturnType_update: _TypeAlias = _typing.Literal["game", "heartbeat", "closing", "challenge"]  # noqa: Y015
     _WhichOneofArgType_update: _TypeAlias = _typing.Literal["update", b"update"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_update) -> _WhichOneofReturnType_update | None: ...
 

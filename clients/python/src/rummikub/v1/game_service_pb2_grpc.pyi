@@ -194,7 +194,7 @@ class GameServiceStub:
     WatchOwnGames: _grpc.UnaryStreamMultiCallable[_game_service_pb2.WatchOwnGamesRequest, _game_service_pb2.WatchOwnGamesResponse]
     """Streams the games of the caller, as ListOwnGames finds them: first an entry for each game, then an entry for each
     game that has changed, with what it is then. One stream serves all games of a person, and counts as one open watch.
-    A player's new games come with the next heartbeat. It marks no seat as connected. An entry with a refusal is the last
+    With a ticket it also has the player's challenges (ChallengeService), and new games come at once. It marks no seat as connected. An entry with a refusal is the last
     one of its seat. The stream ends with OK: after `closing` when the server stops, and without it when the same person
     opens another one (the player of the ticket, or the owner of the same seats): at once at this server, with the next
     heartbeat at another one.
@@ -410,7 +410,7 @@ class GameServiceAsyncStub(GameServiceStub):
     WatchOwnGames: _aio.UnaryStreamMultiCallable[_game_service_pb2.WatchOwnGamesRequest, _game_service_pb2.WatchOwnGamesResponse]  # type: ignore[assignment]
     """Streams the games of the caller, as ListOwnGames finds them: first an entry for each game, then an entry for each
     game that has changed, with what it is then. One stream serves all games of a person, and counts as one open watch.
-    A player's new games come with the next heartbeat. It marks no seat as connected. An entry with a refusal is the last
+    With a ticket it also has the player's challenges (ChallengeService), and new games come at once. It marks no seat as connected. An entry with a refusal is the last
     one of its seat. The stream ends with OK: after `closing` when the server stops, and without it when the same person
     opens another one (the player of the ticket, or the owner of the same seats): at once at this server, with the next
     heartbeat at another one.
@@ -719,7 +719,7 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_abc.Iterator[_game_service_pb2.WatchOwnGamesResponse], _abc.AsyncIterator[_game_service_pb2.WatchOwnGamesResponse]]:
         """Streams the games of the caller, as ListOwnGames finds them: first an entry for each game, then an entry for each
         game that has changed, with what it is then. One stream serves all games of a person, and counts as one open watch.
-        A player's new games come with the next heartbeat. It marks no seat as connected. An entry with a refusal is the last
+        With a ticket it also has the player's challenges (ChallengeService), and new games come at once. It marks no seat as connected. An entry with a refusal is the last
         one of its seat. The stream ends with OK: after `closing` when the server stops, and without it when the same person
         opens another one (the player of the ticket, or the owner of the same seats): at once at this server, with the next
         heartbeat at another one.

@@ -19,6 +19,8 @@ import java.util.stream.Stream;
 import java.util.stream.StreamSupport;
 import rummikub.v1.AnalysisServiceGrpc;
 import rummikub.v1.AnalysisServiceGrpc.AnalysisServiceBlockingStub;
+import rummikub.v1.ChallengeServiceGrpc;
+import rummikub.v1.ChallengeServiceGrpc.ChallengeServiceBlockingStub;
 import rummikub.v1.Game;
 import rummikub.v1.GameServiceGrpc;
 import rummikub.v1.GameServiceGrpc.GameServiceBlockingStub;
@@ -120,6 +122,11 @@ public final class Rummikub implements AutoCloseable {
   /** Returns the blocking stub of records, and of texts of positions. */
   public RecordServiceBlockingStub records() {
     return RecordServiceGrpc.newBlockingStub(channel);
+  }
+
+  /** Returns the blocking stub of challenges. */
+  public ChallengeServiceBlockingStub challenges() {
+    return ChallengeServiceGrpc.newBlockingStub(channel);
   }
 
   /** Returns the blocking stub of puzzles. */

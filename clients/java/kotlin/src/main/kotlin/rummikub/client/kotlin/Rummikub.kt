@@ -14,6 +14,7 @@ import rummikub.client.Refusals
 import rummikub.client.Watch
 import rummikub.client.WatchOptions
 import rummikub.v1.AnalysisServiceGrpcKt.AnalysisServiceCoroutineStub
+import rummikub.v1.ChallengeServiceGrpcKt.ChallengeServiceCoroutineStub
 import rummikub.v1.Game
 import rummikub.v1.GameServiceGrpcKt.GameServiceCoroutineStub
 import rummikub.v1.PuzzleServiceGrpcKt.PuzzleServiceCoroutineStub
@@ -53,6 +54,8 @@ class Rummikub(val java: rummikub.client.Rummikub) : AutoCloseable by java {
     /** Records, and texts of positions. */
     val records = RecordServiceCoroutineStub(java.channel())
 
+    /** Challenges between players with join tickets. */
+    val challenges = ChallengeServiceCoroutineStub(java.channel())
     /** Puzzles. */
     val puzzles = PuzzleServiceCoroutineStub(java.channel())
 
