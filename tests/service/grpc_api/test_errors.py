@@ -870,6 +870,8 @@ INVALID_FIELDS: dict[str, tuple[str, object]] = {
     "StreamValidateTurns": ("correlation_id", "x" * 65),
     "ScoreRound": ("racks", [vs.RackToScore(seat=1)]),
     **dict.fromkeys(ANALYZING, ("time_limit", Duration(seconds=61))),
+    "GetPuzzle": ("number", 0),
+    "CheckPuzzle": ("number", 1_001),
     "ParsePosition": ("text", "x"),
     "FormatPosition": ("turn_seat", 0),
     **dict.fromkeys(WITH_GAME_ID, ("game_id", "no id")),
@@ -1290,6 +1292,10 @@ def with_table(place: str, table: list[meld_pb2.Meld]) -> Preparation:
                 return Ask(
                     an.ExplainTurnRequest(table_after=meld_pb2.Table(melds=table)), fields=[place.format("table_after")]
                 )
+            case "CheckPuzzle":
+                request = request_of(rpc, stage)
+                request.MergeFrom(new_message(rpc, table_after=meld_pb2.Table(melds=table)))
+                return Ask(request, fields=[place.format("table_after")])
             case "FormatPosition":
                 position = an.Position(table=meld_pb2.Table(melds=table), has_melded=True)
                 return Ask(rs.FormatPositionRequest(position=position), fields=[place.format("position.table")])
@@ -1313,7 +1319,7 @@ def with_table(place: str, table: list[meld_pb2.Meld]) -> Preparation:
 for _reason, _tables in MALFORMED_TABLES.items():
     for _place, _table in _tables:
         case(_reason, "ValidateMelds", "PlayTurn", "SaveDraft", *JUDGING, *WITH_POSITION)(with_table(_place, _table))
-        case(_reason, "ExplainTurn", "FormatPosition", *WITH_RECORD)(with_table(_place, _table))
+        case(_reason, "ExplainTurn", "FormatPosition", "CheckPuzzle", *WITH_RECORD)(with_table(_place, _table))
 
 
 def with_position(field: str, position: an.Position) -> Preparation:
@@ -1547,8 +1553,8 @@ async def _no_such_revision(stage: Stage, rpc: str) -> Ask:
     return Ask(new_message(rpc, game_id=stage.game.game_id, revision=99))
 
 
-@case("ANALYSIS_BUSY", *ANALYZING, staging=analysis_busy)
-@case("ANALYSIS_UNAVAILABLE", *ANALYZING, staging=workers_die)
+@case("ANALYSIS_BUSY", "CheckPuzzle", *ANALYZING, staging=analysis_busy)
+@case("ANALYSIS_UNAVAILABLE", "CheckPuzzle", *ANALYZING, staging=workers_die)
 async def _(stage: Stage, rpc: str) -> Ask:
     return Ask(request_of(rpc, stage))
 
