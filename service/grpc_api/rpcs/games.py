@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
 from google.protobuf.duration_pb2 import Duration
