@@ -9,7 +9,7 @@ EDGE := .venv/.edge
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 3 --dist worksteal
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help setup run web web-test envoy play demo walkthrough puzzle test quick flaky check canary fmt bench figures speed load load-ci drill capacity soak solver-soak mutants goldens house baseline proto clients clients-check conformance edge-config deploy-check deploy-tools openapi docs wire deals lock image bots puzzles clean
+.PHONY: help setup run web web-test envoy play demo walkthrough puzzle test quick flaky check canary fmt bench figures speed load load-ci drill capacity soak solver-soak mutants goldens house baseline proto clients clients-check conformance edge-config deploy-check deploy-tools openapi docs wire deals lock image bots puzzles tournament clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -128,6 +128,9 @@ figures: $(STAMP) ## Write the results of the last benchmarks into the pages of 
 
 speed: $(STAMP) ## Compare the engine's speed with BASE=revision, side by side
 	@$(BIN)/python -m load.compare_speed $(or $(BASE),main)
+
+tournament: $(STAMP) ## Play a round robin of bots and of programs from outside (ARGS="EASY HARD 'mine=python my_bot.py' --games 100" or "--help")
+	@$(BIN)/python -m tools.tournament $(ARGS)
 
 load: $(STAMP) ## Load-test a temporary server from a browser, or ARGS="--host host:port"
 	@$(BIN)/python -m load.run $(ARGS)

@@ -1,0 +1,59 @@
+"""`make tournament`: bots of the service and a program from outside play each other; the table and the JSON agree."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.harness import ROOT
+from tools import tournament
+from tools.tournament import Entrant, Results, interval
+
+pytestmark = pytest.mark.slow
+
+EXAMPLE = f"mine={sys.executable} {ROOT / 'clients' / 'python' / 'examples' / 'bot.py'} mine"
+
+
+def test_a_draw_is_half_a_win_and_all_points_are_counted() -> None:
+    results, seats = Results(), (Entrant("EASY"), Entrant("HARD"))
+    results.add(seats, [2])
+    results.add(seats, [1, 2])
+    results.add(seats, [])
+    assert (results.total("EASY"), results.total("HARD")) == ((1.0, 3), (2.0, 3))
+
+
+def test_the_interval_contains_the_share_and_shrinks() -> None:
+    assert interval(0, 0) == (0.0, 1.0)
+    assert interval(0, 10)[0] == 0.0
+    few, many = interval(6, 10), interval(600, 1000)
+    assert few[0] < many[0] < 0.6 < many[1] < few[1]
+
+
+@pytest.mark.parametrize("entrants", [["EASY"], ["EASY", "EASY"], ["EASY", "GREAT"]])
+def test_other_entrants_are_refused(entrants: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        tournament.parsed(entrants)
+    assert "expected" in capsys.readouterr().err
+
+
+def test_a_round_robin_with_a_program_from_outside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "results.json"
+    options = ["--games", "1", "--json", str(file)]
+    monkeypatch.setattr(sys, "argv", ["tournament", "EASY", "HARD", EXAMPLE, *options])
+    tournament.main()
+    rows = {row["name"]: row for row in json.loads(file.read_text())["entrants"]}
+    assert {name: row["games"] for name, row in rows.items()} == {"EASY": 2, "HARD": 2, "mine": 2}
+    assert sum(row["points"] for row in rows.values()) == 3
+    assert {line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]} == {"EASY", "HARD", "mine"}
+
+
+def test_a_program_that_does_not_come_loses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "results.json"
+    monkeypatch.setattr(tournament, "JOIN_SECONDS", 0.5)
+    idle = f"idle={sys.executable} -c pass"
+    monkeypatch.setattr(sys, "argv", ["tournament", "EASY", idle, "--games", "1", "--json", str(file)])
+    tournament.main()
+    assert [row["points"] for row in json.loads(file.read_text())["entrants"]] == [1.0, 0.0]
