@@ -1,6 +1,6 @@
 """Plays a round robin of bots: those of the service by level, and programs of others, each started as a command.
 
-A program plays as docs/bot-programs.md says. It gets RUMMIKUB_ADDRESS, RUMMIKUB_KEY, and RUMMIKUB_TICKETS, a file with
+A program plays as docs/bot-programs.md says. It gets BOT_ADDRESS, BOT_KEY, and BOT_TICKETS, a file with
 join tickets of its own, one a line. A draw counts half a win for each.
 """
 
@@ -218,7 +218,7 @@ async def run(options: argparse.Namespace) -> Results:
                 tickets = folder / f"{entrants.index(one)}.tickets"
                 count = options.games * len(entrants) + 100  # a ticket for each game, and for each new stream
                 tickets.write_text("\n".join(ticket(secret, one.name) for _ in range(count)))
-                variables = {"RUMMIKUB_ADDRESS": server.target, "RUMMIKUB_KEY": KEY, "RUMMIKUB_TICKETS": str(tickets)}
+                variables = {"BOT_ADDRESS": server.target, "BOT_KEY": KEY, "BOT_TICKETS": str(tickets)}
                 command, variables = shlex.split(one.command), {**os.environ, **variables}
                 stack.push_async_callback(_end, await asyncio.create_subprocess_exec(*command, env=variables))
         preset = rummikub.Preset.Value(f"PRESET_{options.preset}")

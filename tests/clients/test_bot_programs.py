@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import sys
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -54,9 +55,9 @@ async def program(command: Sequence[str], name: str, server: ServerProcess, fold
     tickets.write_text("\n".join(ticket(name, name, number) for number in range(50)))
     environment = {
         **os.environ,
-        "RUMMIKUB_ADDRESS": server.target,
-        "RUMMIKUB_KEY": "web",
-        "RUMMIKUB_TICKETS": str(tickets),
+        "BOT_ADDRESS": server.target,
+        "BOT_KEY": "web",
+        "BOT_TICKETS": str(tickets),
     }
     process = await asyncio.create_subprocess_exec(*command, name, env=environment)
     try:
@@ -121,3 +122,11 @@ async def plays_whole_games(command: Sequence[str], folder: Path, redis_url: str
 
 async def test_a_python_bot_plays_whole_games(tmp_path: Path, empty_redis_url: str) -> None:
     await plays_whole_games(PYTHON, tmp_path, empty_redis_url)
+
+
+@pytest.mark.skipif(not shutil.which("go"), reason="needs Go: https://go.dev/dl")
+async def test_a_go_bot_plays_whole_games(tmp_path: Path, empty_redis_url: str) -> None:
+    bot = tmp_path / "bot"
+    build = await asyncio.create_subprocess_exec("go", "build", "-o", bot, "./examples/bot", cwd=ROOT / "clients" / "go")
+    assert await build.wait() == 0
+    await plays_whole_games((str(bot),), tmp_path, empty_redis_url)

@@ -48,12 +48,14 @@ type Client struct {
 	Puzzles    pb.PuzzleServiceClient
 
 	conn *connections
+	key  string
 }
 
 // Option changes a connection.
 type Option func(*options)
 
 type options struct {
+	key         string
 	credentials credentials.TransportCredentials
 	dial        []grpc.DialOption
 }
@@ -61,6 +63,11 @@ type options struct {
 // WithTLS encrypts the connection. A nil config uses the system's certificate authorities.
 func WithTLS(config *tls.Config) Option {
 	return func(o *options) { o.credentials = credentials.NewTLS(config) }
+}
+
+// WithAPIKey sends the front end's key with every call, for a server that requires one.
+func WithAPIKey(key string) Option {
+	return func(o *options) { o.key = key }
 }
 
 // WithDialOptions adds options of gRPC, such as interceptors or a dialer. They override those of this package.
@@ -99,7 +106,7 @@ func Connect(target string, opts ...Option) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("rummikub: %w", err)
 	}
-	return newClient(caller{conn: conn}), nil
+	return newClient(caller{conn: conn, key: o.key}), nil
 }
 
 func newClient(c caller) *Client {
@@ -112,12 +119,13 @@ func newClient(c caller) *Client {
 		Challenges: pb.NewChallengeServiceClient(c),
 		Puzzles:    pb.NewPuzzleServiceClient(c),
 		conn:       c.conn,
+		key:        c.key,
 	}
 }
 
 // Seated returns a client on the same connection that sends a token with every call: that of a seat, or the host token.
 func (c *Client) Seated(token string) *Client {
-	return newClient(caller{conn: c.conn, token: token})
+	return newClient(caller{conn: c.conn, key: c.key, token: token})
 }
 
 // Close closes the connection, also for every client that Seated returned.
@@ -135,6 +143,7 @@ func NewRequestID() string {
 // caller is a connection that sends a token and request ids, and returns each error as a *RefusalError.
 type caller struct {
 	conn  *connections
+	key   string
 	token string
 }
 
@@ -154,6 +163,9 @@ func (c caller) NewStream(
 }
 
 func (c caller) signed(ctx context.Context) context.Context {
+	if c.key != "" {
+		ctx = metadata.AppendToOutgoingContext(ctx, "x-api-key", c.key)
+	}
 	if c.token == "" {
 		return ctx
 	}

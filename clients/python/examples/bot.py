@@ -1,7 +1,7 @@
 """A bot that plays what the service suggests, and accepts every challenge, until it is stopped (docs/bot-programs.md).
 
 Usage: bot.py NAME
-RUMMIKUB_ADDRESS is host:port, RUMMIKUB_KEY the front end's key, RUMMIKUB_TICKETS a file with join tickets, one a line.
+BOT_ADDRESS is host:port, BOT_KEY the front end's key, BOT_TICKETS a file with join tickets, one a line.
 """
 
 import asyncio
@@ -23,8 +23,8 @@ class Suggested(Bot):
 
 async def main() -> None:
     """Plays until the program is stopped."""
-    async with aio.Rummikub(os.environ["RUMMIKUB_ADDRESS"], api_key=os.environ.get("RUMMIKUB_KEY")) as client:
-        await Suggested(client, tickets_of(Path(os.environ["RUMMIKUB_TICKETS"])), name=sys.argv[1]).run()
+    async with aio.Rummikub(os.environ["BOT_ADDRESS"], api_key=os.environ.get("BOT_KEY")) as client:
+        await Suggested(client, tickets_of(Path(os.environ["BOT_TICKETS"])), name=sys.argv[1]).run()
 
 
 asyncio.run(main())

@@ -1,0 +1,392 @@
+package rummikub
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	pb "rummikub.example/go/rummikubv1"
+)
+
+const (
+	ticketsTried   = 10 // how many tickets a bot tries to join with: those that it has used are refused
+	streamSilence  = 40 * time.Second
+	refusalsOfTurn = 3 // after so many refusals a turn is left to its time
+)
+
+// Bot is a program that plays all its games on one stream. After a lost connection it connects again, and continues with
+// what the server has. It joins the games in which a seat is reserved for it.
+type Bot struct {
+	// Client is a connection without a token.
+	Client *Client
+	// Ticket returns a join ticket that is not used yet, whenever one is needed.
+	Ticket func() string
+	// Name is the player's name, if the tickets have none.
+	Name string
+	// TokensFile keeps the tokens of seats, so that the program may be started again in the middle of a game; "" for none.
+	TokensFile string
+	// Choose returns the next turn, or the next step of one, in a game in which the bot has the turn.
+	Choose func(ctx context.Context, view *pb.Game, legal Legal) (*pb.PlayTurnRequest, error)
+	// Answer returns whether the bot accepts a challenge, and why it declines; nil accepts all.
+	Answer func(challenge *pb.Challenge) (bool, pb.DeclineReason)
+	// Over is called after each game, if it is not nil.
+	Over func(id string, game *pb.GameSummary, won bool)
+	// Log gets what the bot survives, if it is not nil.
+	Log func(error)
+
+	mu     sync.Mutex
+	tokens map[string]string
+	latest map[string]*pb.OwnGame
+	busy   map[string]bool
+}
+
+// Legal has what a bot may do in its turn, as requests for PlayTurn.
+type Legal struct {
+	seat *Client
+	view *pb.Game
+}
+
+// Draw returns the turn that draws, or passes if the pool is empty.
+func (l Legal) Draw() *pb.PlayTurnRequest {
+	if l.view.PoolCount == 0 {
+		return Pass(l.view)
+	}
+	return Draw(l.view)
+}
+
+// Suggest returns the best turn that the service finds, and draws if none plays a tile. Where the game gives no hints, the
+// service gets the position, which has only what the seat sees. A key may forbid that.
+func (l Legal) Suggest(ctx context.Context) (*pb.PlayTurnRequest, error) {
+	ofGame := &pb.SuggestTurnRequest{Subject: &pb.SuggestTurnRequest_GameId{GameId: l.view.GameId}}
+	answer, err := l.seat.Analysis.SuggestTurn(ctx, ofGame)
+	if err == nil {
+		return answer.Turn, nil
+	}
+	if reasonOf(err) != pb.ErrorReason_HINT_NOT_ALLOWED || l.view.Ruleset.GetMelding() == nil {
+		return nil, err
+	}
+	position := &pb.Position{Ruleset: l.view.Ruleset.GetMelding(), Table: l.view.Table, Rack: l.view.Rack, River: l.view.River}
+	for _, player := range l.view.Players {
+		if player.Seat == l.view.GetSeat() {
+			position.HasMelded = proto.Bool(player.HasMelded)
+		}
+	}
+	answer, err = l.seat.Analysis.SuggestTurn(ctx, &pb.SuggestTurnRequest{
+		Subject: &pb.SuggestTurnRequest_Position{Position: position},
+	})
+	if err != nil {
+		return nil, err
+	}
+	found := answer.Suggestion
+	switch {
+	case len(found.TilesPlayed) == 0:
+		return l.Draw(), nil
+	case len(found.Table.Placements) > 0:
+		return Place(l.view, found.Table.Placements), nil
+	}
+	turn := Play(l.view, MeldsOf(found.Table.Melds))
+	turn.GetPlay().RiverIndex = found.RiverIndex
+	return turn, nil
+}
+
+// Run plays until the context ends, or an error that no new attempt can mend.
+func (b *Bot) Run(ctx context.Context) error {
+	b.tokens, b.latest, b.busy = map[string]string{}, map[string]*pb.OwnGame{}, map[string]bool{}
+	if b.TokensFile != "" {
+		text, err := os.ReadFile(b.TokensFile)
+		if err == nil {
+			err = json.Unmarshal(text, &b.tokens)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	for delay := firstDelay; ; delay = min(2*delay, lastDelay) {
+		pause, heard, err := b.follow(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil && !isPassing(err) && !isOfTicket(err) && !isLost(err) {
+			return err
+		}
+		b.log(err)
+		if heard {
+			delay = firstDelay
+		}
+		if !sleep(ctx, max(pause, delay/2+rand.N(delay/2))) {
+			return ctx.Err()
+		}
+	}
+}
+
+// follow follows one stream to its end. It returns the pause before the next one, and whether it had an update.
+func (b *Bot) follow(ctx context.Context) (pause time.Duration, heard bool, err error) {
+	streaming, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	timer := time.AfterFunc(streamSilence, func() { cancel(errSilence) })
+	defer timer.Stop()
+	stream, err := b.Client.Games.WatchOwnGames(streaming, &pb.WatchOwnGamesRequest{JoinTicket: b.Ticket()})
+	if err != nil {
+		return 0, false, err
+	}
+	for {
+		update, err := stream.Recv()
+		if err == io.EOF || errors.Is(context.Cause(streaming), errSilence) {
+			return pause, heard, nil
+		}
+		if err != nil {
+			return pause, heard, err
+		}
+		heard = true
+		timer.Reset(streamSilence)
+		pause = update.GetClosing().GetRetryDelay().AsDuration()
+		if game := update.GetGame(); game != nil {
+			b.wake(ctx, game)
+		}
+		if c := update.GetChallenge(); c.GetIsIncoming() && c.GetState() == pb.ChallengeState_CHALLENGE_STATE_OPEN {
+			go b.answer(ctx, c)
+		}
+	}
+}
+
+// wake handles the latest state of a game, after what is under way in it.
+func (b *Bot) wake(ctx context.Context, game *pb.OwnGame) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.latest[game.GameId] = game
+	if !b.busy[game.GameId] {
+		b.busy[game.GameId] = true
+		go b.handle(ctx, game.GameId)
+	}
+}
+
+func (b *Bot) handle(ctx context.Context, id string) {
+	for {
+		b.mu.Lock()
+		game := b.latest[id]
+		delete(b.latest, id)
+		if game == nil {
+			delete(b.busy, id)
+			b.mu.Unlock()
+			return
+		}
+		b.mu.Unlock()
+		err := b.act(ctx, game)
+		b.log(err)
+		if err != nil && isPassing(err) && sleep(ctx, time.Second) {
+			b.mu.Lock()
+			if b.latest[id] == nil {
+				b.latest[id] = game
+			}
+			b.mu.Unlock()
+		}
+	}
+}
+
+func (b *Bot) act(ctx context.Context, entry *pb.OwnGame) error {
+	id, game, token := entry.GameId, entry.GetGame(), b.token(entry.GameId)
+	switch state := game.GetState(); {
+	case entry.GetRefusal() != pb.ErrorReason_ERROR_REASON_UNSPECIFIED:
+		return nil
+	case token == "" && state == pb.GameState_GAME_STATE_LOBBY && entry.Seat == nil:
+		return b.join(ctx, id)
+	case token == "" || state == pb.GameState_GAME_STATE_LOBBY:
+		return nil
+	case state == pb.GameState_GAME_STATE_PLAYING:
+		if game.GetTurnSeat() == entry.GetSeat() {
+			return b.takeTurn(ctx, b.Client.Seated(token), id)
+		}
+		return nil
+	case state == pb.GameState_GAME_STATE_ROUND_OVER:
+		_, err := b.Client.Seated(token).Turns.StartNextRound(ctx, &pb.StartNextRoundRequest{GameId: id})
+		return err
+	}
+	err := b.keep(id, "")
+	if b.Over != nil {
+		won := false
+		for _, seat := range entry.WinnerSeats {
+			won = won || seat == entry.GetSeat()
+		}
+		b.Over(id, game, won)
+	}
+	return err
+}
+
+// join takes the seat that is reserved for the bot, with a ticket that is not used.
+func (b *Bot) join(ctx context.Context, id string) (err error) {
+	for range ticketsTried {
+		request := &pb.JoinGameRequest{
+			Game: &pb.JoinGameRequest_GameId{GameId: id}, Name: b.Name, IsProgram: true, JoinTicket: b.Ticket(),
+			RequestId: NewRequestID(),
+		}
+		var joined *pb.JoinGameResponse
+		err = dependably(ctx, func() (err error) {
+			joined, err = b.Client.Games.JoinGame(ctx, request)
+			return err
+		})
+		if err == nil {
+			return b.keep(id, joined.SeatToken)
+		}
+		if !isOfTicket(err) {
+			return err
+		}
+	}
+	return err
+}
+
+// takeTurn plays until the turn has ended. After a refused turn it draws, then passes.
+func (b *Bot) takeTurn(ctx context.Context, seat *Client, id string) error {
+	for refused := 0; refused < refusalsOfTurn; {
+		var view *pb.Game
+		err := dependably(ctx, func() error {
+			got, err := seat.Games.GetGame(ctx, &pb.GetGameRequest{GameId: id})
+			view = got.GetGame()
+			return err
+		})
+		if err != nil || view.State != pb.GameState_GAME_STATE_PLAYING || view.Turn.GetSeat() != view.GetSeat() {
+			return err
+		}
+		legal, turn := Legal{seat, view}, Pass(view)
+		switch refused {
+		case 0:
+			if turn, err = b.Choose(ctx, view, legal); err != nil {
+				return err
+			}
+		case 1:
+			turn = legal.Draw()
+		}
+		turn = proto.CloneOf(turn)
+		turn.RequestId = NewRequestID()
+		err = dependably(ctx, func() error {
+			_, err := seat.Turns.PlayTurn(ctx, turn)
+			return err
+		})
+		switch {
+		case err == nil:
+			refused = 0
+		case reasonOf(err) != pb.ErrorReason_STALE_STATE:
+			b.log(err)
+			refused++
+		}
+	}
+	return nil
+}
+
+func (b *Bot) answer(ctx context.Context, challenge *pb.Challenge) {
+	accepts, reason := true, pb.DeclineReason_DECLINE_REASON_UNSPECIFIED
+	if b.Answer != nil {
+		accepts, reason = b.Answer(challenge)
+	}
+	id, ticket := challenge.ChallengeId, b.Ticket()
+	b.log(dependably(ctx, func() (err error) {
+		if accepts {
+			_, err = b.Client.Challenges.AcceptChallenge(ctx, &pb.AcceptChallengeRequest{
+				ChallengeId: id, JoinTicket: ticket, Name: b.Name,
+			})
+			return err
+		}
+		_, err = b.Client.Challenges.DeclineChallenge(ctx, &pb.DeclineChallengeRequest{
+			ChallengeId: id, JoinTicket: ticket, Reason: reason,
+		})
+		return err
+	}))
+}
+
+func (b *Bot) token(id string) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.tokens[id]
+}
+
+// keep keeps the token of a seat, or forgets a game whose token is empty.
+func (b *Bot) keep(id, token string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if token == "" {
+		delete(b.tokens, id)
+	} else {
+		b.tokens[id] = token
+	}
+	if b.TokensFile == "" {
+		return nil
+	}
+	text, err := json.Marshal(b.tokens)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(b.TokensFile+".new", text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(b.TokensFile+".new", b.TokensFile) // in one step, so that the file is always whole
+}
+
+func (b *Bot) log(err error) {
+	if err != nil && b.Log != nil {
+		b.Log(err)
+	}
+}
+
+// TicketsOf returns what returns the tickets of a file in turn, one a line; after the last one it begins again.
+func TicketsOf(path string) (func() string, error) {
+	text, err := os.ReadFile(path)
+	lines, place, mu := strings.Fields(string(bytes.TrimSpace(text))), -1, sync.Mutex{}
+	if err == nil && len(lines) == 0 {
+		err = errors.New("rummikub: the file has no ticket")
+	}
+	return func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		place = (place + 1) % len(lines)
+		return lines[place]
+	}, err
+}
+
+// dependably repeats a request with an id until the server answers.
+func dependably(ctx context.Context, call func() error) error {
+	for delay := firstDelay; ; delay = min(2*delay, lastDelay) {
+		if err := call(); err == nil || !isPassing(err) || !sleep(ctx, delay) {
+			return err
+		}
+	}
+}
+
+// sleep returns whether the context has not ended meanwhile.
+func sleep(ctx context.Context, delay time.Duration) bool {
+	select {
+	case <-time.After(delay):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// isPassing reports whether the same request may succeed later.
+func isPassing(err error) bool {
+	code := status.Code(err)
+	return code == codes.Unavailable || code == codes.DeadlineExceeded || code == codes.ResourceExhausted
+}
+
+func isOfTicket(err error) bool {
+	reason := reasonOf(err)
+	return reason == pb.ErrorReason_TICKET_USED || reason == pb.ErrorReason_TICKET_EXPIRED
+}
+
+func reasonOf(err error) pb.ErrorReason {
+	var refused *RefusalError
+	if errors.As(err, &refused) {
+		return refused.Reason
+	}
+	return pb.ErrorReason_ERROR_REASON_UNSPECIFIED
+}
