@@ -111,7 +111,8 @@ def _situations(preset: Preset, rng: random.Random) -> Iterator[AnySituation]:
     for name in NAMES[:players]:
         game = _after(game, Join(name))
     tiles = ruleset.tiles(players)
-    game = _after(game, StartGame(HOST, Shuffle(*(tuple(rng.sample(tiles, len(tiles))) for _ in range(2)))))
+    start_draw, deal = (tuple(rng.sample(tiles, len(tiles))) for _ in range(2))
+    game = _after(game, StartGame(HOST, Shuffle(start_draw, deal)))
     while isinstance(game.phase, Playing):
         round_ = round_of(game)
         seat, table = round_.turn.seat, round_.table

@@ -127,6 +127,8 @@ async def test_a_python_bot_plays_whole_games(tmp_path: Path, empty_redis_url: s
 @pytest.mark.skipif(not shutil.which("go"), reason="needs Go: https://go.dev/dl")
 async def test_a_go_bot_plays_whole_games(tmp_path: Path, empty_redis_url: str) -> None:
     bot = tmp_path / "bot"
-    build = await asyncio.create_subprocess_exec("go", "build", "-o", bot, "./examples/bot", cwd=ROOT / "clients" / "go")
+    build = await asyncio.create_subprocess_exec(
+        "go", "build", "-o", bot, "./examples/bot", cwd=ROOT / "clients" / "go"
+    )
     assert await build.wait() == 0
     await plays_whole_games((str(bot),), tmp_path, empty_redis_url)

@@ -543,7 +543,10 @@ type JoinGameRequest struct {
 	JoinTicket string `protobuf:"bytes,7,opt,name=join_ticket,json=joinTicket,proto3" json:"join_ticket,omitempty"`
 	// Whether a program plays the seat, which everyone then sees (Player.is_program). A ticket with the claim `bot` says so
 	// too, whatever this is.
-	IsProgram     bool `protobuf:"varint,8,opt,name=is_program,json=isProgram,proto3" json:"is_program,omitempty"`
+	IsProgram bool `protobuf:"varint,8,opt,name=is_program,json=isProgram,proto3" json:"is_program,omitempty"`
+	// The player's part in the shuffles of a game with FAIR_DEAL_COMMITTED: up to 64 random bytes, which the player makes.
+	// The server has committed itself before, so neither side alone decides on a deal (docs/fair-deal.md).
+	DealSeed      []byte `protobuf:"bytes,9,opt,name=deal_seed,json=dealSeed,proto3" json:"deal_seed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -643,6 +646,13 @@ func (x *JoinGameRequest) GetIsProgram() bool {
 		return x.IsProgram
 	}
 	return false
+}
+
+func (x *JoinGameRequest) GetDealSeed() []byte {
+	if x != nil {
+		return x.DealSeed
+	}
+	return nil
 }
 
 type isJoinGameRequest_Game interface {
@@ -749,7 +759,9 @@ type JoinOrCreateGameRequest struct {
 	// A ticket that the holder of the key has signed for this player, as in JoinGame.
 	JoinTicket string `protobuf:"bytes,8,opt,name=join_ticket,json=joinTicket,proto3" json:"join_ticket,omitempty"`
 	// Whether a program plays the seat, as in JoinGame. BOTS_NOT_ALLOWED if the settings allow none.
-	IsProgram     bool `protobuf:"varint,9,opt,name=is_program,json=isProgram,proto3" json:"is_program,omitempty"`
+	IsProgram bool `protobuf:"varint,9,opt,name=is_program,json=isProgram,proto3" json:"is_program,omitempty"`
+	// The player's part in the shuffles, as in JoinGame.
+	DealSeed      []byte `protobuf:"bytes,10,opt,name=deal_seed,json=dealSeed,proto3" json:"deal_seed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -847,6 +859,13 @@ func (x *JoinOrCreateGameRequest) GetIsProgram() bool {
 	return false
 }
 
+func (x *JoinOrCreateGameRequest) GetDealSeed() []byte {
+	if x != nil {
+		return x.DealSeed
+	}
+	return nil
+}
+
 // The response to JoinOrCreateGame.
 type JoinOrCreateGameResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -927,7 +946,8 @@ type AddBotRequest struct {
 	GameId string `protobuf:"bytes,1,opt,name=game_id,json=gameId,proto3" json:"game_id,omitempty"`
 	// The bot's strength. Required.
 	Level BotLevel `protobuf:"varint,2,opt,name=level,proto3,enum=rummikub.v1.BotLevel" json:"level,omitempty"`
-	// The bot's name, with the same constraints as a player's. Unset: the first free name of `Bot 1`, `Bot 2` and so on.
+	// The bot's name, with the same constraints as a player's. Unset: the first free name of a list: `Bot Rosa`,
+	// `Bot Bruno` and so on.
 	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
 	// An idempotency key: a repeated request with it returns the first answer. Optional.
 	RequestId string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
@@ -1276,7 +1296,9 @@ type SetReadyRequest struct {
 	// Whether the caller is ready.
 	IsReady bool `protobuf:"varint,2,opt,name=is_ready,json=isReady,proto3" json:"is_ready,omitempty"`
 	// An idempotency key: a repeated request with it returns the first answer. Optional.
-	RequestId     string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// The player's part in the shuffles, as in JoinGame, in place of the one before. Empty: that one stays.
+	DealSeed      []byte `protobuf:"bytes,4,opt,name=deal_seed,json=dealSeed,proto3" json:"deal_seed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1330,6 +1352,13 @@ func (x *SetReadyRequest) GetRequestId() string {
 		return x.RequestId
 	}
 	return ""
+}
+
+func (x *SetReadyRequest) GetDealSeed() []byte {
+	if x != nil {
+		return x.DealSeed
+	}
+	return nil
 }
 
 // The response to SetReady.
@@ -2451,6 +2480,310 @@ func (*OwnGame_Game) isOwnGame_Found() {}
 
 func (*OwnGame_Refusal) isOwnGame_Found() {}
 
+// A request for all data of the caller's games.
+type ExportOwnGamesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The seats, each of another game. 1 to 50. Required without a join_ticket, and empty with one.
+	Seats []*OwnSeat `protobuf:"bytes,1,rep,name=seats,proto3" json:"seats,omitempty"`
+	// A ticket of the player, as in ListOwnGames.
+	JoinTicket string `protobuf:"bytes,2,opt,name=join_ticket,json=joinTicket,proto3" json:"join_ticket,omitempty"`
+	// The next_page_token of the previous response. Unset: the first page.
+	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportOwnGamesRequest) Reset() {
+	*x = ExportOwnGamesRequest{}
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportOwnGamesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportOwnGamesRequest) ProtoMessage() {}
+
+func (x *ExportOwnGamesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportOwnGamesRequest.ProtoReflect.Descriptor instead.
+func (*ExportOwnGamesRequest) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *ExportOwnGamesRequest) GetSeats() []*OwnSeat {
+	if x != nil {
+		return x.Seats
+	}
+	return nil
+}
+
+func (x *ExportOwnGamesRequest) GetJoinTicket() string {
+	if x != nil {
+		return x.JoinTicket
+	}
+	return ""
+}
+
+func (x *ExportOwnGamesRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// A page of the data of the caller's games.
+type ExportOwnGamesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A game. Unset if there is none.
+	Game *OwnData `protobuf:"bytes,1,opt,name=game,proto3" json:"game,omitempty"`
+	// The token of the next page; empty after the last.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportOwnGamesResponse) Reset() {
+	*x = ExportOwnGamesResponse{}
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportOwnGamesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportOwnGamesResponse) ProtoMessage() {}
+
+func (x *ExportOwnGamesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportOwnGamesResponse.ProtoReflect.Descriptor instead.
+func (*ExportOwnGamesResponse) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *ExportOwnGamesResponse) GetGame() *OwnData {
+	if x != nil {
+		return x.Game
+	}
+	return nil
+}
+
+func (x *ExportOwnGamesResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+// What is stored of a person in a game.
+type OwnData struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The id of the game.
+	GameId string `protobuf:"bytes,1,opt,name=game_id,json=gameId,proto3" json:"game_id,omitempty"`
+	// Why there is nothing else, as OwnGame.refusal; or GAME_NOT_OVER, or NOT_A_PLAYER for a host token.
+	Refusal ErrorReason `protobuf:"varint,2,opt,name=refusal,proto3,enum=rummikub.v1.ErrorReason" json:"refusal,omitempty"`
+	// The seat. Unset for a person who has left it.
+	Seat *uint32 `protobuf:"varint,3,opt,name=seat,proto3,oneof" json:"seat,omitempty"`
+	// The reference of the person that the front end has set. Empty for none, and with the token of a seat, which does not
+	// prove who somebody is.
+	PlayerRef string `protobuf:"bytes,4,opt,name=player_ref,json=playerRef,proto3" json:"player_ref,omitempty"`
+	// The game as the seat sees it, without drafts and presence. Set in the first page of a game.
+	Game *Game `protobuf:"bytes,5,opt,name=game,proto3" json:"game,omitempty"`
+	// The changes of the game as the seat sees them, from the oldest that is kept, at most 200 in a page. Of a person who
+	// has left the lobby: only the arrival, as spectators see it.
+	Changes       []*GameChange `protobuf:"bytes,6,rep,name=changes,proto3" json:"changes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OwnData) Reset() {
+	*x = OwnData{}
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OwnData) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OwnData) ProtoMessage() {}
+
+func (x *OwnData) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OwnData.ProtoReflect.Descriptor instead.
+func (*OwnData) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *OwnData) GetGameId() string {
+	if x != nil {
+		return x.GameId
+	}
+	return ""
+}
+
+func (x *OwnData) GetRefusal() ErrorReason {
+	if x != nil {
+		return x.Refusal
+	}
+	return ErrorReason_ERROR_REASON_UNSPECIFIED
+}
+
+func (x *OwnData) GetSeat() uint32 {
+	if x != nil && x.Seat != nil {
+		return *x.Seat
+	}
+	return 0
+}
+
+func (x *OwnData) GetPlayerRef() string {
+	if x != nil {
+		return x.PlayerRef
+	}
+	return ""
+}
+
+func (x *OwnData) GetGame() *Game {
+	if x != nil {
+		return x.Game
+	}
+	return nil
+}
+
+func (x *OwnData) GetChanges() []*GameChange {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+// A request to remove the caller's name from a game.
+type ForgetSeatRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The id of the game.
+	GameId        string `protobuf:"bytes,1,opt,name=game_id,json=gameId,proto3" json:"game_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForgetSeatRequest) Reset() {
+	*x = ForgetSeatRequest{}
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForgetSeatRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForgetSeatRequest) ProtoMessage() {}
+
+func (x *ForgetSeatRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForgetSeatRequest.ProtoReflect.Descriptor instead.
+func (*ForgetSeatRequest) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *ForgetSeatRequest) GetGameId() string {
+	if x != nil {
+		return x.GameId
+	}
+	return ""
+}
+
+// The response to ForgetSeat.
+type ForgetSeatResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The player's name in the game now.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForgetSeatResponse) Reset() {
+	*x = ForgetSeatResponse{}
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForgetSeatResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForgetSeatResponse) ProtoMessage() {}
+
+func (x *ForgetSeatResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForgetSeatResponse.ProtoReflect.Descriptor instead.
+func (*ForgetSeatResponse) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *ForgetSeatResponse) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
 // A request to watch the games of the caller.
 type WatchOwnGamesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2464,7 +2797,7 @@ type WatchOwnGamesRequest struct {
 
 func (x *WatchOwnGamesRequest) Reset() {
 	*x = WatchOwnGamesRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[35]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2476,7 +2809,7 @@ func (x *WatchOwnGamesRequest) String() string {
 func (*WatchOwnGamesRequest) ProtoMessage() {}
 
 func (x *WatchOwnGamesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[35]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2489,7 +2822,7 @@ func (x *WatchOwnGamesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchOwnGamesRequest.ProtoReflect.Descriptor instead.
 func (*WatchOwnGamesRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{35}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *WatchOwnGamesRequest) GetSeats() []*OwnSeat {
@@ -2524,7 +2857,7 @@ type WatchOwnGamesResponse struct {
 
 func (x *WatchOwnGamesResponse) Reset() {
 	*x = WatchOwnGamesResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[36]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2536,7 +2869,7 @@ func (x *WatchOwnGamesResponse) String() string {
 func (*WatchOwnGamesResponse) ProtoMessage() {}
 
 func (x *WatchOwnGamesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[36]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2549,7 +2882,7 @@ func (x *WatchOwnGamesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchOwnGamesResponse.ProtoReflect.Descriptor instead.
 func (*WatchOwnGamesResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{36}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *WatchOwnGamesResponse) GetUpdate() isWatchOwnGamesResponse_Update {
@@ -2649,7 +2982,7 @@ type WatchGameRequest struct {
 
 func (x *WatchGameRequest) Reset() {
 	*x = WatchGameRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[37]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2661,7 +2994,7 @@ func (x *WatchGameRequest) String() string {
 func (*WatchGameRequest) ProtoMessage() {}
 
 func (x *WatchGameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[37]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2674,7 +3007,7 @@ func (x *WatchGameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchGameRequest.ProtoReflect.Descriptor instead.
 func (*WatchGameRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{37}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *WatchGameRequest) GetGameId() string {
@@ -2740,7 +3073,7 @@ type WatchGameResponse struct {
 
 func (x *WatchGameResponse) Reset() {
 	*x = WatchGameResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[38]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2752,7 +3085,7 @@ func (x *WatchGameResponse) String() string {
 func (*WatchGameResponse) ProtoMessage() {}
 
 func (x *WatchGameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[38]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2765,7 +3098,7 @@ func (x *WatchGameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchGameResponse.ProtoReflect.Descriptor instead.
 func (*WatchGameResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{38}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *WatchGameResponse) GetUpdate() isWatchGameResponse_Update {
@@ -2910,7 +3243,7 @@ type Presence struct {
 
 func (x *Presence) Reset() {
 	*x = Presence{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[39]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2922,7 +3255,7 @@ func (x *Presence) String() string {
 func (*Presence) ProtoMessage() {}
 
 func (x *Presence) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[39]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2935,7 +3268,7 @@ func (x *Presence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Presence.ProtoReflect.Descriptor instead.
 func (*Presence) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{39}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Presence) GetSeat() uint32 {
@@ -2970,7 +3303,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[40]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2982,7 +3315,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[40]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2995,7 +3328,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{40}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Heartbeat) GetRevision() uint32 {
@@ -3018,7 +3351,7 @@ type Closing struct {
 
 func (x *Closing) Reset() {
 	*x = Closing{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[41]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3030,7 +3363,7 @@ func (x *Closing) String() string {
 func (*Closing) ProtoMessage() {}
 
 func (x *Closing) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[41]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3043,7 +3376,7 @@ func (x *Closing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Closing.ProtoReflect.Descriptor instead.
 func (*Closing) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{41}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Closing) GetEtag() string {
@@ -3071,7 +3404,7 @@ type CreateWatchTicketRequest struct {
 
 func (x *CreateWatchTicketRequest) Reset() {
 	*x = CreateWatchTicketRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[42]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3083,7 +3416,7 @@ func (x *CreateWatchTicketRequest) String() string {
 func (*CreateWatchTicketRequest) ProtoMessage() {}
 
 func (x *CreateWatchTicketRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[42]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3096,7 +3429,7 @@ func (x *CreateWatchTicketRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateWatchTicketRequest.ProtoReflect.Descriptor instead.
 func (*CreateWatchTicketRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{42}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *CreateWatchTicketRequest) GetGameId() string {
@@ -3120,7 +3453,7 @@ type CreateWatchTicketResponse struct {
 
 func (x *CreateWatchTicketResponse) Reset() {
 	*x = CreateWatchTicketResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[43]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3132,7 +3465,7 @@ func (x *CreateWatchTicketResponse) String() string {
 func (*CreateWatchTicketResponse) ProtoMessage() {}
 
 func (x *CreateWatchTicketResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[43]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3145,7 +3478,7 @@ func (x *CreateWatchTicketResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateWatchTicketResponse.ProtoReflect.Descriptor instead.
 func (*CreateWatchTicketResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{43}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *CreateWatchTicketResponse) GetTicket() string {
@@ -3184,7 +3517,7 @@ type ListChangesRequest struct {
 
 func (x *ListChangesRequest) Reset() {
 	*x = ListChangesRequest{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[44]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3196,7 +3529,7 @@ func (x *ListChangesRequest) String() string {
 func (*ListChangesRequest) ProtoMessage() {}
 
 func (x *ListChangesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[44]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3209,7 +3542,7 @@ func (x *ListChangesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListChangesRequest.ProtoReflect.Descriptor instead.
 func (*ListChangesRequest) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{44}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ListChangesRequest) GetGameId() string {
@@ -3260,7 +3593,7 @@ type ListChangesResponse struct {
 
 func (x *ListChangesResponse) Reset() {
 	*x = ListChangesResponse{}
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[45]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3272,7 +3605,7 @@ func (x *ListChangesResponse) String() string {
 func (*ListChangesResponse) ProtoMessage() {}
 
 func (x *ListChangesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_service_proto_msgTypes[45]
+	mi := &file_rummikub_v1_game_service_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3285,7 +3618,7 @@ func (x *ListChangesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListChangesResponse.ProtoReflect.Descriptor instead.
 func (*ListChangesResponse) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{45}
+	return file_rummikub_v1_game_service_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ListChangesResponse) GetChanges() []*GameChange {
@@ -3343,7 +3676,7 @@ const file_rummikub_v1_game_service_proto_rawDesc = "" +
 	"\x12CreateGameResponse\x12%\n" +
 	"\x04game\x18\x01 \x01(\v2\x11.rummikub.v1.GameR\x04game\x12\x1d\n" +
 	"\n" +
-	"host_token\x18\x02 \x01(\tR\thostToken\"\xb7\x02\n" +
+	"host_token\x18\x02 \x01(\tR\thostToken\"\xda\x02\n" +
 	"\x0fJoinGameRequest\x12\x1f\n" +
 	"\agame_id\x18\x01 \x01(\tB\x04\xe2A\x01\x01H\x00R\x06gameId\x12#\n" +
 	"\tjoin_code\x18\x05 \x01(\tB\x04\xe2A\x01\x01H\x00R\bjoinCode\x12\x18\n" +
@@ -3356,14 +3689,15 @@ const file_rummikub_v1_game_service_proto_rawDesc = "" +
 	"\vjoin_ticket\x18\a \x01(\tB\x04\xe2A\x01\x01R\n" +
 	"joinTicket\x12#\n" +
 	"\n" +
-	"is_program\x18\b \x01(\bB\x04\xe2A\x01\x01R\tisProgramB\x06\n" +
+	"is_program\x18\b \x01(\bB\x04\xe2A\x01\x01R\tisProgram\x12!\n" +
+	"\tdeal_seed\x18\t \x01(\fB\x04\xe2A\x01\x01R\bdealSeedB\x06\n" +
 	"\x04gameB\a\n" +
 	"\x05_seat\"l\n" +
 	"\x10JoinGameResponse\x12%\n" +
 	"\x04game\x18\x01 \x01(\v2\x11.rummikub.v1.GameR\x04game\x12\x12\n" +
 	"\x04seat\x18\x02 \x01(\rR\x04seat\x12\x1d\n" +
 	"\n" +
-	"seat_token\x18\x03 \x01(\tR\tseatToken\"\xf3\x04\n" +
+	"seat_token\x18\x03 \x01(\tR\tseatToken\"\x96\x05\n" +
 	"\x17JoinOrCreateGameRequest\x124\n" +
 	"\aruleset\x18\x01 \x01(\v2\x14.rummikub.v1.RulesetB\x04\xe2A\x01\x01R\aruleset\x12\x18\n" +
 	"\x04name\x18\x02 \x01(\tB\x04\xe2A\x01\x01R\x04name\x12#\n" +
@@ -3377,7 +3711,9 @@ const file_rummikub_v1_game_service_proto_rawDesc = "" +
 	"\vjoin_ticket\x18\b \x01(\tB\x04\xe2A\x01\x01R\n" +
 	"joinTicket\x12#\n" +
 	"\n" +
-	"is_program\x18\t \x01(\bB\x04\xe2A\x01\x01R\tisProgram\x1a9\n" +
+	"is_program\x18\t \x01(\bB\x04\xe2A\x01\x01R\tisProgram\x12!\n" +
+	"\tdeal_seed\x18\n" +
+	" \x01(\fB\x04\xe2A\x01\x01R\bdealSeed\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1aA\n" +
@@ -3413,12 +3749,13 @@ const file_rummikub_v1_game_service_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x03 \x01(\tB\x04\xe2A\x01\x01R\trequestId\";\n" +
 	"\x12KickPlayerResponse\x12%\n" +
-	"\x04game\x18\x01 \x01(\v2\x11.rummikub.v1.GameR\x04game\"v\n" +
+	"\x04game\x18\x01 \x01(\v2\x11.rummikub.v1.GameR\x04game\"\x99\x01\n" +
 	"\x0fSetReadyRequest\x12\x1d\n" +
 	"\agame_id\x18\x01 \x01(\tB\x04\xe2A\x01\x02R\x06gameId\x12\x1f\n" +
 	"\bis_ready\x18\x02 \x01(\bB\x04\xe2A\x01\x01R\aisReady\x12#\n" +
 	"\n" +
-	"request_id\x18\x03 \x01(\tB\x04\xe2A\x01\x01R\trequestId\"9\n" +
+	"request_id\x18\x03 \x01(\tB\x04\xe2A\x01\x01R\trequestId\x12!\n" +
+	"\tdeal_seed\x18\x04 \x01(\fB\x04\xe2A\x01\x01R\bdealSeed\"9\n" +
 	"\x10SetReadyResponse\x12%\n" +
 	"\x04game\x18\x01 \x01(\v2\x11.rummikub.v1.GameR\x04game\"[\n" +
 	"\x15RenewSeatTokenRequest\x12\x1d\n" +
@@ -3495,7 +3832,29 @@ const file_rummikub_v1_game_service_proto_rawDesc = "" +
 	"\rturn_deadline\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\fturnDeadline\x12!\n" +
 	"\fwinner_seats\x18\x06 \x03(\rR\vwinnerSeatsB\a\n" +
 	"\x05foundB\a\n" +
-	"\x05_seat\"o\n" +
+	"\x05_seat\"\x95\x01\n" +
+	"\x15ExportOwnGamesRequest\x120\n" +
+	"\x05seats\x18\x01 \x03(\v2\x14.rummikub.v1.OwnSeatB\x04\xe2A\x01\x01R\x05seats\x12%\n" +
+	"\vjoin_ticket\x18\x02 \x01(\tB\x04\xe2A\x01\x01R\n" +
+	"joinTicket\x12#\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tB\x04\xe2A\x01\x01R\tpageToken\"j\n" +
+	"\x16ExportOwnGamesResponse\x12(\n" +
+	"\x04game\x18\x01 \x01(\v2\x14.rummikub.v1.OwnDataR\x04game\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xf1\x01\n" +
+	"\aOwnData\x12\x17\n" +
+	"\agame_id\x18\x01 \x01(\tR\x06gameId\x122\n" +
+	"\arefusal\x18\x02 \x01(\x0e2\x18.rummikub.v1.ErrorReasonR\arefusal\x12\x17\n" +
+	"\x04seat\x18\x03 \x01(\rH\x00R\x04seat\x88\x01\x01\x12\x1d\n" +
+	"\n" +
+	"player_ref\x18\x04 \x01(\tR\tplayerRef\x12%\n" +
+	"\x04game\x18\x05 \x01(\v2\x11.rummikub.v1.GameR\x04game\x121\n" +
+	"\achanges\x18\x06 \x03(\v2\x17.rummikub.v1.GameChangeR\achangesB\a\n" +
+	"\x05_seat\"2\n" +
+	"\x11ForgetSeatRequest\x12\x1d\n" +
+	"\agame_id\x18\x01 \x01(\tB\x04\xe2A\x01\x02R\x06gameId\"(\n" +
+	"\x12ForgetSeatResponse\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"o\n" +
 	"\x14WatchOwnGamesRequest\x120\n" +
 	"\x05seats\x18\x01 \x03(\v2\x14.rummikub.v1.OwnSeatB\x04\xe2A\x01\x01R\x05seats\x12%\n" +
 	"\vjoin_ticket\x18\x02 \x01(\tB\x04\xe2A\x01\x01R\n" +
@@ -3556,7 +3915,7 @@ const file_rummikub_v1_game_service_proto_rawDesc = "" +
 	"\x19WATCH_CONTENT_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15WATCH_CONTENT_CHANGES\x10\x01\x12\x17\n" +
 	"\x13WATCH_CONTENT_GAMES\x10\x02\x12\x16\n" +
-	"\x12WATCH_CONTENT_BOTH\x10\x032\x8e\x12\n" +
+	"\x12WATCH_CONTENT_BOTH\x10\x032\x83\x14\n" +
 	"\vGameService\x12c\n" +
 	"\n" +
 	"CreateGame\x12\x1e.rummikub.v1.CreateGameRequest\x1a\x1f.rummikub.v1.CreateGameResponse\"\x14\x82\xd3\xe4\x93\x02\x0e:\x01*\"\t/v1/games\x12\x81\x01\n" +
@@ -3575,7 +3934,10 @@ const file_rummikub_v1_game_service_proto_rawDesc = "" +
 	"\aGetGame\x12\x1b.rummikub.v1.GetGameRequest\x1a\x1c.rummikub.v1.GetGameResponse\"\x1b\x82\xd3\xe4\x93\x02\x15\x12\x13/v1/games/{game_id}\x12r\n" +
 	"\tListGames\x12\x1d.rummikub.v1.ListGamesRequest\x1a\x1e.rummikub.v1.ListGamesResponse\"&\x82\xd3\xe4\x93\x02 Z\x13:\x01*\"\x0e/v1/games:list\x12\t/v1/games\x12q\n" +
 	"\fListOwnGames\x12 .rummikub.v1.ListOwnGamesRequest\x1a!.rummikub.v1.ListOwnGamesResponse\"\x1c\x82\xd3\xe4\x93\x02\x16:\x01*\"\x11/v1/games:listOwn\x12w\n" +
-	"\rWatchOwnGames\x12!.rummikub.v1.WatchOwnGamesRequest\x1a\".rummikub.v1.WatchOwnGamesResponse\"\x1d\x82\xd3\xe4\x93\x02\x17:\x01*\"\x12/v1/games:watchOwn0\x01\x12o\n" +
+	"\rWatchOwnGames\x12!.rummikub.v1.WatchOwnGamesRequest\x1a\".rummikub.v1.WatchOwnGamesResponse\"\x1d\x82\xd3\xe4\x93\x02\x17:\x01*\"\x12/v1/games:watchOwn0\x01\x12y\n" +
+	"\x0eExportOwnGames\x12\".rummikub.v1.ExportOwnGamesRequest\x1a#.rummikub.v1.ExportOwnGamesResponse\"\x1e\x82\xd3\xe4\x93\x02\x18:\x01*\"\x13/v1/games:exportOwn\x12x\n" +
+	"\n" +
+	"ForgetSeat\x12\x1e.rummikub.v1.ForgetSeatRequest\x1a\x1f.rummikub.v1.ForgetSeatResponse\")\x82\xd3\xe4\x93\x02#:\x01*\"\x1e/v1/games/{game_id}:forgetSeat\x12o\n" +
 	"\tWatchGame\x12\x1d.rummikub.v1.WatchGameRequest\x1a\x1e.rummikub.v1.WatchGameResponse\"!\x82\xd3\xe4\x93\x02\x1b\x12\x19/v1/games/{game_id}:watch0\x01\x12\x94\x01\n" +
 	"\x11CreateWatchTicket\x12%.rummikub.v1.CreateWatchTicketRequest\x1a&.rummikub.v1.CreateWatchTicketResponse\"0\x82\xd3\xe4\x93\x02*:\x01*\"%/v1/games/{game_id}:createWatchTicket\x12u\n" +
 	"\vListChanges\x12\x1f.rummikub.v1.ListChangesRequest\x1a .rummikub.v1.ListChangesResponse\"#\x82\xd3\xe4\x93\x02\x1d\x12\x1b/v1/games/{game_id}/changesB\x88\x01\n" +
@@ -3594,7 +3956,7 @@ func file_rummikub_v1_game_service_proto_rawDescGZIP() []byte {
 }
 
 var file_rummikub_v1_game_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_rummikub_v1_game_service_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
+var file_rummikub_v1_game_service_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
 var file_rummikub_v1_game_service_proto_goTypes = []any{
 	(GameView)(0),                     // 0: rummikub.v1.GameView
 	(WatchContent)(0),                 // 1: rummikub.v1.WatchContent
@@ -3633,140 +3995,154 @@ var file_rummikub_v1_game_service_proto_goTypes = []any{
 	(*OwnSeat)(nil),                   // 34: rummikub.v1.OwnSeat
 	(*ListOwnGamesResponse)(nil),      // 35: rummikub.v1.ListOwnGamesResponse
 	(*OwnGame)(nil),                   // 36: rummikub.v1.OwnGame
-	(*WatchOwnGamesRequest)(nil),      // 37: rummikub.v1.WatchOwnGamesRequest
-	(*WatchOwnGamesResponse)(nil),     // 38: rummikub.v1.WatchOwnGamesResponse
-	(*WatchGameRequest)(nil),          // 39: rummikub.v1.WatchGameRequest
-	(*WatchGameResponse)(nil),         // 40: rummikub.v1.WatchGameResponse
-	(*Presence)(nil),                  // 41: rummikub.v1.Presence
-	(*Heartbeat)(nil),                 // 42: rummikub.v1.Heartbeat
-	(*Closing)(nil),                   // 43: rummikub.v1.Closing
-	(*CreateWatchTicketRequest)(nil),  // 44: rummikub.v1.CreateWatchTicketRequest
-	(*CreateWatchTicketResponse)(nil), // 45: rummikub.v1.CreateWatchTicketResponse
-	(*ListChangesRequest)(nil),        // 46: rummikub.v1.ListChangesRequest
-	(*ListChangesResponse)(nil),       // 47: rummikub.v1.ListChangesResponse
-	nil,                               // 48: rummikub.v1.CreateGameRequest.LabelsEntry
-	nil,                               // 49: rummikub.v1.CreateGameRequest.OperatorLabelsEntry
-	nil,                               // 50: rummikub.v1.JoinOrCreateGameRequest.LabelsEntry
-	nil,                               // 51: rummikub.v1.JoinOrCreateGameRequest.OperatorLabelsEntry
-	nil,                               // 52: rummikub.v1.ListGamesRequest.LabelsEntry
-	(*Ruleset)(nil),                   // 53: rummikub.v1.Ruleset
-	(Visibility)(0),                   // 54: rummikub.v1.Visibility
-	(*RoomSettings)(nil),              // 55: rummikub.v1.RoomSettings
-	(*Table)(nil),                     // 56: rummikub.v1.Table
-	(Tile)(0),                         // 57: rummikub.v1.Tile
-	(*Game)(nil),                      // 58: rummikub.v1.Game
-	(BotLevel)(0),                     // 59: rummikub.v1.BotLevel
-	(GameState)(0),                    // 60: rummikub.v1.GameState
-	(Preset)(0),                       // 61: rummikub.v1.Preset
-	(*GameSummary)(nil),               // 62: rummikub.v1.GameSummary
-	(ErrorReason)(0),                  // 63: rummikub.v1.ErrorReason
-	(*timestamppb.Timestamp)(nil),     // 64: google.protobuf.Timestamp
-	(*Challenge)(nil),                 // 65: rummikub.v1.Challenge
-	(*GameChange)(nil),                // 66: rummikub.v1.GameChange
-	(*SavedDraft)(nil),                // 67: rummikub.v1.SavedDraft
-	(*durationpb.Duration)(nil),       // 68: google.protobuf.Duration
+	(*ExportOwnGamesRequest)(nil),     // 37: rummikub.v1.ExportOwnGamesRequest
+	(*ExportOwnGamesResponse)(nil),    // 38: rummikub.v1.ExportOwnGamesResponse
+	(*OwnData)(nil),                   // 39: rummikub.v1.OwnData
+	(*ForgetSeatRequest)(nil),         // 40: rummikub.v1.ForgetSeatRequest
+	(*ForgetSeatResponse)(nil),        // 41: rummikub.v1.ForgetSeatResponse
+	(*WatchOwnGamesRequest)(nil),      // 42: rummikub.v1.WatchOwnGamesRequest
+	(*WatchOwnGamesResponse)(nil),     // 43: rummikub.v1.WatchOwnGamesResponse
+	(*WatchGameRequest)(nil),          // 44: rummikub.v1.WatchGameRequest
+	(*WatchGameResponse)(nil),         // 45: rummikub.v1.WatchGameResponse
+	(*Presence)(nil),                  // 46: rummikub.v1.Presence
+	(*Heartbeat)(nil),                 // 47: rummikub.v1.Heartbeat
+	(*Closing)(nil),                   // 48: rummikub.v1.Closing
+	(*CreateWatchTicketRequest)(nil),  // 49: rummikub.v1.CreateWatchTicketRequest
+	(*CreateWatchTicketResponse)(nil), // 50: rummikub.v1.CreateWatchTicketResponse
+	(*ListChangesRequest)(nil),        // 51: rummikub.v1.ListChangesRequest
+	(*ListChangesResponse)(nil),       // 52: rummikub.v1.ListChangesResponse
+	nil,                               // 53: rummikub.v1.CreateGameRequest.LabelsEntry
+	nil,                               // 54: rummikub.v1.CreateGameRequest.OperatorLabelsEntry
+	nil,                               // 55: rummikub.v1.JoinOrCreateGameRequest.LabelsEntry
+	nil,                               // 56: rummikub.v1.JoinOrCreateGameRequest.OperatorLabelsEntry
+	nil,                               // 57: rummikub.v1.ListGamesRequest.LabelsEntry
+	(*Ruleset)(nil),                   // 58: rummikub.v1.Ruleset
+	(Visibility)(0),                   // 59: rummikub.v1.Visibility
+	(*RoomSettings)(nil),              // 60: rummikub.v1.RoomSettings
+	(*Table)(nil),                     // 61: rummikub.v1.Table
+	(Tile)(0),                         // 62: rummikub.v1.Tile
+	(*Game)(nil),                      // 63: rummikub.v1.Game
+	(BotLevel)(0),                     // 64: rummikub.v1.BotLevel
+	(GameState)(0),                    // 65: rummikub.v1.GameState
+	(Preset)(0),                       // 66: rummikub.v1.Preset
+	(*GameSummary)(nil),               // 67: rummikub.v1.GameSummary
+	(ErrorReason)(0),                  // 68: rummikub.v1.ErrorReason
+	(*timestamppb.Timestamp)(nil),     // 69: google.protobuf.Timestamp
+	(*GameChange)(nil),                // 70: rummikub.v1.GameChange
+	(*Challenge)(nil),                 // 71: rummikub.v1.Challenge
+	(*SavedDraft)(nil),                // 72: rummikub.v1.SavedDraft
+	(*durationpb.Duration)(nil),       // 73: google.protobuf.Duration
 }
 var file_rummikub_v1_game_service_proto_depIdxs = []int32{
-	53, // 0: rummikub.v1.CreateGameRequest.ruleset:type_name -> rummikub.v1.Ruleset
-	54, // 1: rummikub.v1.CreateGameRequest.visibility:type_name -> rummikub.v1.Visibility
-	48, // 2: rummikub.v1.CreateGameRequest.labels:type_name -> rummikub.v1.CreateGameRequest.LabelsEntry
-	49, // 3: rummikub.v1.CreateGameRequest.operator_labels:type_name -> rummikub.v1.CreateGameRequest.OperatorLabelsEntry
-	55, // 4: rummikub.v1.CreateGameRequest.settings:type_name -> rummikub.v1.RoomSettings
+	58, // 0: rummikub.v1.CreateGameRequest.ruleset:type_name -> rummikub.v1.Ruleset
+	59, // 1: rummikub.v1.CreateGameRequest.visibility:type_name -> rummikub.v1.Visibility
+	53, // 2: rummikub.v1.CreateGameRequest.labels:type_name -> rummikub.v1.CreateGameRequest.LabelsEntry
+	54, // 3: rummikub.v1.CreateGameRequest.operator_labels:type_name -> rummikub.v1.CreateGameRequest.OperatorLabelsEntry
+	60, // 4: rummikub.v1.CreateGameRequest.settings:type_name -> rummikub.v1.RoomSettings
 	3,  // 5: rummikub.v1.CreateGameRequest.position:type_name -> rummikub.v1.StartPosition
 	5,  // 6: rummikub.v1.CreateGameRequest.reserved_seats:type_name -> rummikub.v1.SeatReservation
-	56, // 7: rummikub.v1.StartPosition.table:type_name -> rummikub.v1.Table
+	61, // 7: rummikub.v1.StartPosition.table:type_name -> rummikub.v1.Table
 	4,  // 8: rummikub.v1.StartPosition.seats:type_name -> rummikub.v1.StartSeat
-	57, // 9: rummikub.v1.StartPosition.pool:type_name -> rummikub.v1.Tile
-	57, // 10: rummikub.v1.StartSeat.rack:type_name -> rummikub.v1.Tile
-	58, // 11: rummikub.v1.CreateGameResponse.game:type_name -> rummikub.v1.Game
-	58, // 12: rummikub.v1.JoinGameResponse.game:type_name -> rummikub.v1.Game
-	53, // 13: rummikub.v1.JoinOrCreateGameRequest.ruleset:type_name -> rummikub.v1.Ruleset
-	50, // 14: rummikub.v1.JoinOrCreateGameRequest.labels:type_name -> rummikub.v1.JoinOrCreateGameRequest.LabelsEntry
-	51, // 15: rummikub.v1.JoinOrCreateGameRequest.operator_labels:type_name -> rummikub.v1.JoinOrCreateGameRequest.OperatorLabelsEntry
-	55, // 16: rummikub.v1.JoinOrCreateGameRequest.settings:type_name -> rummikub.v1.RoomSettings
-	58, // 17: rummikub.v1.JoinOrCreateGameResponse.game:type_name -> rummikub.v1.Game
-	59, // 18: rummikub.v1.AddBotRequest.level:type_name -> rummikub.v1.BotLevel
-	58, // 19: rummikub.v1.AddBotResponse.game:type_name -> rummikub.v1.Game
-	58, // 20: rummikub.v1.LeaveGameResponse.game:type_name -> rummikub.v1.Game
-	58, // 21: rummikub.v1.KickPlayerResponse.game:type_name -> rummikub.v1.Game
-	58, // 22: rummikub.v1.SetReadyResponse.game:type_name -> rummikub.v1.Game
-	58, // 23: rummikub.v1.RenewSeatTokenResponse.game:type_name -> rummikub.v1.Game
-	58, // 24: rummikub.v1.ReissueSeatTokenResponse.game:type_name -> rummikub.v1.Game
-	58, // 25: rummikub.v1.StartGameResponse.game:type_name -> rummikub.v1.Game
-	58, // 26: rummikub.v1.AbortGameResponse.game:type_name -> rummikub.v1.Game
-	58, // 27: rummikub.v1.CreateRematchResponse.game:type_name -> rummikub.v1.Game
+	62, // 9: rummikub.v1.StartPosition.pool:type_name -> rummikub.v1.Tile
+	62, // 10: rummikub.v1.StartSeat.rack:type_name -> rummikub.v1.Tile
+	63, // 11: rummikub.v1.CreateGameResponse.game:type_name -> rummikub.v1.Game
+	63, // 12: rummikub.v1.JoinGameResponse.game:type_name -> rummikub.v1.Game
+	58, // 13: rummikub.v1.JoinOrCreateGameRequest.ruleset:type_name -> rummikub.v1.Ruleset
+	55, // 14: rummikub.v1.JoinOrCreateGameRequest.labels:type_name -> rummikub.v1.JoinOrCreateGameRequest.LabelsEntry
+	56, // 15: rummikub.v1.JoinOrCreateGameRequest.operator_labels:type_name -> rummikub.v1.JoinOrCreateGameRequest.OperatorLabelsEntry
+	60, // 16: rummikub.v1.JoinOrCreateGameRequest.settings:type_name -> rummikub.v1.RoomSettings
+	63, // 17: rummikub.v1.JoinOrCreateGameResponse.game:type_name -> rummikub.v1.Game
+	64, // 18: rummikub.v1.AddBotRequest.level:type_name -> rummikub.v1.BotLevel
+	63, // 19: rummikub.v1.AddBotResponse.game:type_name -> rummikub.v1.Game
+	63, // 20: rummikub.v1.LeaveGameResponse.game:type_name -> rummikub.v1.Game
+	63, // 21: rummikub.v1.KickPlayerResponse.game:type_name -> rummikub.v1.Game
+	63, // 22: rummikub.v1.SetReadyResponse.game:type_name -> rummikub.v1.Game
+	63, // 23: rummikub.v1.RenewSeatTokenResponse.game:type_name -> rummikub.v1.Game
+	63, // 24: rummikub.v1.ReissueSeatTokenResponse.game:type_name -> rummikub.v1.Game
+	63, // 25: rummikub.v1.StartGameResponse.game:type_name -> rummikub.v1.Game
+	63, // 26: rummikub.v1.AbortGameResponse.game:type_name -> rummikub.v1.Game
+	63, // 27: rummikub.v1.CreateRematchResponse.game:type_name -> rummikub.v1.Game
 	0,  // 28: rummikub.v1.GetGameRequest.view:type_name -> rummikub.v1.GameView
-	58, // 29: rummikub.v1.GetGameResponse.game:type_name -> rummikub.v1.Game
-	60, // 30: rummikub.v1.ListGamesRequest.states:type_name -> rummikub.v1.GameState
-	61, // 31: rummikub.v1.ListGamesRequest.preset:type_name -> rummikub.v1.Preset
-	52, // 32: rummikub.v1.ListGamesRequest.labels:type_name -> rummikub.v1.ListGamesRequest.LabelsEntry
-	62, // 33: rummikub.v1.ListGamesResponse.games:type_name -> rummikub.v1.GameSummary
+	63, // 29: rummikub.v1.GetGameResponse.game:type_name -> rummikub.v1.Game
+	65, // 30: rummikub.v1.ListGamesRequest.states:type_name -> rummikub.v1.GameState
+	66, // 31: rummikub.v1.ListGamesRequest.preset:type_name -> rummikub.v1.Preset
+	57, // 32: rummikub.v1.ListGamesRequest.labels:type_name -> rummikub.v1.ListGamesRequest.LabelsEntry
+	67, // 33: rummikub.v1.ListGamesResponse.games:type_name -> rummikub.v1.GameSummary
 	34, // 34: rummikub.v1.ListOwnGamesRequest.seats:type_name -> rummikub.v1.OwnSeat
 	36, // 35: rummikub.v1.ListOwnGamesResponse.games:type_name -> rummikub.v1.OwnGame
-	62, // 36: rummikub.v1.OwnGame.game:type_name -> rummikub.v1.GameSummary
-	63, // 37: rummikub.v1.OwnGame.refusal:type_name -> rummikub.v1.ErrorReason
-	64, // 38: rummikub.v1.OwnGame.turn_deadline:type_name -> google.protobuf.Timestamp
-	34, // 39: rummikub.v1.WatchOwnGamesRequest.seats:type_name -> rummikub.v1.OwnSeat
-	36, // 40: rummikub.v1.WatchOwnGamesResponse.game:type_name -> rummikub.v1.OwnGame
-	42, // 41: rummikub.v1.WatchOwnGamesResponse.heartbeat:type_name -> rummikub.v1.Heartbeat
-	43, // 42: rummikub.v1.WatchOwnGamesResponse.closing:type_name -> rummikub.v1.Closing
-	65, // 43: rummikub.v1.WatchOwnGamesResponse.challenge:type_name -> rummikub.v1.Challenge
-	1,  // 44: rummikub.v1.WatchGameRequest.content:type_name -> rummikub.v1.WatchContent
-	0,  // 45: rummikub.v1.WatchGameRequest.view:type_name -> rummikub.v1.GameView
-	58, // 46: rummikub.v1.WatchGameResponse.snapshot:type_name -> rummikub.v1.Game
-	66, // 47: rummikub.v1.WatchGameResponse.change:type_name -> rummikub.v1.GameChange
-	42, // 48: rummikub.v1.WatchGameResponse.heartbeat:type_name -> rummikub.v1.Heartbeat
-	43, // 49: rummikub.v1.WatchGameResponse.closing:type_name -> rummikub.v1.Closing
-	67, // 50: rummikub.v1.WatchGameResponse.draft:type_name -> rummikub.v1.SavedDraft
-	41, // 51: rummikub.v1.WatchGameResponse.presence:type_name -> rummikub.v1.Presence
-	58, // 52: rummikub.v1.WatchGameResponse.game:type_name -> rummikub.v1.Game
-	64, // 53: rummikub.v1.Presence.last_seen_time:type_name -> google.protobuf.Timestamp
-	68, // 54: rummikub.v1.Closing.retry_delay:type_name -> google.protobuf.Duration
-	64, // 55: rummikub.v1.CreateWatchTicketResponse.expire_time:type_name -> google.protobuf.Timestamp
-	66, // 56: rummikub.v1.ListChangesResponse.changes:type_name -> rummikub.v1.GameChange
-	2,  // 57: rummikub.v1.GameService.CreateGame:input_type -> rummikub.v1.CreateGameRequest
-	7,  // 58: rummikub.v1.GameService.JoinGame:input_type -> rummikub.v1.JoinGameRequest
-	9,  // 59: rummikub.v1.GameService.JoinOrCreateGame:input_type -> rummikub.v1.JoinOrCreateGameRequest
-	11, // 60: rummikub.v1.GameService.AddBot:input_type -> rummikub.v1.AddBotRequest
-	13, // 61: rummikub.v1.GameService.LeaveGame:input_type -> rummikub.v1.LeaveGameRequest
-	15, // 62: rummikub.v1.GameService.KickPlayer:input_type -> rummikub.v1.KickPlayerRequest
-	17, // 63: rummikub.v1.GameService.SetReady:input_type -> rummikub.v1.SetReadyRequest
-	19, // 64: rummikub.v1.GameService.RenewSeatToken:input_type -> rummikub.v1.RenewSeatTokenRequest
-	21, // 65: rummikub.v1.GameService.ReissueSeatToken:input_type -> rummikub.v1.ReissueSeatTokenRequest
-	23, // 66: rummikub.v1.GameService.StartGame:input_type -> rummikub.v1.StartGameRequest
-	25, // 67: rummikub.v1.GameService.AbortGame:input_type -> rummikub.v1.AbortGameRequest
-	27, // 68: rummikub.v1.GameService.CreateRematch:input_type -> rummikub.v1.CreateRematchRequest
-	29, // 69: rummikub.v1.GameService.GetGame:input_type -> rummikub.v1.GetGameRequest
-	31, // 70: rummikub.v1.GameService.ListGames:input_type -> rummikub.v1.ListGamesRequest
-	33, // 71: rummikub.v1.GameService.ListOwnGames:input_type -> rummikub.v1.ListOwnGamesRequest
-	37, // 72: rummikub.v1.GameService.WatchOwnGames:input_type -> rummikub.v1.WatchOwnGamesRequest
-	39, // 73: rummikub.v1.GameService.WatchGame:input_type -> rummikub.v1.WatchGameRequest
-	44, // 74: rummikub.v1.GameService.CreateWatchTicket:input_type -> rummikub.v1.CreateWatchTicketRequest
-	46, // 75: rummikub.v1.GameService.ListChanges:input_type -> rummikub.v1.ListChangesRequest
-	6,  // 76: rummikub.v1.GameService.CreateGame:output_type -> rummikub.v1.CreateGameResponse
-	8,  // 77: rummikub.v1.GameService.JoinGame:output_type -> rummikub.v1.JoinGameResponse
-	10, // 78: rummikub.v1.GameService.JoinOrCreateGame:output_type -> rummikub.v1.JoinOrCreateGameResponse
-	12, // 79: rummikub.v1.GameService.AddBot:output_type -> rummikub.v1.AddBotResponse
-	14, // 80: rummikub.v1.GameService.LeaveGame:output_type -> rummikub.v1.LeaveGameResponse
-	16, // 81: rummikub.v1.GameService.KickPlayer:output_type -> rummikub.v1.KickPlayerResponse
-	18, // 82: rummikub.v1.GameService.SetReady:output_type -> rummikub.v1.SetReadyResponse
-	20, // 83: rummikub.v1.GameService.RenewSeatToken:output_type -> rummikub.v1.RenewSeatTokenResponse
-	22, // 84: rummikub.v1.GameService.ReissueSeatToken:output_type -> rummikub.v1.ReissueSeatTokenResponse
-	24, // 85: rummikub.v1.GameService.StartGame:output_type -> rummikub.v1.StartGameResponse
-	26, // 86: rummikub.v1.GameService.AbortGame:output_type -> rummikub.v1.AbortGameResponse
-	28, // 87: rummikub.v1.GameService.CreateRematch:output_type -> rummikub.v1.CreateRematchResponse
-	30, // 88: rummikub.v1.GameService.GetGame:output_type -> rummikub.v1.GetGameResponse
-	32, // 89: rummikub.v1.GameService.ListGames:output_type -> rummikub.v1.ListGamesResponse
-	35, // 90: rummikub.v1.GameService.ListOwnGames:output_type -> rummikub.v1.ListOwnGamesResponse
-	38, // 91: rummikub.v1.GameService.WatchOwnGames:output_type -> rummikub.v1.WatchOwnGamesResponse
-	40, // 92: rummikub.v1.GameService.WatchGame:output_type -> rummikub.v1.WatchGameResponse
-	45, // 93: rummikub.v1.GameService.CreateWatchTicket:output_type -> rummikub.v1.CreateWatchTicketResponse
-	47, // 94: rummikub.v1.GameService.ListChanges:output_type -> rummikub.v1.ListChangesResponse
-	76, // [76:95] is the sub-list for method output_type
-	57, // [57:76] is the sub-list for method input_type
-	57, // [57:57] is the sub-list for extension type_name
-	57, // [57:57] is the sub-list for extension extendee
-	0,  // [0:57] is the sub-list for field type_name
+	67, // 36: rummikub.v1.OwnGame.game:type_name -> rummikub.v1.GameSummary
+	68, // 37: rummikub.v1.OwnGame.refusal:type_name -> rummikub.v1.ErrorReason
+	69, // 38: rummikub.v1.OwnGame.turn_deadline:type_name -> google.protobuf.Timestamp
+	34, // 39: rummikub.v1.ExportOwnGamesRequest.seats:type_name -> rummikub.v1.OwnSeat
+	39, // 40: rummikub.v1.ExportOwnGamesResponse.game:type_name -> rummikub.v1.OwnData
+	68, // 41: rummikub.v1.OwnData.refusal:type_name -> rummikub.v1.ErrorReason
+	63, // 42: rummikub.v1.OwnData.game:type_name -> rummikub.v1.Game
+	70, // 43: rummikub.v1.OwnData.changes:type_name -> rummikub.v1.GameChange
+	34, // 44: rummikub.v1.WatchOwnGamesRequest.seats:type_name -> rummikub.v1.OwnSeat
+	36, // 45: rummikub.v1.WatchOwnGamesResponse.game:type_name -> rummikub.v1.OwnGame
+	47, // 46: rummikub.v1.WatchOwnGamesResponse.heartbeat:type_name -> rummikub.v1.Heartbeat
+	48, // 47: rummikub.v1.WatchOwnGamesResponse.closing:type_name -> rummikub.v1.Closing
+	71, // 48: rummikub.v1.WatchOwnGamesResponse.challenge:type_name -> rummikub.v1.Challenge
+	1,  // 49: rummikub.v1.WatchGameRequest.content:type_name -> rummikub.v1.WatchContent
+	0,  // 50: rummikub.v1.WatchGameRequest.view:type_name -> rummikub.v1.GameView
+	63, // 51: rummikub.v1.WatchGameResponse.snapshot:type_name -> rummikub.v1.Game
+	70, // 52: rummikub.v1.WatchGameResponse.change:type_name -> rummikub.v1.GameChange
+	47, // 53: rummikub.v1.WatchGameResponse.heartbeat:type_name -> rummikub.v1.Heartbeat
+	48, // 54: rummikub.v1.WatchGameResponse.closing:type_name -> rummikub.v1.Closing
+	72, // 55: rummikub.v1.WatchGameResponse.draft:type_name -> rummikub.v1.SavedDraft
+	46, // 56: rummikub.v1.WatchGameResponse.presence:type_name -> rummikub.v1.Presence
+	63, // 57: rummikub.v1.WatchGameResponse.game:type_name -> rummikub.v1.Game
+	69, // 58: rummikub.v1.Presence.last_seen_time:type_name -> google.protobuf.Timestamp
+	73, // 59: rummikub.v1.Closing.retry_delay:type_name -> google.protobuf.Duration
+	69, // 60: rummikub.v1.CreateWatchTicketResponse.expire_time:type_name -> google.protobuf.Timestamp
+	70, // 61: rummikub.v1.ListChangesResponse.changes:type_name -> rummikub.v1.GameChange
+	2,  // 62: rummikub.v1.GameService.CreateGame:input_type -> rummikub.v1.CreateGameRequest
+	7,  // 63: rummikub.v1.GameService.JoinGame:input_type -> rummikub.v1.JoinGameRequest
+	9,  // 64: rummikub.v1.GameService.JoinOrCreateGame:input_type -> rummikub.v1.JoinOrCreateGameRequest
+	11, // 65: rummikub.v1.GameService.AddBot:input_type -> rummikub.v1.AddBotRequest
+	13, // 66: rummikub.v1.GameService.LeaveGame:input_type -> rummikub.v1.LeaveGameRequest
+	15, // 67: rummikub.v1.GameService.KickPlayer:input_type -> rummikub.v1.KickPlayerRequest
+	17, // 68: rummikub.v1.GameService.SetReady:input_type -> rummikub.v1.SetReadyRequest
+	19, // 69: rummikub.v1.GameService.RenewSeatToken:input_type -> rummikub.v1.RenewSeatTokenRequest
+	21, // 70: rummikub.v1.GameService.ReissueSeatToken:input_type -> rummikub.v1.ReissueSeatTokenRequest
+	23, // 71: rummikub.v1.GameService.StartGame:input_type -> rummikub.v1.StartGameRequest
+	25, // 72: rummikub.v1.GameService.AbortGame:input_type -> rummikub.v1.AbortGameRequest
+	27, // 73: rummikub.v1.GameService.CreateRematch:input_type -> rummikub.v1.CreateRematchRequest
+	29, // 74: rummikub.v1.GameService.GetGame:input_type -> rummikub.v1.GetGameRequest
+	31, // 75: rummikub.v1.GameService.ListGames:input_type -> rummikub.v1.ListGamesRequest
+	33, // 76: rummikub.v1.GameService.ListOwnGames:input_type -> rummikub.v1.ListOwnGamesRequest
+	42, // 77: rummikub.v1.GameService.WatchOwnGames:input_type -> rummikub.v1.WatchOwnGamesRequest
+	37, // 78: rummikub.v1.GameService.ExportOwnGames:input_type -> rummikub.v1.ExportOwnGamesRequest
+	40, // 79: rummikub.v1.GameService.ForgetSeat:input_type -> rummikub.v1.ForgetSeatRequest
+	44, // 80: rummikub.v1.GameService.WatchGame:input_type -> rummikub.v1.WatchGameRequest
+	49, // 81: rummikub.v1.GameService.CreateWatchTicket:input_type -> rummikub.v1.CreateWatchTicketRequest
+	51, // 82: rummikub.v1.GameService.ListChanges:input_type -> rummikub.v1.ListChangesRequest
+	6,  // 83: rummikub.v1.GameService.CreateGame:output_type -> rummikub.v1.CreateGameResponse
+	8,  // 84: rummikub.v1.GameService.JoinGame:output_type -> rummikub.v1.JoinGameResponse
+	10, // 85: rummikub.v1.GameService.JoinOrCreateGame:output_type -> rummikub.v1.JoinOrCreateGameResponse
+	12, // 86: rummikub.v1.GameService.AddBot:output_type -> rummikub.v1.AddBotResponse
+	14, // 87: rummikub.v1.GameService.LeaveGame:output_type -> rummikub.v1.LeaveGameResponse
+	16, // 88: rummikub.v1.GameService.KickPlayer:output_type -> rummikub.v1.KickPlayerResponse
+	18, // 89: rummikub.v1.GameService.SetReady:output_type -> rummikub.v1.SetReadyResponse
+	20, // 90: rummikub.v1.GameService.RenewSeatToken:output_type -> rummikub.v1.RenewSeatTokenResponse
+	22, // 91: rummikub.v1.GameService.ReissueSeatToken:output_type -> rummikub.v1.ReissueSeatTokenResponse
+	24, // 92: rummikub.v1.GameService.StartGame:output_type -> rummikub.v1.StartGameResponse
+	26, // 93: rummikub.v1.GameService.AbortGame:output_type -> rummikub.v1.AbortGameResponse
+	28, // 94: rummikub.v1.GameService.CreateRematch:output_type -> rummikub.v1.CreateRematchResponse
+	30, // 95: rummikub.v1.GameService.GetGame:output_type -> rummikub.v1.GetGameResponse
+	32, // 96: rummikub.v1.GameService.ListGames:output_type -> rummikub.v1.ListGamesResponse
+	35, // 97: rummikub.v1.GameService.ListOwnGames:output_type -> rummikub.v1.ListOwnGamesResponse
+	43, // 98: rummikub.v1.GameService.WatchOwnGames:output_type -> rummikub.v1.WatchOwnGamesResponse
+	38, // 99: rummikub.v1.GameService.ExportOwnGames:output_type -> rummikub.v1.ExportOwnGamesResponse
+	41, // 100: rummikub.v1.GameService.ForgetSeat:output_type -> rummikub.v1.ForgetSeatResponse
+	45, // 101: rummikub.v1.GameService.WatchGame:output_type -> rummikub.v1.WatchGameResponse
+	50, // 102: rummikub.v1.GameService.CreateWatchTicket:output_type -> rummikub.v1.CreateWatchTicketResponse
+	52, // 103: rummikub.v1.GameService.ListChanges:output_type -> rummikub.v1.ListChangesResponse
+	83, // [83:104] is the sub-list for method output_type
+	62, // [62:83] is the sub-list for method input_type
+	62, // [62:62] is the sub-list for extension type_name
+	62, // [62:62] is the sub-list for extension extendee
+	0,  // [0:62] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_game_service_proto_init() }
@@ -3791,13 +4167,14 @@ func file_rummikub_v1_game_service_proto_init() {
 		(*OwnGame_Game)(nil),
 		(*OwnGame_Refusal)(nil),
 	}
-	file_rummikub_v1_game_service_proto_msgTypes[36].OneofWrappers = []any{
+	file_rummikub_v1_game_service_proto_msgTypes[37].OneofWrappers = []any{}
+	file_rummikub_v1_game_service_proto_msgTypes[41].OneofWrappers = []any{
 		(*WatchOwnGamesResponse_Game)(nil),
 		(*WatchOwnGamesResponse_Heartbeat)(nil),
 		(*WatchOwnGamesResponse_Closing)(nil),
 		(*WatchOwnGamesResponse_Challenge)(nil),
 	}
-	file_rummikub_v1_game_service_proto_msgTypes[38].OneofWrappers = []any{
+	file_rummikub_v1_game_service_proto_msgTypes[43].OneofWrappers = []any{
 		(*WatchGameResponse_Snapshot)(nil),
 		(*WatchGameResponse_Change)(nil),
 		(*WatchGameResponse_Heartbeat)(nil),
@@ -3812,7 +4189,7 @@ func file_rummikub_v1_game_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rummikub_v1_game_service_proto_rawDesc), len(file_rummikub_v1_game_service_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   51,
+			NumMessages:   56,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -28,7 +28,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rummikub/v1/game_service.proto.
  */
 export const file_rummikub_v1_game_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch5ydW1taWt1Yi92MS9nYW1lX3NlcnZpY2UucHJvdG8SC3J1bW1pa3ViLnYxIqsEChFDcmVhdGVHYW1lUmVxdWVzdBIrCgdydWxlc2V0GAEgASgLMhQucnVtbWlrdWIudjEuUnVsZXNldEIE4kEBARIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBEjEKCnZpc2liaWxpdHkYAyABKA4yFy5ydW1taWt1Yi52MS5WaXNpYmlsaXR5QgTiQQEBEkAKBmxhYmVscxgEIAMoCzIqLnJ1bW1pa3ViLnYxLkNyZWF0ZUdhbWVSZXF1ZXN0LkxhYmVsc0VudHJ5QgTiQQEBElEKD29wZXJhdG9yX2xhYmVscxgFIAMoCzIyLnJ1bW1pa3ViLnYxLkNyZWF0ZUdhbWVSZXF1ZXN0Lk9wZXJhdG9yTGFiZWxzRW50cnlCBOJBAQESMQoIc2V0dGluZ3MYBiABKAsyGS5ydW1taWt1Yi52MS5Sb29tU2V0dGluZ3NCBOJBAQESMgoIcG9zaXRpb24YByABKAsyGi5ydW1taWt1Yi52MS5TdGFydFBvc2l0aW9uQgTiQQEBEjoKDnJlc2VydmVkX3NlYXRzGAggAygLMhwucnVtbWlrdWIudjEuU2VhdFJlc2VydmF0aW9uQgTiQQEBGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEaNQoTT3BlcmF0b3JMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIqUBCg1TdGFydFBvc2l0aW9uEicKBXRhYmxlGAEgASgLMhIucnVtbWlrdWIudjEuVGFibGVCBOJBAQESKwoFc2VhdHMYAiADKAsyFi5ydW1taWt1Yi52MS5TdGFydFNlYXRCBOJBAQISJQoEcG9vbBgDIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGVCBOJBAQESFwoJdHVybl9zZWF0GAQgASgNQgTiQQECImAKCVN0YXJ0U2VhdBISCgRzZWF0GAEgASgNQgTiQQECEiUKBHJhY2sYAiADKA4yES5ydW1taWt1Yi52MS5UaWxlQgTiQQECEhgKCmhhc19tZWxkZWQYAyABKAhCBOJBAQEiUwoPU2VhdFJlc2VydmF0aW9uEhIKBHNlYXQYASABKA1CBOJBAQISGAoKcGxheWVyX3JlZhgCIAEoCUIE4kEBAhISCgRuYW1lGAMgASgJQgTiQQECIkkKEkNyZWF0ZUdhbWVSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZRISCgpob3N0X3Rva2VuGAIgASgJIuwBCg9Kb2luR2FtZVJlcXVlc3QSFwoHZ2FtZV9pZBgBIAEoCUIE4kEBAUgAEhkKCWpvaW5fY29kZRgFIAEoCUIE4kEBAUgAEhIKBG5hbWUYAiABKAlCBOJBAQESGAoKcmVxdWVzdF9pZBgDIAEoCUIE4kEBARIXCgRzZWF0GAQgASgNQgTiQQEBSAGIAQESGAoKcGxheWVyX3JlZhgGIAEoCUIE4kEBARIZCgtqb2luX3RpY2tldBgHIAEoCUIE4kEBARIYCgppc19wcm9ncmFtGAggASgIQgTiQQEBQgYKBGdhbWVCBwoFX3NlYXQiVQoQSm9pbkdhbWVSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZRIMCgRzZWF0GAIgASgNEhIKCnNlYXRfdG9rZW4YAyABKAki/QMKF0pvaW5PckNyZWF0ZUdhbWVSZXF1ZXN0EisKB3J1bGVzZXQYASABKAsyFC5ydW1taWt1Yi52MS5SdWxlc2V0QgTiQQEBEhIKBG5hbWUYAiABKAlCBOJBAQESGAoKcmVxdWVzdF9pZBgDIAEoCUIE4kEBARJGCgZsYWJlbHMYBCADKAsyMC5ydW1taWt1Yi52MS5Kb2luT3JDcmVhdGVHYW1lUmVxdWVzdC5MYWJlbHNFbnRyeUIE4kEBARIYCgpwbGF5ZXJfcmVmGAUgASgJQgTiQQEBElcKD29wZXJhdG9yX2xhYmVscxgGIAMoCzI4LnJ1bW1pa3ViLnYxLkpvaW5PckNyZWF0ZUdhbWVSZXF1ZXN0Lk9wZXJhdG9yTGFiZWxzRW50cnlCBOJBAQESMQoIc2V0dGluZ3MYByABKAsyGS5ydW1taWt1Yi52MS5Sb29tU2V0dGluZ3NCBOJBAQESGQoLam9pbl90aWNrZXQYCCABKAlCBOJBAQESGAoKaXNfcHJvZ3JhbRgJIAEoCEIE4kEBARotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBGjUKE09wZXJhdG9yTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJuChhKb2luT3JDcmVhdGVHYW1lUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUSDAoEc2VhdBgCIAEoDRISCgpzZWF0X3Rva2VuGAMgASgJEg8KB2NyZWF0ZWQYBCABKAgiogEKDUFkZEJvdFJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIqCgVsZXZlbBgCIAEoDjIVLnJ1bW1pa3ViLnYxLkJvdExldmVsQgTiQQECEhIKBG5hbWUYAyABKAlCBOJBAQESGAoKcmVxdWVzdF9pZBgEIAEoCUIE4kEBARIXCgRzZWF0GAUgASgNQgTiQQEBSACIAQFCBwoFX3NlYXQiPwoOQWRkQm90UmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUSDAoEc2VhdBgCIAEoDSJDChBMZWF2ZUdhbWVSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgCIAEoCUIE4kEBASI0ChFMZWF2ZUdhbWVSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZSJYChFLaWNrUGxheWVyUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhIKBHNlYXQYAiABKA1CBOJBAQISGAoKcmVxdWVzdF9pZBgDIAEoCUIE4kEBASI1ChJLaWNrUGxheWVyUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUiWgoPU2V0UmVhZHlSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISFgoIaXNfcmVhZHkYAiABKAhCBOJBAQESGAoKcmVxdWVzdF9pZBgDIAEoCUIE4kEBASIzChBTZXRSZWFkeVJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lIkgKFVJlbmV3U2VhdFRva2VuUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhgKCnJlcXVlc3RfaWQYAiABKAlCBOJBAQEiTQoWUmVuZXdTZWF0VG9rZW5SZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZRISCgpzZWF0X3Rva2VuGAIgASgJIl4KF1JlaXNzdWVTZWF0VG9rZW5SZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISEgoEc2VhdBgCIAEoDUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAMgASgJQgTiQQEBIk8KGFJlaXNzdWVTZWF0VG9rZW5SZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZRISCgpzZWF0X3Rva2VuGAIgASgJIkMKEFN0YXJ0R2FtZVJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBIjQKEVN0YXJ0R2FtZVJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lIkMKEEFib3J0R2FtZVJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBIjQKEUFib3J0R2FtZVJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lIkcKFENyZWF0ZVJlbWF0Y2hSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgCIAEoCUIE4kEBASI4ChVDcmVhdGVSZW1hdGNoUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUifAoOR2V0R2FtZVJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIbCghyZXZpc2lvbhgCIAEoDUIE4kEBAUgAiAEBEikKBHZpZXcYAyABKA4yFS5ydW1taWt1Yi52MS5HYW1lVmlld0IE4kEBAUILCglfcmV2aXNpb24iMgoPR2V0R2FtZVJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lIqwCChBMaXN0R2FtZXNSZXF1ZXN0EhcKCXBhZ2Vfc2l6ZRgBIAEoDUIE4kEBARIYCgpwYWdlX3Rva2VuGAIgASgJQgTiQQEBEiwKBnN0YXRlcxgDIAMoDjIWLnJ1bW1pa3ViLnYxLkdhbWVTdGF0ZUIE4kEBARIpCgZwcmVzZXQYBCABKA4yEy5ydW1taWt1Yi52MS5QcmVzZXRCBOJBAQESHAoOc2VhdHNfZnJlZV9taW4YBSABKA1CBOJBAQESPwoGbGFiZWxzGAYgAygLMikucnVtbWlrdWIudjEuTGlzdEdhbWVzUmVxdWVzdC5MYWJlbHNFbnRyeUIE4kEBARotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIlUKEUxpc3RHYW1lc1Jlc3BvbnNlEicKBWdhbWVzGAEgAygLMhgucnVtbWlrdWIudjEuR2FtZVN1bW1hcnkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIlsKE0xpc3RPd25HYW1lc1JlcXVlc3QSKQoFc2VhdHMYASADKAsyFC5ydW1taWt1Yi52MS5Pd25TZWF0QgTiQQEBEhkKC2pvaW5fdGlja2V0GAIgASgJQgTiQQEBIjoKB093blNlYXQSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIYCgpzZWF0X3Rva2VuGAIgASgJQgTiQQECIjsKFExpc3RPd25HYW1lc1Jlc3BvbnNlEiMKBWdhbWVzGAEgAygLMhQucnVtbWlrdWIudjEuT3duR2FtZSLfAQoHT3duR2FtZRIPCgdnYW1lX2lkGAEgASgJEigKBGdhbWUYAiABKAsyGC5ydW1taWt1Yi52MS5HYW1lU3VtbWFyeUgAEisKB3JlZnVzYWwYAyABKA4yGC5ydW1taWt1Yi52MS5FcnJvclJlYXNvbkgAEhEKBHNlYXQYBCABKA1IAYgBARIxCg10dXJuX2RlYWRsaW5lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIUCgx3aW5uZXJfc2VhdHMYBiADKA1CBwoFZm91bmRCBwoFX3NlYXQiXAoUV2F0Y2hPd25HYW1lc1JlcXVlc3QSKQoFc2VhdHMYASADKAsyFC5ydW1taWt1Yi52MS5Pd25TZWF0QgTiQQEBEhkKC2pvaW5fdGlja2V0GAIgASgJQgTiQQEBIsoBChVXYXRjaE93bkdhbWVzUmVzcG9uc2USJAoEZ2FtZRgBIAEoCzIULnJ1bW1pa3ViLnYxLk93bkdhbWVIABIrCgloZWFydGJlYXQYAiABKAsyFi5ydW1taWt1Yi52MS5IZWFydGJlYXRIABInCgdjbG9zaW5nGAMgASgLMhQucnVtbWlrdWIudjEuQ2xvc2luZ0gAEisKCWNoYWxsZW5nZRgEIAEoCzIWLnJ1bW1pa3ViLnYxLkNoYWxsZW5nZUgAQggKBnVwZGF0ZSLNAQoQV2F0Y2hHYW1lUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhIKBGV0YWcYAiABKAlCBOJBAQESMAoHY29udGVudBgDIAEoDjIZLnJ1bW1pa3ViLnYxLldhdGNoQ29udGVudEIE4kEBARIbCg11bnRpbF9yZW1hdGNoGAQgASgIQgTiQQEBEikKBHZpZXcYBSABKA4yFS5ydW1taWt1Yi52MS5HYW1lVmlld0IE4kEBARIUCgZ0aWNrZXQYBiABKAlCBOJBAQEivQIKEVdhdGNoR2FtZVJlc3BvbnNlEiUKCHNuYXBzaG90GAEgASgLMhEucnVtbWlrdWIudjEuR2FtZUgAEikKBmNoYW5nZRgCIAEoCzIXLnJ1bW1pa3ViLnYxLkdhbWVDaGFuZ2VIABIrCgloZWFydGJlYXQYAyABKAsyFi5ydW1taWt1Yi52MS5IZWFydGJlYXRIABInCgdjbG9zaW5nGAQgASgLMhQucnVtbWlrdWIudjEuQ2xvc2luZ0gAEigKBWRyYWZ0GAUgASgLMhcucnVtbWlrdWIudjEuU2F2ZWREcmFmdEgAEikKCHByZXNlbmNlGAYgASgLMhUucnVtbWlrdWIudjEuUHJlc2VuY2VIABIhCgRnYW1lGAcgASgLMhEucnVtbWlrdWIudjEuR2FtZUgAQggKBnVwZGF0ZSJiCghQcmVzZW5jZRIMCgRzZWF0GAEgASgNEhQKDGlzX2Nvbm5lY3RlZBgCIAEoCBIyCg5sYXN0X3NlZW5fdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiHQoJSGVhcnRiZWF0EhAKCHJldmlzaW9uGAEgASgNIkcKB0Nsb3NpbmcSDAoEZXRhZxgBIAEoCRIuCgtyZXRyeV9kZWxheRgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiIxChhDcmVhdGVXYXRjaFRpY2tldFJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAiJcChlDcmVhdGVXYXRjaFRpY2tldFJlc3BvbnNlEg4KBnRpY2tldBgBIAEoCRIvCgtleHBpcmVfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAimAEKEkxpc3RDaGFuZ2VzUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhcKCXBhZ2Vfc2l6ZRgCIAEoDUIE4kEBARIYCgpwYWdlX3Rva2VuGAMgASgJQgTiQQEBEhwKDmFmdGVyX3JldmlzaW9uGAQgASgNQgTiQQEBEhoKDHdhaXRfc2Vjb25kcxgFIAEoDUIE4kEBASJYChNMaXN0Q2hhbmdlc1Jlc3BvbnNlEigKB2NoYW5nZXMYASADKAsyFy5ydW1taWt1Yi52MS5HYW1lQ2hhbmdlEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSpOCghHYW1lVmlldxIZChVHQU1FX1ZJRVdfVU5TUEVDSUZJRUQQABITCg9HQU1FX1ZJRVdfQkFTSUMQARISCg5HQU1FX1ZJRVdfRlVMTBACKnkKDFdhdGNoQ29udGVudBIdChlXQVRDSF9DT05URU5UX1VOU1BFQ0lGSUVEEAASGQoVV0FUQ0hfQ09OVEVOVF9DSEFOR0VTEAESFwoTV0FUQ0hfQ09OVEVOVF9HQU1FUxACEhYKEldBVENIX0NPTlRFTlRfQk9USBADMo4SCgtHYW1lU2VydmljZRJjCgpDcmVhdGVHYW1lEh4ucnVtbWlrdWIudjEuQ3JlYXRlR2FtZVJlcXVlc3QaHy5ydW1taWt1Yi52MS5DcmVhdGVHYW1lUmVzcG9uc2UiFILT5JMCDjoBKiIJL3YxL2dhbWVzEoEBCghKb2luR2FtZRIcLnJ1bW1pa3ViLnYxLkpvaW5HYW1lUmVxdWVzdBodLnJ1bW1pa3ViLnYxLkpvaW5HYW1lUmVzcG9uc2UiOILT5JMCMjoBKloTOgEqIg4vdjEvZ2FtZXM6am9pbiIYL3YxL2dhbWVzL3tnYW1lX2lkfTpqb2luEoIBChBKb2luT3JDcmVhdGVHYW1lEiQucnVtbWlrdWIudjEuSm9pbk9yQ3JlYXRlR2FtZVJlcXVlc3QaJS5ydW1taWt1Yi52MS5Kb2luT3JDcmVhdGVHYW1lUmVzcG9uc2UiIYLT5JMCGzoBKiIWL3YxL2dhbWVzOmpvaW5PckNyZWF0ZRJoCgZBZGRCb3QSGi5ydW1taWt1Yi52MS5BZGRCb3RSZXF1ZXN0GhsucnVtbWlrdWIudjEuQWRkQm90UmVzcG9uc2UiJYLT5JMCHzoBKiIaL3YxL2dhbWVzL3tnYW1lX2lkfTphZGRCb3QScAoJTGVhdmVHYW1lEh0ucnVtbWlrdWIudjEuTGVhdmVHYW1lUmVxdWVzdBoeLnJ1bW1pa3ViLnYxLkxlYXZlR2FtZVJlc3BvbnNlIiSC0+STAh46ASoiGS92MS9nYW1lcy97Z2FtZV9pZH06bGVhdmUSeAoKS2lja1BsYXllchIeLnJ1bW1pa3ViLnYxLktpY2tQbGF5ZXJSZXF1ZXN0Gh8ucnVtbWlrdWIudjEuS2lja1BsYXllclJlc3BvbnNlIimC0+STAiM6ASoiHi92MS9nYW1lcy97Z2FtZV9pZH06a2lja1BsYXllchJwCghTZXRSZWFkeRIcLnJ1bW1pa3ViLnYxLlNldFJlYWR5UmVxdWVzdBodLnJ1bW1pa3ViLnYxLlNldFJlYWR5UmVzcG9uc2UiJ4LT5JMCIToBKiIcL3YxL2dhbWVzL3tnYW1lX2lkfTpzZXRSZWFkeRKIAQoOUmVuZXdTZWF0VG9rZW4SIi5ydW1taWt1Yi52MS5SZW5ld1NlYXRUb2tlblJlcXVlc3QaIy5ydW1taWt1Yi52MS5SZW5ld1NlYXRUb2tlblJlc3BvbnNlIi2C0+STAic6ASoiIi92MS9nYW1lcy97Z2FtZV9pZH06cmVuZXdTZWF0VG9rZW4SkAEKEFJlaXNzdWVTZWF0VG9rZW4SJC5ydW1taWt1Yi52MS5SZWlzc3VlU2VhdFRva2VuUmVxdWVzdBolLnJ1bW1pa3ViLnYxLlJlaXNzdWVTZWF0VG9rZW5SZXNwb25zZSIvgtPkkwIpOgEqIiQvdjEvZ2FtZXMve2dhbWVfaWR9OnJlaXNzdWVTZWF0VG9rZW4ScAoJU3RhcnRHYW1lEh0ucnVtbWlrdWIudjEuU3RhcnRHYW1lUmVxdWVzdBoeLnJ1bW1pa3ViLnYxLlN0YXJ0R2FtZVJlc3BvbnNlIiSC0+STAh46ASoiGS92MS9nYW1lcy97Z2FtZV9pZH06c3RhcnQScAoJQWJvcnRHYW1lEh0ucnVtbWlrdWIudjEuQWJvcnRHYW1lUmVxdWVzdBoeLnJ1bW1pa3ViLnYxLkFib3J0R2FtZVJlc3BvbnNlIiSC0+STAh46ASoiGS92MS9nYW1lcy97Z2FtZV9pZH06YWJvcnQShAEKDUNyZWF0ZVJlbWF0Y2gSIS5ydW1taWt1Yi52MS5DcmVhdGVSZW1hdGNoUmVxdWVzdBoiLnJ1bW1pa3ViLnYxLkNyZWF0ZVJlbWF0Y2hSZXNwb25zZSIsgtPkkwImOgEqIiEvdjEvZ2FtZXMve2dhbWVfaWR9OmNyZWF0ZVJlbWF0Y2gSYQoHR2V0R2FtZRIbLnJ1bW1pa3ViLnYxLkdldEdhbWVSZXF1ZXN0GhwucnVtbWlrdWIudjEuR2V0R2FtZVJlc3BvbnNlIhuC0+STAhUSEy92MS9nYW1lcy97Z2FtZV9pZH0ScgoJTGlzdEdhbWVzEh0ucnVtbWlrdWIudjEuTGlzdEdhbWVzUmVxdWVzdBoeLnJ1bW1pa3ViLnYxLkxpc3RHYW1lc1Jlc3BvbnNlIiaC0+STAiBaEzoBKiIOL3YxL2dhbWVzOmxpc3QSCS92MS9nYW1lcxJxCgxMaXN0T3duR2FtZXMSIC5ydW1taWt1Yi52MS5MaXN0T3duR2FtZXNSZXF1ZXN0GiEucnVtbWlrdWIudjEuTGlzdE93bkdhbWVzUmVzcG9uc2UiHILT5JMCFjoBKiIRL3YxL2dhbWVzOmxpc3RPd24SdwoNV2F0Y2hPd25HYW1lcxIhLnJ1bW1pa3ViLnYxLldhdGNoT3duR2FtZXNSZXF1ZXN0GiIucnVtbWlrdWIudjEuV2F0Y2hPd25HYW1lc1Jlc3BvbnNlIh2C0+STAhc6ASoiEi92MS9nYW1lczp3YXRjaE93bjABEm8KCVdhdGNoR2FtZRIdLnJ1bW1pa3ViLnYxLldhdGNoR2FtZVJlcXVlc3QaHi5ydW1taWt1Yi52MS5XYXRjaEdhbWVSZXNwb25zZSIhgtPkkwIbEhkvdjEvZ2FtZXMve2dhbWVfaWR9OndhdGNoMAESlAEKEUNyZWF0ZVdhdGNoVGlja2V0EiUucnVtbWlrdWIudjEuQ3JlYXRlV2F0Y2hUaWNrZXRSZXF1ZXN0GiYucnVtbWlrdWIudjEuQ3JlYXRlV2F0Y2hUaWNrZXRSZXNwb25zZSIwgtPkkwIqOgEqIiUvdjEvZ2FtZXMve2dhbWVfaWR9OmNyZWF0ZVdhdGNoVGlja2V0EnUKC0xpc3RDaGFuZ2VzEh8ucnVtbWlrdWIudjEuTGlzdENoYW5nZXNSZXF1ZXN0GiAucnVtbWlrdWIudjEuTGlzdENoYW5nZXNSZXNwb25zZSIjgtPkkwIdEhsvdjEvZ2FtZXMve2dhbWVfaWR9L2NoYW5nZXNCiAEKC3J1bW1pa3ViLnYxQhBHYW1lU2VydmljZVByb3RvUAFaKXJ1bW1pa3ViLmV4YW1wbGUvZ28vcnVtbWlrdWJ2MTtydW1taWt1YnYxogIDUk1LqgILUnVtbWlrdWIuVjG6AghSdW1taWt1YsoCC1J1bW1pa3ViXFYx6gIMUnVtbWlrdWI6OlYxYgZwcm90bzM", [file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_duration, file_google_protobuf_timestamp, file_rummikub_v1_challenge_service, file_rummikub_v1_error_reason, file_rummikub_v1_game, file_rummikub_v1_meld, file_rummikub_v1_room_settings, file_rummikub_v1_ruleset, file_rummikub_v1_tile]);
+  fileDesc("Ch5ydW1taWt1Yi92MS9nYW1lX3NlcnZpY2UucHJvdG8SC3J1bW1pa3ViLnYxIqsEChFDcmVhdGVHYW1lUmVxdWVzdBIrCgdydWxlc2V0GAEgASgLMhQucnVtbWlrdWIudjEuUnVsZXNldEIE4kEBARIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBEjEKCnZpc2liaWxpdHkYAyABKA4yFy5ydW1taWt1Yi52MS5WaXNpYmlsaXR5QgTiQQEBEkAKBmxhYmVscxgEIAMoCzIqLnJ1bW1pa3ViLnYxLkNyZWF0ZUdhbWVSZXF1ZXN0LkxhYmVsc0VudHJ5QgTiQQEBElEKD29wZXJhdG9yX2xhYmVscxgFIAMoCzIyLnJ1bW1pa3ViLnYxLkNyZWF0ZUdhbWVSZXF1ZXN0Lk9wZXJhdG9yTGFiZWxzRW50cnlCBOJBAQESMQoIc2V0dGluZ3MYBiABKAsyGS5ydW1taWt1Yi52MS5Sb29tU2V0dGluZ3NCBOJBAQESMgoIcG9zaXRpb24YByABKAsyGi5ydW1taWt1Yi52MS5TdGFydFBvc2l0aW9uQgTiQQEBEjoKDnJlc2VydmVkX3NlYXRzGAggAygLMhwucnVtbWlrdWIudjEuU2VhdFJlc2VydmF0aW9uQgTiQQEBGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEaNQoTT3BlcmF0b3JMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIqUBCg1TdGFydFBvc2l0aW9uEicKBXRhYmxlGAEgASgLMhIucnVtbWlrdWIudjEuVGFibGVCBOJBAQESKwoFc2VhdHMYAiADKAsyFi5ydW1taWt1Yi52MS5TdGFydFNlYXRCBOJBAQISJQoEcG9vbBgDIAMoDjIRLnJ1bW1pa3ViLnYxLlRpbGVCBOJBAQESFwoJdHVybl9zZWF0GAQgASgNQgTiQQECImAKCVN0YXJ0U2VhdBISCgRzZWF0GAEgASgNQgTiQQECEiUKBHJhY2sYAiADKA4yES5ydW1taWt1Yi52MS5UaWxlQgTiQQECEhgKCmhhc19tZWxkZWQYAyABKAhCBOJBAQEiUwoPU2VhdFJlc2VydmF0aW9uEhIKBHNlYXQYASABKA1CBOJBAQISGAoKcGxheWVyX3JlZhgCIAEoCUIE4kEBAhISCgRuYW1lGAMgASgJQgTiQQECIkkKEkNyZWF0ZUdhbWVSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZRISCgpob3N0X3Rva2VuGAIgASgJIoUCCg9Kb2luR2FtZVJlcXVlc3QSFwoHZ2FtZV9pZBgBIAEoCUIE4kEBAUgAEhkKCWpvaW5fY29kZRgFIAEoCUIE4kEBAUgAEhIKBG5hbWUYAiABKAlCBOJBAQESGAoKcmVxdWVzdF9pZBgDIAEoCUIE4kEBARIXCgRzZWF0GAQgASgNQgTiQQEBSAGIAQESGAoKcGxheWVyX3JlZhgGIAEoCUIE4kEBARIZCgtqb2luX3RpY2tldBgHIAEoCUIE4kEBARIYCgppc19wcm9ncmFtGAggASgIQgTiQQEBEhcKCWRlYWxfc2VlZBgJIAEoDEIE4kEBAUIGCgRnYW1lQgcKBV9zZWF0IlUKEEpvaW5HYW1lUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUSDAoEc2VhdBgCIAEoDRISCgpzZWF0X3Rva2VuGAMgASgJIpYEChdKb2luT3JDcmVhdGVHYW1lUmVxdWVzdBIrCgdydWxlc2V0GAEgASgLMhQucnVtbWlrdWIudjEuUnVsZXNldEIE4kEBARISCgRuYW1lGAIgASgJQgTiQQEBEhgKCnJlcXVlc3RfaWQYAyABKAlCBOJBAQESRgoGbGFiZWxzGAQgAygLMjAucnVtbWlrdWIudjEuSm9pbk9yQ3JlYXRlR2FtZVJlcXVlc3QuTGFiZWxzRW50cnlCBOJBAQESGAoKcGxheWVyX3JlZhgFIAEoCUIE4kEBARJXCg9vcGVyYXRvcl9sYWJlbHMYBiADKAsyOC5ydW1taWt1Yi52MS5Kb2luT3JDcmVhdGVHYW1lUmVxdWVzdC5PcGVyYXRvckxhYmVsc0VudHJ5QgTiQQEBEjEKCHNldHRpbmdzGAcgASgLMhkucnVtbWlrdWIudjEuUm9vbVNldHRpbmdzQgTiQQEBEhkKC2pvaW5fdGlja2V0GAggASgJQgTiQQEBEhgKCmlzX3Byb2dyYW0YCSABKAhCBOJBAQESFwoJZGVhbF9zZWVkGAogASgMQgTiQQEBGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEaNQoTT3BlcmF0b3JMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIm4KGEpvaW5PckNyZWF0ZUdhbWVSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZRIMCgRzZWF0GAIgASgNEhIKCnNlYXRfdG9rZW4YAyABKAkSDwoHY3JlYXRlZBgEIAEoCCKiAQoNQWRkQm90UmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEioKBWxldmVsGAIgASgOMhUucnVtbWlrdWIudjEuQm90TGV2ZWxCBOJBAQISEgoEbmFtZRgDIAEoCUIE4kEBARIYCgpyZXF1ZXN0X2lkGAQgASgJQgTiQQEBEhcKBHNlYXQYBSABKA1CBOJBAQFIAIgBAUIHCgVfc2VhdCI/Cg5BZGRCb3RSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZRIMCgRzZWF0GAIgASgNIkMKEExlYXZlR2FtZVJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBIjQKEUxlYXZlR2FtZVJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lIlgKEUtpY2tQbGF5ZXJSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISEgoEc2VhdBgCIAEoDUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAMgASgJQgTiQQEBIjUKEktpY2tQbGF5ZXJSZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZSJzCg9TZXRSZWFkeVJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIWCghpc19yZWFkeRgCIAEoCEIE4kEBARIYCgpyZXF1ZXN0X2lkGAMgASgJQgTiQQEBEhcKCWRlYWxfc2VlZBgEIAEoDEIE4kEBASIzChBTZXRSZWFkeVJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lIkgKFVJlbmV3U2VhdFRva2VuUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhgKCnJlcXVlc3RfaWQYAiABKAlCBOJBAQEiTQoWUmVuZXdTZWF0VG9rZW5SZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZRISCgpzZWF0X3Rva2VuGAIgASgJIl4KF1JlaXNzdWVTZWF0VG9rZW5SZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISEgoEc2VhdBgCIAEoDUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAMgASgJQgTiQQEBIk8KGFJlaXNzdWVTZWF0VG9rZW5SZXNwb25zZRIfCgRnYW1lGAEgASgLMhEucnVtbWlrdWIudjEuR2FtZRISCgpzZWF0X3Rva2VuGAIgASgJIkMKEFN0YXJ0R2FtZVJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBIjQKEVN0YXJ0R2FtZVJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lIkMKEEFib3J0R2FtZVJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIYCgpyZXF1ZXN0X2lkGAIgASgJQgTiQQEBIjQKEUFib3J0R2FtZVJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lIkcKFENyZWF0ZVJlbWF0Y2hSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQISGAoKcmVxdWVzdF9pZBgCIAEoCUIE4kEBASI4ChVDcmVhdGVSZW1hdGNoUmVzcG9uc2USHwoEZ2FtZRgBIAEoCzIRLnJ1bW1pa3ViLnYxLkdhbWUifAoOR2V0R2FtZVJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIbCghyZXZpc2lvbhgCIAEoDUIE4kEBAUgAiAEBEikKBHZpZXcYAyABKA4yFS5ydW1taWt1Yi52MS5HYW1lVmlld0IE4kEBAUILCglfcmV2aXNpb24iMgoPR2V0R2FtZVJlc3BvbnNlEh8KBGdhbWUYASABKAsyES5ydW1taWt1Yi52MS5HYW1lIqwCChBMaXN0R2FtZXNSZXF1ZXN0EhcKCXBhZ2Vfc2l6ZRgBIAEoDUIE4kEBARIYCgpwYWdlX3Rva2VuGAIgASgJQgTiQQEBEiwKBnN0YXRlcxgDIAMoDjIWLnJ1bW1pa3ViLnYxLkdhbWVTdGF0ZUIE4kEBARIpCgZwcmVzZXQYBCABKA4yEy5ydW1taWt1Yi52MS5QcmVzZXRCBOJBAQESHAoOc2VhdHNfZnJlZV9taW4YBSABKA1CBOJBAQESPwoGbGFiZWxzGAYgAygLMikucnVtbWlrdWIudjEuTGlzdEdhbWVzUmVxdWVzdC5MYWJlbHNFbnRyeUIE4kEBARotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIlUKEUxpc3RHYW1lc1Jlc3BvbnNlEicKBWdhbWVzGAEgAygLMhgucnVtbWlrdWIudjEuR2FtZVN1bW1hcnkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIlsKE0xpc3RPd25HYW1lc1JlcXVlc3QSKQoFc2VhdHMYASADKAsyFC5ydW1taWt1Yi52MS5Pd25TZWF0QgTiQQEBEhkKC2pvaW5fdGlja2V0GAIgASgJQgTiQQEBIjoKB093blNlYXQSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAhIYCgpzZWF0X3Rva2VuGAIgASgJQgTiQQECIjsKFExpc3RPd25HYW1lc1Jlc3BvbnNlEiMKBWdhbWVzGAEgAygLMhQucnVtbWlrdWIudjEuT3duR2FtZSLfAQoHT3duR2FtZRIPCgdnYW1lX2lkGAEgASgJEigKBGdhbWUYAiABKAsyGC5ydW1taWt1Yi52MS5HYW1lU3VtbWFyeUgAEisKB3JlZnVzYWwYAyABKA4yGC5ydW1taWt1Yi52MS5FcnJvclJlYXNvbkgAEhEKBHNlYXQYBCABKA1IAYgBARIxCg10dXJuX2RlYWRsaW5lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIUCgx3aW5uZXJfc2VhdHMYBiADKA1CBwoFZm91bmRCBwoFX3NlYXQidwoVRXhwb3J0T3duR2FtZXNSZXF1ZXN0EikKBXNlYXRzGAEgAygLMhQucnVtbWlrdWIudjEuT3duU2VhdEIE4kEBARIZCgtqb2luX3RpY2tldBgCIAEoCUIE4kEBARIYCgpwYWdlX3Rva2VuGAMgASgJQgTiQQEBIlUKFkV4cG9ydE93bkdhbWVzUmVzcG9uc2USIgoEZ2FtZRgBIAEoCzIULnJ1bW1pa3ViLnYxLk93bkRhdGESFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIsABCgdPd25EYXRhEg8KB2dhbWVfaWQYASABKAkSKQoHcmVmdXNhbBgCIAEoDjIYLnJ1bW1pa3ViLnYxLkVycm9yUmVhc29uEhEKBHNlYXQYAyABKA1IAIgBARISCgpwbGF5ZXJfcmVmGAQgASgJEh8KBGdhbWUYBSABKAsyES5ydW1taWt1Yi52MS5HYW1lEigKB2NoYW5nZXMYBiADKAsyFy5ydW1taWt1Yi52MS5HYW1lQ2hhbmdlQgcKBV9zZWF0IioKEUZvcmdldFNlYXRSZXF1ZXN0EhUKB2dhbWVfaWQYASABKAlCBOJBAQIiIgoSRm9yZ2V0U2VhdFJlc3BvbnNlEgwKBG5hbWUYASABKAkiXAoUV2F0Y2hPd25HYW1lc1JlcXVlc3QSKQoFc2VhdHMYASADKAsyFC5ydW1taWt1Yi52MS5Pd25TZWF0QgTiQQEBEhkKC2pvaW5fdGlja2V0GAIgASgJQgTiQQEBIsoBChVXYXRjaE93bkdhbWVzUmVzcG9uc2USJAoEZ2FtZRgBIAEoCzIULnJ1bW1pa3ViLnYxLk93bkdhbWVIABIrCgloZWFydGJlYXQYAiABKAsyFi5ydW1taWt1Yi52MS5IZWFydGJlYXRIABInCgdjbG9zaW5nGAMgASgLMhQucnVtbWlrdWIudjEuQ2xvc2luZ0gAEisKCWNoYWxsZW5nZRgEIAEoCzIWLnJ1bW1pa3ViLnYxLkNoYWxsZW5nZUgAQggKBnVwZGF0ZSLNAQoQV2F0Y2hHYW1lUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhIKBGV0YWcYAiABKAlCBOJBAQESMAoHY29udGVudBgDIAEoDjIZLnJ1bW1pa3ViLnYxLldhdGNoQ29udGVudEIE4kEBARIbCg11bnRpbF9yZW1hdGNoGAQgASgIQgTiQQEBEikKBHZpZXcYBSABKA4yFS5ydW1taWt1Yi52MS5HYW1lVmlld0IE4kEBARIUCgZ0aWNrZXQYBiABKAlCBOJBAQEivQIKEVdhdGNoR2FtZVJlc3BvbnNlEiUKCHNuYXBzaG90GAEgASgLMhEucnVtbWlrdWIudjEuR2FtZUgAEikKBmNoYW5nZRgCIAEoCzIXLnJ1bW1pa3ViLnYxLkdhbWVDaGFuZ2VIABIrCgloZWFydGJlYXQYAyABKAsyFi5ydW1taWt1Yi52MS5IZWFydGJlYXRIABInCgdjbG9zaW5nGAQgASgLMhQucnVtbWlrdWIudjEuQ2xvc2luZ0gAEigKBWRyYWZ0GAUgASgLMhcucnVtbWlrdWIudjEuU2F2ZWREcmFmdEgAEikKCHByZXNlbmNlGAYgASgLMhUucnVtbWlrdWIudjEuUHJlc2VuY2VIABIhCgRnYW1lGAcgASgLMhEucnVtbWlrdWIudjEuR2FtZUgAQggKBnVwZGF0ZSJiCghQcmVzZW5jZRIMCgRzZWF0GAEgASgNEhQKDGlzX2Nvbm5lY3RlZBgCIAEoCBIyCg5sYXN0X3NlZW5fdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiHQoJSGVhcnRiZWF0EhAKCHJldmlzaW9uGAEgASgNIkcKB0Nsb3NpbmcSDAoEZXRhZxgBIAEoCRIuCgtyZXRyeV9kZWxheRgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiIxChhDcmVhdGVXYXRjaFRpY2tldFJlcXVlc3QSFQoHZ2FtZV9pZBgBIAEoCUIE4kEBAiJcChlDcmVhdGVXYXRjaFRpY2tldFJlc3BvbnNlEg4KBnRpY2tldBgBIAEoCRIvCgtleHBpcmVfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAimAEKEkxpc3RDaGFuZ2VzUmVxdWVzdBIVCgdnYW1lX2lkGAEgASgJQgTiQQECEhcKCXBhZ2Vfc2l6ZRgCIAEoDUIE4kEBARIYCgpwYWdlX3Rva2VuGAMgASgJQgTiQQEBEhwKDmFmdGVyX3JldmlzaW9uGAQgASgNQgTiQQEBEhoKDHdhaXRfc2Vjb25kcxgFIAEoDUIE4kEBASJYChNMaXN0Q2hhbmdlc1Jlc3BvbnNlEigKB2NoYW5nZXMYASADKAsyFy5ydW1taWt1Yi52MS5HYW1lQ2hhbmdlEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSpOCghHYW1lVmlldxIZChVHQU1FX1ZJRVdfVU5TUEVDSUZJRUQQABITCg9HQU1FX1ZJRVdfQkFTSUMQARISCg5HQU1FX1ZJRVdfRlVMTBACKnkKDFdhdGNoQ29udGVudBIdChlXQVRDSF9DT05URU5UX1VOU1BFQ0lGSUVEEAASGQoVV0FUQ0hfQ09OVEVOVF9DSEFOR0VTEAESFwoTV0FUQ0hfQ09OVEVOVF9HQU1FUxACEhYKEldBVENIX0NPTlRFTlRfQk9USBADMoMUCgtHYW1lU2VydmljZRJjCgpDcmVhdGVHYW1lEh4ucnVtbWlrdWIudjEuQ3JlYXRlR2FtZVJlcXVlc3QaHy5ydW1taWt1Yi52MS5DcmVhdGVHYW1lUmVzcG9uc2UiFILT5JMCDjoBKiIJL3YxL2dhbWVzEoEBCghKb2luR2FtZRIcLnJ1bW1pa3ViLnYxLkpvaW5HYW1lUmVxdWVzdBodLnJ1bW1pa3ViLnYxLkpvaW5HYW1lUmVzcG9uc2UiOILT5JMCMjoBKloTOgEqIg4vdjEvZ2FtZXM6am9pbiIYL3YxL2dhbWVzL3tnYW1lX2lkfTpqb2luEoIBChBKb2luT3JDcmVhdGVHYW1lEiQucnVtbWlrdWIudjEuSm9pbk9yQ3JlYXRlR2FtZVJlcXVlc3QaJS5ydW1taWt1Yi52MS5Kb2luT3JDcmVhdGVHYW1lUmVzcG9uc2UiIYLT5JMCGzoBKiIWL3YxL2dhbWVzOmpvaW5PckNyZWF0ZRJoCgZBZGRCb3QSGi5ydW1taWt1Yi52MS5BZGRCb3RSZXF1ZXN0GhsucnVtbWlrdWIudjEuQWRkQm90UmVzcG9uc2UiJYLT5JMCHzoBKiIaL3YxL2dhbWVzL3tnYW1lX2lkfTphZGRCb3QScAoJTGVhdmVHYW1lEh0ucnVtbWlrdWIudjEuTGVhdmVHYW1lUmVxdWVzdBoeLnJ1bW1pa3ViLnYxLkxlYXZlR2FtZVJlc3BvbnNlIiSC0+STAh46ASoiGS92MS9nYW1lcy97Z2FtZV9pZH06bGVhdmUSeAoKS2lja1BsYXllchIeLnJ1bW1pa3ViLnYxLktpY2tQbGF5ZXJSZXF1ZXN0Gh8ucnVtbWlrdWIudjEuS2lja1BsYXllclJlc3BvbnNlIimC0+STAiM6ASoiHi92MS9nYW1lcy97Z2FtZV9pZH06a2lja1BsYXllchJwCghTZXRSZWFkeRIcLnJ1bW1pa3ViLnYxLlNldFJlYWR5UmVxdWVzdBodLnJ1bW1pa3ViLnYxLlNldFJlYWR5UmVzcG9uc2UiJ4LT5JMCIToBKiIcL3YxL2dhbWVzL3tnYW1lX2lkfTpzZXRSZWFkeRKIAQoOUmVuZXdTZWF0VG9rZW4SIi5ydW1taWt1Yi52MS5SZW5ld1NlYXRUb2tlblJlcXVlc3QaIy5ydW1taWt1Yi52MS5SZW5ld1NlYXRUb2tlblJlc3BvbnNlIi2C0+STAic6ASoiIi92MS9nYW1lcy97Z2FtZV9pZH06cmVuZXdTZWF0VG9rZW4SkAEKEFJlaXNzdWVTZWF0VG9rZW4SJC5ydW1taWt1Yi52MS5SZWlzc3VlU2VhdFRva2VuUmVxdWVzdBolLnJ1bW1pa3ViLnYxLlJlaXNzdWVTZWF0VG9rZW5SZXNwb25zZSIvgtPkkwIpOgEqIiQvdjEvZ2FtZXMve2dhbWVfaWR9OnJlaXNzdWVTZWF0VG9rZW4ScAoJU3RhcnRHYW1lEh0ucnVtbWlrdWIudjEuU3RhcnRHYW1lUmVxdWVzdBoeLnJ1bW1pa3ViLnYxLlN0YXJ0R2FtZVJlc3BvbnNlIiSC0+STAh46ASoiGS92MS9nYW1lcy97Z2FtZV9pZH06c3RhcnQScAoJQWJvcnRHYW1lEh0ucnVtbWlrdWIudjEuQWJvcnRHYW1lUmVxdWVzdBoeLnJ1bW1pa3ViLnYxLkFib3J0R2FtZVJlc3BvbnNlIiSC0+STAh46ASoiGS92MS9nYW1lcy97Z2FtZV9pZH06YWJvcnQShAEKDUNyZWF0ZVJlbWF0Y2gSIS5ydW1taWt1Yi52MS5DcmVhdGVSZW1hdGNoUmVxdWVzdBoiLnJ1bW1pa3ViLnYxLkNyZWF0ZVJlbWF0Y2hSZXNwb25zZSIsgtPkkwImOgEqIiEvdjEvZ2FtZXMve2dhbWVfaWR9OmNyZWF0ZVJlbWF0Y2gSYQoHR2V0R2FtZRIbLnJ1bW1pa3ViLnYxLkdldEdhbWVSZXF1ZXN0GhwucnVtbWlrdWIudjEuR2V0R2FtZVJlc3BvbnNlIhuC0+STAhUSEy92MS9nYW1lcy97Z2FtZV9pZH0ScgoJTGlzdEdhbWVzEh0ucnVtbWlrdWIudjEuTGlzdEdhbWVzUmVxdWVzdBoeLnJ1bW1pa3ViLnYxLkxpc3RHYW1lc1Jlc3BvbnNlIiaC0+STAiBaEzoBKiIOL3YxL2dhbWVzOmxpc3QSCS92MS9nYW1lcxJxCgxMaXN0T3duR2FtZXMSIC5ydW1taWt1Yi52MS5MaXN0T3duR2FtZXNSZXF1ZXN0GiEucnVtbWlrdWIudjEuTGlzdE93bkdhbWVzUmVzcG9uc2UiHILT5JMCFjoBKiIRL3YxL2dhbWVzOmxpc3RPd24SdwoNV2F0Y2hPd25HYW1lcxIhLnJ1bW1pa3ViLnYxLldhdGNoT3duR2FtZXNSZXF1ZXN0GiIucnVtbWlrdWIudjEuV2F0Y2hPd25HYW1lc1Jlc3BvbnNlIh2C0+STAhc6ASoiEi92MS9nYW1lczp3YXRjaE93bjABEnkKDkV4cG9ydE93bkdhbWVzEiIucnVtbWlrdWIudjEuRXhwb3J0T3duR2FtZXNSZXF1ZXN0GiMucnVtbWlrdWIudjEuRXhwb3J0T3duR2FtZXNSZXNwb25zZSIegtPkkwIYOgEqIhMvdjEvZ2FtZXM6ZXhwb3J0T3duEngKCkZvcmdldFNlYXQSHi5ydW1taWt1Yi52MS5Gb3JnZXRTZWF0UmVxdWVzdBofLnJ1bW1pa3ViLnYxLkZvcmdldFNlYXRSZXNwb25zZSIpgtPkkwIjOgEqIh4vdjEvZ2FtZXMve2dhbWVfaWR9OmZvcmdldFNlYXQSbwoJV2F0Y2hHYW1lEh0ucnVtbWlrdWIudjEuV2F0Y2hHYW1lUmVxdWVzdBoeLnJ1bW1pa3ViLnYxLldhdGNoR2FtZVJlc3BvbnNlIiGC0+STAhsSGS92MS9nYW1lcy97Z2FtZV9pZH06d2F0Y2gwARKUAQoRQ3JlYXRlV2F0Y2hUaWNrZXQSJS5ydW1taWt1Yi52MS5DcmVhdGVXYXRjaFRpY2tldFJlcXVlc3QaJi5ydW1taWt1Yi52MS5DcmVhdGVXYXRjaFRpY2tldFJlc3BvbnNlIjCC0+STAio6ASoiJS92MS9nYW1lcy97Z2FtZV9pZH06Y3JlYXRlV2F0Y2hUaWNrZXQSdQoLTGlzdENoYW5nZXMSHy5ydW1taWt1Yi52MS5MaXN0Q2hhbmdlc1JlcXVlc3QaIC5ydW1taWt1Yi52MS5MaXN0Q2hhbmdlc1Jlc3BvbnNlIiOC0+STAh0SGy92MS9nYW1lcy97Z2FtZV9pZH0vY2hhbmdlc0KIAQoLcnVtbWlrdWIudjFCEEdhbWVTZXJ2aWNlUHJvdG9QAVopcnVtbWlrdWIuZXhhbXBsZS9nby9ydW1taWt1YnYxO3J1bW1pa3VidjGiAgNSTUuqAgtSdW1taWt1Yi5WMboCCFJ1bW1pa3ViygILUnVtbWlrdWJcVjHqAgxSdW1taWt1Yjo6VjFiBnByb3RvMw", [file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_duration, file_google_protobuf_timestamp, file_rummikub_v1_challenge_service, file_rummikub_v1_error_reason, file_rummikub_v1_game, file_rummikub_v1_meld, file_rummikub_v1_room_settings, file_rummikub_v1_ruleset, file_rummikub_v1_tile]);
 
 /**
  * A request to create a game.
@@ -332,6 +332,14 @@ export type JoinGameRequest = Message<"rummikub.v1.JoinGameRequest"> & {
    * @generated from field: bool is_program = 8;
    */
   isProgram: boolean;
+
+  /**
+   * The player's part in the shuffles of a game with FAIR_DEAL_COMMITTED: up to 64 random bytes, which the player makes.
+   * The server has committed itself before, so neither side alone decides on a deal (docs/fair-deal.md).
+   *
+   * @generated from field: bytes deal_seed = 9;
+   */
+  dealSeed: Uint8Array;
 };
 
 /**
@@ -445,6 +453,13 @@ export type JoinOrCreateGameRequest = Message<"rummikub.v1.JoinOrCreateGameReque
    * @generated from field: bool is_program = 9;
    */
   isProgram: boolean;
+
+  /**
+   * The player's part in the shuffles, as in JoinGame.
+   *
+   * @generated from field: bytes deal_seed = 10;
+   */
+  dealSeed: Uint8Array;
 };
 
 /**
@@ -517,7 +532,8 @@ export type AddBotRequest = Message<"rummikub.v1.AddBotRequest"> & {
   level: BotLevel;
 
   /**
-   * The bot's name, with the same constraints as a player's. Unset: the first free name of `Bot 1`, `Bot 2` and so on.
+   * The bot's name, with the same constraints as a player's. Unset: the first free name of a list: `Bot Rosa`,
+   * `Bot Bruno` and so on.
    *
    * @generated from field: string name = 3;
    */
@@ -704,6 +720,13 @@ export type SetReadyRequest = Message<"rummikub.v1.SetReadyRequest"> & {
    * @generated from field: string request_id = 3;
    */
   requestId: string;
+
+  /**
+   * The player's part in the shuffles, as in JoinGame, in place of the one before. Empty: that one stays.
+   *
+   * @generated from field: bytes deal_seed = 4;
+   */
+  dealSeed: Uint8Array;
 };
 
 /**
@@ -1289,6 +1312,169 @@ export const OwnGameSchema: GenMessage<OwnGame> = /*@__PURE__*/
   messageDesc(file_rummikub_v1_game_service, 34);
 
 /**
+ * A request for all data of the caller's games.
+ *
+ * @generated from message rummikub.v1.ExportOwnGamesRequest
+ */
+export type ExportOwnGamesRequest = Message<"rummikub.v1.ExportOwnGamesRequest"> & {
+  /**
+   * The seats, each of another game. 1 to 50. Required without a join_ticket, and empty with one.
+   *
+   * @generated from field: repeated rummikub.v1.OwnSeat seats = 1;
+   */
+  seats: OwnSeat[];
+
+  /**
+   * A ticket of the player, as in ListOwnGames.
+   *
+   * @generated from field: string join_ticket = 2;
+   */
+  joinTicket: string;
+
+  /**
+   * The next_page_token of the previous response. Unset: the first page.
+   *
+   * @generated from field: string page_token = 3;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message rummikub.v1.ExportOwnGamesRequest.
+ * Use `create(ExportOwnGamesRequestSchema)` to create a new message.
+ */
+export const ExportOwnGamesRequestSchema: GenMessage<ExportOwnGamesRequest> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_game_service, 35);
+
+/**
+ * A page of the data of the caller's games.
+ *
+ * @generated from message rummikub.v1.ExportOwnGamesResponse
+ */
+export type ExportOwnGamesResponse = Message<"rummikub.v1.ExportOwnGamesResponse"> & {
+  /**
+   * A game. Unset if there is none.
+   *
+   * @generated from field: rummikub.v1.OwnData game = 1;
+   */
+  game?: OwnData | undefined;
+
+  /**
+   * The token of the next page; empty after the last.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message rummikub.v1.ExportOwnGamesResponse.
+ * Use `create(ExportOwnGamesResponseSchema)` to create a new message.
+ */
+export const ExportOwnGamesResponseSchema: GenMessage<ExportOwnGamesResponse> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_game_service, 36);
+
+/**
+ * What is stored of a person in a game.
+ *
+ * @generated from message rummikub.v1.OwnData
+ */
+export type OwnData = Message<"rummikub.v1.OwnData"> & {
+  /**
+   * The id of the game.
+   *
+   * @generated from field: string game_id = 1;
+   */
+  gameId: string;
+
+  /**
+   * Why there is nothing else, as OwnGame.refusal; or GAME_NOT_OVER, or NOT_A_PLAYER for a host token.
+   *
+   * @generated from field: rummikub.v1.ErrorReason refusal = 2;
+   */
+  refusal: ErrorReason;
+
+  /**
+   * The seat. Unset for a person who has left it.
+   *
+   * @generated from field: optional uint32 seat = 3;
+   */
+  seat?: number | undefined;
+
+  /**
+   * The reference of the person that the front end has set. Empty for none, and with the token of a seat, which does not
+   * prove who somebody is.
+   *
+   * @generated from field: string player_ref = 4;
+   */
+  playerRef: string;
+
+  /**
+   * The game as the seat sees it, without drafts and presence. Set in the first page of a game.
+   *
+   * @generated from field: rummikub.v1.Game game = 5;
+   */
+  game?: Game | undefined;
+
+  /**
+   * The changes of the game as the seat sees them, from the oldest that is kept, at most 200 in a page. Of a person who
+   * has left the lobby: only the arrival, as spectators see it.
+   *
+   * @generated from field: repeated rummikub.v1.GameChange changes = 6;
+   */
+  changes: GameChange[];
+};
+
+/**
+ * Describes the message rummikub.v1.OwnData.
+ * Use `create(OwnDataSchema)` to create a new message.
+ */
+export const OwnDataSchema: GenMessage<OwnData> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_game_service, 37);
+
+/**
+ * A request to remove the caller's name from a game.
+ *
+ * @generated from message rummikub.v1.ForgetSeatRequest
+ */
+export type ForgetSeatRequest = Message<"rummikub.v1.ForgetSeatRequest"> & {
+  /**
+   * The id of the game.
+   *
+   * @generated from field: string game_id = 1;
+   */
+  gameId: string;
+};
+
+/**
+ * Describes the message rummikub.v1.ForgetSeatRequest.
+ * Use `create(ForgetSeatRequestSchema)` to create a new message.
+ */
+export const ForgetSeatRequestSchema: GenMessage<ForgetSeatRequest> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_game_service, 38);
+
+/**
+ * The response to ForgetSeat.
+ *
+ * @generated from message rummikub.v1.ForgetSeatResponse
+ */
+export type ForgetSeatResponse = Message<"rummikub.v1.ForgetSeatResponse"> & {
+  /**
+   * The player's name in the game now.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+};
+
+/**
+ * Describes the message rummikub.v1.ForgetSeatResponse.
+ * Use `create(ForgetSeatResponseSchema)` to create a new message.
+ */
+export const ForgetSeatResponseSchema: GenMessage<ForgetSeatResponse> = /*@__PURE__*/
+  messageDesc(file_rummikub_v1_game_service, 39);
+
+/**
  * A request to watch the games of the caller.
  *
  * @generated from message rummikub.v1.WatchOwnGamesRequest
@@ -1314,7 +1500,7 @@ export type WatchOwnGamesRequest = Message<"rummikub.v1.WatchOwnGamesRequest"> &
  * Use `create(WatchOwnGamesRequestSchema)` to create a new message.
  */
 export const WatchOwnGamesRequestSchema: GenMessage<WatchOwnGamesRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 35);
+  messageDesc(file_rummikub_v1_game_service, 40);
 
 /**
  * An update of the caller's games.
@@ -1367,7 +1553,7 @@ export type WatchOwnGamesResponse = Message<"rummikub.v1.WatchOwnGamesResponse">
  * Use `create(WatchOwnGamesResponseSchema)` to create a new message.
  */
 export const WatchOwnGamesResponseSchema: GenMessage<WatchOwnGamesResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 36);
+  messageDesc(file_rummikub_v1_game_service, 41);
 
 /**
  * A request to watch a game.
@@ -1424,7 +1610,7 @@ export type WatchGameRequest = Message<"rummikub.v1.WatchGameRequest"> & {
  * Use `create(WatchGameRequestSchema)` to create a new message.
  */
 export const WatchGameRequestSchema: GenMessage<WatchGameRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 37);
+  messageDesc(file_rummikub_v1_game_service, 42);
 
 /**
  * An update of a watched game.
@@ -1505,7 +1691,7 @@ export type WatchGameResponse = Message<"rummikub.v1.WatchGameResponse"> & {
  * Use `create(WatchGameResponseSchema)` to create a new message.
  */
 export const WatchGameResponseSchema: GenMessage<WatchGameResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 38);
+  messageDesc(file_rummikub_v1_game_service, 43);
 
 /**
  * Whether the owner of a seat watches the game. It replaces the fields of the seat's Player.
@@ -1540,7 +1726,7 @@ export type Presence = Message<"rummikub.v1.Presence"> & {
  * Use `create(PresenceSchema)` to create a new message.
  */
 export const PresenceSchema: GenMessage<Presence> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 39);
+  messageDesc(file_rummikub_v1_game_service, 44);
 
 /**
  * A sign that the stream is alive.
@@ -1561,7 +1747,7 @@ export type Heartbeat = Message<"rummikub.v1.Heartbeat"> & {
  * Use `create(HeartbeatSchema)` to create a new message.
  */
 export const HeartbeatSchema: GenMessage<Heartbeat> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 40);
+  messageDesc(file_rummikub_v1_game_service, 45);
 
 /**
  * The end of a stream, because the server is stopping.
@@ -1589,7 +1775,7 @@ export type Closing = Message<"rummikub.v1.Closing"> & {
  * Use `create(ClosingSchema)` to create a new message.
  */
 export const ClosingSchema: GenMessage<Closing> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 41);
+  messageDesc(file_rummikub_v1_game_service, 46);
 
 /**
  * A request for a ticket to watch a game.
@@ -1610,7 +1796,7 @@ export type CreateWatchTicketRequest = Message<"rummikub.v1.CreateWatchTicketReq
  * Use `create(CreateWatchTicketRequestSchema)` to create a new message.
  */
 export const CreateWatchTicketRequestSchema: GenMessage<CreateWatchTicketRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 42);
+  messageDesc(file_rummikub_v1_game_service, 47);
 
 /**
  * A ticket to watch a game.
@@ -1639,7 +1825,7 @@ export type CreateWatchTicketResponse = Message<"rummikub.v1.CreateWatchTicketRe
  * Use `create(CreateWatchTicketResponseSchema)` to create a new message.
  */
 export const CreateWatchTicketResponseSchema: GenMessage<CreateWatchTicketResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 43);
+  messageDesc(file_rummikub_v1_game_service, 48);
 
 /**
  * A request for a game's history.
@@ -1691,7 +1877,7 @@ export type ListChangesRequest = Message<"rummikub.v1.ListChangesRequest"> & {
  * Use `create(ListChangesRequestSchema)` to create a new message.
  */
 export const ListChangesRequestSchema: GenMessage<ListChangesRequest> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 44);
+  messageDesc(file_rummikub_v1_game_service, 49);
 
 /**
  * A page of a game's history.
@@ -1719,7 +1905,7 @@ export type ListChangesResponse = Message<"rummikub.v1.ListChangesResponse"> & {
  * Use `create(ListChangesResponseSchema)` to create a new message.
  */
 export const ListChangesResponseSchema: GenMessage<ListChangesResponse> = /*@__PURE__*/
-  messageDesc(file_rummikub_v1_game_service, 45);
+  messageDesc(file_rummikub_v1_game_service, 50);
 
 /**
  * How much of a game is sent.
@@ -2071,7 +2257,8 @@ export const GameService: GenService<{
    * game that has changed, with what it is then. One stream serves all games of a person, and counts as one open watch.
    * With a ticket it also has the player's challenges (ChallengeService), and new games come at once. It marks no seat as connected. An entry with a refusal is the last
    * one of its seat. The stream ends with OK: after `closing` when the server stops, and without it when the same person
-   * opens another one at this server (the player of the ticket, or the owner of the same seats).
+   * opens another one (the player of the ticket, or the owner of the same seats): at once at this server, with the next
+   * heartbeat at another one.
    * Errors: UNAUTHENTICATED (TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
    * TICKET_AUDIENCE_WRONG, TICKET_EXPIRED).
    *
@@ -2081,6 +2268,36 @@ export const GameService: GenService<{
     methodKind: "server_streaming";
     input: typeof WatchOwnGamesRequestSchema;
     output: typeof WatchOwnGamesResponseSchema;
+  },
+  /**
+   * Returns what is stored of the caller's own games, for a person who wants all data of their own: each game as the seat
+   * sees it, with its changes and the own rack in them, the name and the player_ref. A page has up to 200 changes of one
+   * game. Who may ask, and which games are found, is as in ListOwnGames. With a join_ticket, games come only once they are
+   * over (GAME_NOT_OVER before), because a ticket shows no running rack.
+   * Errors: UNAUTHENTICATED (TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
+   * TICKET_AUDIENCE_WRONG, TICKET_EXPIRED).
+   *
+   * @generated from rpc rummikub.v1.GameService.ExportOwnGames
+   */
+  exportOwnGames: {
+    methodKind: "unary";
+    input: typeof ExportOwnGamesRequestSchema;
+    output: typeof ExportOwnGamesResponseSchema;
+  },
+  /**
+   * Removes the name and the player_ref of the caller from a game and its history, from the archive too, as ForgetPlayer
+   * of AdminService does for an operator. The name becomes another one, such as `Player 2`. The token stays valid. Etags
+   * change from the player's arrival on: open watches of the game end with HISTORY_UNAVAILABLE, and clients read the game
+   * again. It cannot be undone. A call that finds nothing to remove changes nothing. Names that others have stored before,
+   * and those in records that were exported, stay.
+   * Errors: PERMISSION_DENIED (NOT_A_PLAYER), ABORTED (STALE_STATE: others always changed the game first).
+   *
+   * @generated from rpc rummikub.v1.GameService.ForgetSeat
+   */
+  forgetSeat: {
+    methodKind: "unary";
+    input: typeof ForgetSeatRequestSchema;
+    output: typeof ForgetSeatResponseSchema;
   },
   /**
    * Streams a game's changes, each once and in order of revisions. Heartbeats come between changes, and at the start if
