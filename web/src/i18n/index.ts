@@ -37,6 +37,8 @@ export interface Texts {
   readonly presets?: Readonly<Record<string, readonly [title: string, summary: string]>>;
   /** The options by their places in the contract, and their values by their names there. */
   readonly options?: Readonly<Record<string, string>>;
+  /** What the options mean, by their places. Those that their names and ranges explain are not there. */
+  readonly meanings?: Readonly<Record<string, string>>;
 }
 
 const ENGLISH: Texts = { texts: en, catalog: { direction, colors, reasons } };
@@ -59,6 +61,7 @@ interface Spoken extends Pick<Texts, "texts" | "catalog"> {
   readonly code: Language;
   readonly presets?: Texts["presets"] | undefined;
   readonly options?: Texts["options"] | undefined;
+  readonly meanings?: Texts["meanings"] | undefined;
 }
 
 export type Language = keyof typeof LANGUAGES;
@@ -67,8 +70,8 @@ export const language = new Store<Spoken>({ code: "en", ...ENGLISH });
 
 /** Loads a language and speaks it. Without an answer the page keeps its language. */
 export async function speak(code: Language): Promise<void> {
-  const { texts, catalog, presets, options } = await LANGUAGES[code].load().catch(() => language.value);
-  if (texts !== language.value.texts) language.set({ code, texts, catalog, presets, options });
+  const { texts, catalog, presets, options, meanings } = await LANGUAGES[code].load().catch(() => language.value);
+  if (texts !== language.value.texts) language.set({ code, texts, catalog, presets, options, meanings });
 }
 
 /** Returns the language to begin with: the one chosen before, else the browser's, else English. */

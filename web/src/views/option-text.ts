@@ -63,11 +63,11 @@ export function optionName(option: Option): string {
   return language.value.options?.[pathOf(option)] ?? wordsOf(option.field.name);
 }
 
-/** Returns what an option means, and its range. Only English has more than names. */
+/** Returns what an option means, and its range, which the English text of the contract has already. */
 export function optionHelp(family: Family, option: Option): string {
-  const text = language.value.code === "en" ? toldOf(family, option)?.text : undefined;
+  if (language.value.code === "en") return toldOf(family, option)?.text ?? "";
   const range = rangeOf(family, option);
-  return [text, text === undefined && range && t("rangeIs", range)].filter(Boolean).join(" ");
+  return [language.value.meanings?.[pathOf(option)], range && t("rangeIs", range)].filter(Boolean).join(" ");
 }
 
 /** Returns a value of an option in a word or two. */

@@ -24,6 +24,7 @@ test("the page speaks the ten languages of the catalog, and stays in the chosen 
   await page.getByText("Olağan oyun: 30 puanlık ilk açılış").waitFor();
   await page.getByText("Bütün seçenekler").click();
   await page.getByLabel("Oyuncu başına taş").waitFor();
+  await page.locator('[data-option="deal.order"]').getByText("Kuranın dağıtımdan önce mi sonra mı çekildiği.").waitFor();
   await inspect(page, "options-tr");
   await page.reload();
   await page.getByRole("button", { name: "Hemen oyna", exact: true }).waitFor();

@@ -36,6 +36,20 @@ test("a language names presets and options that there are, and says which ones i
   }
 });
 
+/** The options that their names and ranges explain. */
+const PLAIN = ["tiles.colors", "tiles.copies", "tiles.jokers", "deal.players_min", "deal.players_max", "deal.hand_size"];
+
+test("a language says what the options mean, and which ones it lacks", async (context) => {
+  const places = [...new Set([...Object.keys(options.melding), ...Object.keys(options.discard)])];
+  for (const [code, { load }] of Object.entries(LANGUAGES).filter(([code]) => code !== "en")) {
+    const { meanings = {} } = await load();
+    const missing = places.filter((place) => !(place in meanings) && !PLAIN.includes(place));
+    if (missing.length > 0) context.diagnostic(`${code} lacks the meanings of ${missing.join(", ")}`);
+    assert.ok(missing.length <= MOST_MISSING, `${code} lacks ${missing.length} meanings`);
+    assert.deepEqual(Object.keys(meanings).filter((place) => !places.includes(place)), [], code);
+  }
+});
+
 test("the service's catalog has a text for every reason, and a name and a symbol for every color", async () => {
   const reasons = Object.values(ErrorReason).filter((name) => typeof name === "string" && name !== "ERROR_REASON_UNSPECIFIED");
   for (const { load } of Object.values(LANGUAGES)) {
