@@ -7,11 +7,13 @@ import {
   begin,
   beginAt,
   button,
+  drag,
   inspect,
   layMeld,
   leave,
   myTurn,
   openWorld,
+  rackTile,
   tilesOf,
 } from "./support.mjs";
 
@@ -242,6 +244,36 @@ test("a first turn says what it needs, and who resigns reads that the others pla
   await inspect(page, "resigned");
   await page.locator("main, .table-page").getByRole("link", { name: "Home" }).click();
   await page.getByRole("heading", { name: "New game" }).waitFor();
+  await leave(page);
+});
+
+test("a run that gets a tile it has offers to be split, and a joker says what it stands for", async () => {
+  const page = await world.open();
+  await beginAt(page, { melds: [["R3", "R4", "R5", "R6", "R7"], ["K8", "J", "K10"]], racks: [["R5", "K13"], ["O1"]] });
+  assert.equal(await page.locator('.felt [data-tile="J"]').getAttribute("aria-label"), "joker for black 9");
+  await drag(page, rackTile(page, "R5"), page.locator('.felt [data-tile="R5"]'), { x: 0.95 });
+  await page.locator(".felt .meld.illegal").waitFor();
+  await page.locator(".turn-actions .primary", { hasText: "Split" }).click();
+  await page.locator(".turn-message.good").waitFor();
+  assert.deepEqual((await tilesOf(page)).melds, [["R3", "R4", "R5"], ["K8", "J", "K10"], ["R5", "R6", "R7"]]);
+  await act(page, () => button(page, "Play").click());
+  await leave(page);
+});
+
+test("a turn is played by keys alone", async () => {
+  const page = await world.open();
+  await beginAt(page);
+  const press = async (...keys) => {
+    for (const key of keys) await page.keyboard.press(key);
+  };
+  await rackTile(page, "R4").focus();
+  await press("Space", "ArrowRight", "Space", "ArrowRight", "Space", "Enter");
+  await page.locator(".new-meld").waitFor();
+  await press("Enter");
+  await page.locator(".turn-message.good").waitFor();
+  assert.deepEqual((await tilesOf(page)).melds, [["R4", "R5", "R6"]]);
+  await act(page, () => page.keyboard.press("Control+Enter"));
+  await page.locator(".log-lines, .log-drawer").getByText("Ann plays").waitFor();
   await leave(page);
 });
 
