@@ -127,8 +127,16 @@ async def test_a_python_bot_plays_whole_games(tmp_path: Path, empty_redis_url: s
 @pytest.mark.skipif(not shutil.which("go"), reason="needs Go: https://go.dev/dl")
 async def test_a_go_bot_plays_whole_games(tmp_path: Path, empty_redis_url: str) -> None:
     bot = tmp_path / "bot"
-    build = await asyncio.create_subprocess_exec(
-        "go", "build", "-o", bot, "./examples/bot", cwd=ROOT / "clients" / "go"
-    )
+    folder = ROOT / "clients" / "go"
+    build = await asyncio.create_subprocess_exec("go", "build", "-o", bot, "./examples/bot", cwd=folder)
     assert await build.wait() == 0
     await plays_whole_games((str(bot),), tmp_path, empty_redis_url)
+
+
+@pytest.mark.skipif(not shutil.which("npm"), reason="needs Node.js: https://nodejs.org")
+async def test_a_typescript_bot_plays_whole_games(tmp_path: Path, empty_redis_url: str) -> None:
+    folder = ROOT / "clients" / "typescript"
+    build = await asyncio.create_subprocess_shell("test -d node_modules || npm ci --silent; npx tsc", cwd=folder)
+    assert await build.wait() == 0
+    command = ("node", str(folder / "examples" / "bot.mjs"))
+    await plays_whole_games(command, tmp_path, empty_redis_url)

@@ -1,5 +1,5 @@
 import { type Client, createClient, type Transport } from "@connectrpc/connect";
-import { authorized, type CallOptions, dependable, newRequestId } from "./connection.js";
+import { authorized, type CallOptions, dependable, newRequestId, withHeader } from "./connection.js";
 import { AnalysisService } from "./gen/rummikub/v1/analysis_service_pb.js";
 import { ChallengeService } from "./gen/rummikub/v1/challenge_service_pb.js";
 import type { Game } from "./gen/rummikub/v1/game_pb.js";
@@ -11,7 +11,10 @@ import { ValidationService } from "./gen/rummikub/v1/validation_service_pb.js";
 import { gamesOf, Watch, type WatchOptions } from "./watch.js";
 
 /** Options of a connection over any transport. */
-export type RummikubOptions = Partial<CallOptions>;
+export interface RummikubOptions extends Partial<CallOptions> {
+  /** The front end's key, for a server that requires one. */
+  apiKey?: string;
+}
 
 /** A connection to the service, as a spectator or, with a token, as a seat of a game or its host. */
 export class Rummikub {
@@ -47,7 +50,8 @@ export class Rummikub {
   /** Returns a connection over a Connect transport, with request ids, deadlines and retries. */
   static over(transport: Transport, options: RummikubOptions = {}, close: () => void = () => {}): Rummikub {
     const calls = { target: "the server", retries: true, startMs: 5_000, requestId: newRequestId, ...options };
-    return new Rummikub(dependable(transport, calls), close);
+    const dependably = dependable(transport, calls);
+    return new Rummikub(options.apiKey ? withHeader(dependably, "x-api-key", options.apiKey) : dependably, close);
   }
 
   /** Returns the same connection with a seat's token, or the host token, on every call. */

@@ -86,9 +86,14 @@ class Throttle {
 
 /** Returns a transport that sends a token with every call. */
 export function authorized(base: Transport, token: string): Transport {
+  return withHeader(base, "authorization", `Bearer ${token}`);
+}
+
+/** Returns a transport that sends a header with every call. */
+export function withHeader(base: Transport, name: string, value: string): Transport {
   const withToken = (header: HeadersInit | undefined) => {
     const headers = new Headers(header);
-    headers.set("authorization", `Bearer ${token}`);
+    headers.set(name, value);
     return headers;
   };
   return {

@@ -20,6 +20,7 @@ export {
   takeTrump,
 } from "./turns.js";
 export { type Update, Watch, type WatchOptions } from "./watch.js";
+export { Bot, type BotOptions, Legal } from "./bot.js";
 export * from "./gen/rummikub/v1/analysis_service_pb.js";
 export * from "./gen/rummikub/v1/challenge_service_pb.js";
 export * from "./gen/rummikub/v1/discard_pb.js";
