@@ -88,7 +88,7 @@ def encode_state(phase: type[Phase]) -> game_pb2.GameState.ValueType:
 def bot_level(number: game_pb2.BotLevel.ValueType) -> BotLevel:
     """Returns the level of a bot."""
     if number not in _LEVELS:
-        raise invalid("level", f"{number} is not a level: expected 1 (easy), 2 (medium) or 3 (hard)")
+        raise invalid("level", f"{number} is not a level: expected 1 (beginner) to 5 (expert)")
     return _LEVELS[number]
 
 
