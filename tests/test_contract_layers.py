@@ -5,7 +5,7 @@ import re
 from support.contract_files import FILES
 from support.harness import CONTRACT, ROOT
 
-LAYERS = ("rules", "game", "challenges", "analysis", "records")
+LAYERS = ("rules", "game", "analysis", "records")
 """From the lowest to the highest."""
 PAGE = ROOT / "docs" / "concepts" / "contract.md"
 
