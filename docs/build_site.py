@@ -81,6 +81,7 @@ SECTIONS: Final = (
             "docs/keys.md",
             "docs/tickets.md",
             "docs/bot-programs.md",
+            "docs/yours.md",
             "docs/kubernetes.md",
             "docs/web-edge.md",
             "docs/performance.md",
