@@ -37,23 +37,17 @@ def test_other_entrants_are_refused(entrants: list[str], capsys: pytest.CaptureF
     assert "expected" in capsys.readouterr().err
 
 
-def test_a_round_robin_with_a_program_from_outside(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_round_robin_with_a_program_from_outside(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "results.json"
-    options = ["--games", "1", "--json", str(file)]
-    monkeypatch.setattr(sys, "argv", ["tournament", "EASY", "HARD", EXAMPLE, *options])
-    tournament.main()
+    tournament.main(["EASY", "HARD", EXAMPLE, "--games", "1", "--json", str(file)])
     rows = {row["name"]: row for row in json.loads(file.read_text())["entrants"]}
     assert {name: row["games"] for name, row in rows.items()} == {"EASY": 2, "HARD": 2, "mine": 2}
     assert sum(row["points"] for row in rows.values()) == 3
     assert {line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]} == {"EASY", "HARD", "mine"}
 
 
-def test_a_program_that_does_not_come_loses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_does_not_come_loses(tmp_path: Path) -> None:
     file = tmp_path / "results.json"
-    monkeypatch.setattr(tournament, "JOIN_SECONDS", 0.5)
     idle = f"idle={sys.executable} -c pass"
-    monkeypatch.setattr(sys, "argv", ["tournament", "EASY", idle, "--games", "1", "--json", str(file)])
-    tournament.main()
+    tournament.main(["EASY", idle, "--games", "1", "--join-seconds", "0.5", "--json", str(file)])
     assert [row["points"] for row in json.loads(file.read_text())["entrants"]] == [1.0, 0.0]

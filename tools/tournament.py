@@ -35,8 +35,6 @@ from tools.server_process import server_process
 
 KEY: Final = "tournament"
 LEVELS: Final = {name.removeprefix("BOT_LEVEL_"): number for name, number in BotLevel.items() if number}
-JOIN_SECONDS: Final = 60.0
-"""How long a program may take to join a game before it has lost it."""
 Z: Final = 1.96
 """The quantile of the normal distribution for 95 %."""
 
@@ -96,11 +94,13 @@ class Tournament:
         client: A connection with the key, without a token.
         rules: The rules.
         turn_seconds: The time of a turn. A program that lets one pass resigns.
+        join_seconds: How long a program may take to join a game before it has lost it.
     """
 
-    def __init__(self, client: aio.Rummikub, rules: rummikub.Ruleset, turn_seconds: int) -> None:
+    def __init__(self, client: aio.Rummikub, rules: rummikub.Ruleset, turn_seconds: int, join_seconds: float) -> None:
         self._client = client
         self._rules = rules
+        self._join_seconds = join_seconds
         self._settings = rummikub.RoomSettings(
             turn_time_limit=Duration(seconds=turn_seconds),
             absent_after_timeouts=1,
@@ -122,7 +122,7 @@ class Tournament:
                 bot = rummikub.AddBotRequest(game_id=game_id, level=one.level, name=f"{one.name} {seat}", seat=seat)
                 await host.games.AddBot(bot)
         try:
-            async with asyncio.timeout(JOIN_SECONDS):
+            async with asyncio.timeout(self._join_seconds):
                 async for game in host.watch_games(game_id):
                     if not game.reserved_seats:
                         break
@@ -181,6 +181,7 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--at-once", type=int, default=4, help="games at once; default 4")
     parser.add_argument("--preset", default="SABRA", help="the preset of the rules; default SABRA")
     parser.add_argument("--turn-seconds", type=int, default=10, help="after which a program resigns; default 10")
+    parser.add_argument("--join-seconds", type=float, default=60, help="after which a program has lost; default 60")
     parser.add_argument("--json", type=Path, help="a file for the results")
     found = parser.parse_args(arguments)
     entrants = [Entrant(*one.split("=", 1)) for one in found.entrants or LEVELS]
@@ -223,7 +224,8 @@ async def run(options: argparse.Namespace) -> Results:
                 stack.push_async_callback(_end, await asyncio.create_subprocess_exec(*command, env=variables))
         preset = rummikub.Preset.Value(f"PRESET_{options.preset}")
         rules = rummikub.Ruleset(melding=rummikub.MeldingRuleset(preset=preset))
-        tournament, places = Tournament(client, rules, options.turn_seconds), asyncio.Semaphore(options.at_once)
+        tournament = Tournament(client, rules, options.turn_seconds, options.join_seconds)
+        places = asyncio.Semaphore(options.at_once)
 
         async def play(seats: Sequence[Entrant]) -> None:
             async with places:
@@ -245,9 +247,9 @@ async def _end(process: asyncio.subprocess.Process) -> None:
     await process.wait()
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the tournament, and prints its table."""
-    options = parsed()
+    options = parsed(arguments)
     results = asyncio.run(run(options))
     print(table(options.entrants, results))
     if options.json:

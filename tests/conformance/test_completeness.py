@@ -91,6 +91,7 @@ OUTCOMES = {
 _LAYING = "tests/engine/discard/test_laying.py::test_a_step_breaks_the_rules_that_its_row_says"
 OF_OTHER_TESTS = {
     Reason.TOO_MANY_CHANGES: "tests/engine/test_lobby.py::test_a_lobby_has_a_last_change",
+    Reason.BOTS_NOT_ALLOWED: "tests/engine/test_lobby.py::test_a_room_may_have_no_seats_for_bots",
     Reason.NOT_OPENED: _LAYING,
     Reason.OPENING_MIXED: _LAYING,
     Reason.OPENING_BELOW_THRESHOLD: _LAYING,
