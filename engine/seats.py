@@ -18,6 +18,7 @@ class BotLevel(Enum):
     MEDIUM = auto()
     HARD = auto()
     EXPERT = auto()
+    MASTER = auto()
 
 
 @dataclass(frozen=True, slots=True)

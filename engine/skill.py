@@ -7,8 +7,8 @@ and another turn another chance.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Final
-from zlib import crc32
 
 from engine.tiles import Tile
 from engine.views import GameView
@@ -42,10 +42,17 @@ def any_of(view: GameView, tiles: Sequence[Tile]) -> Tile:
     return tiles[_chance(view, tiles) % len(tiles)]
 
 
+def shuffled(view: GameView, tiles: Sequence[Tile], number: int) -> list[Tile]:
+    """Returns tiles in an order that is as good as random for each turn and number."""
+    seed = _chance(view, (number,))
+    places = sorted(range(len(tiles)), key=lambda place: sha256(f"{seed} {place}".encode()).digest())
+    return [tiles[place] for place in places]
+
+
 def _chance(view: GameView, thing: Iterable[int]) -> int:
     """Returns a number that is as good as random for each turn and thing, and known to the viewer alone."""
     key = view.round_number, view.turn and view.turn.revision, view.seat, view.rack, *thing
-    return crc32(repr(key).encode())
+    return int.from_bytes(sha256(repr(key).encode()).digest())
 
 
 def noticed_tiles(view: GameView, rack: tuple[Tile, ...], skill: Skill) -> tuple[Tile, ...]:

@@ -52,10 +52,10 @@ from engine.views import GameView
 BUDGET: Final = Budget()
 """The default search budget. Discards are compared until it is over."""
 SKILLS: Final = {
-    BotLevel.BEGINNER: Skill(rack=40, table=40),
-    BotLevel.EASY: Skill(rack=55, table=55),
-    BotLevel.MEDIUM: Skill(rack=70, table=70),
-    BotLevel.HARD: Skill(rack=85, table=85),
+    BotLevel.BEGINNER: Skill(rack=12, table=18),
+    BotLevel.EASY: Skill(rack=28, table=30),
+    BotLevel.MEDIUM: Skill(rack=45, table=45),
+    BotLevel.HARD: Skill(rack=65, table=65),
 }
 """The levels that overlook something: in how many turns they see the best discard, and what they can take or lay."""
 _TAKING, _LAYING, _DISCARDING = (0,), (1,), (2,)

@@ -1,8 +1,9 @@
 """Bots: choose an action for a seat that the service plays.
 
-A bot gets a view, so it knows only what its seat may see. The same view gives the same action. Every level
-plays the best turn that the solver finds: EXPERT of all tiles, the levels below it of what they notice (skill.py). The
-rules judge each play before a bot chooses it. Where a bot must play if it can, it overlooks nothing.
+A bot gets a view, so it knows only what its seat may see. The same view gives the same action. Every level plays the
+best turn that the solver finds: EXPERT of all tiles, the levels below it of what they notice (skill.py). MASTER also
+looks ahead (foresight.py). The rules judge each play before a bot chooses it. Where a bot must play if it can, it
+overlooks nothing.
 """
 
 from collections import Counter
@@ -14,6 +15,7 @@ from typing import Final
 from engine.effort import Budget
 from engine.melding.actions import BotAction, ClaimError, DrawTile, Knock, LayOnRiver, Pass, PlayTiles
 from engine.melding.analysis import GridSituation, Situation, situation_of
+from engine.melding.foresight import should_wait
 from engine.melding.game import must_draw_first, rules_of, seen_round
 from engine.melding.grid.bots import GridPosition, play_on_grid
 from engine.melding.initial_meld import suffices
@@ -89,7 +91,9 @@ def choose_action(view: GameView, level: BotLevel, budget: Budget = BUDGET) -> B
     if isinstance(position, GridPosition):
         return play_on_grid(position, view, SKILLS.get(level), budget) or action_without_play(view)
     found = _found(position, view, level, budget)
-    return found.action if found else action_without_play(view)
+    if found is None or (level is BotLevel.MASTER and _waits(position, view, found, budget)):
+        return action_without_play(view)
+    return found.action
 
 
 def action_without_search(view: GameView) -> BotAction | None:
@@ -267,6 +271,13 @@ def _found(position: _Position, view: GameView, level: BotLevel, budget: Budget)
     skill = SKILLS.get(level)
     found = _solved(_as_noticed(position, view, skill) if skill else position, budget)
     return found or (_solved(position, budget) if skill and position.must_play else None)
+
+
+def _waits(position: _Position, view: GameView, found: _Found, budget: Budget) -> bool:
+    """Returns whether a bot with foresight draws instead of playing what it has found."""
+    if position.must_play or not view.pool_count or found.action.calls_rummikub:
+        return False
+    return should_wait(view, position.situation.table, without(position.situation.rack, found.left), budget)
 
 
 def _as_noticed(position: _Position, view: GameView, skill: Skill) -> _Position:

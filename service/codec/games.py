@@ -63,6 +63,7 @@ _LEVELS: Final = {
     game_pb2.BOT_LEVEL_MEDIUM: BotLevel.MEDIUM,
     game_pb2.BOT_LEVEL_HARD: BotLevel.HARD,
     game_pb2.BOT_LEVEL_EXPERT: BotLevel.EXPERT,
+    game_pb2.BOT_LEVEL_MASTER: BotLevel.MASTER,
 }
 _VISIBILITIES: Final[dict[int, Visibility]] = {
     game_pb2.VISIBILITY_UNSPECIFIED: Visibility.UNLISTED,
@@ -88,7 +89,7 @@ def encode_state(phase: type[Phase]) -> game_pb2.GameState.ValueType:
 def bot_level(number: game_pb2.BotLevel.ValueType) -> BotLevel:
     """Returns the level of a bot."""
     if number not in _LEVELS:
-        raise invalid("level", f"{number} is not a level: expected 1 (beginner) to 5 (expert)")
+        raise invalid("level", f"{number} is not a level: expected 1 (beginner) to 6 (master)")
     return _LEVELS[number]
 
 

@@ -22,6 +22,7 @@ from engine.melding.ruleset import (
     SABRA,
     Contract,
     InitialMeldSameTurnTablePlay,
+    JokerKinds,
     JokersDeclaration,
     PoolEmptyPass,
     PoolEmptyStuckTest,
@@ -52,7 +53,7 @@ ENOUGH = Budget(nodes=100_000)
 MOST_CHANGES = 5_000
 RANDOM_SEEDS = few_of(range(12), 4)
 LEVELS = tuple(BotLevel)
-BEGINNER, EASY, MEDIUM, HARD, EXPERT = LEVELS
+BEGINNER, EASY, MEDIUM, HARD, EXPERT, MASTER = LEVELS
 
 PLAYS_FIRST = replace(SABRA, turn_voluntary_draw=TurnVoluntaryDraw.ONLY_IF_NO_PLAY)
 RIVER = replace(SABRA, turn_draw=TurnDraw.TWO_RIVER)
@@ -124,7 +125,10 @@ def turns_of(position: str, count: int = 120) -> list[Game]:
 )
 def test_weaker_levels_overlook_more(position: str, play: str) -> None:
     """A play that two tiles and a meld need is found about as often as all three are noticed."""
-    found = [sum(what(game, level) == play for game in turns_of(position)) for level in LEVELS]
+    found = [
+        sum(what(game, level) == play for game in turns_of(position))
+        for level in (BEGINNER, EASY, MEDIUM, HARD, EXPERT)
+    ]
     assert found == sorted(found)
     assert 0 < found[0] < found[-1] == len(turns_of(position))
 
@@ -166,6 +170,44 @@ def test_the_melds_that_may_be_laid_are_laid() -> None:
     rules = replace(SABRA, contract=Contract.VALUES_BELOW_10)
     game = game_at(". / 1*{R9 B9 K9 R11 B11 K11} 2{B1} / {R1} / 1", rules)
     assert what(game, EXPERT) == "{R9 B9 K9}"
+
+
+# Looking ahead
+
+
+LONG_RUN = "[R3 R4 R5] / 1*{R6 R7 R8 R9 R10 R11 R12 B1} 2*{B2} / {%s} / 1"
+"""A position in which each tile that is played helps the other player to go out."""
+LITTLE_LEFT = "[R3 R4 R5] / 1*{R6 B1} 2*{B1 B2} / {R1 R2 R9} / 1"
+
+
+def test_a_master_keeps_tiles_back_that_help_the_next_player_more() -> None:
+    game = game_at(LONG_RUN % "R1 R2 R9")
+    assert (what(game, EXPERT), what(game, MASTER)) == ("{R6 R7 R8 R9 R10 R11 R12}", "DrawTile")
+    assert what(game_at(LITTLE_LEFT), MASTER) == "{R6}"
+
+
+def test_a_master_waits_with_its_initial_meld_while_others_have_many_tiles() -> None:
+    others = "B1 K5 K6 K7 K8 O2 O3 O5 O8 O11 O12 R1 R2 K11"
+    assert what(game_at(f". / 1{{R10 B10 K10 O1 O3}} 2{{{others}}} / {{R1}} / 1"), MASTER) == "DrawTile"
+
+
+def test_a_master_goes_out() -> None:
+    assert what(game_at("[R3 R4 R5] / 1*{R6 R7 R8} 2*{B2} / {R1} / 1"), MASTER) == "{R6 R7 R8}"
+
+
+def test_a_master_does_not_wait_where_it_may_not() -> None:
+    played = "{R6 R7 R8 R9 R10 R11 R12}"
+    assert what(game_at(LONG_RUN % ""), MASTER) == played
+    assert what(game_at(LONG_RUN % "R1", PLAYS_FIRST), MASTER) == played
+
+
+def test_a_master_plays_on_where_it_cannot_look_ahead() -> None:
+    played = "{R6 R7 R8 R9 R10 R11 R12}"
+    action = choose_action(see(game_at(LONG_RUN % "R1"), 1), MASTER, Budget(nodes=0))
+    assert isinstance(action, PlayTiles)
+    assert what(game_at(LONG_RUN % "R1", replace(SABRA, joker_kinds=JokerKinds.TWIST)), MASTER) == played
+    rest = " ".join(format_tile(t) for t in SABRA.tiles(2))
+    assert what(game_at((LONG_RUN % "R1").replace("{B2}", f"{{{rest}}}")), MASTER) == played
 
 
 # Mandatory plays

@@ -158,6 +158,9 @@ const (
 	BotLevel_BOT_LEVEL_HARD BotLevel = 4
 	// Overlooks nothing: plays as many tiles as possible, with any rearrangement of the table.
 	BotLevel_BOT_LEVEL_EXPERT BotLevel = 5
+	// Also looks ahead, and keeps tiles back that would help the next players. In games of discards, on the cross layout and
+	// with the special jokers of Twist it plays like EXPERT.
+	BotLevel_BOT_LEVEL_MASTER BotLevel = 6
 )
 
 // Enum value maps for BotLevel.
@@ -169,6 +172,7 @@ var (
 		3: "BOT_LEVEL_MEDIUM",
 		4: "BOT_LEVEL_HARD",
 		5: "BOT_LEVEL_EXPERT",
+		6: "BOT_LEVEL_MASTER",
 	}
 	BotLevel_value = map[string]int32{
 		"BOT_LEVEL_UNSPECIFIED": 0,
@@ -177,6 +181,7 @@ var (
 		"BOT_LEVEL_MEDIUM":      3,
 		"BOT_LEVEL_HARD":        4,
 		"BOT_LEVEL_EXPERT":      5,
+		"BOT_LEVEL_MASTER":      6,
 	}
 )
 
@@ -4569,14 +4574,15 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"Visibility\x12\x1a\n" +
 	"\x16VISIBILITY_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11VISIBILITY_PUBLIC\x10\x01\x12\x17\n" +
-	"\x13VISIBILITY_UNLISTED\x10\x02*\x91\x01\n" +
+	"\x13VISIBILITY_UNLISTED\x10\x02*\xa7\x01\n" +
 	"\bBotLevel\x12\x19\n" +
 	"\x15BOT_LEVEL_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12BOT_LEVEL_BEGINNER\x10\x01\x12\x12\n" +
 	"\x0eBOT_LEVEL_EASY\x10\x02\x12\x14\n" +
 	"\x10BOT_LEVEL_MEDIUM\x10\x03\x12\x12\n" +
 	"\x0eBOT_LEVEL_HARD\x10\x04\x12\x14\n" +
-	"\x10BOT_LEVEL_EXPERT\x10\x05*\xad\x01\n" +
+	"\x10BOT_LEVEL_EXPERT\x10\x05\x12\x14\n" +
+	"\x10BOT_LEVEL_MASTER\x10\x06*\xad\x01\n" +
 	"\bTurnStep\x12\x19\n" +
 	"\x15TURN_STEP_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eTURN_STEP_OPEN\x10\x01\x12\x16\n" +

@@ -209,7 +209,7 @@ async def test_a_bot_gets_an_unused_name(client: Client) -> None:
     ("request_", "field"),
     [
         (gs.AddBotRequest(), "level"),
-        (gs.AddBotRequest(level=game_pb2.BotLevel.ValueType(6)), "level"),
+        (gs.AddBotRequest(level=game_pb2.BotLevel.ValueType(7)), "level"),
         (gs.AddBotRequest(level=game_pb2.BotLevel.ValueType(-1)), "level"),
         (gs.AddBotRequest(level=EASY, name=" x"), "name"),
         (gs.AddBotRequest(level=EASY, name="x" * 41), "name"),

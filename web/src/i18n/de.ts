@@ -18,6 +18,7 @@ export const texts: Texts["texts"] = {
   medium: "mittel",
   hard: "schwer",
   expert: "sehr schwer",
+  master: "meisterhaft",
   bot: "Bot",
   turnTime: "Zeit je Zug",
   asRules: "wie in den Regeln",

@@ -13,6 +13,7 @@ export const en = {
   medium: "medium",
   hard: "hard",
   expert: "expert",
+  master: "master",
   bot: "bot",
   turnTime: "Time for a turn",
   asRules: "as in the rules",

@@ -18,6 +18,7 @@ export const texts: Texts["texts"] = {
   medium: "medio",
   hard: "difícil",
   expert: "experto",
+  master: "maestro",
   bot: "bot",
   turnTime: "Tiempo por turno",
   asRules: "según las reglas",

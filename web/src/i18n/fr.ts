@@ -18,6 +18,7 @@ export const texts: Texts["texts"] = {
   medium: "moyen",
   hard: "difficile",
   expert: "expert",
+  master: "maître",
   bot: "bot",
   turnTime: "Temps par tour",
   asRules: "selon les règles",

@@ -18,6 +18,7 @@ export const texts: Texts["texts"] = {
   medium: "בינוני",
   hard: "קשה",
   expert: "מומחה",
+  master: "אמן",
   bot: "בוט",
   turnTime: "זמן לתור",
   asRules: "לפי הכללים",

@@ -18,6 +18,7 @@ export const texts: Texts["texts"] = {
   medium: "ふつう",
   hard: "強い",
   expert: "達人",
+  master: "名人",
   bot: "ボット",
   turnTime: "1手番の時間",
   asRules: "ルールどおり",

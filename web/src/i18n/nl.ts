@@ -18,6 +18,7 @@ export const texts: Texts["texts"] = {
   medium: "gemiddeld",
   hard: "moeilijk",
   expert: "expert",
+  master: "meester",
   bot: "bot",
   turnTime: "Tijd per beurt",
   asRules: "zoals in de regels",

@@ -18,6 +18,7 @@ export const texts: Texts["texts"] = {
   medium: "średni",
   hard: "trudny",
   expert: "ekspert",
+  master: "mistrz",
   bot: "bot",
   turnTime: "Czas na ruch",
   asRules: "jak w zasadach",

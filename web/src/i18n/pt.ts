@@ -18,6 +18,7 @@ export const texts: Texts["texts"] = {
   medium: "médio",
   hard: "difícil",
   expert: "especialista",
+  master: "mestre",
   bot: "bot",
   turnTime: "Tempo por vez",
   asRules: "como nas regras",

@@ -18,6 +18,7 @@ export const texts: Texts["texts"] = {
   medium: "orta",
   hard: "zor",
   expert: "uzman",
+  master: "usta",
   bot: "bot",
   turnTime: "Sıra süresi",
   asRules: "kurallardaki gibi",

@@ -32,7 +32,7 @@ export function NameField({ name, onName }: { name: string; onName: (name: strin
 }
 
 /** The texts of the levels, the weakest first, as BotLevel counts them from 1. */
-export const LEVELS = ["beginner", "easy", "medium", "hard", "expert"] as const;
+export const LEVELS = ["beginner", "easy", "medium", "hard", "expert", "master"] as const;
 
 export function LevelSelect({ value, onChange }: { value: BotLevel; onChange: (level: BotLevel) => void }) {
   return (

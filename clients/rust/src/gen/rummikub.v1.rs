@@ -6042,6 +6042,9 @@ pub enum BotLevel {
     Hard = 4,
     /// Overlooks nothing: plays as many tiles as possible, with any rearrangement of the table.
     Expert = 5,
+    /// Also looks ahead, and keeps tiles back that would help the next players. In games of discards, on the cross layout and
+    /// with the special jokers of Twist it plays like EXPERT.
+    Master = 6,
 }
 impl BotLevel {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -6056,6 +6059,7 @@ impl BotLevel {
             Self::Medium => "BOT_LEVEL_MEDIUM",
             Self::Hard => "BOT_LEVEL_HARD",
             Self::Expert => "BOT_LEVEL_EXPERT",
+            Self::Master => "BOT_LEVEL_MASTER",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -6067,6 +6071,7 @@ impl BotLevel {
             "BOT_LEVEL_MEDIUM" => Some(Self::Medium),
             "BOT_LEVEL_HARD" => Some(Self::Hard),
             "BOT_LEVEL_EXPERT" => Some(Self::Expert),
+            "BOT_LEVEL_MASTER" => Some(Self::Master),
             _ => None,
         }
     }

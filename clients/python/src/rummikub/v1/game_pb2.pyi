@@ -106,6 +106,10 @@ class _BotLevelEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_BotLevel.Val
     """Overlooks little."""
     BOT_LEVEL_EXPERT: _BotLevel.ValueType  # 5
     """Overlooks nothing: plays as many tiles as possible, with any rearrangement of the table."""
+    BOT_LEVEL_MASTER: _BotLevel.ValueType  # 6
+    """Also looks ahead, and keeps tiles back that would help the next players. In games of discards, on the cross layout and
+    with the special jokers of Twist it plays like EXPERT.
+    """
 
 class BotLevel(_BotLevel, metaclass=_BotLevelEnumTypeWrapper):
     """The strength of a bot: a seat that the service plays."""
@@ -122,6 +126,10 @@ BOT_LEVEL_HARD: BotLevel.ValueType  # 4
 """Overlooks little."""
 BOT_LEVEL_EXPERT: BotLevel.ValueType  # 5
 """Overlooks nothing: plays as many tiles as possible, with any rearrangement of the table."""
+BOT_LEVEL_MASTER: BotLevel.ValueType  # 6
+"""Also looks ahead, and keeps tiles back that would help the next players. In games of discards, on the cross layout and
+with the special jokers of Twist it plays like EXPERT.
+"""
 Global___BotLevel: _TypeAlias = BotLevel  # noqa: Y015
 
 class _TurnStep:
