@@ -66,7 +66,7 @@ walkthrough: $(STAMP) ## Do all that a front end does, from the lobby to the rec
 puzzle: $(STAMP) ## Show today's puzzle, or NUMBER=17, and on Enter its answer; or the best turn of POSITION="[R3 R4 R5] + *{R6}" (ARGS="--json")
 	@$(BIN)/python -m service.cli.analyze $(if $(POSITION),'$(POSITION)') $(if $(NUMBER),--puzzle $(NUMBER)) $(ARGS)
 
-puzzles: $(STAMP) ## Make the puzzles of service/puzzles anew from games of bots; takes an hour (ARGS="CROSS --seed 7")
+puzzles: $(STAMP) ## Make the puzzles of service/puzzles anew from games of bots; takes about ten minutes on two free cores (ARGS="CROSS --seed 7")
 	@$(BIN)/python -m tools.puzzles $(ARGS)
 
 test: $(STAMP) ## Run all tests, or some: ARGS="tests/conformance -k RUN"
