@@ -53,6 +53,10 @@ OF_THE_SERVICE = {
         "tests/engine/test_lobby.py::test_a_room_may_have_no_seats_for_bots",
         "tests/service/grpc_api/test_join_tickets.py::test_quick_play_seats_programs_as_such_and_not_where_bots_are_off",
     ),
+    "fair_deal": (
+        "tests/service/app/test_fair_deals.py::test_public_games_are_fair_by_default",
+        "tests/service/app/test_fair_deals.py::test_the_record_of_two_rounds_can_be_checked",
+    ),
     "bot_pause_ms": ("tests/service/app/test_bots.py::test_a_game_slows_its_bots_down",),
 }
 """Options that change no game and no view of one, with the tests of all their values."""
