@@ -233,9 +233,12 @@ test("a first turn says what it needs, and who resigns reads that the others pla
   const page = await world.open();
   await beginAt(page, { racks: [...RACKS, ["K1"], ["B13"]], options: { initialMeld: { threshold: 30 } } });
   const prompt = page.locator(".turn-message", { hasText: "Your first play needs 30 points: lay runs or groups, or draw." });
+  await page.setViewportSize({ width: 390, height: 844 });
   await prompt.waitFor();
+  const place = await page.locator(".felt").boundingBox();
   await layMeld(page, ["R4"]);
   await prompt.waitFor({ state: "detached" });
+  assert.deepEqual(await page.locator(".felt").boundingBox(), place, "the text moves nothing");
   await button(page, "Game").click();
   await button(page, "Resign").click();
   await button(page, "Yes").click();
