@@ -52,12 +52,14 @@ from engine.views import GameView
 BUDGET: Final = Budget()
 """The default search budget. Discards are compared until it is over."""
 SKILLS: Final = {
-    BotLevel.BEGINNER: Skill(rack=12, table=18),
-    BotLevel.EASY: Skill(rack=28, table=30),
-    BotLevel.MEDIUM: Skill(rack=45, table=45),
-    BotLevel.HARD: Skill(rack=65, table=65),
+    BotLevel.BEGINNER: Skill(rack=36, table=36),
+    BotLevel.EASY: Skill(rack=47, table=47),
+    BotLevel.MEDIUM: Skill(rack=60, table=60),
+    BotLevel.HARD: Skill(rack=75, table=75),
 }
 """The levels that overlook something: in how many turns they see the best discard, and what they can take or lay."""
+_LAST: Final = 20
+"""With so few tiles in the pool no bot overlooks anything, or the round would end without a winner."""
 _TAKING, _LAYING, _DISCARDING = (0,), (1,), (2,)
 """What a bot may overlook in a turn."""
 _COPIES: Final = 2
@@ -79,7 +81,7 @@ def choose_action(view: GameView, level: BotLevel, budget: Budget = BUDGET) -> B
         ValueError: The seat has no action to choose (game.bots_to_act).
     """
     seat, sight = _seen(view)
-    skill = SKILLS.get(level, ALL)
+    skill = SKILLS.get(level, ALL) if view.pool_count > _LAST else ALL
     if sight.table is not None:
         return _at_table(view, seat, sight, sight.table, skill, budget)
     if _may_show(view, seat, sight):
