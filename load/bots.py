@@ -95,10 +95,11 @@ class Pairing:
 
     @property
     def text(self) -> str:
-        """The share with its interval, in bold if the whole interval is beside the goal."""
+        """The share with its interval, in bold if the whole interval is beside the goal. MASTER may win more often."""
         low, high = self.interval
         shown = f"{self.share:.0%} ({low:.0%} to {high:.0%})"
-        return shown if high >= WINS[0] and low <= WINS[1] else f"**{shown}**"
+        is_met = high >= WINS[0] and (low <= WINS[1] or self.better == BotLevel.MASTER.name)
+        return shown if is_met else f"**{shown}**"
 
 
 Job = tuple[str, BotLevel, BotLevel, int]

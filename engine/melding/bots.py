@@ -63,10 +63,10 @@ FIRST_MELDS: Final = 80
 CANDIDATES: Final = 60
 """How many combinations of melds the rules judge for a bot."""
 SKILLS: Final = {
-    BotLevel.BEGINNER: Skill(rack=77, table=30),
-    BotLevel.EASY: Skill(rack=83, table=42),
-    BotLevel.MEDIUM: Skill(rack=88, table=55),
-    BotLevel.HARD: Skill(rack=92, table=70),
+    BotLevel.BEGINNER: Skill(rack=80, table=36),
+    BotLevel.EASY: Skill(rack=85, table=46),
+    BotLevel.MEDIUM: Skill(rack=89, table=57),
+    BotLevel.HARD: Skill(rack=93, table=72),
 }
 """The levels that overlook something, calibrated by `make bots`: each wins two of three duels against the one below."""
 LIKELY_POINTS: Final = 3
