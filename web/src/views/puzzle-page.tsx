@@ -30,6 +30,8 @@ function boardTexts(): BoardTexts {
     reset: t("reset"),
     sortByColor: t("sortRuns"),
     sortByValue: t("sortGroups"),
+    showMelds: t("showMelds"),
+    showAgain: t("showAgain"),
     zoomIn: t("zoomIn"),
     zoomOut: t("zoomOut"),
     placeStart: (value) => t("placeStart", number(value)),
@@ -38,6 +40,7 @@ function boardTexts(): BoardTexts {
     carrying: (all) => t("carry", { tiles: all }),
     dropped: t("dropped"),
     putBack: t("putBack"),
+    fitsAt: (tile, count) => t("fitsAt", { tile, count }),
     staysOnTable: pt("stays"),
     keys: pt("keys"),
   };
