@@ -463,7 +463,7 @@ def test_bots_lay_special_jokers_of_their_rack(position: str, played: str) -> No
         ),
         ("[R3 R4 R5] | [B7 B8 B9] / 1*{C O1} 2*{K13} / {B9} / 1", "[R3 R4 R5 C B7 B8 B9]"),
         ("[B7 B8 B9] | [R3 R4 R5] / 1*{C O1} 2*{K13} / {B9} / 1", "[R3 R4 R5 C B7 B8 B9]"),
-        ("[R3 R4 R5] | [B7 B8 B9] | [J B10 B11] / 1*{D} 2*{K13} / {B9} / 1", "[R3 R4 R5 D] | [B7 B8 B9] | [J B10 B11]"),
+        ("[R3 R4 R5] | [B7 B8 B9] | [J B10 B11] / 1*{D} 2*{K13} / {B9} / 1", "[R3 R4 R5 D J] | [B7 B8 B9 B10 B11]"),
         ("[R3 R4 R5] | [R7 R8 R9] | [J K4 K5] | [B3 K3 O3] / 1*{C O1} 2*{K13} / {B9} / 1", None),
         ("[J R4 R5] | [B7 B8 B9] / 1*{C O1} 2*{K13} / {B9} / 1", None),
         ("[R3 R4 R5] | [B7 B8 B9] / 1*{O2 O1} 2*{K13} / {B9} / 1", None),
