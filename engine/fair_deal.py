@@ -8,7 +8,6 @@ and the seeds of the players, which the server did not know when it committed it
 import hashlib
 import hmac
 from collections.abc import Iterable, Iterator
-from itertools import count
 from typing import Final
 
 from engine.deal import Shuffle
@@ -58,10 +57,11 @@ def _key(seed: bytes, seeds: Iterable[tuple[int, bytes]]) -> bytes:
 
 def _words(key: bytes) -> Iterator[int]:
     """Yields random numbers of 32 bits: the words of HMAC-SHA256 of 0, 1, 2 and so on, as 4 bytes."""
-    for number in count():
+    number = 0
+    while True:
         block = hmac.digest(key, number.to_bytes(_WORD_BYTES), "sha256")
-        for place in range(0, len(block), _WORD_BYTES):
-            yield int.from_bytes(block[place : place + _WORD_BYTES])
+        yield from (int.from_bytes(block[place : place + _WORD_BYTES]) for place in range(0, len(block), _WORD_BYTES))
+        number += 1
 
 
 def _shuffled(tiles: tuple[Tile, ...], words: Iterator[int]) -> tuple[Tile, ...]:
