@@ -71,6 +71,7 @@ def test_every_service_is_transcoded() -> None:
 def test_the_edge_may_repeat_every_call_of_games_that_only_reads() -> None:
     listed = re.findall(r"GameService/\(([\w|]+)\)", PLAIN.read_text())
     reads = {rpc.name for rpc in SERVICES["rummikub.v1.GameService"] if not rpc.mutates and not rpc.is_stream}
+    reads -= {"ForgetSeat"}  # it writes; again it changes nothing, and needs no request id
     assert reads in [set(names.split("|")) for names in listed]
 
 

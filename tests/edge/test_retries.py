@@ -33,7 +33,7 @@ CUT_OFF = Status(grpc.StatusCode.CANCELLED, "INTERNAL_ERROR", "cut off")
 SEARCHES_OF_RECORDS = {
     ("rummikub.v1.RecordService", name) for name in ("ImportRecord", "ReviewGame", "ParsePosition", "FormatPosition")
 }
-WRITES_WITHOUT_REQUEST_ID = {"SaveDraft"}
+WRITES_WITHOUT_REQUEST_ID = {"SaveDraft", "ForgetSeat", "AcceptChallenge", "DeclineChallenge", "CancelChallenge"}
 
 
 @dataclass

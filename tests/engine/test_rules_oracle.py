@@ -109,7 +109,9 @@ class Oracle:
         (MUST_PLAY, range(3)),
         (MAY_DECLINE, (22, 29, 46)),
         pytest.param(MUST_PLAY, range(10), marks=pytest.mark.soak),
-        pytest.param(MAY_DECLINE, (8, 10, 11, 19, 22, 29, 30, 38, 41, 48), marks=pytest.mark.soak),  # the program is slow for others
+        pytest.param(
+            MAY_DECLINE, (8, 10, 11, 19, 22, 29, 30, 38, 41, 48), marks=pytest.mark.soak
+        ),  # the program is slow for others
     ],
     ids=["must play", "may decline", "must play: more", "may decline: more"],
 )

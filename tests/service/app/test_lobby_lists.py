@@ -143,7 +143,8 @@ async def test_an_unlisted_game_appears_in_no_list_in_any_state(client: Client) 
 
 
 async def test_a_summary_has_what_a_list_shows(client: Client, clock: FakeClock) -> None:
-    rules = options(preset=ruleset_pb2.PRESET_INTL_OFFICIAL, players_max=3, turn_time_limit_seconds=90)
+    fair = room_settings_pb2.FAIR_DEAL_COMMITTED  # the default of public games
+    rules = options(preset=ruleset_pb2.PRESET_INTL_OFFICIAL, players_max=3, turn_time_limit_seconds=90, fair_deal=fair)
     labels = {"region": "eu", "league": ""}
     game, created = await hosted(client, ruleset=rules, labels=labels)
     await game.join("Ada")
