@@ -314,6 +314,25 @@ async def abort(client: Client, game: GameAtHand) -> game_pb2.Game:
     return (await client.games.AbortGame(request, metadata=game.as_seat(1))).game
 
 
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize(
+    ("player", "field"),
+    [
+        (record_pb2.RecordedPlayer(seat=1, name="Ada", bot_level=99), "bot_level"),  # type: ignore[arg-type] # no level
+        (
+            record_pb2.RecordedPlayer(seat=1, name="Ada", bot_level=game_pb2.BOT_LEVEL_EASY, is_program=True),
+            "is_program",
+        ),
+    ],
+)
+async def test_a_recorded_player_is_a_person_a_bot_or_a_program(
+    client: Client, player: record_pb2.RecordedPlayer, field: str
+) -> None:
+    with pytest.raises(grpc.aio.AioRpcError) as error:
+        await client.records.ImportRecord(rs.ImportRecordRequest(record=record_pb2.GameRecord(players=[player])))
+    assert [name for name, _ in bad_fields(error.value)] == [f"record.players[0].{field}"]
+
+
 async def test_a_game_that_is_aborted_before_its_deal_has_no_record() -> None:
     async with running_server(memory_store()) as (_, client):
         game = await client.new_game(start=False)
