@@ -50,10 +50,10 @@ test("the log is there after a reload, and its last lines are of this round", as
   const page = await begin(await world.open(), { bots: 3, options: CALM });
   await act(page, () => button(page, "Draw").click());
   await myTurn(page);
-  await lines(page).filter({ hasText: /Bot \d draws/ }).first().waitFor();
+  await lines(page).filter({ hasText: /Bot \S+ draws/ }).first().waitFor();
   const told = await lines(page).allTextContents();
   await page.reload();
-  await lines(page).filter({ hasText: /Bot \d draws/ }).first().waitFor();
+  await lines(page).filter({ hasText: /Bot \S+ draws/ }).first().waitFor();
   assert.deepEqual(await lines(page).allTextContents(), told);
   await button(page, "Log").click();
   await page.locator(".log-drawer li", { hasText: "Round 1 is dealt." }).waitFor();

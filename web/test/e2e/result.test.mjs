@@ -14,7 +14,7 @@ test("the result has places, rounds and what is left; the review shows missed ti
   const page = await world.open();
   // The bot plays in its first turn, draws in the second, and goes out in the third.
   const racks = [RACKS[0], ["B13", "K13", "O13", "K5", "K6"]];
-  await beginAt(page, { racks, next: ["B1", "O2", "K7", "R12"] });
+  await beginAt(page, { racks, next: ["B1", "O2", "K7", "R12"], level: "EXPERT" });
   while (await myTurn(page)) await act(page, () => button(page, "Draw").click());
   const row = page.locator(".scores tbody tr", { hasText: "Ann (you)" });
   await row.waitFor();

@@ -226,7 +226,7 @@ const wordsOf = (name) => name.charAt(0) + name.slice(1).toLowerCase().replaceAl
 export async function createGame(page, { name = "Ann", bots = 1, level = "easy", checks = {}, options = {} } = {}) {
   const form = await openForm(page);
   await form.getByLabel("Your name").fill(name);
-  await form.getByLabel(/^Bots/).selectOption(String(bots));
+  await form.getByLabel(/^Bots/).first().selectOption(String(bots));
   await form.getByLabel("Strength").first().selectOption({ label: level });
   for (const [label, isOn] of Object.entries(checks)) await form.getByLabel(label).setChecked(isOn);
   await setOptions(page, options);

@@ -63,7 +63,7 @@ test("a round is played to its end by drags and clicks against bots; the next fo
   context.diagnostic(`first contentful paint after ${Math.round(paint)} ms`);
   assert.ok(paint < 5_000, "the page appears soon");
   await createGame(page, {
-    level: "hard",
+    level: "expert",
     options: { ...QUICK, "deal.hand_size": 6, "game_end.match_end": "FIXED_ROUNDS", "game_end.match_rounds": 2, round_pause: 0 },
   });
   await inspect(page, "lobby");
@@ -362,7 +362,7 @@ test("a round of Carousel is played by clicks and ended with a knock, which the 
 
 test("a finished game is replayed, explained and reviewed; its text is imported", async () => {
   const page = await world.open();
-  await createGame(page, { level: "hard", options: QUICK });
+  await createGame(page, { level: "expert", options: QUICK });
   await startGame(page);
   for (let turn = 0; await myTurn(page); turn++) {
     assert.ok(turn < 150, "the round ends");
