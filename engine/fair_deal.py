@@ -46,7 +46,7 @@ def shuffle_for(game: Game, seed: bytes) -> Shuffle:
     """Returns the shuffles of a game's next deal by the server's seed and those of its players."""
     tiles = game.ruleset.tiles(len(game.active_seats))
     words = _words(_key(seed, ((player.seat, player.deal_seed) for player in game.players)))
-    return Shuffle(_shuffled(tiles, words), _shuffled(tiles, words), seed)
+    return Shuffle(shuffled(tiles, words), shuffled(tiles, words), seed)
 
 
 def _key(seed: bytes, seeds: Iterable[tuple[int, bytes]]) -> bytes:
@@ -64,7 +64,7 @@ def _words(key: bytes) -> Iterator[int]:
         number += 1
 
 
-def _shuffled(tiles: tuple[Tile, ...], words: Iterator[int]) -> tuple[Tile, ...]:
+def shuffled(tiles: tuple[Tile, ...], words: Iterator[int]) -> tuple[Tile, ...]:
     """Returns tiles, given in ascending order, in random order: Fisher and Yates, from the last place to the second."""
     order = list(tiles)
     for last in range(len(order) - 1, 0, -1):

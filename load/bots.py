@@ -195,14 +195,14 @@ def done(game: Game, action: Action) -> Game:
     return applied.game
 
 
-def keep(preset: str, pairings: Sequence[Pairing]) -> None:
+def keep(preset: str, pairings: Sequence[Pairing], results: Path = RESULTS) -> None:
     """Keeps the results of a preset with the facts of their run."""
     git = ("git", "rev-parse", "--short", "HEAD")
     revision = subprocess.run(git, cwd=ROOT, capture_output=True, text=True, check=True)
     facts = {**run_facts(), "revision": revision.stdout.strip()}
-    RESULTS.mkdir(parents=True, exist_ok=True)
+    results.mkdir(parents=True, exist_ok=True)
     report = {"facts": facts, "pairings": [asdict(pairing) for pairing in pairings]}
-    (RESULTS / f"{preset}.json").write_text(json.dumps(report))
+    (results / f"{preset}.json").write_text(json.dumps(report))
 
 
 def page_text(results: Path) -> str:

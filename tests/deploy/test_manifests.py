@@ -14,6 +14,7 @@ import yaml
 
 from rummikub.v1 import (
     analysis_service_pb2,
+    challenge_service_pb2,
     game_service_pb2,
     puzzle_service_pb2,
     record_service_pb2,
@@ -44,6 +45,7 @@ SERVICES = [
     module.DESCRIPTOR.services_by_name[name].full_name
     for name, module in (
         ("AnalysisService", analysis_service_pb2),
+        ("ChallengeService", challenge_service_pb2),
         ("GameService", game_service_pb2),
         ("PuzzleService", puzzle_service_pb2),
         ("RecordService", record_service_pb2),

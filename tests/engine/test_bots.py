@@ -21,6 +21,7 @@ from engine.melding.round import Choosing, Drawn, ShownPlay, Step
 from engine.melding.ruleset import (
     SABRA,
     Contract,
+    InitialMeldCount,
     InitialMeldSameTurnTablePlay,
     JokerKinds,
     JokersDeclaration,
@@ -34,7 +35,7 @@ from engine.melding.ruleset import (
     TurnVoluntaryDraw,
     WinCall,
 )
-from engine.notation import format_rack, format_tile, parse_tile, parse_tiles
+from engine.notation import format_rack, format_tile, format_tiles, parse_tile, parse_tiles
 from engine.seats import HOST, BotLevel
 from engine.sight import see
 from engine.turns import Applied, apply, create
@@ -250,6 +251,24 @@ def test_a_search_without_budget_falls_back_to_a_simple_play() -> None:
 
 
 # Turns of several steps, calls, votes
+
+
+@pytest.mark.parametrize(
+    ("rack", "count", "played"),
+    [
+        ("R10 R11 R12 B3 K5 O7", InitialMeldCount.ONE_OR_MORE, ["R10 R11 R12"]),
+        ("R10 R11 R12 K11 K12 K13 B3", InitialMeldCount.ONE_OR_MORE, ["R10 R11 R12 K11 K12 K13"]),
+        ("R10 R11 R12 K11 K12 K13 B3", InitialMeldCount.SINGLE_MELD, ["R10 R11 R12"]),
+        ("R1 R2 R3 B5 B6 B7 K9", InitialMeldCount.ONE_OR_MORE, []),
+    ],
+)
+def test_an_initial_meld_without_budget_is_one_that_counts(
+    rack: str, count: InitialMeldCount, played: list[str]
+) -> None:
+    rules = replace(SABRA, initial_meld_count=count)
+    game = game_at(f"[R3 R4 R5] / 1{{{rack}}} 2*{{K13}} / {{B9}} / 1", rules)
+    events = do(game, choose_action(see(game, 1), BotLevel.EXPERT, Budget(nodes=0))).events
+    assert [format_tiles(one.tiles) for one in events if isinstance(one, TilesPlayed)] == played
 
 
 def test_a_tile_just_drawn_is_played_only_where_it_may_be() -> None:

@@ -195,7 +195,7 @@ def test_the_golden_games_match_their_names() -> None:
     assert "BLOCKED" in texts["blocked"]
     assert texts["time_outs"].count("turn timed out") >= 3
     assert "round 2 ended" in texts["several_rounds"]
-    shown = ("stand in EASY", "return-to-seat", "bot ", "player returned", "start-due-round", "abandoned")
+    shown = ("stand in MEDIUM", "return-to-seat", "bot ", "player returned", "start-due-round", "abandoned")
     assert [pattern for pattern in shown if pattern not in texts["absent_players"]] == []
     for players, name in ((2, "two_players"), (3, "three_players"), (4, "four_players")):
         assert texts[name].count("player joined: ") == players

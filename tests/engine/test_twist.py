@@ -439,6 +439,8 @@ def test_what_needs_all_turns_is_not_known_with_special_jokers() -> None:
         (". / 1{D B8 B9} 2*{K13} / {B9} / 1", "B8 B9 D"),
         (". / 1*{B3 R3 D} 2*{K13} / {B9} / 1", "R3 B3 D"),
         (". / 1*{J R3 D} 2*{K13} / {B9} / 1", "R3 J D"),
+        (". / 1*{B3 R3 D M} 2*{K13} / {B9} / 1", "R3 B3 D"),
+        (". / 1*{J R3 D M} 2*{K13} / {B9} / 1", "R3 J D"),
         (". / 1*{R6 R7 C B9} 2*{K13} / {B9} / 1", "R6 R7 B9 C"),
         (". / 1*{K7 K7 R7 R7 M} 2*{K13} / {B9} / 1", "R7 R7 K7 K7 M"),
         (". / 1*{K7 K7 K8 K8 M} 2*{K13} / {B9} / 1", "K7 K7 K8 K8 M"),

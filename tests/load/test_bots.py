@@ -32,10 +32,9 @@ def test_the_interval_of_a_share_contains_it() -> None:
     assert Pairing("EASY", "MEDIUM", won=95, lost=5, rounds=100).text == "**95% (89% to 98%)**"
 
 
-def test_the_page_has_a_row_for_each_preset_that_was_played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bots, "RESULTS", tmp_path)
+def test_the_page_has_a_row_for_each_preset_that_was_played(tmp_path: Path) -> None:
     pairings = [Pairing("EASY", "MEDIUM", 60, 30, 6, 96, 9.6)]
-    bots.keep("OKEY", pairings)
+    bots.keep("OKEY", pairings, tmp_path)
     assert json.loads((tmp_path / "OKEY.json").read_text())["pairings"] == [asdict(pairings[0])]
     rows = [line for line in bots.page_text(tmp_path).splitlines() if line.startswith("| OKEY")]
     assert rows == ["| OKEY | 96 | 67% (56% to 76%) | **6%** | 0.10 |"]

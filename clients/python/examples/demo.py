@@ -246,9 +246,10 @@ def play(service: Rummikub, preset: Preset.ValueType) -> Game:
     joined = host.games.JoinGame(JoinGameRequest(game_id=game_id, name=NAME))
     person = service.seated(joined.seat_token)
     bots = bots_of(created.game)
+    etag = joined.game.etag
     for name, level in bots.items():
-        person.games.AddBot(AddBotRequest(game_id=game_id, level=level, name=name))
-    watch = person.watch(game_id, content=WATCH_CONTENT_BOTH)
+        etag = person.games.AddBot(AddBotRequest(game_id=game_id, level=level, name=name)).game.etag
+    watch = person.watch(game_id, etag=etag, content=WATCH_CONTENT_BOTH)  # from the lobby on: bots act at once
     game = person.games.StartGame(StartGameRequest(game_id=game_id)).game
     names = {player.seat: player.name for player in game.players}
     print(f"Game {game_id}: {NAME} against the bots {', '.join(bots)}")

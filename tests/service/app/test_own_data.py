@@ -74,10 +74,14 @@ async def exported(client: Client, seats: Sequence[gs.OwnSeat]) -> list[gs.OwnDa
 # Export
 
 
-async def test_an_export_has_each_game_and_all_changes_as_the_seat_sees_them(
-    house: Operated, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes pages of three changes, so that small games have several."""
     monkeypatch.setattr(own_data, "CHANGES_A_PAGE", 3)
+
+
+@pytest.mark.usefixtures("short_pages")
+async def test_an_export_has_each_game_and_all_changes_as_the_seat_sees_them(house: Operated) -> None:
     games = [await started(house.client) for _ in range(2)]
     pages = await exported(house.client, [own(game) for game in games])
     for game in games:
@@ -154,8 +158,8 @@ async def test_an_export_has_nothing_of_another_rack(house: Operated) -> None:
     assert after == before
 
 
-async def test_the_operator_exports_all_games_of_a_player(house: Operated, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(own_data, "CHANGES_A_PAGE", 3)
+@pytest.mark.usefixtures("short_pages")
+async def test_the_operator_exports_all_games_of_a_player(house: Operated) -> None:
     playing, other = await started(house.client), await started(house.client, ref="somebody-else")
     left = await house.client.new_game(players=1, start=False)
     await join(left, NAME, REF)

@@ -12,7 +12,7 @@ import redis
 from structlog.testing import capture_logs
 
 from engine.room_settings import SETTINGS as ROOM
-from engine.room_settings import Spectators
+from engine.room_settings import Bots, Spectators
 from rummikub.v1 import error_reason_pb2, game_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import record_service_pb2 as rs
@@ -137,7 +137,8 @@ async def told(game: GameAtHand) -> list[object]:
 async def test_an_archived_game_tells_no_more_than_before_in_any_room(number: int) -> None:
     """Each room has the next value of every choice."""
     choices = {name: row.values for name, row in ROOM.items() if isinstance(row.default, Enum)}
-    rules = room(TWO_ROUNDS, **{name: values[number % len(values)] for name, values in choices.items()})
+    chosen = {name: values[number % len(values)] for name, values in choices.items()} | {"bots": Bots.ALLOWED}
+    rules = room(TWO_ROUNDS, **chosen)  # random games have bots
     sink = MemorySink()
     async with served(sink) as (store, client):
         game = (await archived(store, sink, rules)).at(client)
