@@ -26,13 +26,13 @@ _WORDS: Final = 2 ** (8 * _WORD_BYTES)
 
 
 def commitment_to(secret: bytes) -> bytes:
-    """Returns the commitment to a secret of SEED_BYTES: its hash, hashed DEALS_MAX times."""
-    return hashed(secret, DEALS_MAX)
+    """Returns the commitment to a secret of SEED_BYTES, hashed DEALS_MAX times; empty for no secret."""
+    return hashed(secret, DEALS_MAX) if secret else b""
 
 
 def seed_of(secret: bytes, deal: int) -> bytes:
-    """Returns the server's seed of a deal, counted from 1; empty after DEALS_MAX."""
-    return hashed(secret, DEALS_MAX - deal) if deal <= DEALS_MAX else b""
+    """Returns the server's seed of a deal, counted from 1; empty after DEALS_MAX, and for no secret."""
+    return hashed(secret, DEALS_MAX - deal) if secret and deal <= DEALS_MAX else b""
 
 
 def hashed(data: bytes, times: int) -> bytes:

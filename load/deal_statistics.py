@@ -64,7 +64,7 @@ def lines(found: dict[str, Counter[Tile]]) -> Iterator[tuple[str, float]]:
 
 
 def main() -> None:
-    """Prints the tests of as many deals as the command line says."""
+    """Prints the tests; the command line has the number of deals."""
     deals = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
     results = list(lines(counts(deals)))
     print(f"{deals} deals of {SABRA.preset.name} for {PLAYERS}")

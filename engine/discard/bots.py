@@ -61,7 +61,7 @@ SKILLS: Final = {
 _LAST: Final = 20
 """With so few tiles in the pool no bot overlooks anything, or the round would end without a winner."""
 _TAKING, _LAYING, _DISCARDING = (0,), (1,), (2,)
-"""What a bot may overlook in a turn."""
+"""The options of a turn that a bot may overlook."""
 _COPIES: Final = 2
 _NEAR: Final = 2
 """How far apart two values of one color are that are still of use together."""

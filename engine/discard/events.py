@@ -23,7 +23,7 @@ class HandsDealt:
         racks: The racks, by seat.
         pool: The pool, in the order of drawing.
         trump: The tile laid face up that may be taken; None in a game without one (trump).
-        seed: The server's seed of the shuffles (Shuffle.seed), which nobody may see before the game is over.
+        seed: The server's seed of the shuffles (Shuffle.seed), which is hidden until the game is over.
     """
 
     number: int

@@ -27,7 +27,7 @@ class RoundStarted:
         racks: The racks by seat.
         pool: The pool, in the order of drawing.
         table: The table of a position; None of a deal, after which it is empty.
-        seed: The server's seed of the shuffles (Shuffle.seed), which nobody may see before the game is over.
+        seed: The server's seed of the shuffles (Shuffle.seed), which is hidden until the game is over.
     """
 
     number: int

@@ -1,8 +1,8 @@
 """Foresight: whether a player does better to keep the tiles back that could be played now.
 
-Tiles on the table help whoever plays next, and tiles that can be played now mostly can be later too. So a bot compares
-its turn with none: it deals the unseen tiles to the others by chance, a few times, lets each of them and then itself
-play once, and looks at what all have left. Only faces count here; what else the rules demand is left out.
+Tiles on the table help the next player, and tiles that can be played now mostly can be played later too. So a bot
+compares its turn with drawing. It deals the unseen tiles to the others by chance, a few times. It lets each of them and
+then itself play once, and compares the tiles that all have left. Only faces count; other rules are left out.
 """
 
 from collections import Counter

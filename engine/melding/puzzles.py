@@ -49,7 +49,7 @@ HARDER_FROM: Final = (12, 18, 26)
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """What a player has to do.
+    """The work that a puzzle takes.
 
     Attributes:
         steps: The steps of a best turn (solver/explanation.py); on a grid, the tiles that it lays.

@@ -51,7 +51,7 @@ class GameCreation:
         if loaded.record:  # the store has dropped the memo; the game and its place in the lists must not change
             raise StaleState(loaded.record.game.revision)
         nonce, secret = await self._new_deals(command.plan.settings)
-        decision = command.decide(self._chance, commitment_to(secret) if secret else b"")
+        decision = command.decide(self._chance, commitment_to(secret))
         basis = await self._prepare(game_id, decision.applied.game, command.plan, loaded.now_ms, nonce)
         try:
             return await self._changes.commit(command, answer, basis, decision)
@@ -151,7 +151,7 @@ class GameCreation:
         if loaded.record:
             return
         nonce, secret = await self._new_deals(record.game.settings)
-        applied = create_rematch(record.game, commitment_to(secret) if secret else b"")
+        applied = create_rematch(record.game, commitment_to(secret))
         listing, operator = record.listing, record.operator_data
         plan = GamePlan(
             record.game.ruleset,
@@ -171,7 +171,7 @@ class GameCreation:
         loaded = await self._store.games.load(game_id)
         if loaded.record is None:
             nonce, secret = await self._new_deals(plan.settings)
-            commitment = commitment_to(secret) if secret else b""
+            commitment = commitment_to(secret)
             created = create(plan.ruleset, plan.settings, plan.reserved, deal_commitment=commitment)
             await self._commit_new(game_id, plan, Decision(created, ()), loaded.now_ms, nonce)
 

@@ -1,4 +1,4 @@
-"""What is stored of a person in a game: the game and its changes as the person sees them, a page at a time."""
+"""The stored data of a person in a game: the game and its changes as the person sees them, a page at a time."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

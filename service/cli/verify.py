@@ -63,7 +63,7 @@ def _checks(record: GameRecord) -> Iterator[str]:
             deals += 1
             yield f"deal {deals}, revision {step.move.revision}: follows from the seeds of {parties}"
     if deals:
-        yield f"commitment {record.deal_commitment.hex()}: {deals} hashes of the last seed"
+        yield f"commitment {record.deal_commitment.hex()}: the last seed leads to it"
     yield f"moves: all {moves} keep the rules, and each draw is the next tile of its pool"
     yield f"scores: {len(record.rounds)} rounds, winners {', '.join(map(str, record.winners)) or 'none'}"
 

@@ -39,7 +39,7 @@ def challenged(request: pb.ChallengePlayerRequest) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Players:
-    """What is known of the players of a challenge that a request proposes."""
+    """The players of a challenge that a request proposes, as far as they are known."""
 
     key: str
     challenger_ref: str

@@ -24,4 +24,4 @@ def test_all_deals_are_fair_and_of_all_kinds() -> None:
     assert {one.deal_order for one in melding} == {*DealOrder}
     assert {one.start_draw_tile for one in melding} == {*StartDrawTile}
     assert {one.deal_fixed_jokers for one in melding} == {0, 1}
-    assert {one.preset for one in rules if isinstance(one, DiscardRuleset)}.__len__() == 3
+    assert len({one.preset for one in rules if isinstance(one, DiscardRuleset)}) == 3

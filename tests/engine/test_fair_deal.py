@@ -79,7 +79,7 @@ def record() -> GameRecord:
 
 
 def plainly_shuffled(tiles: Sequence[int], seed: bytes, seeds: dict[int, bytes]) -> tuple[list[int], list[int]]:
-    """Returns both shuffles as docs/fair-deal.md says, written without the engine."""
+    """Returns both shuffles by the method of docs/fair-deal.md, without the engine."""
     message = b"rummikub deal 1"
     for seat in sorted(seeds):
         if seeds[seat]:
@@ -185,7 +185,7 @@ def test_a_record_before_the_first_deal_needs_no_seed() -> None:
     assert list(replayed(Course().record)) == []
 
 
-def test_a_position_is_no_deal_of_a_seed(record: GameRecord) -> None:
+def test_a_record_without_a_commitment_needs_no_seeds(record: GameRecord) -> None:
     plain = replace(record, deal_commitment=b"", deal_seed=b"")
     assert len(list(replayed(plain))) == len(record.moves)
 

@@ -86,7 +86,7 @@ class Basis:
     def shuffle(self) -> Shuffle:
         """Returns a new random order of the tiles for the game's next deal."""
         game = self.record.game
-        seed = seed_of(self.deal_secret, game.deals + 1) if self.deal_secret else b""
+        seed = seed_of(self.deal_secret, game.deals + 1)
         if seed:
             return shuffle_for(game, seed)
         return new_shuffle(self.chance, game.ruleset, len(game.active_seats))

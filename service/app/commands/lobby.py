@@ -105,8 +105,7 @@ class JoinOrCreateGame(Command):
     def create(self, basis: Basis) -> Decision:
         """Returns the decision to create a game with the player in it, in one change. Raises as `check_ticket`."""
         self.check_ticket(basis)
-        commitment = commitment_to(basis.deal_secret) if basis.deal_secret else b""
-        created = create(self.plan.ruleset, self.plan.settings, deal_commitment=commitment)
+        created = create(self.plan.ruleset, self.plan.settings, deal_commitment=commitment_to(basis.deal_secret))
         join = Join(self.person.name, is_host=True, is_program=self.person.is_program, deal_seed=self.deal_seed)
         joined = applied_or_refused(apply(created.game, join, basis.now_ms))
         events = (*created.events, *joined.events)

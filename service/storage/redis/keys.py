@@ -21,7 +21,7 @@ UNFINISHED: Final = "rummikub:unfinished-migration"
 """The key on the target of a migration until all games have been moved to it. No server uses such a store."""
 
 PLAYER_PREFIX: Final = "rummikub:player:"
-"""What the keys of the lists of players begin with."""
+"""The beginning of the keys of players' lists."""
 
 ONE_PART: Final = ("rummikub:",)
 """The prefix of the only part of one Redis."""
