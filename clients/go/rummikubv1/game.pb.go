@@ -395,7 +395,7 @@ type Player struct {
 	// name. The service does not play it, and it has no bot_level unless it is absent. docs/bot-programs.md.
 	IsProgram bool `protobuf:"varint,16,opt,name=is_program,json=isProgram,proto3" json:"is_program,omitempty"`
 	// The player's part in the shuffles of a game with FAIR_DEAL_COMMITTED, as JoinGame or SetReady sent it. Everyone may
-	// see it: without the server's secret it says nothing about a deal.
+	// see it: without the server's secret it discloses no deal.
 	DealSeed      []byte `protobuf:"bytes,17,opt,name=deal_seed,json=dealSeed,proto3" json:"deal_seed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

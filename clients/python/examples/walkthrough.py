@@ -360,7 +360,7 @@ def learn(service: Rummikub) -> None:
 
 
 def prove(key: str = "web") -> None:
-    """Dora plays with a join ticket of her front end: nobody else is her, and what is stored of her is hers."""
+    """Dora plays with a join ticket of her front end: it proves who she is, and she gets a copy of her data."""
     private = Ed25519PrivateKey.generate()
     pem = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
     public = urlsafe_b64encode(private.public_key().public_bytes_raw()).decode().rstrip("=")

@@ -63,7 +63,7 @@ _log = logging.getLogger("rummikub.bot")
 
 
 class Legal:
-    """What a bot may do in its turn, as requests for `PlayTurn`.
+    """The actions that a bot may take in its turn, as requests for `PlayTurn`.
 
     Args:
         client: The bot's connection as the seat.

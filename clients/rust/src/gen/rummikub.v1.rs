@@ -5129,7 +5129,7 @@ pub struct Player {
     #[prost(bool, tag = "16")]
     pub is_program: bool,
     /// The player's part in the shuffles of a game with FAIR_DEAL_COMMITTED, as JoinGame or SetReady sent it. Everyone may
-    /// see it: without the server's secret it says nothing about a deal.
+    /// see it: without the server's secret it discloses no deal.
     #[prost(bytes = "vec", tag = "17")]
     pub deal_seed: ::prost::alloc::vec::Vec<u8>,
 }
@@ -7932,8 +7932,8 @@ pub mod challenge_service_client {
     /// tickets of the same key (docs/tickets.md); any valid ticket of the player will do, also a used one. WatchOwnGames with a
     /// ticket has the challenges of the player, too. docs/bot-programs.md.
     ///
-    /// Nothing shows who exists: a challenge to a player_ref that nobody has looks as one that nobody answers. A challenge of
-    /// others is unknown (CHALLENGE_NOT_FOUND), and no response has a player_ref. Challenges end with their time, are not
+    /// Challenges disclose no player: one to an unknown player_ref looks like one that is not answered. A challenge of other
+    /// players is unknown (CHALLENGE_NOT_FOUND), and no response has a player_ref. Challenges end with their time, are not
     /// archived, and are lost if the store is moved.
     ///
     /// Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (API_KEY_INVALID,

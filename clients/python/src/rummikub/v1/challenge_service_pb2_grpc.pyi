@@ -31,8 +31,8 @@ class ChallengeServiceStub:
     tickets of the same key (docs/tickets.md); any valid ticket of the player will do, also a used one. WatchOwnGames with a
     ticket has the challenges of the player, too. docs/bot-programs.md.
 
-    Nothing shows who exists: a challenge to a player_ref that nobody has looks as one that nobody answers. A challenge of
-    others is unknown (CHALLENGE_NOT_FOUND), and no response has a player_ref. Challenges end with their time, are not
+    Challenges disclose no player: one to an unknown player_ref looks like one that is not answered. A challenge of other
+    players is unknown (CHALLENGE_NOT_FOUND), and no response has a player_ref. Challenges end with their time, are not
     archived, and are lost if the store is moved.
 
     Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (API_KEY_INVALID,
@@ -76,8 +76,8 @@ class ChallengeServiceAsyncStub(ChallengeServiceStub):
     tickets of the same key (docs/tickets.md); any valid ticket of the player will do, also a used one. WatchOwnGames with a
     ticket has the challenges of the player, too. docs/bot-programs.md.
 
-    Nothing shows who exists: a challenge to a player_ref that nobody has looks as one that nobody answers. A challenge of
-    others is unknown (CHALLENGE_NOT_FOUND), and no response has a player_ref. Challenges end with their time, are not
+    Challenges disclose no player: one to an unknown player_ref looks like one that is not answered. A challenge of other
+    players is unknown (CHALLENGE_NOT_FOUND), and no response has a player_ref. Challenges end with their time, are not
     archived, and are lost if the store is moved.
 
     Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (API_KEY_INVALID,
@@ -117,8 +117,8 @@ class ChallengeServiceServicer(metaclass=_abc_1.ABCMeta):
     tickets of the same key (docs/tickets.md); any valid ticket of the player will do, also a used one. WatchOwnGames with a
     ticket has the challenges of the player, too. docs/bot-programs.md.
 
-    Nothing shows who exists: a challenge to a player_ref that nobody has looks as one that nobody answers. A challenge of
-    others is unknown (CHALLENGE_NOT_FOUND), and no response has a player_ref. Challenges end with their time, are not
+    Challenges disclose no player: one to an unknown player_ref looks like one that is not answered. A challenge of other
+    players is unknown (CHALLENGE_NOT_FOUND), and no response has a player_ref. Challenges end with their time, are not
     archived, and are lost if the store is moved.
 
     Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (API_KEY_INVALID,

@@ -287,7 +287,7 @@ class Player(_message.Message):
     """
     deal_seed: _builtins.bytes
     """The player's part in the shuffles of a game with FAIR_DEAL_COMMITTED, as JoinGame or SetReady sent it. Everyone may
-    see it: without the server's secret it says nothing about a deal.
+    see it: without the server's secret it discloses no deal.
     """
     @_builtins.property
     def time_left(self) -> _duration_pb2.Duration:

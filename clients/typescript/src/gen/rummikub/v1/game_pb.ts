@@ -159,7 +159,7 @@ export type Player = Message<"rummikub.v1.Player"> & {
 
   /**
    * The player's part in the shuffles of a game with FAIR_DEAL_COMMITTED, as JoinGame or SetReady sent it. Everyone may
-   * see it: without the server's secret it says nothing about a deal.
+   * see it: without the server's secret it discloses no deal.
    *
    * @generated from field: bytes deal_seed = 17;
    */
