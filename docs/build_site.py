@@ -86,6 +86,7 @@ SECTIONS: Final = (
             "docs/web-edge.md",
             "docs/performance.md",
             "docs/capacity.md",
+            "docs/reliability.md",
             "load/README.md",
         ),
     ),
