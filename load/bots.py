@@ -9,7 +9,6 @@ import json
 import math
 import multiprocessing
 import random
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -197,11 +196,8 @@ def done(game: Game, action: Action) -> Game:
 
 def keep(preset: str, pairings: Sequence[Pairing], results: Path = RESULTS) -> None:
     """Keeps the results of a preset with the facts of their run."""
-    git = ("git", "rev-parse", "--short", "HEAD")
-    revision = subprocess.run(git, cwd=ROOT, capture_output=True, text=True, check=True)
-    facts = {**run_facts(), "revision": revision.stdout.strip()}
     results.mkdir(parents=True, exist_ok=True)
-    report = {"facts": facts, "pairings": [asdict(pairing) for pairing in pairings]}
+    report = {"facts": run_facts(), "pairings": [asdict(pairing) for pairing in pairings]}
     (results / f"{preset}.json").write_text(json.dumps(report))
 
 

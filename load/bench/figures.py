@@ -2,6 +2,8 @@
 
 import os
 import platform
+import shutil
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -12,6 +14,8 @@ from typing import Any, Final, TypeVar
 
 from rich.console import Console
 from rich.table import Table
+
+from tools.servers import ROOT
 
 T = TypeVar("T")
 
@@ -52,9 +56,12 @@ def cpu_model() -> str:
 
 
 def run_facts(*packages: str) -> dict[str, Any]:
-    """Returns the date, the machine and the versions of a run, as entries of its report."""
+    """Returns the date, the revision, the machine and the versions of a run, as entries of its report."""
+    git = (shutil.which("git") or "git", "rev-parse", "--short", "HEAD")
+    revision = subprocess.run(git, cwd=ROOT, capture_output=True, text=True, check=True)
     return {
         "date": datetime.now(UTC).date().isoformat(),
+        "revision": revision.stdout.strip(),
         "machine": cpu_model(),
         "processors": os.cpu_count(),
         "versions": {"python": sys.version.split()[0], **{name: version(name) for name in packages}},
@@ -70,7 +77,7 @@ def told_of_run(report: Mapping[str, Any]) -> tuple[str, ...]:
     """Returns sentences on the run of a report with `run_facts` and its duration in seconds."""
     versions = ", ".join(f"{name} {value}" for name, value in report["versions"].items())
     return (
-        f"run of {report['date']}, {duration(report['seconds'])}",
+        f"run of {report['date']}, revision {report['revision']}, {duration(report['seconds'])}",
         f"{report['machine']}, {report['processors']} processors",
         versions,
     )

@@ -48,7 +48,7 @@ def test_only_a_complete_run_is_written_into_the_page(results: Path, monkeypatch
     page, command, text = written
     assert (page, command) == ("operation.md", "make drill ARGS=cluster")
     facts = json.loads((results / "cluster.json").read_text())
-    assert text.startswith(f"run of {facts['date']}, 61 seconds;\n")
+    assert text.startswith(f"run of {facts['date']}, revision {facts['revision']}, 61 seconds;\n")
     assert "| it holds | yes | met |" in text
 
 
