@@ -73,7 +73,15 @@ def test_benchmarks_run_on_after_one_that_fails(
 def test_measurements_of_capacity_run_on_after_one_that_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    report = {"date": "now", "machine": "m", "processors": 1, "versions": {}, "seconds": {}, "store": "s"}
+    report = {
+        "date": "now",
+        "revision": "r",
+        "machine": "m",
+        "processors": 1,
+        "versions": {},
+        "seconds": {},
+        "store": "s",
+    }
 
     def run(name: str, *_arguments: object, **_options: object) -> dict[str, object]:
         if name == "games":
