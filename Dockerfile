@@ -24,6 +24,7 @@ FROM python:3.12-slim
 
 LABEL org.opencontainers.image.title="rummikub-service" \
       org.opencontainers.image.description="A rules-engine microservice for Rummikub with a gRPC API" \
+      org.opencontainers.image.source="https://rummikub.example/repository" \
       org.opencontainers.image.licenses="MIT"
 
 # A fixed id, so that volumes and security policies can name it. Without RUMMIKUB_REDIS_URL the embedded store writes to

@@ -9,7 +9,7 @@ EDGE := .venv/.edge
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 3 --dist worksteal
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help setup run web web-test envoy play demo walkthrough puzzle test quick flaky check canary fmt bench figures speed load load-ci drill capacity soak solver-soak mutants goldens house baseline proto clients clients-check conformance edge-config deploy-check deploy-tools openapi docs wire deals lock image bots puzzles tournament clean
+.PHONY: help setup run web web-test envoy play demo walkthrough puzzle test quick flaky check canary fmt bench figures speed load load-ci drill capacity soak solver-soak mutants goldens house baseline names proto clients clients-check conformance edge-config deploy-check deploy-tools openapi docs wire deals lock image bots puzzles tournament clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -97,6 +97,7 @@ check: $(STAMP) $(OLDEST) ## Check format, lint, types, imports, generated files
 	$(BIN)/python docs/generate.py --check
 	$(BIN)/python -m tools.edge_config --check
 	$(BIN)/python docs/openapi.py --check
+	$(BIN)/python -m tools.names --check
 	$(BIN)/hadolint Dockerfile deploy/Dockerfile
 
 # The packages of the edge, and the tests of it; only the check of the release fails by intent on each new grpcio.
@@ -160,6 +161,9 @@ goldens: $(STAMP) ## Rewrite the golden games after an intended change of the en
 house: $(STAMP) ## Measure the code, and the files that one change edits (ARGS="../other ." BASE=revision); fail on an import circle
 	@$(BIN)/python -m tools.fan_out $(BASE)
 	@$(BIN)/python -m tools.house_report $(ARGS)
+
+names: $(STAMP) ## Write the version and the names of release.toml into all manifests and pages
+	@$(BIN)/python -m tools.names
 
 baseline: $(STAMP) ## Make the present contract the baseline of `make check`, before a release
 	$(BIN)/buf build --exclude-source-info -o $(BASELINE)

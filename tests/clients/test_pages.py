@@ -35,19 +35,6 @@ CODE_ON_ERRORS = [
 """The clients whose READMEs have code on errors without a program, and the tests that have the same code."""
 WITHOUT_CLIENT = {"csharp", "dart", "godot", "objc", "php", "ruby", "swift"}
 """Languages that have only a page."""
-VERSIONED = {
-    "python/pyproject.toml": r'^version = "(.*)"$',
-    "typescript/package.json": r'^  "version": "(.*)",$',
-    "typescript/package-lock.json": r'^  "version": "(.*)",$',
-    "../web/board/package.json": r'^  "version": "(.*)",$',
-    "../web/tiles/package.json": r'^  "version": "(.*)",$',
-    "go/rummikub/client.go": r'^const Version = "(.*)"$',
-    "rust/Cargo.toml": r'^version = "(.*)"$',
-    "java/pom.xml": r"^  <version>(.*)</version>$",
-    "cpp/CMakeLists.txt": r"^project\(.*VERSION ([\d.]+)",
-}
-"""The files that have the version of a client, and the line that has it."""
-
 
 def first_program(page: Path, fence: str) -> str:
     found = re.search(rf"^```{fence}[^\n]*\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
@@ -94,14 +81,6 @@ def test_maven_accepts_the_poms_of_a_page(language: str, tmp_path: Path) -> None
     validated = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
     is_read = validated.returncode == 0 or "PluginResolutionException" in validated.stdout  # nothing is downloaded
     assert is_read, validated.stdout
-
-
-@pytest.mark.parametrize("file", VERSIONED)
-def test_a_client_has_the_version_of_the_service(file: str) -> None:
-    service = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
-    found = re.search(VERSIONED[file], (CLIENTS / file).read_text(encoding="utf-8"), re.MULTILINE)
-    assert found
-    assert found[1] == service
 
 
 def test_the_packages_state_their_license() -> None:
