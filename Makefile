@@ -9,7 +9,7 @@ EDGE := .venv/.edge
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 3 --dist worksteal
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help setup run web web-test envoy play demo walkthrough puzzle test quick flaky check canary fmt bench figures speed load load-ci drill capacity soak solver-soak mutants goldens house baseline names proto clients clients-check conformance edge-config deploy-check deploy-tools openapi docs wire deals lock image bots puzzles tournament clean
+.PHONY: help setup run web web-test envoy play demo walkthrough puzzle test quick flaky check canary fmt bench figures speed load load-ci drill capacity soak solver-soak mutants goldens house baseline names release proto clients clients-check conformance edge-config deploy-check deploy-tools openapi docs wire deals lock image bots puzzles tournament clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -161,6 +161,9 @@ goldens: $(STAMP) ## Rewrite the golden games after an intended change of the en
 house: $(STAMP) ## Measure the code, and the files that one change edits (ARGS="../other ." BASE=revision); fail on an import circle
 	@$(BIN)/python -m tools.fan_out $(BASE)
 	@$(BIN)/python -m tools.house_report $(ARGS)
+
+release: $(STAMP) ## Build all packages into dist/, play each from there, and tag VERSION=1.0.0 (ARGS="--dry-run --only python,npm")
+	@$(BIN)/python -m tools.release $(VERSION) $(ARGS)
 
 names: $(STAMP) ## Write the version and the names of release.toml into all manifests and pages
 	@$(BIN)/python -m tools.names

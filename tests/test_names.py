@@ -25,11 +25,13 @@ OTHER_USES = {
     "version": re.compile(r"CHANGELOG\.md|\.lock$|.*package-lock\.json|requirements/|tests/|web/.*examples/.*lock")
 }
 """Files with the old value for another reason: versions of other packages, tests of versions."""
+GIT = shutil.which("git") or "git"
 TRACKED = [
-    Path(name)
-    for name in subprocess.run(
-        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout.splitlines()
+    path
+    for name in subprocess.run([GIT, "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split(
+        "\n"
+    )
+    if (path := Path(name)) and (ROOT / path).is_file()
 ]
 
 
