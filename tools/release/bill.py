@@ -83,8 +83,8 @@ def _license_of(name: str) -> str:
     except PackageNotFoundError:
         return "unknown"
     classifiers = [one.removeprefix("License :: ") for one in about.get_all("Classifier", []) if "License ::" in one]
-    candidates = [about.get("License-Expression"), *(about.get("License") or "").splitlines()[:1], *classifiers]
-    found = next(filter(None, candidates), "unknown")
+    fields = [about[key] for key in ("License-Expression", "License") if key in about]
+    found = next(filter(None, [*(field.partition("\n")[0] for field in fields), *classifiers]), "unknown")
     return SPELLINGS.get(found, found)
 
 

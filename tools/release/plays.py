@@ -23,6 +23,7 @@ def server(release: Release, folder: Path) -> Iterator[str]:
         "RUMMIKUB_LISTEN": "127.0.0.1:0",
         "RUMMIKUB_METRICS_LISTEN": "127.0.0.1:0",
         "RUMMIKUB_REDIS_URL": "memory://",
+        "RUMMIKUB_LOG_LEVEL": "warning",
     }
     with subprocess.Popen(
         [python, "-m", "service"], cwd=folder, env={**os.environ, **own}, stdout=subprocess.PIPE, text=True
