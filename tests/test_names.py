@@ -27,11 +27,11 @@ OTHER_USES = {
 """Files with the old value for another reason: versions of other packages, tests of versions."""
 GIT = shutil.which("git") or "git"
 TRACKED = [
-    path
+    Path(name)
     for name in subprocess.run([GIT, "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split(
         "\n"
     )
-    if (path := Path(name)) and (ROOT / path).is_file()
+    if (ROOT / name).is_file()
 ]
 
 

@@ -1,21 +1,23 @@
-"""`rummikub-admin migrate`: moves live games between one Redis, a primary behind Sentinels and a Redis Cluster."""
+"""`rummikub-admin migrate`: moves live games between an embedded store, one Redis, Sentinels and a Redis Cluster."""
 
 import argparse
 import asyncio
 from typing import Final
 
 from service.admin_program.command import AdminError, cancel_on_signals, report
+from service.admin_program.store_url import HELP as STORE
+from service.admin_program.store_url import store_url
 from service.operator.migration import MigrationError, migrate, undo
 from service.runtime.redis_url import RedisUrlError
 
 NAME: Final = "migrate"
-HELP: Final = "move live games between one Redis, a primary behind Sentinels and a Redis Cluster"
+HELP: Final = "move live games between an embedded store, one Redis, a primary behind Sentinels and a Redis Cluster"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """See Command."""
     parser.add_argument(
-        "--from", dest="source", required=True, metavar="URL", help="the store that servers use now: RUMMIKUB_REDIS_URL"
+        "--from", dest="source", required=True, metavar="URL", help=f"the store that servers use now: {STORE}"
     )
     parser.add_argument("--to", dest="target", required=True, metavar="URL", help="an empty store")
     parser.add_argument("--stopped", action="store_true", help="no server runs; no store need refuse writes")
@@ -28,15 +30,22 @@ async def run(arguments: argparse.Namespace) -> int:
     """See Command."""
     cancel_on_signals()
     try:
-        if arguments.undo:
-            games = await undo(arguments.source, arguments.target, report, is_stopped=arguments.stopped)
-            report(f"{games} games; restart the servers with the former RUMMIKUB_REDIS_URL")
-            return 0
-        moved = await migrate(arguments.source, arguments.target, report, is_stopped=arguments.stopped)
+        async with store_url(arguments.source) as source, store_url(arguments.target) as target:
+            return await (_undo if arguments.undo else _migrate)(source, target, is_stopped=arguments.stopped)
     except (MigrationError, RedisUrlError) as error:
         raise AdminError(str(error)) from error
     except asyncio.CancelledError:
         raise AdminError("interrupted") from None
+
+
+async def _undo(source: str, target: str, *, is_stopped: bool) -> int:
+    games = await undo(source, target, report, is_stopped=is_stopped)
+    report(f"{games} games; restart the servers with the former RUMMIKUB_REDIS_URL")
+    return 0
+
+
+async def _migrate(source: str, target: str, *, is_stopped: bool) -> int:
+    moved = await migrate(source, target, report, is_stopped=is_stopped)
     report(f"moved {moved.games} games and {moved.names} names; no writes for {moved.seconds:.1f} s so far")
     report("restart all servers with the new RUMMIKUB_REDIS_URL")
     return 0

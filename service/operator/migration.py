@@ -20,25 +20,20 @@ It uses redis-py's clients, whose cluster client is slower than the store's but 
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
 import redis.asyncio as redis
 from redis import exceptions
-from redis.asyncio.cluster import ClusterNode
-from redis.asyncio.connection import SSLConnection
 
+from service.operator.content import SCANNED, Keys, Keyspace, for_each
 from service.operator.log_copy import ChangeLogCopy
-from service.runtime.redis_url import Address, Cluster, One, Options, Sentinel, parse_redis_url
 from service.storage.lists import game_of_member
-from service.storage.redis.deployment import GUARD, MAX_LAG, REFUSE_ALL, replicas_in
+from service.storage.redis.deployment import GUARD, MAX_LAG, REFUSE_ALL
 from service.storage.redis.keys import (
-    CLUSTER_PARTS,
     MARK,
-    ONE_PART,
-    PLAYER_PREFIX,
     PROBE,
     SECRET,
     UNFINISHED,
@@ -48,25 +43,11 @@ from service.storage.redis.keys import (
     outbox_key,
     part_of,
 )
-from service.storage.redis.sentinel import find_primary
 
-AT_ONCE: Final = 8
-"""Pipelines that are under way at the same time."""
-BATCH: Final = 50
-"""Games or keys of a pipeline."""
 FEW: Final = 1_000
 """Changed games that are left to the time in which the source refuses writes."""
-SCANNED: Final = 1_000
-"""Keys or members that are read in one step of a scan."""
-ID_LENGTH: Final = 32
-"""The length of a game's id."""
-SECONDS: Final = 10.0
-"""Timeout of each command: a large value may take longer than a call of a game."""
-_TIMEOUTS: Final = {"socket_timeout": SECONDS, "socket_connect_timeout": SECONDS}
-_FAILURES: Final = (exceptions.RedisError, exceptions.RedisClusterException, OSError, TimeoutError)
+FAILURES: Final = (exceptions.RedisError, exceptions.RedisClusterException, OSError, TimeoutError)
 
-_GAME_PREFIX: Final = "rummikub:{"
-_NAME_PREFIX: Final = "rummikub:name:"
 _STATE: Final = """\
 local newest = redis.call('XREVRANGE', KEYS[2], '+', '-', 'COUNT', 1)[1]
 return {
@@ -95,80 +76,8 @@ class Moved:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Keys:
-    """The keys of a store.
-
-    Attributes:
-        games: The ids of its games.
-        names: The names of games, and the lists of players, which have no parts either.
-        shared: Keys that span games, or are unknown.
-    """
-
-    games: set[str]
-    names: set[str]
-    shared: set[str]
-
-
-class _Store:
-    """A Redis or a Redis Cluster, with all its keys."""
-
-    def __init__(self, url: One | Cluster, replicas: Sequence[Address] = ()) -> None:
-        self.shown = url.shown
-        options = {**url.options, **_TIMEOUTS}
-        self.client: Any
-        if isinstance(url, Cluster):
-            self.parts = CLUSTER_PARTS
-            is_tls = options.pop("connection_class", None) is SSLConnection
-            nodes = [ClusterNode(node.host, node.port) for node in url.nodes]
-            self.client = redis.RedisCluster(startup_nodes=nodes, ssl=is_tls, **options)
-        else:
-            self.parts = ONE_PART
-            self.client = _client(options)
-        self._replicas = {
-            str(replica): _client({**options, "host": replica.host, "port": replica.port}) for replica in replicas
-        }
-        """The servers that Sentinels may promote, by address."""
-
-    @classmethod
-    async def open(cls, url: str) -> "_Store":
-        """Returns the store at a URL; behind Sentinels, on the primary that they name now, until it is closed."""
-        parsed = parse_redis_url(url)
-        if not isinstance(parsed, Sentinel):
-            return cls(parsed)
-        address = await find_primary(parsed, _TIMEOUTS)
-        primary = One(parsed.shown, {**parsed.options, "host": address.host, "port": address.port})
-        async with _client({**primary.options, **_TIMEOUTS}) as client:
-            replication = await client.info("replication")
-        return cls(primary, list(replicas_in(replication)))
-
-    async def keys(self) -> _Keys:
-        """Returns all keys of the service."""
-        keys = _Keys(set(), set(), set())
-        async for found in self.client.scan_iter(match="rummikub:*", count=SCANNED):
-            key = found.decode()
-            if key.startswith((_NAME_PREFIX, PLAYER_PREFIX)):
-                keys.names.add(key)
-            elif not _is_key_of_game(key):
-                keys.shared.add(key)
-            elif key.endswith("}:game"):
-                keys.games.add(key.removeprefix(_GAME_PREFIX).partition("}")[0])
-        return keys
-
-    async def erase(self) -> None:
-        """Deletes all keys of the service but UNFINISHED."""
-        keys = [key.decode() async for key in self.client.scan_iter(match="rummikub:*", count=SCANNED)]
-        await _for_each((key for key in keys if key != UNFINISHED), self._delete)
-
-    async def delete_games(self, games: Iterable[str]) -> None:
-        """Deletes games."""
-        await _for_each((key for game in games for key in keys_of(game)), self._delete)
-
-    async def _delete(self, keys: Sequence[str]) -> None:
-        pipeline = self.client.pipeline(transaction=False)
-        for key in keys:
-            pipeline.delete(key)
-        await pipeline.execute()
+class _Store(Keyspace):
+    """A store that can refuse writes."""
 
     async def states(self, games: Iterable[str]) -> list[tuple[bytes, ...]]:
         """Returns values of each game that a change or a draft changes. The first is empty if there is no game."""
@@ -235,7 +144,7 @@ class _Store:
         for name, server in self._servers().items():
             try:
                 await server.execute_command("CONFIG SET", GUARD, value)
-            except _FAILURES as error:
+            except FAILURES as error:
                 errors[name] = error
         return errors
 
@@ -243,76 +152,22 @@ class _Store:
         """Returns all nodes, and replicas that may be promoted, by name."""
         if isinstance(self.client, redis.RedisCluster):
             return {node.name: node for node in self.client.get_nodes()}
-        return {self.shown: self.client, **self._replicas}
+        return {self.shown: self.client, **self.replicas}
 
-    async def copy_to(self, target: "_Store", keys: Sequence[str]) -> None:
-        """Copies keys with their lifetimes, in order. One that has expired is deleted at the target."""
-        reading, writing = (store.client.pipeline(transaction=False) for store in (self, target))
-        for key in keys:
-            reading.dump(key)
-            reading.pttl(key)
-        found = await reading.execute()
-        for key, dump, left_ms in zip(keys, found[::2], found[1::2], strict=True):
-            if dump is None or left_ms == -2:
-                writing.delete(key)
-            else:
-                writing.restore(key, _restored_ms(left_ms), dump, replace=True)
-        try:
-            await writing.execute()
-        except exceptions.ResponseError as error:
-            raise await self._refusal(target, error) from None
+    async def copy_games_to(self, target: Keyspace, games: Sequence[str]) -> None:
+        """Copies games, each as it is at one moment."""
+        await target.write(await self.games(games))
 
-    async def check_readable_by(self, target: "_Store") -> None:
-        """Raises MigrationError if another store cannot read the data of this one. Needs one that accepts writes."""
-        async for key in self.client.scan_iter(match="rummikub:*", count=SCANNED):
-            if (dump := await self.client.dump(key)) is None:
-                continue  # it has expired
-            try:
-                await target.client.restore(PROBE, 1, dump, replace=True)  # it expires after a millisecond
-            except exceptions.ResponseError as error:
-                raise await self._refusal(target, error) from None
-            return
-
-    async def _refusal(self, target: "_Store", error: exceptions.ResponseError) -> MigrationError:
-        """Returns the error for data that another store has refused."""
-        if "DUMP payload" not in str(error):
-            return MigrationError(f"{target.shown} refuses the data of {self.shown}: {error}")
-        here, there = await self._program(), await target._program()  # noqa: SLF001 - of the same class
-        return MigrationError(
-            f"{target.shown} ({there}) cannot read the data of {self.shown} ({here}): "
-            f"move to {here} or a newer version of it"
-        )
-
-    async def _program(self) -> str:
-        """Returns the name and version of the store's program."""
-        try:
-            facts = await self.client.info("server")
-        except exceptions.ResponseError:
-            return "a program of unknown version"
-        valkey = facts.get("valkey_version")
-        return f"Valkey {valkey}" if valkey else f"Redis {facts['redis_version']}"
-
-    async def close(self) -> None:
-        """Closes the connections."""
-        for client in (self.client, *self._replicas.values()):
-            await client.aclose()
-
-
-def _client(options: Options) -> "redis.Redis":
-    """Returns a client of one server."""
-    return redis.Redis.from_pool(redis.ConnectionPool(**options))
-
-
-def _restored_ms(left_ms: int) -> int:
-    """Returns the argument of RESTORE for a reply to PTTL. 0 is no limit there, and less than a millisecond here."""
-    return 0 if left_ms == -1 else max(1, left_ms)
+    async def copy_to(self, target: Keyspace, keys: Sequence[str]) -> None:
+        """Copies keys with their lifetimes. One that has expired is deleted at the target."""
+        await target.write(await self.content(keys))
 
 
 def _text(error: BaseException) -> str:
     """Returns an error as a part of a message."""
     if isinstance(error, asyncio.CancelledError):
         return "interrupted"
-    if isinstance(error, _FAILURES):
+    if isinstance(error, FAILURES):
         return f"a store does not reply: {type(error).__name__}: {error}"
     return str(error)
 
@@ -327,7 +182,7 @@ async def _opened(source_url: str, target_url: str) -> AsyncIterator[tuple[_Stor
             target = await _Store.open(target_url)
             stack.push_async_callback(target.close)
             yield source, target
-        except _FAILURES as error:
+        except FAILURES as error:
             raise MigrationError(_text(error)) from error
 
 
@@ -392,7 +247,7 @@ async def _restore(store: _Store, guard: str, error: BaseException, progress: Pr
     """
     try:
         await store.accept_writes(guard)
-    except (MigrationError, *_FAILURES) as failure:
+    except (MigrationError, *FAILURES) as failure:
         raise MigrationError(
             f"{_text(error)}; then {_text(failure)}: writes are refused there until you run: {command}"
         ) from error
@@ -418,7 +273,7 @@ async def _differing(store: _Store, other: _Store, games: Iterable[str]) -> set[
         states = zip(some, here, there, strict=True)
         differing.update(game for game, state, other_state in states if state[0] and state != other_state)
 
-    await _for_each(games, compare)
+    await for_each(games, compare)
     return differing
 
 
@@ -471,7 +326,8 @@ class _Migration:
         if not self._is_stopped:
             await self._source.guard()
         mark = await self._target.client.get(MARK)
-        await self._check_readable(mark)
+        if mark is not None:
+            await self._target.set_guard(mark.decode())
         if mark is not None or await self._target.client.get(UNFINISHED) is not None:
             self._progress(f"deleting the outdated games at {self._target.shown}")
             await self._target.client.set(UNFINISHED, "")  # if this is interrupted, the next migration goes on with it
@@ -479,27 +335,16 @@ class _Migration:
         if (await self._target.keys()).games:
             raise MigrationError(f"{self._target.shown} has games already: move to an empty store")
 
-    async def _check_readable(self, mark: bytes | None) -> None:
-        """Raises MigrationError if the target cannot read the source's data. A marked one refuses writes again then."""
-        if mark is not None:
-            await self._target.set_guard(mark.decode())
-        try:
-            await self._source.check_readable_by(self._target)
-        except BaseException:
-            if mark is not None:
-                await self._target.set_guard(REFUSE_ALL)
-            raise
-
     async def _copy_most(self) -> None:
         """Copies all games, then those that have changed, until few have or copying them does not help."""
         self._copied = (await self._source.keys()).games
         self._progress(f"copying {len(self._copied)} games")
-        await _for_each(self._copied, self._copy_games)
+        await for_each(self._copied, self._copy_games)
         before = len(self._copied)
         while FEW < (changed := len((await self._copy_changes("{}"))[1])) <= before / 2:
             before = changed
 
-    async def _copy_changes(self, which: str) -> tuple[_Keys, set[str]]:
+    async def _copy_changes(self, which: str) -> tuple[Keys, set[str]]:
         """Copies games that have changed since; returns the keys of the source and the games that were copied.
 
         Args:
@@ -510,23 +355,23 @@ class _Migration:
         self._copied = keys.games
         changed = await _differing(self._source, self._target, keys.games)
         self._progress(f"copying {which.format(len(changed))} games that have changed")
-        await _for_each(changed, self._copy_games)
+        await for_each(changed, self._copy_games)
         return keys, changed
 
     async def _copy_games(self, games: Sequence[str]) -> None:
         """Copies games. The etag is read first, so a game that changes meanwhile differs and is copied again."""
-        await self._source.copy_to(self._target, [key for game in games for key in keys_of(game)])
+        await self._source.copy_games_to(self._target, games)
 
     async def _copy_keys(self, keys: Sequence[str]) -> None:
         await self._source.copy_to(self._target, keys)
 
-    async def _copy_rest(self) -> _Keys:
+    async def _copy_rest(self) -> Keys:
         """Copies the last changes and everything that is no game. Raises MigrationError if games differ then."""
         keys, changed = await self._copy_changes("the last {}")
         differing = await _differing(self._source, self._target, changed)  # all others were equal
         if differing:
             raise MigrationError(f"{len(differing)} of {len(keys.games)} games differ after the copy")
-        await _for_each([SECRET, *keys.names], self._copy_keys)
+        await for_each([SECRET, *keys.names], self._copy_keys)
         await self._copy_shared(keys.shared)
         return keys
 
@@ -588,29 +433,7 @@ class _Migration:
         self._progress(f"all {len(games)} games are equal")
 
 
-def _is_key_of_game(key: str) -> bool:
-    """Returns whether a key belongs to one game; the hash tags of parts and probes are shorter than a game's id."""
-    return key.startswith(_GAME_PREFIX) and len(key.removeprefix(_GAME_PREFIX).partition("}")[0]) == ID_LENGTH
-
-
 async def _unmark(store: _Store) -> None:
     """Makes a store that was moved away from accept writes."""
     guard = await store.client.get(MARK)
     await store.accept_writes(guard.decode())
-
-
-async def _for_each(items: Iterable[str], work: Callable[[Sequence[str]], Awaitable[object]]) -> None:
-    """Does work on items, BATCH of them at once and AT_ONCE batches at the same time."""
-    remaining = iter(items)
-
-    async def worker() -> None:
-        while batch := list(itertools.islice(remaining, BATCH)):
-            await work(batch)
-
-    workers = [asyncio.create_task(worker()) for _ in range(AT_ONCE)]
-    try:
-        await asyncio.gather(*workers)
-    finally:  # after a failure the others must not use connections that are being closed
-        for task in workers:
-            task.cancel()
-        await asyncio.gather(*workers, return_exceptions=True)

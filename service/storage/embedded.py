@@ -67,6 +67,15 @@ class EmbeddedStore:
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = contextlib.ExitStack()
 
+    @staticmethod
+    def running_url(data_dir: Path) -> str:
+        """Returns the URL of the store that another process runs on a folder; "" if none does."""
+        try:
+            socket = Path(os.fsdecode((data_dir / "lock").read_bytes())) / SOCKET
+        except OSError:
+            return ""
+        return f"unix://{socket}" if socket.is_socket() else ""
+
     @property
     def url(self) -> str:
         """The URL to connect to."""

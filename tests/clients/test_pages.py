@@ -36,6 +36,7 @@ CODE_ON_ERRORS = [
 WITHOUT_CLIENT = {"csharp", "dart", "godot", "objc", "php", "ruby", "swift"}
 """Languages that have only a page."""
 
+
 def first_program(page: Path, fence: str) -> str:
     found = re.search(rf"^```{fence}[^\n]*\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     assert found, f"{page} has no program in {fence}"

@@ -21,7 +21,10 @@ CLUSTER: Final = (
     "write redis+cluster://host:port,host:port with some nodes of the cluster"
 )
 MOVED_AWAY: Final = "the games of this store were moved to another one: set RUMMIKUB_REDIS_URL to the new store"
-HALF_MOVED: Final = "a migration to this store has not finished: run rummikub-admin migrate again, or empty the store"
+HALF_MOVED: Final = (
+    "a migration or a restore to this store has not finished: run rummikub-admin migrate or restore again, or empty the "
+    "store"
+)
 NO_CLUSTER: Final = "this Redis is no node of a Redis Cluster: write redis://host:port/database"
 GUARD: Final = "min-replicas-to-write"
 MAX_LAG: Final = "min-replicas-max-lag"

@@ -1,0 +1,62 @@
+"""`rummikub-admin backup`: writes all of a store to standard output, or to a file."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Final
+
+from service.admin_program.command import AdminError, cancel_on_signals
+from service.admin_program.store_url import HELP as STORE
+from service.admin_program.store_url import store_url
+from service.operator.backup import BackupError, Saved, backup
+
+NAME: Final = "backup"
+HELP: Final = "write all of a store to standard output, or to a file, while servers use it"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """See Command."""
+    parser.add_argument("--from", dest="source", required=True, metavar="URL", help=STORE)
+    parser.add_argument(
+        "--to",
+        dest="target",
+        type=Path,
+        metavar="FILE",
+        help="a new file, which only its owner may read; it is whole once it has this name",
+    )
+
+
+async def run(arguments: argparse.Namespace) -> int:
+    """See Command."""
+    cancel_on_signals()
+    try:
+        async with store_url(arguments.source) as url:
+            saved = await (_to_file(url, arguments.target) if arguments.target else _to_output(url))
+    except (BackupError, OSError) as error:
+        raise AdminError(str(error)) from error
+    _report(f"{saved.games} games in {saved.seconds:.1f} s")
+    return 0
+
+
+async def _to_output(url: str) -> Saved:
+    saved = await backup(url, sys.stdout.buffer.write, _report)
+    sys.stdout.buffer.flush()
+    return saved
+
+
+async def _to_file(url: str, target: Path) -> Saved:
+    """Writes a backup to a file that gets its name at the end. Raises AdminError if there is one with this name."""
+    if target.exists():  # noqa: ASYNC240 - nothing else runs
+        raise AdminError(f"{target} exists: give another name, or move it away")
+    partial = target.with_name(f"{target.name}.partial")
+    partial.unlink(missing_ok=True)
+    partial.touch(mode=0o600)
+    with partial.open("wb") as file:
+        saved = await backup(url, file.write, _report)
+    partial.rename(target)
+    return saved
+
+
+def _report(line: str) -> None:
+    """Reports progress, beside the backup on standard output."""
+    sys.stderr.write(f"{line}\n")

@@ -1,0 +1,321 @@
+"""Backups: all of a store in one stream of lines, whatever program holds it, and back into an empty store.
+
+The first line names the form, the last one how many games and keys came before it: a stream without it was cut off.
+Each line between has a key with its content, or members of a list. A game is as it was at one moment; games follow each
+other while they are played. The deadlines are read first, so none is later than its game is due, and games without one
+get a deadline at once: a server that checks a game too early finds nothing to do. Lists are read last; a list repairs
+itself when it is read (service/app/sweeper.py).
+
+Not in a backup: drafts and presence, which live for moments, and the change log, whose readers begin anew.
+"""
+
+import base64
+import itertools
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+from redis import exceptions
+
+from service.operator.content import BATCH, SCANNED, Content, Keyspace
+from service.runtime.redis_url import RedisUrlError
+from service.storage.lists import game_of_member
+from service.storage.redis.keys import (
+    MARK,
+    SECRET,
+    UNFINISHED,
+    change_log_key,
+    draft_key,
+    outbox_key,
+    part_of,
+    presence_key,
+)
+
+FORM: Final = 1
+DEADLINES: Final = "deadlines"
+PROGRESS_SECONDS: Final = 5.0
+_FAILURES: Final = (exceptions.RedisError, exceptions.RedisClusterException, OSError, TimeoutError, RedisUrlError)
+
+Progress = Callable[[str], None]
+"""Receives a line about what is being done."""
+Line = dict[str, Any]
+
+
+class BackupError(Exception):
+    """A backup or a restore has failed; the message says why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What a backup has, or a restore has written, and how long it took in seconds."""
+
+    games: int
+    keys: int
+    seconds: float
+
+
+@asynccontextmanager
+async def _opened(url: str) -> AsyncIterator[Keyspace]:
+    """Yields the store at a URL. Turns failures of Redis into BackupError."""
+    try:
+        store = await Keyspace.open(url)
+        try:
+            yield store
+        finally:
+            await store.close()
+    except _FAILURES as error:
+        raise BackupError(f"the store does not reply: {type(error).__name__}: {error}") from error
+
+
+async def backup(url: str, write: Callable[[bytes], object], progress: Progress) -> Saved:
+    """Writes all of a store to a stream, while servers use it; returns what was written. Raises BackupError.
+
+    Args:
+        url: The store, in any form of RUMMIKUB_REDIS_URL.
+        write: Receives the bytes, in lines.
+        progress: Receives what is being done.
+    """
+    async with _opened(url) as store:
+        await _check_source(store)
+        began = time.monotonic()
+        pace = _Pace(progress)
+        games = keys = 0
+        write(_line({"rummikub_backup": FORM, "made_ms": int(time.time() * 1000)}))
+        async for line in _list_of(store, DEADLINES):
+            write(_line(line))
+        async for content in _single_keys(store):
+            write(_line(_of_content(content)))
+            keys += 1
+            games += content.key.endswith("}:game")
+            pace.report(f"{games} games")
+        async for line in _shared(store, (await store.keys()).shared):
+            write(_line(line))
+        write(_line({"end": True, "games": games, "keys": keys}))
+        return Saved(games, keys, time.monotonic() - began)
+
+
+async def _check_source(store: Keyspace) -> None:
+    """Raises BackupError if servers use another store, or none."""
+    for key, sign in ((MARK, "was moved away from"), (UNFINISHED, "lacks games: what fills it has not finished")):
+        if await store.client.get(key) is not None:
+            raise BackupError(f"{store.shown} {sign}: make the backup of the store that servers use")
+
+
+async def _single_keys(store: Keyspace) -> AsyncIterator[Content]:
+    """Yields the keys of all games, but drafts and presence, then the secret, names and the lists of players."""
+    for batch in _batches((await store.keys()).games):
+        for content in await store.games(batch):
+            if content.kind != "none" and not _is_passing(content.key):
+                yield content
+    for batch in _batches([SECRET, *(await store.keys()).names]):
+        for content in await store.content(batch):
+            if content.kind != "none":
+                yield content
+
+
+def _is_passing(key: str) -> bool:
+    """Whether a key of a game is its draft or its presence."""
+    game = key.partition("{")[2].partition("}")[0]
+    return key in (draft_key(game), presence_key(game))
+
+
+async def _shared(store: Keyspace, keys: Iterable[str]) -> AsyncIterator[Line]:
+    """Yields lists and the outbox, without parts."""
+    names = set[str]()
+    for key in keys:
+        part = next((part for part in store.parts if key.startswith(part)), None)
+        if part and key not in (change_log_key(part), MARK, UNFINISHED, SECRET) and not key.endswith(":probe"):
+            names.add(key.removeprefix(part))
+    for name in sorted(names - {DEADLINES, "probe"}):
+        if name == outbox_key(""):
+            for part in store.parts:
+                for _, fields in await store.client.xrange(outbox_key(part)):
+                    yield {"outbox": [_text(one) for pair in fields.items() for one in pair]}
+        else:
+            async for line in _list_of(store, name):
+                yield line
+
+
+async def _list_of(store: Keyspace, name: str) -> AsyncIterator[Line]:
+    """Yields the members of all parts of a list, with their scores."""
+    for part in store.parts:
+        left_ms = await store.client.pttl(f"{part}{name}")
+        for start in itertools.count(step=SCANNED):
+            members = await store.client.zrange(f"{part}{name}", start, start + SCANNED - 1, withscores=True)
+            if not members:
+                break
+            yield {"list": name, "left_ms": left_ms, "members": [[_text(one), score] for one, score in members]}
+
+
+async def restore(lines: Iterable[bytes], url: str, progress: Progress) -> Saved:
+    """Writes a backup into a store without games; returns what was written.
+
+    Until all of it is there, the store has a mark and no server uses it; a restore that failed can be repeated. Raises
+    BackupError, which says why: the store has games, or the backup is cut off, damaged or of a newer form.
+
+    Args:
+        lines: The lines of a backup.
+        url: The store, in any form of RUMMIKUB_REDIS_URL.
+        progress: Receives what is being done.
+    """
+    async with _opened(url) as store:
+        began = time.monotonic()
+        left = _parsed(lines)
+        _check_head(next(left, {}))
+        await _prepare(store, progress)
+        writing = _Restore(store, _Pace(progress))
+        end = await writing.write(left)
+        if end is None:
+            raise BackupError(
+                f"the backup is cut off after {writing.games} games; {url} stays unused: restore a whole one"
+            )
+        if (end.get("games"), end.get("keys")) != (writing.games, writing.keys):
+            raise BackupError(
+                f"the backup lacks lines: it has {writing.games} games, and its end names {end.get('games')}"
+            )
+        await writing.make_due()
+        await store.client.delete(UNFINISHED)
+        return Saved(writing.games, writing.keys, time.monotonic() - began)
+
+
+async def _prepare(store: Keyspace, progress: Progress) -> None:
+    """Marks a store as unfinished, and empties what a failed restore has left. Raises BackupError if it has games."""
+    if await store.client.get(UNFINISHED) is not None:
+        progress("deleting what an unfinished restore has left")
+        await store.erase()
+    elif (await store.keys()).games or await store.client.get(MARK) is not None:
+        raise BackupError(f"{store.shown} has games already, or was moved away from: restore into an empty store")
+    await store.client.set(UNFINISHED, "")
+
+
+class _Restore:
+    """A restore under way: what was written."""
+
+    def __init__(self, store: Keyspace, pace: "_Pace") -> None:
+        self._store = store
+        self._pace = pace
+        self._ids: list[str] = []
+        self.keys = 0
+
+    @property
+    def games(self) -> int:
+        """The number of games."""
+        return len(self._ids)
+
+    async def write(self, lines: Iterator[Line]) -> Line | None:
+        """Writes lines until the last one, which is returned; None if there is none."""
+        batch: list[Content] = []
+        for line in lines:
+            if "key" in line:
+                content = _content_of(line)
+                batch.append(content)
+                self.keys += 1
+                if content.key.endswith("}:game"):
+                    self._ids.append(content.key.partition("{")[2].partition("}")[0])
+                if len(batch) == BATCH:
+                    await self._store.write(batch)
+                    batch = []
+                    self._pace.report(f"{self.games} games")
+            elif "list" in line:
+                await self._add_members(line)
+            elif "outbox" in line:
+                await self._add_to_outbox([_bytes(one) for one in line["outbox"]])
+            else:
+                await self._store.write(batch)
+                return line
+        return None
+
+    async def _add_members(self, line: Mapping[str, Any]) -> None:
+        """Adds members to a list, each to the part of its game."""
+        name, by_part = line["list"], dict[str, dict[bytes, float]]()
+        for text, score in line["members"]:
+            member = _bytes(text)
+            game = member.decode() if name == DEADLINES else game_of_member(member.decode())
+            by_part.setdefault(part_of(self._store.parts, game), {})[member] = score
+        for part, members in by_part.items():
+            await self._store.client.zadd(f"{part}{name}", members)
+            if line["left_ms"] > 0:
+                await self._store.client.pexpire(f"{part}{name}", line["left_ms"])
+
+    async def _add_to_outbox(self, items: Sequence[bytes]) -> None:
+        fields = dict(zip(items[::2], items[1::2], strict=True))
+        part = part_of(self._store.parts, fields[b"game"].decode())
+        await self._store.client.xadd(outbox_key(part), fields)
+
+    async def make_due(self) -> None:
+        """Gives each game without a deadline one that is due: it was created while the backup was made."""
+        now = int(time.time() * 1000)
+        for batch in _batches(self._ids):
+            pipeline = self._store.client.pipeline(transaction=False)
+            for game in batch:
+                pipeline.zadd(f"{part_of(self._store.parts, game)}{DEADLINES}", {game: now}, nx=True)
+            await pipeline.execute()
+
+
+class _Pace:
+    """Reports progress, not more often than every few seconds."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._last = time.monotonic()
+
+    def report(self, line: str) -> None:
+        """Reports a line if the last one was long ago."""
+        if time.monotonic() - self._last > PROGRESS_SECONDS:
+            self._last = time.monotonic()
+            self._progress(line)
+
+
+def _check_head(head: Mapping[str, Any]) -> None:
+    """Raises BackupError if the first line is not that of a backup that can be read."""
+    form = head.get("rummikub_backup")
+    if not isinstance(form, int):
+        raise BackupError("this is no backup: its first line has no rummikub_backup")
+    if form != FORM:
+        raise BackupError(
+            f"the backup has form {form} and this version reads form {FORM}: use the version that made it"
+        )
+
+
+def _parsed(lines: Iterable[bytes]) -> Iterator[Line]:
+    """Yields the lines as values. Raises BackupError; a last line without an end is not one."""
+    for number, line in enumerate(lines, 1):
+        if not line.endswith(b"\n"):
+            return
+        try:
+            value = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            raise BackupError(f"line {number} is damaged: {error}") from error
+        if not isinstance(value, dict):
+            raise BackupError(f"line {number} is damaged: it is no object")
+        yield value
+
+
+def _of_content(content: Content) -> Line:
+    items = [_text(item) for item in content.items]
+    return {"key": content.key, "kind": content.kind, "left_ms": content.left_ms, "items": items}
+
+
+def _content_of(line: Mapping[str, Any]) -> Content:
+    return Content(line["key"], line["kind"], line["left_ms"], [_bytes(item) for item in line["items"]])
+
+
+def _text(value: bytes) -> str:
+    return base64.b64encode(value).decode()
+
+
+def _bytes(text: str) -> bytes:
+    return base64.b64decode(text)
+
+
+def _line(value: Line) -> bytes:
+    return orjson.dumps(value) + b"\n"
+
+
+def _batches(items: Iterable[str]) -> Iterator[list[str]]:
+    left = iter(items)
+    while batch := list(itertools.islice(left, BATCH)):
+        yield batch
