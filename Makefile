@@ -9,7 +9,7 @@ EDGE := .venv/.edge
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 3 --dist worksteal
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help setup run web web-test envoy play demo walkthrough puzzle test quick flaky check canary fmt bench figures speed load load-ci drill capacity soak solver-soak mutants goldens house baseline names release proto clients clients-check conformance edge-config deploy-check deploy-tools openapi docs wire deals lock image bots puzzles tournament clean
+.PHONY: help setup run web web-test envoy play demo walkthrough puzzle test quick flaky check canary fmt bench figures speed load load-ci drill capacity soak solver-soak mutants goldens house baseline names release audit proto clients clients-check conformance edge-config deploy-check deploy-tools openapi docs wire deals lock image bots puzzles tournament clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -164,6 +164,9 @@ house: $(STAMP) ## Measure the code, and the files that one change edits (ARGS="
 
 release: $(STAMP) ## Build all packages into dist/, play each from there, and tag VERSION=1.0.0 (ARGS="--dry-run --only python,npm")
 	@$(BIN)/python -m tools.release $(VERSION) $(ARGS)
+
+audit: $(STAMP) ## Look for known weaknesses in the packages that are used; names what cannot be checked from here
+	@$(BIN)/python -m tools.audit
 
 names: $(STAMP) ## Write the version and the names of release.toml into all manifests and pages
 	@$(BIN)/python -m tools.names

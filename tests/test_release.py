@@ -1,0 +1,128 @@
+"""`make release` refuses what must not be released, and its packages have pages that work outside of the repository."""
+
+import gzip
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from support.harness import ROOT
+from tools import names
+from tools.release.bill import LicenseError, check_license
+from tools.release.checks import BASELINE, BUF, GIT, GOLDEN, problems
+from tools.release.packages import PAGES, with_whole_links
+
+pytestmark = pytest.mark.slow
+
+VERSION = "1.2.3"
+GAME = GOLDEN / "game.json"
+
+
+def git(folder: Path, *arguments: str) -> None:
+    """Runs git as an author."""
+    author = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org")
+    subprocess.run([GIT, *author, *arguments], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """Returns a small repository that can be released as VERSION; 1.2.2 was released before."""
+    shutil.copytree(ROOT / "proto", tmp_path / "proto")
+    shutil.copy(ROOT / "buf.yaml", tmp_path)
+    arguments = ("build", "--exclude-source-info", "-o", "-#format=binpb")
+    contract = subprocess.run([str(BUF), *arguments], cwd=tmp_path, capture_output=True, check=True).stdout
+    (tmp_path / BASELINE).write_bytes(gzip.compress(contract))
+    values = names.values() | {
+        "version": VERSION,
+        "repository": "https://forge.org/tiles",
+        "maven_group": "org.forge",
+        "go_module": "forge.org/tiles/clients/go",
+    }
+    (tmp_path / names.FILE).write_text("".join(f'{name} = "{value}"\n' for name, value in values.items()))
+    (tmp_path / "CHANGELOG.md").write_text(f"# Changelog\n\n## Unreleased\n\n## {VERSION} (2027-01-31)\n")
+    (tmp_path / GAME).parent.mkdir(parents=True)
+    (tmp_path / GAME).write_text("{}")
+    git(tmp_path, "init", "--quiet")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "--quiet", "--message", "All")
+    git(tmp_path, "tag", "v1.2.2")
+    return tmp_path
+
+
+def test_a_tree_that_is_as_it_should_be_can_be_released(tree: Path) -> None:
+    assert list(problems(tree, VERSION)) == []
+
+
+def _appended(path: Path | str, text: str) -> Callable[[Path], None]:
+    def append(tree: Path) -> None:
+        with (tree / path).open("a") as file:
+            file.write(text)
+        git(tree, "commit", "--all", "--quiet", "--message", "Append")
+
+    return append
+
+
+def _replaced(path: str, old: str, new: str) -> Callable[[Path], None]:
+    def replace(tree: Path) -> None:
+        (tree / path).write_text((tree / path).read_text().replace(old, new))
+        git(tree, "commit", "--all", "--quiet", "--message", "Replace")
+
+    return replace
+
+
+@pytest.mark.parametrize(
+    ("break_it", "expected"),
+    [
+        pytest.param(lambda tree: (tree / "new").write_text(""), "1 files are not as committed (new)", id="dirty"),
+        pytest.param(lambda tree: git(tree, "tag", f"v{VERSION}"), "exists already", id="exists"),
+        pytest.param(_replaced(names.FILE, VERSION, "1.2.4"), "has version 1.2.4", id="other version"),
+        pytest.param(_replaced(names.FILE, "forge.org/tiles/c", "one.example/c"), "a placeholder", id="placeholder"),
+        pytest.param(_replaced("CHANGELOG.md", f"## {VERSION}", "## 9"), "no section 1.2.3", id="no changes"),
+        pytest.param(
+            _replaced("proto/rummikub/v1/tile.proto", "enum Tile {", "message New {}\nenum Tile {"),
+            "not the present contract",
+            id="baseline",
+        ),
+        pytest.param(_appended(GAME, " "), f"{GAME} is not that of v1.2.2", id="rewritten format"),
+    ],
+)
+def test_what_is_not_ready_is_refused(tree: Path, break_it: Callable[[Path], object], expected: str) -> None:
+    break_it(tree)
+    [found] = problems(tree, VERSION)
+    assert expected in found
+    assert re.search(r": (commit|choose|change|give|rename|run|a released)", found)
+
+
+@pytest.mark.parametrize("version", ["1.0", "v1.0.0", "1.0.0.0", "01.0.0", ""])
+def test_only_a_semantic_version_is_released(tree: Path, version: str) -> None:
+    [found] = problems(tree, version)
+    assert "no semantic version" in found
+
+
+def test_a_new_golden_file_is_no_change_of_a_released_format(tree: Path) -> None:
+    (tree / GOLDEN / "newer.json").write_text("{}")
+    git(tree, "add", ".")
+    git(tree, "commit", "--quiet", "--message", "Add a format")
+    assert list(problems(tree, VERSION)) == []
+
+
+@pytest.mark.parametrize("folder", PAGES)
+def test_the_page_of_a_package_has_whole_links_that_lead_to_files(folder: str) -> None:
+    values = names.values()
+    page = with_whole_links((ROOT / folder / "README.md").read_text(), folder, values)
+    links = re.findall(r"\]\(([^)\s]+)\)", page)
+    base = re.compile(rf"{re.escape(values['repository'])}/(?:blob|raw)/v{re.escape(values['version'])}/([^#]*)")
+    assert links
+    for link in links:
+        assert link.startswith(("https://", "http://", "#")), link
+        if inside := base.match(link):
+            assert (ROOT / inside[1]).exists(), link
+
+
+def test_a_license_that_is_not_accepted_stops_a_release() -> None:
+    check_license({"name": "a", "licenses": [{"expression": "MPL-2.0 AND (Apache-2.0 OR MIT)"}]})
+    with pytest.raises(LicenseError, match=r"b has the license AGPL-3\.0-only"):
+        check_license({"name": "b", "licenses": [{"expression": "AGPL-3.0-only"}]})
