@@ -269,8 +269,8 @@ class Settings(BaseSettings):
         le=_DAY,
         description="age at which a connection is replaced, for clients that balance by DNS; its calls go on; 0: none",
     )
-    max_calls: int = Field(10_000, ge=1, le=_MOST, description="maximum concurrent calls, including watchers")
-    max_watches: int = Field(5_000, ge=1, le=_MOST, description="maximum WatchGame streams and waiting ListChanges")
+    max_calls: int = Field(16_000, ge=1, le=_MOST, description="maximum concurrent calls, including watchers")
+    max_watches: int = Field(11_000, ge=1, le=_MOST, description="maximum WatchGame streams and waiting ListChanges")
     peer_share: float = Field(
         0.5,
         gt=0,

@@ -15,7 +15,16 @@ class RummikubClient(ConanFile):
     requires = "grpc/[>=1.51]", "protobuf/[>=3.21]"
     tool_requires = "protobuf/<host_version>", "grpc/<host_version>"
     generators = "CMakeDeps", "CMakeToolchain"
-    exports_sources = "CMakeLists.txt", "LICENSE", "cmake/*", "contract/*", "include/*", "proto/*", "service_config.json", "src/*"
+    exports_sources = (
+        "CMakeLists.txt",
+        "LICENSE",
+        "cmake/*",
+        "contract/*",
+        "include/*",
+        "proto/*",
+        "service_config.json",
+        "src/*",
+    )
 
     def set_version(self):
         """Takes the version from CMakeLists.txt."""

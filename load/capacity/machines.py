@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from load.capacity.games import TYPICAL
+from service.settings import Settings
 
 Parts = Mapping[str, Any]
 """The measured parts, by name."""
@@ -24,6 +25,7 @@ class Assumptions:
 
     turn_seconds: float = 20.0
     watchers: int = 4
+    watches: int = Settings.model_fields["max_watches"].default
     validations: float = 5.0
     heartbeat_seconds: float = 15.0
     utilization: float = 0.6
@@ -40,6 +42,7 @@ class Assumptions:
 ASSUMPTION_TEXTS: Final = {
     "turn_seconds": "seconds between two turns of a game",
     "watchers": "watchers of a game, each at another server: its players",
+    "watches": "watchers that a worker accepts (`RUMMIKUB_MAX_WATCHES`)",
     "validations": "ValidateTurn calls before each turn, at the validation listener",
     "heartbeat_seconds": "seconds between two heartbeats of a watcher",
     "utilization": "share of a core, of a Redis and of its commits a second that is used at the peak",
@@ -61,7 +64,7 @@ class Unit:
     Attributes:
         core_us: CPU of servers for a second of a live game, in microseconds.
         redis_us: CPU of Redis for the same.
-        games_a_core: Live games of a core.
+        games_a_core: Live games of a core: as far as its CPU reaches, and as a worker accepts watchers.
         games_by_cpu: Live games of a Redis node, as far as its CPU reaches.
         games_by_commits: Live games of a Redis node with appendfsync always, as far as its log reaches.
         games_by_memory: Live games of a Redis node, as far as its memory reaches, without finished games.
@@ -137,7 +140,7 @@ def unit_of(parts: Parts, assumed: Assumptions) -> Unit:
     return Unit(
         core_us=core_us,
         redis_us=redis_us,
-        games_a_core=assumed.utilization * 1e6 / core_us,
+        games_a_core=min(assumed.utilization * 1e6 / core_us, assumed.watches / assumed.watchers),
         games_by_cpu=assumed.utilization * 1e6 / redis_us,
         games_by_commits=assumed.utilization * parts["commits"]["always"]["a_second"] * seconds,
         games_by_memory=_node_bytes(assumed) / live,

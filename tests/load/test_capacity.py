@@ -1,6 +1,7 @@
 """`make capacity`: a quick run of its parts, and the machines that follow from measured costs."""
 
 import json
+import re
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from load.capacity.machines import ASSUMPTION_TEXTS, GIB, Assumptions, fleet_of,
 from load.capacity.report import requirements_of, tables_of, told_of
 from load.corpus.recorded_turns import rounds
 from load.pages import DOCS, page_with, text_of
+from service.settings import Settings
 
 pytestmark = pytest.mark.slow
 
@@ -107,6 +109,17 @@ def test_a_fleet_has_what_the_scarcest_part_demands() -> None:
     assert by_memory.limit == "memory"
     assert by_memory.redis_gib == pytest.approx(kept / GIB)
     assert by_memory.redis_nodes == -(-kept // (GIB // 2))
+
+
+def test_a_worker_of_the_page_accepts_the_watchers_that_it_carries() -> None:
+    page = (DOCS / "capacity.md").read_text()
+    games, watchers = (
+        int(re.search(rf"^\| {text}[^|]*\| ([\d,]+) \|$", page, re.MULTILINE)[1].replace(",", ""))  # type: ignore[index]
+        for text in ("live games of a core for servers", "watchers of a game")
+    )
+    assert games * watchers <= Settings.model_fields["max_watches"].default
+    many = replace(ASSUMED, watches=1_000)
+    assert unit_of(PARTS, many).games_a_core == 1_000 / ASSUMED.watchers
 
 
 def test_the_players_of_a_day_become_live_games_at_the_peak() -> None:
