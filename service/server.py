@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -209,10 +210,13 @@ class Server:
 
     async def _report_load(self) -> None:
         """Sets the gauges of the load, also while the server stops, until this is cancelled."""
+        lag = 0.0
         while True:
             calls = sum(one.calls_in_progress for one in self.listeners if one.variable != ADMIN_LISTEN)
-            self.metrics.load(calls, self.watch.watchers, self.sweeper.lag_seconds)
+            self.metrics.load(calls, self.watch.watchers, self.sweeper.lag_seconds, lag)
+            due = time.monotonic() + self.intervals.load
             await asyncio.sleep(self.intervals.load)
+            lag = max(0.0, time.monotonic() - due)
 
     async def ended(self) -> ListenerEndedError:
         """Returns the error to report when a listener has ended unexpectedly."""

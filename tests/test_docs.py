@@ -164,7 +164,7 @@ def test_each_point_of_the_list_before_the_internet_names_what_to_look_at() -> N
 
 
 def test_the_page_of_operation_has_every_metric() -> None:
-    rows = re.findall(r"^\| `(rummikub_\w+)` \| (\w+) \|(.*?)\|", OPERATION.read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| `((?:rummikub|process)_\w+)` \| (\w+) \|(.*?)\|", OPERATION.read_text(), re.MULTILINE)
     metrics = Metrics()
     metrics.call("/rummikub.v1.GameService/GetGame", "OK", 0.1)
     metrics.refused("OVERLOADED", "calls")

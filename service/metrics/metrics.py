@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from service.metrics.process import ProcessCollector
 from service.metrics.shared_counters import SECONDS, Key, Numbers, SharedCounters
 
 Rows: TypeAlias = Mapping[Key, Numbers]
@@ -121,6 +122,13 @@ _METRICS: Final = (
         ("result",),
         values=(("hit",), ("miss",)),
     ),
+    _Metric(
+        "event loop lag",
+        "event_loop_lag_seconds",
+        "How much later than due the event loop ran its last timer",
+        GaugeMetricFamily,
+        merge=max,
+    ),
     _Metric("sweep lag", "sweep_lag_seconds", "How long the oldest due game waited", GaugeMetricFamily, merge=max),
     _Metric("analysis calls", "analysis_calls", "Analysis calls running or queued", GaugeMetricFamily),
     _Metric(
@@ -227,8 +235,9 @@ class Metrics:
         """Counts an analysis process that crashed or hung."""
         self._counters.add(("analysis workers lost",), 1)
 
-    def load(self, calls: int, watchers: int, sweep_lag_seconds: float) -> None:
-        """Sets the calls in progress, the open watchers, and how long the oldest due game has waited."""
+    def load(self, calls: int, watchers: int, sweep_lag_seconds: float, loop_lag_seconds: float) -> None:
+        """Sets the calls in progress, the open watchers, how long the oldest due game and a due timer have waited."""
+        self._counters.set(("event loop lag",), loop_lag_seconds)
         self._counters.set(("calls in progress",), calls)
         self._counters.set(("watchers",), watchers)
         self._counters.set(("sweep lag",), sweep_lag_seconds)
@@ -284,6 +293,7 @@ def metrics_registry(read: Callable[[], Rows]) -> CollectorRegistry:
     """Returns a registry that reads the rows at each scrape."""
     registry = CollectorRegistry()
     registry.register(_RowCollector(read))
+    registry.register(ProcessCollector())
     return registry
 
 

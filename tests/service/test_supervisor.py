@@ -537,8 +537,8 @@ def test_the_metrics_of_several_processes_are_merged() -> None:
     one.store_up(is_up=True)
     one.analysis_calls(2)
     other.analysis_calls(3)
-    one.load(4, 1, 2.5)
-    other.load(8, 2, 0.5)
+    one.load(4, 1, 2.5, 0.01)
+    other.load(8, 2, 0.5, 0.25)
     for metrics in (one, other):
         metrics.store_event("failovers", 1)
         metrics.watch_delay(0.002)
@@ -557,6 +557,7 @@ def test_the_metrics_of_several_processes_are_merged() -> None:
     assert sample(merged, "rummikub_refused_calls_total", reason="STALE_STATE", limit="") is None, "no limit refuses it"
     assert sample(merged, "rummikub_games", state="playing") == 5, "the newest count"
     assert sample(merged, "rummikub_analysis_calls") == 5
+    assert sample(merged, "rummikub_event_loop_lag_seconds") == 0.25, "the longest"
     assert sample(merged, "rummikub_store_up") == 0, "only one worker reaches its store"
     assert sample(merged, "rummikub_calls_in_progress") == 12
     assert sample(merged, "rummikub_watchers") == 3

@@ -22,8 +22,7 @@ CLUSTER: Final = (
 )
 MOVED_AWAY: Final = "the games of this store were moved to another one: set RUMMIKUB_REDIS_URL to the new store"
 HALF_MOVED: Final = (
-    "a migration or a restore to this store has not finished: run rummikub-admin migrate or restore again, or empty the "
-    "store"
+    "a migration or a restore to this store has not finished: run rummikub-admin migrate or restore again, or empty it"
 )
 NO_CLUSTER: Final = "this Redis is no node of a Redis Cluster: write redis://host:port/database"
 GUARD: Final = "min-replicas-to-write"

@@ -11,11 +11,13 @@ import re
 import resource
 import signal
 import socket
+import subprocess
 import sys
 import time
 import urllib.request
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack
+from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
 
@@ -417,6 +419,27 @@ async def test_metrics_tell_calls_latencies_and_games() -> None:
         "aborted": 0,
     }
     assert found["rummikub_store_up",] == 1
+    assert found["rummikub_build_info", version("grpcio"), version("rummikub-service")] == 1
+    assert found["rummikub_event_loop_lag_seconds",] >= 0
+
+
+async def test_metrics_of_processes_include_those_that_a_server_starts() -> None:
+    with serve_metrics("127.0.0.1:0", ServiceMetrics().registry) as port:
+        metrics = Metrics(port)
+        alone = await metrics.until(lambda samples: ("process_resident_memory_bytes",) in samples)
+        spin = "import os, time\nhere = open(os.devnull)\nwhile time.process_time() < 0.5: pass\nprint(1)\ninput()"
+        child = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", spin, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        assert child.stdout
+        await child.stdout.readline()
+        both = await metrics.until(lambda samples: ("process_open_fds",) in samples)
+        await child.communicate(b"\n")
+        after = await metrics.until(lambda samples: ("process_open_fds",) in samples)
+    assert both["process_cpu_seconds_total",] >= alone["process_cpu_seconds_total",] + 0.4
+    assert after["process_cpu_seconds_total",] >= both["process_cpu_seconds_total",], "a counter never decreases"
+    assert both["process_resident_memory_bytes",] > alone["process_resident_memory_bytes",] + 4_000_000
+    assert alone["process_open_fds",] + 4 <= both["process_open_fds",] < both["process_max_fds",]
 
 
 @pytest.fixture(scope="module")
