@@ -154,6 +154,8 @@ UNKNOWN_GAME = "0" * 32
 HELD_GAME = "f" * 32
 NO_LINEAGE = "0" * 32
 """The second half of the etag of a history that no game has."""
+NEWER_LINEAGE = "f" * 32
+"""That of a change by a newer server."""
 METADATA_LIMIT = 8192
 """The default metadata limit of gRPC clients."""
 STRANGER = "s" * 43
@@ -354,14 +356,17 @@ async def store_away(_redis_url: str) -> AsyncIterator[Stage]:
 
 @asynccontextmanager
 async def newer_format(redis_url: str) -> AsyncIterator[Stage]:
-    """A newer server has stored the game."""
+    """A newer server has changed the game: with a new etag, as with every change. Without it, a turn that was decided
+    on the cached game would still be stored, if no other call has read the game meanwhile.
+    """
     clock = FakeClock()
     store = redis_store(redis_url, clock)
     with redis.Redis.from_url(redis_url) as keys:
         keys.flushdb()
         async with running_server(store, settings()) as (_, client):
             stage = await staged(client, store, clock)
-            keys.hset(f"rummikub:{{{stage.game.game_id}}}:game", "snapshot", b'{"format":999}')
+            changed = {"snapshot": b'{"format":999}', "etag": NEWER_LINEAGE}
+            keys.hset(f"rummikub:{{{stage.game.game_id}}}:game", mapping=changed)
             yield stage
     await store.close()
 
