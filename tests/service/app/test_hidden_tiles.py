@@ -5,7 +5,7 @@ Such games give byte-identical responses.
 """
 
 import random
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -13,7 +13,6 @@ import grpc
 import grpc.aio
 import pytest
 import pytest_asyncio
-from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 
 from engine.actions import AbortGame, Action, Resign, TimeOut
@@ -29,30 +28,29 @@ from engine.melding.ruleset import (
     TurnPlayAfterDraw,
 )
 from engine.melding.table import melds_of
-from engine.replay import replay
 from engine.room_settings import Hints, RacksShown, Spectators
-from engine.seats import HOST
 from engine.timers import due_ms
 from engine.turns import Applied, apply
-from rummikub.v1 import analysis_service_pb2 as an
-from rummikub.v1 import discard_pb2, game_pb2, meld_pb2
+from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import record_service_pb2 as rs
-from rummikub.v1 import turn_service_pb2 as ts
-from service.app.identity import digest
-from service.model.change import NO_ETAG, Commit
-from service.model.presence import Sighting
-from service.model.record import OperatorData, PlayerRef, Record, SeatToken
-from service.storage.memory import MemoryStore
-from service.storage.stored_events import encode_change
-from support.delegating_store import DelegatingStore
-from support.harness import HISTORY, Client, FakeClock, as_tiles, bearer, running_server, server_settings
-from support.lookalikes import History, lookalike
+from support.harness import Client, FakeClock, bearer, running_server, server_settings
+from support.hidden import (
+    GAME,
+    HOST_VIEWER,
+    Course,
+    Shelf,
+    course_of,
+    course_under,
+    happenings,
+    questions,
+    token_of,
+    unnamed,
+)
 from support.okey_games import random_101_ruleset, random_joker_ruleset, random_ruleset
 from support.okey_games import random_changes as discard_changes
-from support.random_play import Change, players_of, random_changes, random_room
+from support.random_play import random_room
 from support.rooms import Rules, room, room_of
-from support.rpcs import METHODS, MUTATING, usual_request
 from support.soak import few_of
 
 pytestmark = pytest.mark.slow
@@ -85,69 +83,6 @@ WHOLE = 0.15
 """The probability that all changes are read."""
 STATES = 6
 """How many states of a game are compared; `make soak` compares all."""
-GAME = f"{1:032x}"
-"""The id of every game in the test, so that neither ids nor etags distinguish games."""
-HOST_VIEWER = 9
-"""The number by which the test names a host without a seat as a viewer; no game has nine players."""
-
-
-@dataclass(frozen=True)
-class Course:
-    """The events of a game with the time of each change."""
-
-    history: History
-    times: Sequence[int]
-
-    def until(self, revision: int) -> "Course":
-        """Returns the course of the game up to a revision."""
-        return Course(self.history[:revision], self.times[:revision])
-
-    def lookalike(self, viewer: int, rng: random.Random, kept: int = 0) -> "Course":
-        """Returns another game that looks the same to a seat, or to a spectator for 0."""
-        return Course(lookalike(self.history, viewer or None, rng, kept), self.times)
-
-
-class Shelf(DelegatingStore):
-    """A store of one game, which a test replaces together with its history.
-
-    Args:
-        clock: Set to the time of the game's last change.
-    """
-
-    def __init__(self, clock: FakeClock) -> None:
-        self._shelf = MemoryStore(HISTORY, clock)
-        super().__init__(self._shelf)
-        self._clock_to_set = clock
-        self._puts = 0
-        """How many games were put. What only the operator sees is another one in each, and in no response."""
-
-    async def report_presence(self, game_id: str, server: str, sightings: Mapping[int, Sighting]) -> None:
-        """Drops sightings: presence changes by itself between two responses that are compared."""
-
-    async def put(self, course: Course) -> Game:
-        """Replaces the stored game."""
-        game = replay(course.history)
-        stream = [
-            (revision, encode_change(revision, now_ms, bytes(16), events), f"{revision:032x}")
-            for revision, (events, now_ms) in enumerate(zip(course.history, course.times, strict=True), 1)
-        ]
-        seats = tuple(SeatToken(player.seat, digest(token_of(player.seat))) for player in game.players)
-        tokens = (*seats, SeatToken(HOST, digest(token_of(HOST_VIEWER))))
-        _, change, etag = stream[-1]
-        self._shelf.memory.games.pop(GAME, None)
-        self._clock_to_set.now_ms = course.times[-1]
-        self._puts += 1
-        refs = tuple(PlayerRef(1, player.seat, f"{self._puts} of {player.seat}") for player in game.players)
-        operator = OperatorData((("table", f"{self._puts}"),), refs)
-        record = Record(GAME, game, etag, tokens, course.times[0], course.times[-1], operator_data=operator)
-        await self._shelf.games.commit(Commit(NO_ETAG, record, change))
-        self._shelf.memory.games[GAME].stream = stream
-        return game
-
-
-def token_of(seat: int) -> str:
-    """Returns the token of a viewer; an empty string for 0, a spectator."""
-    return f"{seat}" * 43 if seat else ""
 
 
 @dataclass(frozen=True)
@@ -171,117 +106,6 @@ def random_course(name: str, seed: int) -> tuple[Course, list[Game]]:
     if name in DISCARDS:
         return course_of(discard_changes(seed, DISCARDS[name], hints=Hints.TURN))
     return course_under(RULESETS[name], seed)
-
-
-def course_under(ruleset: Rules, seed: int) -> tuple[Course, list[Game]]:
-    """Returns a whole random melding game, and the game after each change."""
-    return course_of(random_changes(seed, players_of(ruleset, seed), ruleset))
-
-
-def course_of(played: Iterable[Change]) -> tuple[Course, list[Game]]:
-    changes = list(played)
-    course = Course([change.applied.events for change in changes], [change.now_ms for change in changes])
-    return course, [change.applied.game for change in changes]
-
-
-MAY_CHANGE_A_ROUND = {
-    "CreateGame",
-    "JoinOrCreateGame",
-    "PlayTurn",
-    "ClaimError",
-    "ResignGame",
-    "AbortGame",
-    "RenewSeatToken",
-    "ReissueSeatToken",
-    "RequestRedeal",
-}
-"""RPCs that a round does not refuse. Turns and claims are asked in forms of their own."""
-
-
-def questions(seen: game_pb2.Game, rng: random.Random) -> Iterator[tuple[str, Message]]:
-    """Yields requests that are only validated or are refused, each with its method."""
-    game_id, revision = GAME, seen.revision
-    some_is_absent = any(player.is_absent for player in seen.players)
-    for rpc in MUTATING:
-        if rpc not in MAY_CHANGE_A_ROUND and not (rpc == "ReturnToSeat" and some_is_absent):
-            yield f"{METHODS[rpc].containing_service.name}/{rpc}", usual_request(rpc, game_id, seen.etag)
-    yield "RecordService/ExportGame", rs.ExportGameRequest(game_id=game_id)
-    yield "GameService/GetGame", gs.GetGameRequest(game_id=game_id, revision=rng.randint(1, revision))
-    own = gs.OwnSeat(game_id=game_id, seat_token=token_of(seen.seat or HOST_VIEWER))
-    yield "GameService/ListOwnGames", gs.ListOwnGamesRequest(seats=[own])
-    yield "GameService/ExportOwnGames", gs.ExportOwnGamesRequest(seats=[own])
-    yield "GameService/CreateWatchTicket", gs.CreateWatchTicketRequest(game_id=game_id)
-    yield "RecordService/ReviewGame", rs.ReviewGameRequest(game_id=game_id)
-    yield "TurnService/SaveDraft", ts.SaveDraftRequest(game_id=game_id, etag=f"{revision + 1}-{'0' * 32}")
-    for tile in rng.sample(range(1, 54), 3):
-        draft = game_pb2.Draft(table=meld_pb2.Table(melds=[meld_pb2.Meld(tiles=as_tiles([*seen.rack, tile] * 3))]))
-        yield "TurnService/SaveDraft", ts.SaveDraftRequest(game_id=game_id, etag=seen.etag, draft=draft)
-    yield "TurnService/ClaimError", ts.ClaimErrorRequest(game_id=game_id, play_revision=revision + 1, agrees=True)
-    for turn in turns(seen, rng):
-        turn.game_id, turn.etag, turn.validate_only = game_id, seen.etag, True
-        yield "TurnService/PlayTurn", turn
-        if seen.turn.seat != seen.seat:
-            real = ts.PlayTurnRequest()
-            real.CopyFrom(turn)
-            real.validate_only = False
-            yield "TurnService/PlayTurn", real
-    for tier in (an.HINT_TIER_PLAY_EXISTS, an.HINT_TIER_TURN):
-        hint = an.SuggestTurnRequest(game_id=game_id, tier=tier, time_limit=Duration(seconds=10))
-        yield "AnalysisService/SuggestTurn", hint
-    coached_turn = an.CoachedTurn(table=seen.table)
-    coached_turn.table.melds.add(tiles=seen.rack[:3])
-    for stage in (an.COACH_STAGE_COUNT, an.COACH_STAGE_TURN):
-        coached = an.CoachTurnRequest(game_id=game_id, turn=coached_turn, stage=stage, time_limit=Duration(seconds=10))
-        yield "AnalysisService/CoachTurn", coached
-
-
-def turns(seen: game_pb2.Game, rng: random.Random) -> Iterator[ts.PlayTurnRequest]:
-    """Yields turns of every kind, with tiles of the seat and with other tiles."""
-    yield ts.PlayTurnRequest(draw=ts.DrawTile())
-    yield from discard_turns(seen, rng)
-    passing = ts.PlayTurnRequest()
-    passing.pass_turn.SetInParent()
-    yield passing
-    knocking = ts.PlayTurnRequest()
-    knocking.knock.SetInParent()
-    yield knocking
-    own, table = list(seen.rack), [meld_pb2.Meld(tiles=meld.tiles, kind=meld.kind) for meld in seen.table.melds]
-    for tile in (1, 53, *own[:2]):
-        yield ts.PlayTurnRequest(lay_on_river=ts.LayOnRiver(tile=as_tiles([tile])[0]))
-    first = rng.randint(1, 50)
-    for tiles in (own[:3], own[-1:], (first, first + 1, first + 2), (53, 53, 53), rng.choices(range(1, 54), k=4)):
-        played = ts.PlayTiles(
-            table=meld_pb2.Table(melds=[*table, meld_pb2.Meld(tiles=as_tiles(tiles))]), calls_rummikub=True
-        )
-        if rng.random() < 0.3:
-            played.river_index = 0
-        yield ts.PlayTurnRequest(play=played)
-
-
-def discard_turns(seen: game_pb2.Game, rng: random.Random) -> Iterator[ts.PlayTurnRequest]:
-    """Yields turns of games of discards of every kind."""
-    for member in ("take_from_pool", "take_discard", "show_indicator", "return_discard", "lay"):
-        turn = ts.PlayTurnRequest()
-        getattr(turn, member).SetInParent()
-        yield turn
-    for tile in (1, 53, 80, *rng.sample(range(1, 53), 2), *list(seen.rack)[:2]):
-        [sent] = as_tiles([tile])
-        yield ts.PlayTurnRequest(discard=ts.DiscardTile(tile=sent))
-        yield ts.PlayTurnRequest(finish=ts.FinishHand(tile=sent))
-        part = discard_pb2.HandPart(tiles=[*list(seen.rack)[:2], sent])
-        yield ts.PlayTurnRequest(finish=ts.FinishHand(tile=sent, hand=[part]))
-        yield ts.PlayTurnRequest(lay=ts.LayTiles(table=[*seen.discard_board.table, part]))
-
-
-def happenings(seen: game_pb2.Game, viewer: int) -> Iterator[tuple[str, Message]]:
-    """Yields the next moves of the seat to play: an illegal play if that seat is the viewer, and a draw."""
-    if seen.seat == viewer:
-        illegal = ts.PlayTurnRequest(game_id=GAME, etag=seen.etag)
-        illegal.play.table.melds.add(tiles=seen.rack[:2])
-        yield "TurnService/PlayTurn", illegal
-    draw = ts.PlayTurnRequest(game_id=GAME, etag=seen.etag)
-    (draw.take_from_pool if seen.HasField("discard_board") else draw.draw).SetInParent()
-    yield "TurnService/PlayTurn", draw
 
 
 async def answer(scene: Scene, method: str, request: Message, viewer: int) -> bytes:
@@ -383,13 +207,6 @@ async def see(scene: Scene, viewer: int) -> game_pb2.Game:
     """Returns the game as a seat, or a spectator for 0, sees it."""
     answer = await scene.client.games.GetGame(gs.GetGameRequest(game_id=GAME), metadata=bearer(token_of(viewer)))
     return answer.game
-
-
-def unnamed(told: bytes, names: Sequence[str]) -> bytes:
-    """Returns a response with each name replaced by its index."""
-    for place, name in enumerate(names):
-        told = told.replace(name.encode(), b"%032d" % place)
-    return told
 
 
 def game_in_play(name: str, rng: random.Random) -> tuple[Course, Game]:
