@@ -37,7 +37,7 @@ from rummikub.v1 import (
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from service.analysis.pool import COMMAND
-from service.app.identity import digest
+from service.app.identity import Chance, digest
 from service.codec.fields import encode_etag
 from service.composition import Tuning, build_server
 from service.model.change import NO_ETAG, Commit, Committed, lineage
@@ -250,12 +250,13 @@ async def running_server(  # noqa: PLR0917 - the parts of a server
     tracing: Tracing | None = None,
     sink: Sink | None = None,
     tuning: Tuning = Tuning(),
+    chance: Chance | None = None,
 ) -> AsyncIterator[tuple[Server, Client]]:
     """Runs a server in this process; yields it with a client."""
     server = build_server(
         settings or server_settings(),
         store,
-        chance=SeededChance(seed),
+        chance=chance or SeededChance(seed),
         analysis_command=analysis_command,
         tracing=tracing,
         sink=sink,

@@ -12,6 +12,7 @@ from google.protobuf.message import Message
 
 from engine.game import Game
 from engine.replay import replay
+from engine.room_settings import FairDeal
 from engine.seats import HOST
 from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import discard_pb2, game_pb2, meld_pb2
@@ -21,7 +22,7 @@ from rummikub.v1 import turn_service_pb2 as ts
 from service.app.identity import digest
 from service.model.change import NO_ETAG, Commit
 from service.model.presence import Sighting
-from service.model.record import OperatorData, PlayerRef, Record, SeatToken
+from service.model.record import Listing, OperatorData, PlayerRef, Record, SeatToken
 from service.storage.memory import MemoryStore
 from service.storage.stored_events import encode_change
 from support.delegating_store import DelegatingStore
@@ -35,6 +36,8 @@ GAME = f"{1:032x}"
 """The id of every game in the test, so that neither ids nor etags distinguish games."""
 HOST_VIEWER = 9
 """The number by which the test names a host without a seat as a viewer; no game has nine players."""
+DEAL_NONCE = bytes(range(16))
+"""The nonce of the deals of games with fair deals, which are all on the same commitment."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,9 @@ class Shelf(DelegatingStore):
 
     Args:
         clock: Set to the time of the game's last change.
+
+    Attributes:
+        game: The game that was put last.
     """
 
     def __init__(self, clock: FakeClock) -> None:
@@ -66,29 +72,63 @@ class Shelf(DelegatingStore):
         self._clock_to_set = clock
         self._puts = 0
         """How many games were put. What only the operator sees is another one in each, and in no response."""
+        self.game: Game | None = None
 
     async def report_presence(self, game_id: str, server: str, sightings: Mapping[int, Sighting]) -> None:
         """Drops sightings: presence changes by itself between two responses that are compared."""
 
-    async def put(self, course: Course) -> Game:
-        """Replaces the stored game."""
-        game = replay(course.history)
+    async def put(self, course: Course, *, kept: int | None = None, key: str = "", is_operators: bool = False) -> Game:
+        """Replaces the stored game.
+
+        Args:
+            course: The course of the game.
+            kept: How many of its last changes are stored; None: all.
+            key: The name of the key with which the game was created.
+            is_operators: Whether what only the operator sees is the same in each game.
+        """
+        game = self.game = replay(course.history)
+        last = list(enumerate(zip(course.history, course.times, strict=True), 1))[-kept if kept else 0 :]
         stream = [
             (revision, encode_change(revision, now_ms, bytes(16), events), f"{revision:032x}")
-            for revision, (events, now_ms) in enumerate(zip(course.history, course.times, strict=True), 1)
+            for revision, (events, now_ms) in last
         ]
         seats = tuple(SeatToken(player.seat, digest(token_of(player.seat))) for player in game.players)
         tokens = (*seats, SeatToken(HOST, digest(token_of(HOST_VIEWER))))
         _, change, etag = stream[-1]
-        self._shelf.memory.games.pop(GAME, None)
+        self._empty()
         self._clock_to_set.now_ms = course.times[-1]
         self._puts += 1
-        refs = tuple(PlayerRef(1, player.seat, f"{self._puts} of {player.seat}") for player in game.players)
-        operator = OperatorData((("table", f"{self._puts}"),), refs)
-        record = Record(GAME, game, etag, tokens, course.times[0], course.times[-1], operator_data=operator)
+        puts = 0 if is_operators else self._puts
+        refs = tuple(PlayerRef(1, player.seat, f"{puts} of {player.seat}") for player in game.players)
+        operator = OperatorData((("table", f"{puts}"),), refs)
+        nonce = DEAL_NONCE if game.settings.fair_deal is FairDeal.COMMITTED else b""
+        record = Record(
+            GAME,
+            game,
+            etag,
+            tokens,
+            course.times[0],
+            course.times[-1],
+            Listing(key=key),
+            operator_data=operator,
+            deal_nonce=nonce,
+        )
         await self._shelf.games.commit(Commit(NO_ETAG, record, change))
         self._shelf.memory.games[GAME].stream = stream
         return game
+
+    def _empty(self) -> None:
+        """Drops every game, list, name and deadline: also those that the responses before have made."""
+        shelf = self._shelf
+        for part in (shelf.lists, shelf.names, shelf.deadlines):
+            for held in vars(part).values():
+                if isinstance(held, dict):
+                    held.clear()
+        shelf.memory.games.clear()
+
+    def later_etags(self, revision: int) -> list[str]:
+        """Returns the etags of the changes after a revision, which depend on all tiles and on a random nonce."""
+        return [etag for number, _, etag in self._shelf.memory.games[GAME].stream if number > revision]
 
 
 def token_of(seat: int) -> str:

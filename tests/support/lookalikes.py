@@ -72,6 +72,7 @@ class _Deal:
 
     def __init__(self, event: RoundStarted | HandsDealt, viewer: int | None) -> None:
         self._viewer = viewer
+        self._seed = event.seed
         self._indicator = event.indicator if isinstance(event, HandsDealt) else None
         self._piles: dict[int, list[int]] = defaultdict(list)
         self._on_table: list[int] = []
@@ -165,7 +166,7 @@ class _Deal:
 
         def write() -> Event:
             racks = tuple(Rack(seat, in_order(self._shown(tiles))) for seat, tiles in dealt.items())
-            return replace(event, racks=racks, pool=self._shown(pool))
+            return replace(event, racks=racks, pool=self._shown(pool), seed=self._seed)
 
         return write
 
@@ -208,7 +209,12 @@ class _Deal:
         return taken
 
     def shuffle(self, rng: random.Random, kept: int) -> None:
-        """Permutes the faces of unseen tiles; keeps racks that are open, or the values of racks at the round's end."""
+        """Permutes the faces of unseen tiles; keeps racks that are open, or the values of racks at the round's end.
+
+        The server's seed of the deal is another one, too, unless the game's end has shown it.
+        """
+        if self._seed and not self._is_open:
+            self._seed = rng.randbytes(len(self._seed))
         hidden = [tile for tile in range(len(self._faces)) if tile not in {*self._seen, *self._pool[:kept]}]
         if not self._has_ended:
             self._exchange(hidden, rng)

@@ -1,0 +1,299 @@
+"""Pairs of games: random games of every family, their states, and the comparison of what a viewer gets of both."""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Final
+
+import grpc.aio
+
+from engine.discard.events import HandsDealt
+from engine.discard.presets import PRESETS as DISCARD_PRESETS
+from engine.discard.ruleset import Preset as DiscardPreset
+from engine.events import Event, GameCreated
+from engine.fair_deal import SEED_BYTES
+from engine.game import Game, Playing, round_of
+from engine.melding.analysis import options_needing_analysis
+from engine.melding.events import RoundStarted
+from engine.melding.ruleset import Preset, Ruleset
+from engine.room_settings import FairDeal, Hints, RacksShown, RoomSettings
+from load.hidden.asks import SEARCHES, all_asks, changes_of, reads, viewers, watch_from
+from load.hidden.stage import Ask, Stage, Viewer, answer
+from rummikub.v1 import game_pb2
+from rummikub.v1 import game_service_pb2 as gs
+from service.grpc_api.call_policy import REQUEST_ID
+from support.hidden import GAME, Course, course_of, token_of, unnamed
+from support.okey_games import changes_under, random_101_ruleset, random_joker_ruleset, random_ruleset
+from support.random_play import Change, players_of, random_changes, random_grid_room, random_room
+from support.rooms import room, room_of
+
+LIKENESSES: Final = 5
+"""How many games that look the same are compared with each state."""
+VIEWERS: Final = 3
+"""How many kinds of callers look at each state."""
+STATES: Final = 12
+"""How many states of a game are compared."""
+LAST_CHANGES: Final = 8
+"""How many of a game's changes are stored; in some pairs all are."""
+FEW: Final = 3
+"""How many requests of a pair are chosen at random, beside the reads."""
+WITH_METRICS: Final = 0.15
+"""The share of pairs whose changes of metrics are compared, which takes longer than their requests."""
+SHORT, LONG = 50, 300
+"""After how many changes a random game is cut."""
+TRIES_TO_MOVE: Final = 0.2
+"""The share of states in which the seat to move plays or draws before all is read again."""
+
+Changes = Callable[[int], Iterator[Change]]
+
+
+def _melding(preset: Preset) -> Changes:
+    rules = room(room_of(preset), hints=Hints.TURN)
+    return lambda seed: random_changes(seed, players_of(rules, seed), rules)
+
+
+def _discards(choose: Callable[[random.Random], object]) -> Changes:
+    def changes(seed: int) -> Iterator[Change]:
+        rng = random.Random(seed)
+        ruleset = choose(rng)
+        settings = RoomSettings(
+            turn_time_limit_seconds=rng.choice((0, 30)),
+            racks_shown=rng.choice(tuple(RacksShown)),
+            hints=Hints.TURN,
+            fair_deal=rng.choice(tuple(FairDeal)),
+        )
+        return changes_under(ruleset, settings, rng)  # type: ignore[arg-type]
+
+    return changes
+
+
+def _random_melding(*, with_analysis: bool) -> Changes:
+    def changes(seed: int) -> Iterator[Change]:
+        rng = random.Random(seed)
+        rules = room(random_room(rng, with_analysis=with_analysis), fair_deal=rng.choice(tuple(FairDeal)))
+        return random_changes(seed, players_of(rules, seed), rules)
+
+    return changes
+
+
+def _random_grid(seed: int) -> Iterator[Change]:
+    rules = random_grid_room(random.Random(seed))
+    return random_changes(seed, players_of(rules, seed), rules)
+
+
+FAMILIES: Final[dict[str, Changes]] = {
+    **{preset.name: _melding(preset) for preset in Preset},
+    "random rulesets": _random_melding(with_analysis=False),
+    "random rulesets that search": _random_melding(with_analysis=True),
+    "random crosses": _random_grid,
+    **{preset.name: _discards(lambda _, preset=preset: DISCARD_PRESETS[preset]) for preset in DiscardPreset},  # type: ignore[misc]
+    "random Okey": _discards(random_ruleset),
+    "random 101 Okey": _discards(random_101_ruleset),
+    "random American and International": _discards(random_joker_ruleset),
+}
+"""Random games of every family, by name."""
+
+
+@dataclass(frozen=True)
+class Leak:
+    """A difference between two games of a pair.
+
+    Attributes:
+        family: The family of the game.
+        seed: The seed of the pair.
+        viewer: The kind of the viewer.
+        place: Which RPC, or which output of the server, differs.
+        one: What one game gave.
+        other: What the other one gave.
+    """
+
+    family: str
+    seed: str
+    viewer: str
+    place: str
+    one: bytes
+    other: bytes
+
+
+@dataclass
+class Tally:
+    """What was compared, and the leaks that were found."""
+
+    pairs: int = 0
+    games: int = 0
+    by_family: Counter[str] = field(default_factory=Counter)
+    by_viewer: Counter[str] = field(default_factory=Counter)
+    by_rpc: Counter[str] = field(default_factory=Counter)
+    with_metrics: int = 0
+    moved: int = 0
+    wire_pairs: int = 0
+    wire_bytes: int = 0
+    leaks: list[Leak] = field(default_factory=list)
+
+
+def fair(course: Course, rng: random.Random) -> Course:
+    """Returns the course of a game with the seeds of its fair deals, as hidden facts; others as they are."""
+    created = next(iter(course.history[0]))
+    if not (isinstance(created, GameCreated) and created.settings.fair_deal is FairDeal.COMMITTED):
+        return course
+    commitment = rng.randbytes(SEED_BYTES)
+
+    def seeded(event: Event) -> Event:
+        if isinstance(event, GameCreated):
+            return replace(event, deal_commitment=commitment)
+        return replace(event, seed=rng.randbytes(SEED_BYTES)) if isinstance(event, RoundStarted | HandsDealt) else event
+
+    return Course([tuple(map(seeded, events)) for events in course.history], course.times)
+
+
+class Comparison:
+    """Compares pairs of games.
+
+    Args:
+        stage: The server.
+        tally: Counts what was compared.
+        most: How many pairs are compared.
+    """
+
+    def __init__(self, stage: Stage, tally: Tally, most: int) -> None:
+        self._stage = stage
+        self.tally = tally
+        self._most = most
+
+    @property
+    def is_done(self) -> bool:
+        return self.tally.pairs >= self._most
+
+    async def of_game(self, family: str, seed: str, states: int = STATES) -> None:
+        """Compares states of a random game with games that look the same."""
+        rng = random.Random(f"{family} {seed}")
+        changes = FAMILIES[family](rng.randrange(10**9))
+        course, games = course_of(islice(changes, rng.choice((SHORT, SHORT, LONG))))
+        course = fair(course, rng)
+        self.tally.games += 1
+        revisions = [revision for revision, game in enumerate(games, 1) if game.round]
+        for revision in rng.sample(revisions, min(states, len(revisions))):
+            if not self.is_done:
+                await self._of_state(family, f"{seed} {revision}", course.until(revision), games[revision - 1])
+
+    async def _of_state(self, family: str, seed: str, course: Course, game: Game) -> None:
+        rng = random.Random(f"{family} {seed}")
+        for viewer in rng.sample(viewers(game, rng, rng.choice(("web", "plain"))), VIEWERS):
+            await self._of_viewer(_Pairing(family, seed, course, game, viewer, rng, rng.random() < WITH_METRICS))
+
+    async def _of_viewer(self, pairing: "_Pairing") -> None:
+        rng, viewer, game, stage = pairing.rng, pairing.viewer, pairing.game, self._stage
+        moves = rng.random() < TRIES_TO_MOVE and may_move(game, viewer)
+        stored = None if rng.random() < 0.1 else LAST_CHANGES
+        await self._put(pairing, pairing.course, stored)
+        seen = await self._see(viewer)
+        asks = self._chosen(pairing, seen)
+        movers = []
+        if moves:
+            mover = round_of(game).turn.seat
+            movers = changes_of(await self._see(_seat(mover, viewer)), viewer)
+        names = [f"{place} {ask.rpc}" for place, ask in enumerate(asks)]
+        base = await self._observed(pairing, asks, movers)
+        kept = draws_of(game) if moves and viewer.number == round_of(game).turn.seat else 0
+        for _ in range(LIKENESSES):
+            await self._put(pairing, pairing.course.lookalike(viewer.number, rng, kept), stored)
+            other = await self._observed(pairing, asks, movers)
+            self._note(pairing, names, base, other)
+        for ask in asks:
+            self.tally.by_rpc[ask.path.removeprefix("/rummikub.")] += LIKENESSES
+
+    def _chosen(self, pairing: "_Pairing", seen: game_pb2.Game | None) -> list[Ask]:
+        """Returns requests: those that read the game, and a few others."""
+        rng, viewer = pairing.rng, pairing.viewer
+        seen = seen or game_pb2.Game(revision=pairing.game.revision, etag=f"{pairing.game.revision}-{1:032x}")
+        asks = all_asks(seen, pairing.game, viewer, self._stage.clock, rng)
+        quick = [ask for ask in asks if ask.rpc not in SEARCHES]
+        chosen = [rng.choice(reads(seen)), *rng.sample(quick, min(FEW, len(quick)))]
+        if rng.random() < SEARCHES_SHARE:
+            chosen.append(rng.choice([ask for ask in asks if ask.rpc in SEARCHES]))
+        if viewer.is_operator:
+            chosen.append(rng.choice([ask for ask in asks if ask.is_admin]))
+        if seen.seat and rng.random() < 0.3:
+            behind = rng.randint(1, min(LATEST_WATCHED, seen.revision - 1))
+            chosen.append(watch_from(seen, behind, f"{seen.revision - behind}-{seen.revision - behind:032x}"))
+        return chosen
+
+    async def _put(self, pairing: "_Pairing", course: Course, stored: int | None) -> None:
+        key = pairing.viewer.key if pairing.viewer.key in {"web", "plain"} else "web"
+        await self._stage.shelf.put(course, kept=stored, key=key, is_operators=pairing.viewer.is_operator)
+        self._stage.chance.restart()
+
+    async def _see(self, viewer: Viewer) -> game_pb2.Game | None:
+        """Returns the game as a viewer sees it; None if it is not theirs to see."""
+        rpc = self._stage.channel.unary_unary(
+            "/rummikub.v1.GameService/GetGame", response_deserializer=gs.GetGameResponse.FromString
+        )
+        try:
+            request = gs.GetGameRequest(game_id=GAME).SerializeToString()
+            answered: gs.GetGameResponse = await rpc(request, metadata=viewer.metadata)
+        except grpc.aio.AioRpcError:
+            return None
+        return answered.game
+
+    async def _observed(self, pairing: "_Pairing", asks: Sequence[Ask], moves: Sequence[Ask]) -> list[bytes]:
+        viewer, stage = pairing.viewer, self._stage
+        found = await stage.observe(asks, viewer, with_metrics=pairing.with_metrics)
+        if moves:
+            mover = _seat(round_of(pairing.game).turn.seat, viewer)
+            moved = [await answer(stage.channel, ask, (*mover.metadata, (REQUEST_ID, "move"))) for ask in moves]
+            after = await stage.observe(reads(game_pb2.Game(revision=pairing.game.revision)), viewer, with_metrics=False)
+            found += [*(moved if mover.number == viewer.number else ()), *after]
+        etags = stage.shelf.later_etags(pairing.game.revision)
+        return [unnamed(one, etags) for one in found]
+
+    def _note(self, pairing: "_Pairing", names: Sequence[str], one: Sequence[bytes], other: Sequence[bytes]) -> None:
+        self.tally.pairs += 1
+        self.tally.with_metrics += pairing.with_metrics
+        self.tally.moved += len(one) > len(names) + len(OUTPUTS)
+        self.tally.by_family[pairing.family] += 1
+        self.tally.by_viewer[pairing.viewer.kind] += 1
+        if one == other:
+            return
+        places = [*names, *OUTPUTS, *(f"after a move {place}" for place in range(len(one)))]
+        for place, first, second in zip(places, one, other, strict=False):
+            if first != second:
+                leak = Leak(pairing.family, pairing.seed, pairing.viewer.kind, place, first, second)
+                self.tally.leaks.append(leak)
+
+
+OUTPUTS: Final = ("log", "traces", "metrics")
+SEARCHES_SHARE: Final = 0.08
+LATEST_WATCHED: Final = 5
+
+
+@dataclass(frozen=True)
+class _Pairing:
+    """A state of a game, and who looks at it."""
+
+    family: str
+    seed: str
+    course: Course
+    game: Game
+    viewer: Viewer
+    rng: random.Random
+    with_metrics: bool
+
+
+def _seat(seat: int, viewer: Viewer) -> Viewer:
+    key = viewer.key if viewer.key in {"web", "plain"} else "web"
+    return Viewer("mover", seat, token_of(seat), key)
+
+
+def draws_of(game: Game) -> int:
+    """Returns how many tiles of the pool a move of the seat to move may show it."""
+    return 1 + (game.ruleset.penalty_tiles if isinstance(game.ruleset, Ruleset) else 0)
+
+
+def may_move(game: Game, viewer: Viewer) -> bool:
+    """Returns whether a draw is only a draw: no bot plays on, no round ends, and no rule searches other racks."""
+    if not isinstance(game.phase, Playing) or any(player.played_by for player in game.players):
+        return False
+    is_deep = len(round_of(game).pool) > 2 * draws_of(game)
+    return is_deep and not (isinstance(game.ruleset, Ruleset) and options_needing_analysis(game.ruleset))

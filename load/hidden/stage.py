@@ -1,0 +1,251 @@
+"""A server in this process, and everything that it shows: responses, logs, metrics and spans."""
+
+import asyncio
+import io
+import json
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from unittest.mock import patch
+
+import grpc
+import grpc.aio
+import structlog
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from engine.tiles import Tile
+from service.composition import Tuning
+from service.grpc_api.call_policy import REQUEST_ID
+from service.runtime import opentelemetry_tracing
+from service.runtime.keys import HEADER
+from service.runtime.opentelemetry_tracing import OpenTelemetryTracing
+from service.runtime.process import log_to_stderr
+from service.runtime.refusal_pace import Pacing
+from service.server import Intervals, Server
+from support.harness import FakeClock, SeededChance, bearer, keys_file, running_server, server_settings
+from support.hidden import Shelf
+from support.join_tickets import ENTRY
+
+ALL_RIGHTS: Final = f"{ENTRY}\nreissue_seat_tokens = true"
+NO_RIGHTS: Final = "position_searches = false"
+KEYS: Final = {"web": ALL_RIGHTS, "plain": NO_RIGHTS, "partner": ""}
+OPERATOR_TOKEN: Final = "the-token-of-the-operator"  # noqa: S105 - of this server
+UNPACED: Final = Pacing(per_second=1e9, drafts_per_second=1e9, late_per_second=1e9, at_once=10**9)
+RARE: Final = Intervals(ping=1e6, count=1e6, presence=1e6, load=1e6)
+"""No task of the server changes a metric by itself."""
+TIMES: Final = {"ms", "timestamp", "trace_id", "span_id"}
+"""Fields of log lines that differ between equal calls."""
+SETTLED_SECONDS: Final = 5.0
+CALL_SECONDS: Final = 120.0
+
+Metadata = tuple[tuple[str, str], ...]
+
+
+class RestartedChance:
+    """A source of randomness that starts again for each game, so that games differ in nothing but their tiles."""
+
+    def __init__(self) -> None:
+        self._seeded = SeededChance(1)
+
+    def restart(self) -> None:
+        self._seeded = SeededChance(1)
+
+    def token_bytes(self, count: int) -> bytes:
+        return self._seeded.token_bytes(count)
+
+    def shuffle(self, tiles: Sequence[Tile]) -> tuple[Tile, ...]:
+        return self._seeded.shuffle(tiles)
+
+
+@dataclass(frozen=True)
+class Viewer:
+    """A caller.
+
+    Attributes:
+        kind: What it is, for reports.
+        number: Its seat, HOST_VIEWER, or 0 for those who see no rack.
+        token: Its token; empty for none.
+        key: The key that it sends; empty for none.
+        is_operator: Whether it calls AdminService, too.
+    """
+
+    kind: str
+    number: int
+    token: str = ""
+    key: str = "web"
+    is_operator: bool = False
+
+    @property
+    def metadata(self) -> Metadata:
+        key = ((HEADER, self.key),) if self.key else ()
+        return (*bearer(self.token), *key)
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A request.
+
+    Attributes:
+        path: The path of its RPC.
+        request: Its bytes.
+        updates: How many responses of a stream are read; None for a unary RPC.
+        is_admin: Whether it goes to the operator's listener.
+        streams: Whether the requests are a stream, too.
+    """
+
+    path: str
+    request: bytes
+    updates: int | None = None
+    is_admin: bool = False
+    streams: bool = False
+
+    @property
+    def rpc(self) -> str:
+        return self.path.rpartition("/")[2]
+
+
+@dataclass
+class Stage:
+    """A server, the store whose one game is replaced, and what the server writes."""
+
+    server: Server
+    shelf: Shelf
+    clock: FakeClock
+    chance: RestartedChance
+    channel: grpc.aio.Channel
+    admin: grpc.aio.Channel
+    log: io.BytesIO
+    spans: InMemorySpanExporter
+
+    async def observe(self, asks: Sequence[Ask], viewer: Viewer, *, with_metrics: bool = True) -> list[bytes]:
+        """Returns the answer to each request, then all log lines, spans, and perhaps changes of metrics, as bytes."""
+        self.spans.clear()
+        self.log.seek(0)
+        self.log.truncate()
+        before = self._samples() if with_metrics else {}
+        seen = []
+        for number, ask in enumerate(asks):
+            at = self.admin if ask.is_admin else self.channel
+            seen.append(await answer(at, ask, (*viewer.metadata, (REQUEST_ID, f"ask-{number}"))))
+        await self._settled(len(asks))
+        after = self._samples() if with_metrics else {}
+        changed = {name: value - before.get(name, 0.0) for name, value in after.items() if value != before.get(name, 0.0)}
+        return [*seen, _as_bytes(self._lines()), _as_bytes(self._spans()), _as_bytes(sorted(changed.items()))]
+
+    def _samples(self) -> dict[str, float]:
+        return {
+            f"{sample.name}{sorted(sample.labels.items())}": sample.value
+            for metric in self.server.metrics.registry.collect()
+            for sample in metric.samples
+            if not sample.name.endswith(("_seconds_bucket", "_seconds_sum", "_created"))
+        }
+
+    def _lines(self) -> list[str]:
+        lines = [json.loads(line) for line in self.log.getvalue().splitlines()]
+        return sorted(
+            json.dumps({name: value for name, value in line.items() if name not in TIMES}, sort_keys=True)
+            for line in lines
+        )
+
+    def _spans(self) -> list[str]:
+        return sorted(
+            f"{span.name} {span.status.status_code} {len(span.events)} "
+            f"{sorted((name, value) for name, value in (span.attributes or {}).items() if 'seconds' not in name)}"
+            for span in self.spans.get_finished_spans()
+        )
+
+    async def _settled(self, calls: int) -> None:
+        """Waits until the server has noticed the end of every stream that was canceled."""
+        async with asyncio.timeout(SETTLED_SECONDS):
+            while sum(span.name.startswith("rummikub") for span in self.spans.get_finished_spans()) < calls:
+                await asyncio.sleep(0.0005)
+
+
+def _as_bytes(value: object) -> bytes:
+    return repr(value).encode()
+
+
+async def answer(channel: grpc.aio.Channel, ask: Ask, metadata: Metadata) -> bytes:
+    """Returns the initial metadata, the responses, the status and the trailing metadata of a call."""
+    responses: list[bytes] = []
+    call: Any
+    try:
+        if ask.updates is None:
+            call = channel.unary_unary(ask.path)(ask.request, metadata=metadata, timeout=CALL_SECONDS)
+            responses.append(await call)
+        else:
+            if ask.streams:
+                call = channel.stream_stream(ask.path)(iter([ask.request]), metadata=metadata, timeout=CALL_SECONDS)
+            else:
+                call = channel.unary_stream(ask.path)(ask.request, metadata=metadata, timeout=CALL_SECONDS)
+            while len(responses) < ask.updates and (update := await call.read()) is not grpc.aio.EOF:
+                responses.append(update)
+            initial = await call.initial_metadata()
+            call.cancel()
+            return _as_bytes((list(initial), responses))
+    except grpc.aio.AioRpcError as error:
+        status = (error.code().name, error.details(), list(error.trailing_metadata() or ()))
+        return _as_bytes((list(error.initial_metadata() or ()), responses, status))
+    return _as_bytes((list(await call.initial_metadata()), responses, "OK", list(await call.trailing_metadata())))
+
+
+@contextmanager
+def logging_to(log: io.BytesIO) -> Iterator[None]:
+    """Writes the log as a server does, at info, into memory."""
+    before = structlog.get_config()
+    log_to_stderr("info", None)
+    structlog.configure(
+        **{
+            **structlog.get_config(),
+            "logger_factory": structlog.BytesLoggerFactory(log),
+            "cache_logger_on_first_use": False,
+        }
+    )
+    try:
+        yield
+    finally:
+        structlog.configure(**before)
+
+
+def tracing_to(spans: InMemorySpanExporter) -> OpenTelemetryTracing:
+    """Returns tracing that keeps its spans in memory."""
+    with (
+        patch.object(opentelemetry_tracing, "OTLPSpanExporter", lambda: spans),
+        patch.object(opentelemetry_tracing, "BatchSpanProcessor", SimpleSpanProcessor),
+    ):
+        return OpenTelemetryTracing(None, "memory")
+
+
+@asynccontextmanager
+async def staged(**changes: object) -> AsyncIterator[Stage]:
+    """Runs a server whose callers have keys, with a log at info, metrics, and traces."""
+    log, spans, chance, clock = io.BytesIO(), InMemorySpanExporter(), RestartedChance(), FakeClock()
+    shelf = Shelf(clock)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        stack.enter_context(logging_to(log))
+        token = folder / "token"
+        token.write_text(OPERATOR_TOKEN)
+        settings = server_settings(
+            keys_file=keys_file(folder, **KEYS),
+            admin_listen="127.0.0.1:0",
+            admin_token_file=token,
+            sweep_seconds=86_400.0,
+            heartbeat_seconds=600.0,
+            games_per_minute=0,
+            join_guesses_per_minute=0,
+            **changes,
+        )
+        tracing = tracing_to(spans)
+        async with (
+            running_server(
+                shelf, settings, tracing=tracing, tuning=Tuning(refusals=UNPACED, intervals=RARE), chance=chance
+            ) as (server, client),
+            grpc.aio.insecure_channel(f"127.0.0.1:{server.admin_port}") as admin,
+        ):
+            yield Stage(server, shelf, clock, chance, client.channel, admin, log, spans)
+
