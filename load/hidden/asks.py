@@ -38,7 +38,9 @@ SEARCHES: Final = frozenset(
 SEARCH_LIMIT: Final = Duration(seconds=60)
 OF_A_RECORD: Final = frozenset({"ExportGame", "ReviewGame", "ExportOwnGames"})
 """RPCs that show all tiles of a game that is over, if its racks are shown."""
-SHOWS_RACKS: Final = frozenset({"WatchGames", "GetGame", "ExportPlayer", "ForgetPlayer", "DeleteGame", "ReissueSeatToken"})
+SHOWS_RACKS: Final = frozenset(
+    {"WatchGames", "GetGame", "ExportPlayer", "ForgetPlayer", "DeleteGame", "ReissueSeatToken"}
+)
 """RPCs of AdminService that show all tiles to operators, or end the game."""
 TICKET_SECONDS: Final = 300
 PAGE: Final = 200
@@ -141,8 +143,19 @@ def _of_operators(viewer: Viewer) -> Iterator[Ask]:
         yield Ask(path, request.SerializeToString(), 1 if method.server_streaming else None, is_admin=True)
 
 
-def changes_of(seen_by_mover: game_pb2.Game, viewer: Viewer) -> list[Ask]:
-    """Returns the next moves of the seat to move, which that seat makes."""
+def changes_by(game: Game, viewer: Viewer, seen: game_pb2.Game, rng: random.Random) -> list[Ask]:
+    """Returns a change that is no turn, by the viewer; none whose end would show racks or count them."""
+    rpcs = ["RenewSeatToken", "ReissueSeatToken", "ForgetSeat", "RequestRedeal"]
+    if game.settings.racks_shown is RacksShown.HIDDEN:
+        rpcs.append("AbortGame")
+    if len(game.active_seats) > 2:
+        rpcs.append("ResignGame")
+    rpc = rng.choice(rpcs)
+    return [ask_of(rpc, usual_request(rpc, GAME, seen.etag))]
+
+
+def turns_of(seen_by_mover: game_pb2.Game, viewer: Viewer) -> list[Ask]:
+    """Returns the next turns of the seat to move, which that seat plays."""
     return [ask_of(method.rpartition("/")[2], request) for method, request in happenings(seen_by_mover, viewer.number)]
 
 

@@ -19,7 +19,7 @@ from engine.melding.analysis import options_needing_analysis
 from engine.melding.events import RoundStarted
 from engine.melding.ruleset import Preset, Ruleset
 from engine.room_settings import FairDeal, Hints, RacksShown, RoomSettings
-from load.hidden.asks import SEARCHES, all_asks, changes_of, reads, viewers, watch_from
+from load.hidden.asks import SEARCHES, all_asks, changes_by, reads, turns_of, viewers, watch_from
 from load.hidden.stage import Ask, Stage, Viewer, answer
 from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
@@ -43,8 +43,12 @@ WITH_METRICS: Final = 0.15
 """The share of pairs whose changes of metrics are compared, which takes longer than their requests."""
 SHORT, LONG = 50, 300
 """After how many changes a random game is cut."""
+SEARCHES_SHARE: Final = 0.08
+"""The share of pairs with a request that searches."""
 TRIES_TO_MOVE: Final = 0.2
-"""The share of states in which the seat to move plays or draws before all is read again."""
+"""The share of pairs in which a game changes before all is read again."""
+TURNS_SHARE: Final = 0.6
+"""The share of turns among those changes."""
 
 Changes = Callable[[int], Iterator[Change]]
 
@@ -69,6 +73,11 @@ def _discards(choose: Callable[[random.Random], object]) -> Changes:
     return changes
 
 
+def _fair_okey(seed: int) -> Iterator[Change]:
+    settings = RoomSettings(turn_time_limit_seconds=0, fair_deal=FairDeal.COMMITTED)
+    return changes_under(DISCARD_PRESETS[DiscardPreset.OKEY], settings, random.Random(seed))
+
+
 def _random_melding(*, with_analysis: bool) -> Changes:
     def changes(seed: int) -> Iterator[Change]:
         rng = random.Random(seed)
@@ -89,6 +98,7 @@ FAMILIES: Final[dict[str, Changes]] = {
     "random rulesets that search": _random_melding(with_analysis=True),
     "random crosses": _random_grid,
     **{preset.name: _discards(lambda _, preset=preset: DISCARD_PRESETS[preset]) for preset in DiscardPreset},  # type: ignore[misc]
+    "fair OKEY": _fair_okey,
     "random Okey": _discards(random_ruleset),
     "random 101 Okey": _discards(random_101_ruleset),
     "random American and International": _discards(random_joker_ruleset),
@@ -155,9 +165,11 @@ class Comparison:
         stage: The server.
         tally: Counts what was compared.
         most: How many pairs are compared.
+        searches: The share of pairs with a request that searches.
     """
 
-    def __init__(self, stage: Stage, tally: Tally, most: int) -> None:
+    def __init__(self, stage: Stage, tally: Tally, most: int, searches: float = SEARCHES_SHARE) -> None:
+        self._searches = searches
         self._stage = stage
         self.tally = tally
         self._most = most
@@ -190,18 +202,21 @@ class Comparison:
         await self._put(pairing, pairing.course, stored)
         seen = await self._see(viewer)
         asks = self._chosen(pairing, seen)
-        movers = []
-        if moves:
-            mover = round_of(game).turn.seat
-            movers = changes_of(await self._see(_seat(mover, viewer)), viewer)
+        mover, changes = viewer, []
+        if moves and rng.random() < TURNS_SHARE:
+            mover = _seat(round_of(game).turn.seat, viewer)
+            at_turn = await self._see(mover)
+            changes = turns_of(at_turn, viewer) if at_turn else []
+        elif moves and seen is not None:
+            changes = changes_by(game, viewer, seen, rng)
         names = [f"{place} {ask.rpc}" for place, ask in enumerate(asks)]
-        base = await self._observed(pairing, asks, movers)
+        base = await self._observed(pairing, asks, mover, changes)
         kept = draws_of(game) if moves and viewer.number == round_of(game).turn.seat else 0
         for _ in range(LIKENESSES):
             await self._put(pairing, pairing.course.lookalike(viewer.number, rng, kept), stored)
-            other = await self._observed(pairing, asks, movers)
+            other = await self._observed(pairing, asks, mover, changes)
             self._note(pairing, names, base, other)
-        for ask in asks:
+        for ask in (*asks, *changes):
             self.tally.by_rpc[ask.path.removeprefix("/rummikub.")] += LIKENESSES
 
     def _chosen(self, pairing: "_Pairing", seen: game_pb2.Game | None) -> list[Ask]:
@@ -211,7 +226,7 @@ class Comparison:
         asks = all_asks(seen, pairing.game, viewer, self._stage.clock, rng)
         quick = [ask for ask in asks if ask.rpc not in SEARCHES]
         chosen = [rng.choice(reads(seen)), *rng.sample(quick, min(FEW, len(quick)))]
-        if rng.random() < SEARCHES_SHARE:
+        if rng.random() < self._searches:
             chosen.append(rng.choice([ask for ask in asks if ask.rpc in SEARCHES]))
         if viewer.is_operator:
             chosen.append(rng.choice([ask for ask in asks if ask.is_admin]))
@@ -237,13 +252,16 @@ class Comparison:
             return None
         return answered.game
 
-    async def _observed(self, pairing: "_Pairing", asks: Sequence[Ask], moves: Sequence[Ask]) -> list[bytes]:
+    async def _observed(
+        self, pairing: "_Pairing", asks: Sequence[Ask], mover: Viewer, moves: Sequence[Ask]
+    ) -> list[bytes]:
         viewer, stage = pairing.viewer, self._stage
         found = await stage.observe(asks, viewer, with_metrics=pairing.with_metrics)
         if moves:
-            mover = _seat(round_of(pairing.game).turn.seat, viewer)
             moved = [await answer(stage.channel, ask, (*mover.metadata, (REQUEST_ID, "move"))) for ask in moves]
-            after = await stage.observe(reads(game_pb2.Game(revision=pairing.game.revision)), viewer, with_metrics=False)
+            after = await stage.observe(
+                reads(game_pb2.Game(revision=pairing.game.revision)), viewer, with_metrics=False
+            )
             found += [*(moved if mover.number == viewer.number else ()), *after]
         etags = stage.shelf.later_etags(pairing.game.revision)
         return [unnamed(one, etags) for one in found]
@@ -264,7 +282,6 @@ class Comparison:
 
 
 OUTPUTS: Final = ("log", "traces", "metrics")
-SEARCHES_SHARE: Final = 0.08
 LATEST_WATCHED: Final = 5
 
 

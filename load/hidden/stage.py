@@ -133,7 +133,9 @@ class Stage:
             seen.append(await answer(at, ask, (*viewer.metadata, (REQUEST_ID, f"ask-{number}"))))
         await self._settled(len(asks))
         after = self._samples() if with_metrics else {}
-        changed = {name: value - before.get(name, 0.0) for name, value in after.items() if value != before.get(name, 0.0)}
+        changed = {
+            name: value - before.get(name, 0.0) for name, value in after.items() if value != before.get(name, 0.0)
+        }
         return [*seen, _as_bytes(self._lines()), _as_bytes(self._spans()), _as_bytes(sorted(changed.items()))]
 
     def _samples(self) -> dict[str, float]:
@@ -248,4 +250,3 @@ async def staged(**changes: object) -> AsyncIterator[Stage]:
             grpc.aio.insecure_channel(f"127.0.0.1:{server.admin_port}") as admin,
         ):
             yield Stage(server, shelf, clock, chance, client.channel, admin, log, spans)
-

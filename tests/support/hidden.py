@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 
+from engine.discard.events import HandsDealt
 from engine.game import Game
+from engine.melding.events import RoundStarted
 from engine.replay import replay
 from engine.room_settings import FairDeal
 from engine.seats import HOST
@@ -64,6 +66,7 @@ class Shelf(DelegatingStore):
 
     Attributes:
         game: The game that was put last.
+        seed: The server's seed of its last deal; empty for none.
     """
 
     def __init__(self, clock: FakeClock) -> None:
@@ -73,6 +76,7 @@ class Shelf(DelegatingStore):
         self._puts = 0
         """How many games were put. What only the operator sees is another one in each, and in no response."""
         self.game: Game | None = None
+        self.seed = b""
 
     async def report_presence(self, game_id: str, server: str, sightings: Mapping[int, Sighting]) -> None:
         """Drops sightings: presence changes by itself between two responses that are compared."""
@@ -87,6 +91,8 @@ class Shelf(DelegatingStore):
             is_operators: Whether what only the operator sees is the same in each game.
         """
         game = self.game = replay(course.history)
+        dealt = [event for events in course.history for event in events if isinstance(event, RoundStarted | HandsDealt)]
+        self.seed = dealt[-1].seed if dealt else b""
         last = list(enumerate(zip(course.history, course.times, strict=True), 1))[-kept if kept else 0 :]
         stream = [
             (revision, encode_change(revision, now_ms, bytes(16), events), f"{revision:032x}")
