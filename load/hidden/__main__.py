@@ -19,9 +19,8 @@ from typing import Any, Final
 
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # before grpc is imported: servers here log like real ones
 ROOT: Final = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests"))
 
-from load.bench.figures import run_facts  # noqa: E402 - after the path of the tests' support
+from load.bench.figures import run_facts  # noqa: E402 - after the setting
 from load.hidden.pairs import FAMILIES, Comparison, Tally  # noqa: E402 - as above
 from load.hidden.stage import staged  # noqa: E402 - as above
 
@@ -45,9 +44,7 @@ def main() -> int:
 
 def parse_arguments() -> argparse.Namespace:
     """Parses the command line."""
-    parser = argparse.ArgumentParser(
-        description="Compare games that differ in hidden tiles, as every viewer sees them."
-    )
+    parser = argparse.ArgumentParser(description="Compare games that differ in hidden tiles.")
     parser.add_argument("part", nargs="?", default="all", choices=("all", "pairs", "times", "report"))
     parser.add_argument("--pairs", type=int, default=PAIRS, help=f"how many pairs are compared ({PAIRS})")
     parser.add_argument("--minutes", type=float, default=1e6, help="after how many minutes a part ends (no limit)")

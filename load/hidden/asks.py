@@ -90,7 +90,7 @@ LATEST: Final = 5
 """How many of a game's last changes are read."""
 
 
-def watch_from(seen: game_pb2.Game, behind: int, etag: str) -> Ask:
+def watch_from(behind: int, etag: str) -> Ask:
     """Returns a watch that resumes some changes before the newest one."""
     request = gs.WatchGameRequest(game_id=GAME, etag=etag, content=gs.WATCH_CONTENT_BOTH)
     return ask_of("WatchGame", request, behind + 1)
@@ -143,7 +143,7 @@ def _of_operators(viewer: Viewer) -> Iterator[Ask]:
         yield Ask(path, request.SerializeToString(), 1 if method.server_streaming else None, is_admin=True)
 
 
-def changes_by(game: Game, viewer: Viewer, seen: game_pb2.Game, rng: random.Random) -> list[Ask]:
+def changes_by(game: Game, seen: game_pb2.Game, rng: random.Random) -> list[Ask]:
     """Returns a change that is no turn, by the viewer; none whose end would show racks or count them."""
     rpcs = ["RenewSeatToken", "ReissueSeatToken", "ForgetSeat", "RequestRedeal"]
     if game.settings.racks_shown is RacksShown.HIDDEN:

@@ -141,7 +141,7 @@ def _label(secret: Secret, original: Callable[..., Any]) -> Callable[..., Any]:
     return store
 
 
-def _seed(secret: Secret, _view_: Any) -> dict[str, object]:  # noqa: ANN401 - a view
+def _seed(secret: Secret, _seen: object) -> dict[str, object]:
     return {"deal_commitment": hashed(secret.stage.shelf.seed, 1) if secret.stage else b""}
 
 

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 import grpc.aio
 
@@ -176,6 +176,7 @@ class Comparison:
 
     @property
     def is_done(self) -> bool:
+        """Whether enough pairs were compared."""
         return self.tally.pairs >= self._most
 
     async def of_game(self, family: str, seed: str, states: int = STATES) -> None:
@@ -196,8 +197,8 @@ class Comparison:
             await self._of_viewer(_Pairing(family, seed, course, game, viewer, rng, rng.random() < WITH_METRICS))
 
     async def _of_viewer(self, pairing: "_Pairing") -> None:
-        rng, viewer, game, stage = pairing.rng, pairing.viewer, pairing.game, self._stage
-        moves = rng.random() < TRIES_TO_MOVE and may_move(game, viewer)
+        rng, viewer, game = pairing.rng, pairing.viewer, pairing.game
+        moves = rng.random() < TRIES_TO_MOVE and may_move(game)
         stored = None if rng.random() < 0.1 else LAST_CHANGES
         await self._put(pairing, pairing.course, stored)
         seen = await self._see(viewer)
@@ -208,7 +209,7 @@ class Comparison:
             at_turn = await self._see(mover)
             changes = turns_of(at_turn, viewer) if at_turn else []
         elif moves and seen is not None:
-            changes = changes_by(game, viewer, seen, rng)
+            changes = changes_by(game, seen, rng)
         names = [f"{place} {ask.rpc}" for place, ask in enumerate(asks)]
         base = await self._observed(pairing, asks, mover, changes)
         kept = draws_of(game) if moves and viewer.number == round_of(game).turn.seat else 0
@@ -232,7 +233,7 @@ class Comparison:
             chosen.append(rng.choice([ask for ask in asks if ask.is_admin]))
         if seen.seat and rng.random() < 0.3:
             behind = rng.randint(1, min(LATEST_WATCHED, seen.revision - 1))
-            chosen.append(watch_from(seen, behind, f"{seen.revision - behind}-{seen.revision - behind:032x}"))
+            chosen.append(watch_from(behind, f"{seen.revision - behind}-{seen.revision - behind:032x}"))
         return chosen
 
     async def _put(self, pairing: "_Pairing", course: Course, stored: int | None) -> None:
@@ -242,7 +243,7 @@ class Comparison:
 
     async def _see(self, viewer: Viewer) -> game_pb2.Game | None:
         """Returns the game as a viewer sees it; None if it is not theirs to see."""
-        rpc = self._stage.channel.unary_unary(
+        rpc: Any = self._stage.channel.unary_unary(
             "/rummikub.v1.GameService/GetGame", response_deserializer=gs.GetGameResponse.FromString
         )
         try:
@@ -308,7 +309,7 @@ def draws_of(game: Game) -> int:
     return 1 + (game.ruleset.penalty_tiles if isinstance(game.ruleset, Ruleset) else 0)
 
 
-def may_move(game: Game, viewer: Viewer) -> bool:
+def may_move(game: Game) -> bool:
     """Returns whether a draw is only a draw: no bot plays on, no round ends, and no rule searches other racks."""
     if not isinstance(game.phase, Playing) or any(player.played_by for player in game.players):
         return False
