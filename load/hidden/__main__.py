@@ -10,7 +10,6 @@ import argparse
 import asyncio
 import json
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Mapping
@@ -18,15 +17,18 @@ from pathlib import Path
 from typing import Any, Final
 
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # before grpc is imported: servers here log like real ones
-ROOT: Final = Path(__file__).resolve().parents[2]
 
-from load.bench.figures import run_facts  # noqa: E402 - after the setting
-from load.hidden.pairs import FAMILIES, Comparison, Tally  # noqa: E402 - as above
-from load.hidden.stage import staged  # noqa: E402 - as above
+from load.bench.figures import run_facts
+from load.hidden.pairs import FAMILIES, Comparison, Tally
+from load.hidden.report import report
+from load.hidden.stage import staged
+from load.hidden.times import ROWS, Timing
 
 RESULTS: Final = Path("build") / "secrets"
 PAIRS: Final = 100_000
 QUICK_PAIRS: Final = 1_000
+CALLS: Final = 10_000
+QUICK_CALLS: Final = 500
 PROGRESS_SECONDS: Final = 30.0
 SHOWN_LEAKS: Final = 10
 CONTEXT: Final = 120
@@ -39,7 +41,9 @@ def main() -> int:
     RESULTS.mkdir(parents=True, exist_ok=True)
     if arguments.part in {"pairs", "all"}:
         asyncio.run(compare(arguments.pairs, arguments.seed, arguments.minutes * 60))
-    return 0
+    if arguments.part in {"times", "all"}:
+        asyncio.run(measure(arguments.calls, arguments.seed, arguments.minutes * 60))
+    return report(RESULTS)
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -47,12 +51,13 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Compare games that differ in hidden tiles.")
     parser.add_argument("part", nargs="?", default="all", choices=("all", "pairs", "times", "report"))
     parser.add_argument("--pairs", type=int, default=PAIRS, help=f"how many pairs are compared ({PAIRS})")
+    parser.add_argument("--calls", type=int, default=CALLS, help=f"how many calls are timed of each RPC ({CALLS})")
     parser.add_argument("--minutes", type=float, default=1e6, help="after how many minutes a part ends (no limit)")
     parser.add_argument("--seed", type=int, default=0, help="the seed of the first game of each family (0)")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_PAIRS} pairs, and few calls")
     arguments = parser.parse_args()
     if arguments.quick:
-        arguments.pairs = min(arguments.pairs, QUICK_PAIRS)
+        arguments.pairs, arguments.calls = QUICK_PAIRS, QUICK_CALLS
     return arguments
 
 
@@ -75,6 +80,42 @@ async def compare(most: int, seed: int, seconds: float) -> None:
         print(f"{leak.family} {leak.seed}, {leak.viewer}: {leak.place}", *excerpts(leak.one, leak.other), sep="\n  ")
 
 
+async def measure(calls: int, seed: int, seconds: float) -> None:
+    """Measures the times of searches, and writes the figures."""
+    began = said = time.monotonic()
+    async with staged() as stage:
+        timing = Timing(stage, seed)
+        async for made in timing.measure(calls, began + seconds):
+            if time.monotonic() - said > PROGRESS_SECONDS:
+                said = time.monotonic()
+                print(f"{made} of {calls * len(ROWS)} calls timed", file=sys.stderr, flush=True)
+                keep_times(timing, seed, said - began)
+        keep_times(timing, seed, time.monotonic() - began)
+
+
+def keep_times(timing: Timing, seed: int, seconds: float) -> None:
+    """Writes the figures of times."""
+    rows = {
+        name: {
+            "calls": row.calls,
+            "median_ms": row.medians[0] * 1000,
+            "largest_gap_ms": row.medians[1] * 1000,
+            "probability": row.least_probable,
+        }
+        for name, row in timing.rows.items()
+        if row.calls
+    }
+    load = os.getloadavg()[1]
+    write_results("times", {**run_facts("grpcio"), "seconds": seconds, "seed": seed, "load": load, "rows": rows})
+
+
+def write_results(name: str, figures: Mapping[str, Any]) -> None:
+    """Writes the figures of a part, so that a reader never finds half of them."""
+    path = RESULTS / f"{name}.json"
+    path.with_suffix(".new").write_text(json.dumps(figures, indent=2) + "\n")
+    path.with_suffix(".new").replace(path)
+
+
 def excerpts(one: bytes, other: bytes) -> tuple[bytes, bytes]:
     """Returns what is around the first difference of two texts."""
     shorter = min(len(one), len(other))
@@ -87,7 +128,6 @@ def keep(tally: Tally, seed: int, last: int, seconds: float) -> None:
     """Writes the figures of pairs."""
     figures: Mapping[str, Any] = {
         **run_facts("grpcio"),
-        "revision": revision(),
         "seconds": seconds,
         "seeds": [seed, last],
         "pairs": tally.pairs,
@@ -102,15 +142,7 @@ def keep(tally: Tally, seed: int, last: int, seconds: float) -> None:
             for leak in tally.leaks
         ],
     }
-    path = RESULTS / "pairs.json"
-    path.with_suffix(".new").write_text(json.dumps(figures, indent=2) + "\n")
-    path.with_suffix(".new").replace(path)
-
-
-def revision() -> str:
-    """Returns the short name of the commit."""
-    git = ("git", "rev-parse", "--short", "HEAD")
-    return subprocess.run(git, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    write_results("pairs", figures)
 
 
 if __name__ == "__main__":

@@ -35,7 +35,8 @@ SEARCHES: Final = frozenset(
     }
 )
 """RPCs that may take long."""
-SEARCH_LIMIT: Final = Duration(seconds=60)
+SEARCH_LIMIT: Final = Duration(seconds=10)
+"""The longest of most searches. Few are that long, and only answers in time are certain."""
 OF_A_RECORD: Final = frozenset({"ExportGame", "ReviewGame", "ExportOwnGames"})
 """RPCs that show all tiles of a game that is over, if its racks are shown."""
 SHOWS_RACKS: Final = frozenset(
@@ -143,15 +144,21 @@ def _of_operators(viewer: Viewer) -> Iterator[Ask]:
         yield Ask(path, request.SerializeToString(), 1 if method.server_streaming else None, is_admin=True)
 
 
-def changes_by(game: Game, seen: game_pb2.Game, rng: random.Random) -> list[Ask]:
-    """Returns a change that is no turn, by the viewer; none whose end would show racks or count them."""
-    rpcs = ["RenewSeatToken", "ReissueSeatToken", "ForgetSeat", "RequestRedeal"]
+def changes_by(game: Game, viewer: Viewer, seen: game_pb2.Game, rng: random.Random) -> list[Ask]:
+    """Returns a change that is no turn, by the viewer; none whose end would show racks or count them.
+
+    A caller that may replace the token of a seat sees the game as that seat does, so it is the viewer's own.
+    """
+    rpcs = ["RenewSeatToken", "ForgetSeat", "RequestRedeal"]
+    if seen.seat or viewer.key != "web":
+        rpcs.append("ReissueSeatToken")
     if game.settings.racks_shown is RacksShown.HIDDEN:
         rpcs.append("AbortGame")
     if len(game.active_seats) > 2:
         rpcs.append("ResignGame")
     rpc = rng.choice(rpcs)
-    return [ask_of(rpc, usual_request(rpc, GAME, seen.etag))]
+    fields = {"seat": seen.seat or 1} if rpc == "ReissueSeatToken" else {}
+    return [ask_of(rpc, usual_request(rpc, GAME, seen.etag, **fields))]
 
 
 def turns_of(seen_by_mover: game_pb2.Game, viewer: Viewer) -> list[Ask]:

@@ -209,7 +209,7 @@ class Comparison:
             at_turn = await self._see(mover)
             changes = turns_of(at_turn, viewer) if at_turn else []
         elif moves and seen is not None:
-            changes = changes_by(game, seen, rng)
+            changes = changes_by(game, viewer, seen, rng)
         names = [f"{place} {ask.rpc}" for place, ask in enumerate(asks)]
         base = await self._observed(pairing, asks, mover, changes)
         kept = draws_of(game) if moves and viewer.number == round_of(game).turn.seat else 0

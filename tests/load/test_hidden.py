@@ -64,7 +64,7 @@ async def test_every_rpc_is_in_a_pair() -> None:
             seen = (await see(request, metadata=(own or viewers(playing[3], rng, "web")[2]).metadata)).game
             asked |= {ask.path for ask in all_asks(seen, playing[3], viewer, stage.clock, rng)}
             hidden = replace(playing[3], settings=replace(playing[3].settings, racks_shown=RacksShown.HIDDEN))
-            asked |= {ask.path for _ in range(20) for ask in changes_by(hidden, seen, rng)}
+            asked |= {ask.path for _ in range(20) for ask in changes_by(hidden, viewer, seen, rng)}
     of_players = {f"/{rpc.containing_service.full_name}/{name}" for name, rpc in METHODS.items()}
     of_operators = {f"/{ADMIN.full_name}/{rpc.name}" for rpc in ADMIN.methods}
     assert of_players - asked == set()

@@ -3,9 +3,11 @@
 Tests and `make secrets` (load/hidden/) compare the answers to both games of a pair.
 """
 
+import copy
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
@@ -131,6 +133,15 @@ class Shelf(DelegatingStore):
                 if isinstance(held, dict):
                     held.clear()
         shelf.memory.games.clear()
+
+    def taken(self) -> object:
+        """Returns a copy of what is stored of the game, to be placed again."""
+        return copy.deepcopy(self._shelf.memory.games[GAME])
+
+    def place(self, taken: Any, now_ms: int) -> None:  # noqa: ANN401 - what `taken` returns
+        """Replaces the stored game by one that was taken, and sets the clock."""
+        self._shelf.memory.games[GAME] = copy.deepcopy(taken)
+        self._clock_to_set.now_ms = now_ms
 
     def later_etags(self, revision: int) -> list[str]:
         """Returns the etags of the changes after a revision, which depend on all tiles and on a random nonce."""
