@@ -264,7 +264,7 @@ class Comparison:
                 reads(game_pb2.Game(revision=pairing.game.revision)), viewer, with_metrics=False
             )
             found += [*(moved if mover.number == viewer.number else ()), *after]
-        etags = stage.shelf.later_etags(pairing.game.revision)
+        etags = stage.shelf.made_etags()
         return [unnamed(one, etags) for one in found]
 
     def _note(self, pairing: "_Pairing", names: Sequence[str], one: Sequence[bytes], other: Sequence[bytes]) -> None:

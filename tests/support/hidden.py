@@ -97,7 +97,7 @@ class Shelf(DelegatingStore):
         self.seed = dealt[-1].seed if dealt else b""
         last = list(enumerate(zip(course.history, course.times, strict=True), 1))[-kept if kept else 0 :]
         stream = [
-            (revision, encode_change(revision, now_ms, bytes(16), events), f"{revision:032x}")
+            (revision, encode_change(revision, now_ms, bytes(16), events), _etag_of(revision))
             for revision, (events, now_ms) in last
         ]
         seats = tuple(SeatToken(player.seat, digest(token_of(player.seat))) for player in game.players)
@@ -143,9 +143,17 @@ class Shelf(DelegatingStore):
         self._shelf.memory.games[GAME] = copy.deepcopy(taken)
         self._clock_to_set.now_ms = now_ms
 
-    def later_etags(self, revision: int) -> list[str]:
-        """Returns the etags of the changes after a revision, which depend on all tiles and on a random nonce."""
-        return [etag for number, _, etag in self._shelf.memory.games[GAME].stream if number > revision]
+    def made_etags(self) -> list[str]:
+        """Returns the etags of changes since `put`, and of those that were rewritten.
+
+        They depend on all tiles, and on a random nonce that hides these.
+        """
+        stream = self._shelf.memory.stored(GAME).stream
+        return [etag for revision, _, etag in stream if etag != _etag_of(revision)]
+
+
+def _etag_of(revision: int) -> str:
+    return f"{revision:032x}"
 
 
 def token_of(seat: int) -> str:
