@@ -9,7 +9,7 @@ EDGE := .venv/.edge
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 3 --dist worksteal
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help setup run web web-test envoy play demo walkthrough puzzle test quick flaky check canary fmt bench figures speed load load-ci drill capacity soak solver-soak mutants goldens house baseline names release audit proto clients clients-check conformance edge-config deploy-check deploy-tools openapi docs wire deals lock image bots puzzles tournament clean
+.PHONY: help setup run web web-test envoy play demo walkthrough puzzle test quick flaky check canary fmt bench figures speed load load-ci drill capacity soak secrets solver-soak mutants goldens house baseline names release audit proto clients clients-check conformance edge-config deploy-check deploy-tools openapi docs wire deals lock image bots puzzles tournament clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -148,6 +148,9 @@ capacity: $(STAMP) ## Measure what games, turns, watchers and lists cost and wri
 soak: $(STAMP) ## Check every invariant in 10,000 random games (GAMES=n PRESET=name or all), and run the tests with many cases
 	@$(BIN)/python -m load.soak $(or $(GAMES),10000) $(if $(PRESET),$(if $(filter all,$(PRESET)),--every-preset,--preset $(PRESET)))
 	@$(PYTEST) -m soak
+
+secrets: $(STAMP) ## Compare 100,000 pairs of games that differ in hidden tiles, and times of searches (ARGS="pairs --pairs 1000")
+	@$(BIN)/python -m load.hidden $(ARGS)
 
 solver-soak: $(STAMP) ## Compare the solver with an integer program and with brute force on 20,000 positions (POSITIONS=n)
 	@$(BIN)/python -m load.solver_soak $(or $(POSITIONS),20000)

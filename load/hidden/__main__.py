@@ -1,6 +1,6 @@
 """Shows that hidden tiles stay hidden: bytes of pairs of games that differ in nothing else, and times of searches.
 
-Usage: python -m load.hidden [pairs | times | report] [--pairs N] [--calls N] [--minutes N] [--seed S] [--quick]
+Usage: python -m load.hidden [pairs | times | report] [--pairs N] [--calls N] [--minutes N] [--seed S] [--quick] [--write]
 
 Each part writes its figures into build/secrets/ while it runs, so that it can be stopped at any time. The report makes
 the page of what is there; without a name, all three run.
@@ -25,7 +25,7 @@ from load.hidden.stage import staged
 from load.hidden.times import ROWS, Timing
 
 RESULTS: Final = Path("build") / "secrets"
-PAIRS: Final = 100_000
+PAIRS: Final = COMPLETE_PAIRS
 QUICK_PAIRS: Final = 1_000
 CALLS: Final = 10_000
 QUICK_CALLS: Final = 500
@@ -43,7 +43,7 @@ def main() -> int:
         asyncio.run(compare(arguments.pairs, arguments.seed, arguments.minutes * 60))
     if arguments.part in {"times", "all"}:
         asyncio.run(measure(arguments.calls, arguments.seed, arguments.minutes * 60))
-    return report(RESULTS)
+    return report(RESULTS, is_for_page=arguments.write)
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -54,6 +54,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--calls", type=int, default=CALLS, help=f"how many calls are timed of each RPC ({CALLS})")
     parser.add_argument("--minutes", type=float, default=1e6, help="after how many minutes a part ends (no limit)")
     parser.add_argument("--seed", type=int, default=0, help="the seed of the first game of each family (0)")
+    parser.add_argument("--write", action="store_true", help="write shorter runs into docs/reliability.md, too")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_PAIRS} pairs, and few calls")
     arguments = parser.parse_args()
     if arguments.quick:

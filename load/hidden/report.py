@@ -11,14 +11,17 @@ from load.pages import text_of, write
 PAGE: Final = "reliability.md"
 COMMAND: Final = "make secrets"
 COMPLETE_PAIRS: Final = 100_000
-"""How many pairs a complete run compares. Fewer than a tenth of it, or calls, do not enter the page."""
-COMPLETE_CALLS: Final = 10_000
+"""How many pairs a complete run compares."""
 LEAST_PROBABLE: Final = 0.001
 """Below this probability, chance does not explain that the times of two games differ."""
 
 
-def report(results: Path) -> int:
-    """Prints the figures that the parts have written, and writes those of long runs into the page.
+def report(results: Path, *, is_for_page: bool) -> int:
+    """Prints the figures that the parts have written, and writes those of complete runs into the page.
+
+    Args:
+        results: The folder of the figures.
+        is_for_page: Whether figures of shorter runs enter the page, too.
 
     Returns:
         The exit code: 1 if a requirement is missed.
@@ -35,8 +38,8 @@ def report(results: Path) -> int:
     if times:
         told.append(f"times with the seed {times['seed']}, at a load of {times['load']:.0f} by other processes")
     print_report(made, tables, told, printer(140))
-    is_long = bool(pairs) and bool(times) and pairs["pairs"] >= COMPLETE_PAIRS // 10
-    if is_long:
+    is_complete = bool(pairs) and bool(times) and pairs["pairs"] >= COMPLETE_PAIRS
+    if is_complete or is_for_page:
         write(PAGE, COMMAND, text_of(made, told, tables))
         print(f"docs/{PAGE} has these figures now.")
     return 0 if are_met(made) else 1

@@ -1,17 +1,25 @@
 """The comparison of pairs of games that differ in hidden tiles finds every seeded leak, and leaves no RPC out."""
 
+import json
 import random
+import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from engine.game import Playing
 from engine.room_settings import RacksShown
+from load.bench.figures import run_facts
 from load.hidden.asks import ADMIN, SHOWS_RACKS, all_asks, changes_by, viewers
 from load.hidden.leaks import LEAKS
 from load.hidden.pairs import FAMILIES, Comparison, Tally
+from load.hidden.report import COMMAND, PAGE, report
 from load.hidden.stage import OPERATOR_TOKEN, staged
+from load.hidden.times import Samples, Timing
+from load.hidden.two_samples import distance, probability
+from load.pages import DOCS, page_with
 from rummikub.v1 import game_service_pb2 as gs
 from support.hidden import GAME, course_of
 from support.rpcs import METHODS
@@ -70,3 +78,64 @@ async def test_every_rpc_is_in_a_pair() -> None:
     assert of_players - asked == set()
     assert of_operators - asked == set()
     assert {rpc.name for rpc in ADMIN.methods} >= SHOWS_RACKS
+
+
+def test_the_test_of_two_samples_tells_distributions_apart() -> None:
+    rng = random.Random(0)
+    one, alike, slower = ([rng.gauss(mean, 1) for _ in range(1_000)] for mean in (10, 10, 10.3))
+    assert distance([1, 2, 3, 4], [3, 4, 5, 6]) == 0.5
+    assert distance([1, 1, 1], [1, 1]) == 0
+    assert probability(one, alike) > 0.05
+    assert probability(one, slower) < 0.001
+    values = range(100)
+    assert probability(values, [value + 16 for value in values]) == pytest.approx(0.138, abs=0.01)
+
+
+def test_rows_with_few_calls_prove_nothing() -> None:
+    assert Samples([([1.0] * 3, [2.0] * 3)]).least_probable == 1.0
+    assert Samples([([1.0] * 50, [2.0] * 50), ([1.0] * 50, [1.0] * 50)]).least_probable < 0.001
+
+
+async def test_times_are_measured_until_the_time_is_over() -> None:
+    async with staged() as stage:
+        timing = Timing(stage, 0)
+        made = [
+            calls
+            async for calls in timing.measure(100, time.monotonic() + 60, names=["GetGame, which does not search"])
+        ]
+        assert made == [50, 100]
+        assert set(timing.answers["GetGame"]) == {"OK"}
+        assert [calls async for calls in timing.measure(100, time.monotonic(), names=["SaveDraft"])] == []
+
+
+PAIRS = {
+    "pairs": 200, "games": 4, "seconds": 9.0, "seeds": [0, 1], "moved": 3, "with_metrics": 30, "by_family": {"SABRA": 200},
+    "by_viewer": {"seat": 200}, "by_rpc": {"v1.GameService/GetGame": 400}, "leaks": [], **run_facts(),
+}  # fmt: skip
+TIMES = {
+    "seconds": 9.0, "seed": 0, "load": 1.0, **run_facts(),
+    "rows": {"GetGame": {"calls": 500, "median_ms": 1.0, "largest_gap_ms": 0.1, "probability": 0.4}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("pairs", "times", "expected"),
+    [
+        (PAIRS, TIMES, 0),
+        (PAIRS, None, 0),
+        ({**PAIRS, "leaks": [["SABRA", "0 9", "seat", "0 GetGame", "b'1'", "b'2'"]]}, TIMES, 1),
+        (PAIRS, {**TIMES, "rows": {"GetGame": {**TIMES["rows"]["GetGame"], "probability": 1e-5}}}, 1),  # type: ignore[index]
+        (None, None, 1),
+    ],
+)
+def test_a_report_fails_if_anything_hidden_shows(
+    tmp_path: Path, pairs: dict[str, Any] | None, times: dict[str, Any] | None, expected: int
+) -> None:
+    for name, figures in (("pairs", pairs), ("times", times)):
+        if figures:
+            (tmp_path / f"{name}.json").write_text(json.dumps(figures))
+    assert report(tmp_path, is_for_page=False) == expected
+
+
+def test_the_page_has_a_place_for_the_report() -> None:
+    page_with((DOCS / PAGE).read_text(), COMMAND, "")
