@@ -1,6 +1,6 @@
 """Shows that hidden tiles stay hidden: bytes of pairs of games that differ in nothing else, and times of searches.
 
-Usage: python -m load.hidden [pairs | times | report] [--pairs N] [--calls N] [--minutes N] [--seed S] [--quick] [--write]
+Usage: python -m load.hidden [pairs | times | report] [--pairs N] [--calls N] [--minutes N] [--seed S] [--quick]
 
 Each part writes its figures into build/secrets/ while it runs, so that it can be stopped at any time. The report makes
 the page of what is there; without a name, all three run.
@@ -20,7 +20,7 @@ os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # before grpc is imported: serv
 
 from load.bench.figures import run_facts
 from load.hidden.pairs import FAMILIES, Comparison, Tally
-from load.hidden.report import report
+from load.hidden.report import COMPLETE_PAIRS, report
 from load.hidden.stage import staged
 from load.hidden.times import ROWS, Timing
 

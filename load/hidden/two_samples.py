@@ -32,8 +32,8 @@ def probability(one: Sequence[float], other: Sequence[float]) -> float:
     scaled = (size + 0.12 + 0.11 / size) * distance(one, other)
     if scaled < MOST_ALIKE:
         return 1.0
-    series = (2 * (-1) ** (term - 1) * exp(-2 * (term * scaled) ** 2) for term in range(1, TERMS))
-    return min(1.0, max(0.0, sum(series)))
+    series = (2.0 * (-1.0) ** (term - 1) * exp(-2 * (term * scaled) ** 2) for term in range(1, TERMS))
+    return min(1.0, max(0.0, float(sum(series))))
 
 
 MOST_ALIKE: Final = 0.2

@@ -10,18 +10,20 @@ from typing import Any
 import pytest
 
 from engine.game import Playing
+from engine.melding.ruleset import SABRA
 from engine.room_settings import RacksShown
 from load.bench.figures import run_facts
 from load.hidden.asks import ADMIN, SHOWS_RACKS, all_asks, changes_by, viewers
 from load.hidden.leaks import LEAKS
-from load.hidden.pairs import FAMILIES, Comparison, Tally
+from load.hidden.pairs import Comparison, Tally
 from load.hidden.report import COMMAND, PAGE, report
-from load.hidden.stage import OPERATOR_TOKEN, staged
-from load.hidden.times import Samples, Timing
+from load.hidden.stage import OPERATOR_TOKEN, Viewer, staged
+from load.hidden.times import GET_GAME, Samples, Timing
 from load.hidden.two_samples import distance, probability
 from load.pages import DOCS, page_with
 from rummikub.v1 import game_service_pb2 as gs
 from support.hidden import GAME, course_of
+from support.random_play import random_changes
 from support.rpcs import METHODS
 
 pytestmark = pytest.mark.slow
@@ -57,21 +59,18 @@ async def test_without_a_leak_nothing_differs() -> None:
 
 async def test_every_rpc_is_in_a_pair() -> None:
     """No RPC is left out but those of operators that show racks; they are asked with a wrong token, too."""
-    rng = random.Random(0)
-    course, games = course_of(FAMILIES["SABRA"](0))
-    playing = [game for game in games if isinstance(game.phase, Playing)]
-    asked: set[str] = set()
+    rng, asked = random.Random(0), set()
+    course, games = course_of(random_changes(0, 3, SABRA))
+    game = next(game for game in games if isinstance(game.phase, Playing) and len(game.active_seats) == 3)
+    hidden = replace(game, settings=replace(game.settings, racks_shown=RacksShown.HIDDEN))
     async with staged() as stage:
-        await stage.shelf.put(course.until(playing[3].revision), key="web")
-        for viewer in viewers(playing[3], rng, "web"):
-            own = viewer if viewer.key == "web" and viewer.token not in {"s" * 43, "o" * 43, OPERATOR_TOKEN} else None
-            request = gs.GetGameRequest(game_id=GAME).SerializeToString()
-            see: Any = stage.channel.unary_unary(
-                "/rummikub.v1.GameService/GetGame", response_deserializer=gs.GetGameResponse.FromString
-            )
-            seen = (await see(request, metadata=(own or viewers(playing[3], rng, "web")[2]).metadata)).game
-            asked |= {ask.path for ask in all_asks(seen, playing[3], viewer, stage.clock, rng)}
-            hidden = replace(playing[3], settings=replace(playing[3].settings, racks_shown=RacksShown.HIDDEN))
+        await stage.shelf.put(course.until(game.revision), key="web")
+        for viewer in viewers(game, rng, "web"):
+            see: Any = stage.channel.unary_unary(GET_GAME, response_deserializer=gs.GetGameResponse.FromString)
+            may_see = viewer.key == "web" and viewer.token not in {"s" * 43, "o" * 43, OPERATOR_TOKEN}
+            metadata = (viewer if may_see else Viewer("spectator", 0)).metadata
+            seen = (await see(gs.GetGameRequest(game_id=GAME).SerializeToString(), metadata=metadata)).game
+            asked |= {ask.path for ask in all_asks(seen, game, viewer, stage.clock, rng)}
             asked |= {ask.path for _ in range(20) for ask in changes_by(hidden, viewer, seen, rng)}
     of_players = {f"/{rpc.containing_service.full_name}/{name}" for name, rpc in METHODS.items()}
     of_operators = {f"/{ADMIN.full_name}/{rpc.name}" for rpc in ADMIN.methods}
@@ -108,14 +107,21 @@ async def test_times_are_measured_until_the_time_is_over() -> None:
         assert [calls async for calls in timing.measure(100, time.monotonic(), names=["SaveDraft"])] == []
 
 
-PAIRS = {
-    "pairs": 200, "games": 4, "seconds": 9.0, "seeds": [0, 1], "moved": 3, "with_metrics": 30, "by_family": {"SABRA": 200},
-    "by_viewer": {"seat": 200}, "by_rpc": {"v1.GameService/GetGame": 400}, "leaks": [], **run_facts(),
-}  # fmt: skip
-TIMES = {
-    "seconds": 9.0, "seed": 0, "load": 1.0, **run_facts(),
-    "rows": {"GetGame": {"calls": 500, "median_ms": 1.0, "largest_gap_ms": 0.1, "probability": 0.4}},
-}  # fmt: skip
+PAIRS: dict[str, Any] = {
+    **run_facts(),
+    "pairs": 200,
+    "games": 4,
+    "seconds": 9.0,
+    "seeds": [0, 1],
+    "moved": 3,
+    "with_metrics": 30,
+    "by_family": {"SABRA": 200},
+    "by_viewer": {"seat": 200},
+    "by_rpc": {"v1.GameService/GetGame": 400},
+    "leaks": [],
+}
+ROW: dict[str, Any] = {"calls": 500, "median_ms": 1.0, "largest_gap_ms": 0.1, "probability": 0.4}
+TIMES: dict[str, Any] = {**run_facts(), "seconds": 9.0, "seed": 0, "load": 1.0, "rows": {"GetGame": ROW}}
 
 
 @pytest.mark.parametrize(
@@ -124,7 +130,7 @@ TIMES = {
         (PAIRS, TIMES, 0),
         (PAIRS, None, 0),
         ({**PAIRS, "leaks": [["SABRA", "0 9", "seat", "0 GetGame", "b'1'", "b'2'"]]}, TIMES, 1),
-        (PAIRS, {**TIMES, "rows": {"GetGame": {**TIMES["rows"]["GetGame"], "probability": 1e-5}}}, 1),  # type: ignore[index]
+        (PAIRS, {**TIMES, "rows": {"GetGame": {**ROW, "probability": 1e-5}}}, 1),
         (None, None, 1),
     ],
 )
