@@ -135,6 +135,8 @@ def keep(tally: Tally, seed: int, last: int, seconds: float) -> None:
         "games": tally.games,
         "with_metrics": tally.with_metrics,
         "moved": tally.moved,
+        "on_the_wire": tally.on_the_wire,
+        "wire_bytes": tally.wire_bytes,
         "by_family": tally.by_family,
         "by_viewer": tally.by_viewer,
         "by_rpc": tally.by_rpc,

@@ -29,7 +29,7 @@ from support.okey_games import changes_under, random_101_ruleset, random_joker_r
 from support.random_play import Change, players_of, random_changes, random_grid_room, random_room
 from support.rooms import room, room_of
 
-LIKENESSES: Final = 5
+LIKENESSES: Final = 8
 """How many games that look the same are compared with each state."""
 VIEWERS: Final = 3
 """How many kinds of callers look at each state."""
@@ -41,6 +41,8 @@ FEW: Final = 3
 """How many requests of a pair are chosen at random, beside the reads."""
 WITH_METRICS: Final = 0.15
 """The share of pairs whose changes of metrics are compared, which takes longer than their requests."""
+WIRE: Final = 0.05
+"""The share of pairs in a round whose bytes are compared as they arrive, in new connections."""
 SHORT, LONG = 50, 300
 """After how many changes a random game is cut."""
 SEARCHES_SHARE: Final = 0.08
@@ -138,7 +140,7 @@ class Tally:
     by_rpc: Counter[str] = field(default_factory=Counter)
     with_metrics: int = 0
     moved: int = 0
-    wire_pairs: int = 0
+    on_the_wire: int = 0
     wire_bytes: int = 0
     leaks: list[Leak] = field(default_factory=list)
 
@@ -166,9 +168,13 @@ class Comparison:
         tally: Counts what was compared.
         most: How many pairs are compared.
         searches: The share of pairs with a request that searches.
+        wire: The share of pairs whose bytes are compared as they arrive, in new connections.
     """
 
-    def __init__(self, stage: Stage, tally: Tally, most: int, searches: float = SEARCHES_SHARE) -> None:
+    def __init__(
+        self, stage: Stage, tally: Tally, most: int, searches: float = SEARCHES_SHARE, wire: float = WIRE
+    ) -> None:
+        self._wire = wire
         self._searches = searches
         self._stage = stage
         self.tally = tally
@@ -194,11 +200,13 @@ class Comparison:
     async def _of_state(self, family: str, seed: str, course: Course, game: Game) -> None:
         rng = random.Random(f"{family} {seed}")
         for viewer in rng.sample(viewers(game, rng, rng.choice(("web", "plain"))), VIEWERS):
-            await self._of_viewer(_Pairing(family, seed, course, game, viewer, rng, rng.random() < WITH_METRICS))
+            with_metrics = rng.random() < WITH_METRICS
+            on_the_wire = isinstance(game.phase, Playing) and rng.random() < self._wire
+            await self._of_viewer(_Pairing(family, seed, course, game, viewer, rng, with_metrics, on_the_wire))
 
     async def _of_viewer(self, pairing: "_Pairing") -> None:
         rng, viewer, game = pairing.rng, pairing.viewer, pairing.game
-        moves = rng.random() < TRIES_TO_MOVE and may_move(game)
+        moves = rng.random() < TRIES_TO_MOVE and may_move(game) and not pairing.on_the_wire
         stored = None if rng.random() < 0.1 else LAST_CHANGES
         await self._put(pairing, pairing.course, stored)
         seen = await self._see(viewer)
@@ -258,6 +266,11 @@ class Comparison:
     ) -> list[bytes]:
         viewer, stage = pairing.viewer, self._stage
         found = await stage.observe(asks, viewer, with_metrics=pairing.with_metrics)
+        if pairing.on_the_wire:
+            unary = [ask for ask in asks if ask.updates is None and not ask.is_admin]
+            sent = await stage.sent(unary, viewer)
+            self.tally.wire_bytes += len(sent)
+            found.append(sent)
         if moves:
             moved = [await answer(stage.channel, ask, (*mover.metadata, (REQUEST_ID, "move"))) for ask in moves]
             after = await stage.observe(
@@ -270,12 +283,18 @@ class Comparison:
     def _note(self, pairing: "_Pairing", names: Sequence[str], one: Sequence[bytes], other: Sequence[bytes]) -> None:
         self.tally.pairs += 1
         self.tally.with_metrics += pairing.with_metrics
-        self.tally.moved += len(one) > len(names) + len(OUTPUTS)
+        self.tally.moved += len(one) > len(names) + len(OUTPUTS) + pairing.on_the_wire
+        self.tally.on_the_wire += pairing.on_the_wire
         self.tally.by_family[pairing.family] += 1
         self.tally.by_viewer[pairing.viewer.kind] += 1
         if one == other:
             return
-        places = [*names, *OUTPUTS, *(f"after a move {place}" for place in range(len(one)))]
+        places = [
+            *names,
+            *OUTPUTS,
+            *(["wire"] * pairing.on_the_wire),
+            *(f"after a move {place}" for place in range(len(one))),
+        ]
         for place, first, second in zip(places, one, other, strict=False):
             if first != second:
                 leak = Leak(pairing.family, pairing.seed, pairing.viewer.kind, place, first, second)
@@ -297,6 +316,7 @@ class _Pairing:
     viewer: Viewer
     rng: random.Random
     with_metrics: bool
+    on_the_wire: bool
 
 
 def _seat(seat: int, viewer: Viewer) -> Viewer:

@@ -80,6 +80,10 @@ def tables_of_pairs(pairs: Mapping[str, Any]) -> Tables:
         ["responses that were compared", f"{sum(rpcs.values()):,}"],
         ["pairs in which the game then changed, and was read again", f"{pairs['moved']:,}"],
         ["pairs whose metrics were compared too", f"{pairs['with_metrics']:,}"],
+        [
+            "pairs whose bytes of HTTP/2 were compared too, in new connections",
+            f"{pairs['on_the_wire']:,} ({pairs['wire_bytes'] / 1e6:.1f} MB)",
+        ],
         ["duration of the comparison", duration(pairs["seconds"])],
     ]
     viewers = [[kind, f"{count:,}"] for kind, count in sorted(pairs["by_viewer"].items())]

@@ -18,6 +18,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from engine.tiles import Tile
+from load.hidden.wire import Relay, relaying
 from service.composition import Tuning
 from service.grpc_api.call_policy import REQUEST_ID
 from service.runtime import opentelemetry_tracing
@@ -125,6 +126,7 @@ class Stage:
     admin: grpc.aio.Channel
     log: io.BytesIO
     spans: InMemorySpanExporter
+    relay: Relay
 
     async def observe(self, asks: Sequence[Ask], viewer: Viewer, *, with_metrics: bool = True) -> list[bytes]:
         """Returns the answer to each request, then all log lines, spans, and perhaps changes of metrics, as bytes."""
@@ -142,6 +144,15 @@ class Stage:
             name: value - before.get(name, 0.0) for name, value in after.items() if value != before.get(name, 0.0)
         }
         return [*seen, _as_bytes(self._lines()), _as_bytes(self._spans()), _as_bytes(sorted(changed.items()))]
+
+    async def sent(self, asks: Sequence[Ask], viewer: Viewer) -> bytes:
+        """Returns the bytes that a new connection receives for unary requests."""
+        self.relay.begin()
+        options = [("grpc.use_local_subchannel_pool", 1)]
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{self.relay.port}", options=options) as channel:
+            for number, ask in enumerate(asks):
+                await answer(channel, ask, (*viewer.metadata, (REQUEST_ID, f"wire-{number}")))
+            return self.relay.taken()
 
     def _samples(self) -> dict[str, float]:
         return {
@@ -255,5 +266,6 @@ async def staged(**changes: object) -> AsyncIterator[Stage]:
                 shelf, settings, tracing=tracing, tuning=Tuning(refusals=UNPACED, intervals=RARE), chance=chance
             ) as (server, client),
             grpc.aio.insecure_channel(f"127.0.0.1:{server.admin_port}") as admin,
+            relaying(server.port) as relay,
         ):
-            yield Stage(server, shelf, clock, chance, client.channel, admin, log, spans)
+            yield Stage(server, shelf, clock, chance, client.channel, admin, log, spans, relay)

@@ -20,6 +20,7 @@ from load.hidden.report import COMMAND, PAGE, report
 from load.hidden.stage import OPERATOR_TOKEN, Viewer, staged
 from load.hidden.times import GET_GAME, Samples, Timing
 from load.hidden.two_samples import distance, probability
+from load.hidden.wire import bytes_of_streams
 from load.pages import DOCS, page_with
 from rummikub.v1 import game_service_pb2 as gs
 from support.hidden import GAME, course_of
@@ -50,11 +51,30 @@ async def test_every_seeded_leak_is_found(name: str) -> None:
 async def test_without_a_leak_nothing_differs() -> None:
     tally = Tally()
     async with staged() as stage:
-        comparison = Comparison(stage, tally, most=150)
+        comparison = Comparison(stage, tally, most=150, wire=0.5)
         for family in ("SABRA", "fair OKEY", "CROSS"):
             await comparison.of_game(family, "0", states=3)
     assert not tally.leaks
     assert tally.pairs >= 100
+    assert tally.on_the_wire
+    assert tally.wire_bytes > 100 * tally.on_the_wire
+
+
+async def test_what_differs_on_the_wire_is_found() -> None:
+    leak, tally = LEAKS["the size of a response"], Tally()
+    with leak.installed() as secret:
+        async with staged() as stage:
+            secret.stage = stage
+            await Comparison(stage, tally, most=100, wire=1.0).of_game("SABRA", "0", states=2)
+    assert any(found.place == "wire" for found in tally.leaks)
+
+
+def test_bytes_of_a_stream_are_joined() -> None:
+    def frame(kind: int, stream: int, payload: bytes) -> bytes:
+        return len(payload).to_bytes(3, "big") + bytes((kind, 0)) + stream.to_bytes(4, "big") + payload
+
+    sent = frame(4, 0, b"settings") + frame(1, 1, b"h") + frame(0, 1, b"a") + frame(8, 0, b"w") + frame(0, 1, b"b")
+    assert bytes_of_streams(sent + b"cut") == {(1, 1): b"h", (1, 0): b"ab"}
 
 
 async def test_every_rpc_is_in_a_pair() -> None:
@@ -115,6 +135,8 @@ PAIRS: dict[str, Any] = {
     "seeds": [0, 1],
     "moved": 3,
     "with_metrics": 30,
+    "on_the_wire": 10,
+    "wire_bytes": 10_000,
     "by_family": {"SABRA": 200},
     "by_viewer": {"seat": 200},
     "by_rpc": {"v1.GameService/GetGame": 400},
