@@ -12,6 +12,7 @@ import json
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -19,7 +20,7 @@ from typing import Any, Final
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # before grpc is imported: servers here log like real ones
 
 from load.bench.figures import run_facts
-from load.hidden.pairs import FAMILIES, Comparison, Tally
+from load.hidden.pairs import FAMILIES, Comparison, Leak, Tally  # noqa: E402 - as above
 from load.hidden.report import COMPLETE_PAIRS, report
 from load.hidden.stage import staged
 from load.hidden.times import ROWS, Timing
@@ -40,7 +41,8 @@ def main() -> int:
     arguments = parse_arguments()
     RESULTS.mkdir(parents=True, exist_ok=True)
     if arguments.part in {"pairs", "all"}:
-        asyncio.run(compare(arguments.pairs, arguments.seed, arguments.minutes * 60))
+        before = figures_of("pairs") if arguments.resume else {}
+        asyncio.run(compare(arguments.pairs, arguments.seed, arguments.minutes * 60, before))
     if arguments.part in {"times", "all"}:
         asyncio.run(measure(arguments.calls, arguments.seed, arguments.minutes * 60))
     return report(RESULTS, is_for_page=arguments.write)
@@ -54,6 +56,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--calls", type=int, default=CALLS, help=f"how many calls are timed of each RPC ({CALLS})")
     parser.add_argument("--minutes", type=float, default=1e6, help="after how many minutes a part ends (no limit)")
     parser.add_argument("--seed", type=int, default=0, help="the seed of the first game of each family (0)")
+    parser.add_argument("--resume", action="store_true", help="add to the pairs of the run before")
     parser.add_argument("--write", action="store_true", help="write shorter runs into docs/reliability.md, too")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_PAIRS} pairs, and few calls")
     arguments = parser.parse_args()
@@ -62,10 +65,19 @@ def parse_arguments() -> argparse.Namespace:
     return arguments
 
 
-async def compare(most: int, seed: int, seconds: float) -> None:
-    """Compares pairs of games of all families, and writes the figures."""
+async def compare(most: int, seed: int, seconds: float, before: Mapping[str, Any]) -> None:
+    """Compares pairs of games of all families, and writes the figures.
+
+    Args:
+        most: How many pairs are compared.
+        seed: The seed of the first game of each family.
+        seconds: After how many seconds the comparison ends.
+        before: The figures of a run to which this one is added; empty for none.
+    """
     tally, began = Tally(), time.monotonic()
-    said, number = began, seed
+    if before:
+        seed, tally = before["seeds"][0], tally_of(before)
+    said, number = began, before["seeds"][1] + 1 if before else seed
     async with staged() as stage:
         comparison = Comparison(stage, tally, most)
         while not comparison.is_done and time.monotonic() - began < seconds:
@@ -74,9 +86,11 @@ async def compare(most: int, seed: int, seconds: float) -> None:
                 if time.monotonic() - said > PROGRESS_SECONDS:
                     said = time.monotonic()
                     print(f"{tally.pairs} of {most} pairs, {len(tally.leaks)} differ", file=sys.stderr, flush=True)
-                    keep(tally, seed, number, said - began)
+                    keep(tally, (seed, number), said - began, before)
+                if comparison.is_done or time.monotonic() - began > seconds:
+                    break
             number += 1
-    keep(tally, seed, number - 1, time.monotonic() - began)
+    keep(tally, (seed, number - 1), time.monotonic() - began, before)
     for leak in tally.leaks[:SHOWN_LEAKS]:
         print(f"{leak.family} {leak.seed}, {leak.viewer}: {leak.place}", *excerpts(leak.one, leak.other), sep="\n  ")
 
@@ -110,6 +124,13 @@ def keep_times(timing: Timing, seed: int, seconds: float) -> None:
     write_results("times", {**run_facts("grpcio"), "seconds": seconds, "seed": seed, "load": load, "rows": rows})
 
 
+def figures_of(name: str) -> dict[str, Any]:
+    """Returns the figures of a part; empty if it has not run."""
+    path = RESULTS / f"{name}.json"
+    found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    return found
+
+
 def write_results(name: str, figures: Mapping[str, Any]) -> None:
     """Writes the figures of a part, so that a reader never finds half of them."""
     path = RESULTS / f"{name}.json"
@@ -125,12 +146,27 @@ def excerpts(one: bytes, other: bytes) -> tuple[bytes, bytes]:
     return one[around], other[around]
 
 
-def keep(tally: Tally, seed: int, last: int, seconds: float) -> None:
-    """Writes the figures of pairs."""
+def tally_of(figures: Mapping[str, Any]) -> Tally:
+    """Returns the tally that was written as figures."""
+    leaks = [Leak(*leak[:4], *(text.encode() for text in leak[4:])) for leak in figures["leaks"]]
+    tally = Tally(leaks=leaks)
+    for name in ("by_family", "by_viewer", "by_rpc"):
+        setattr(tally, name, Counter(figures[name]))
+    for name in ("pairs", "games", "with_metrics", "moved", "on_the_wire", "wire_bytes"):
+        setattr(tally, name, figures[name])
+    return tally
+
+
+def keep(tally: Tally, seeds: tuple[int, int], seconds: float, before: Mapping[str, Any]) -> None:
+    """Writes the figures of pairs, added to those of a run before."""
+    facts = run_facts("grpcio")
+    known = before.get("revision", "").split(" and ")
+    revisions = [name for name in known if name and name != facts["revision"]]
     figures: Mapping[str, Any] = {
-        **run_facts("grpcio"),
-        "seconds": seconds,
-        "seeds": [seed, last],
+        **facts,
+        "revision": " and ".join([*revisions, facts["revision"]]),
+        "seconds": seconds + before.get("seconds", 0.0),
+        "seeds": seeds,
         "pairs": tally.pairs,
         "games": tally.games,
         "with_metrics": tally.with_metrics,

@@ -33,7 +33,7 @@ LIKENESSES: Final = 8
 """How many games that look the same are compared with each state."""
 VIEWERS: Final = 3
 """How many kinds of callers look at each state."""
-STATES: Final = 12
+STATES: Final = 3
 """How many states of a game are compared."""
 LAST_CHANGES: Final = 8
 """How many of a game's changes are stored; in some pairs all are."""
