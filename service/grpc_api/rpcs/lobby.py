@@ -18,12 +18,12 @@ from service.app.commands.tokens import ReissueToken, RenewToken
 from service.codec import fields, positions, rulesets
 from service.codec import games as game_codec
 from service.errors import ActionRefused, JoinCodeUnknown
-from service.grpc_api.call_origin import check_labels, current_origin, identified_by
+from service.grpc_api.call_origin import check_labels, check_right, current_origin, identified_by
 from service.grpc_api.handlers import Context
 from service.grpc_api.rpc import Backend, Rpc, Token, change, seat_action
 from service.model.record import PlayerRef, Visibility
 from service.runtime.join_tickets import Person
-from service.runtime.origins import REISSUE_SEAT_TOKENS
+from service.runtime.origins import POSITION_SEARCHES, REISSUE_SEAT_TOKENS
 
 
 async def create_game(
@@ -35,6 +35,8 @@ async def create_game(
     ruleset, settings = options(request.ruleset, request.settings)
     operator_labels = fields.operator_labels(request.operator_labels)
     check_labels((*labels, *operator_labels))
+    if request.HasField("position"):
+        check_right(POSITION_SEARCHES)  # the creator's game with a bot gives every hint on it
     position = positions.start_position(request.position, ruleset) if request.HasField("position") else None
     if position and visibility is Visibility.PUBLIC:
         raise fields.invalid("visibility", "a game that begins with a position is never public")

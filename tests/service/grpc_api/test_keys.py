@@ -194,6 +194,9 @@ async def test_a_key_sets_and_searches_its_labels_only(tmp_path: Path) -> None:
 
 MAY_REISSUE = "reissue_seat_tokens = true"
 POSITION = an.Position(rack=as_tiles([1, 2, 3]), has_melded=True)
+START = gs.StartPosition(
+    seats=[gs.StartSeat(seat=1, rack=as_tiles([1, 2, 3])), gs.StartSeat(seat=2, rack=as_tiles([4]))], turn_seat=1
+)
 SEARCHES: dict[str, Callable[[Client], Any]] = {
     "SuggestTurn": lambda client: client.analysis.SuggestTurn(an.SuggestTurnRequest(position=POSITION)),
     "CoachTurn": lambda client: client.analysis.CoachTurn(an.CoachTurnRequest(position=POSITION)),
@@ -203,8 +206,9 @@ SEARCHES: dict[str, Callable[[Client], Any]] = {
         an.BatchSuggestTurnsRequest(positions=[POSITION])
     ),
     "ReviewGame": lambda client: client.records.ReviewGame(rs.ReviewGameRequest(record=A_RECORD)),
+    "CreateGame": lambda client: client.games.CreateGame(gs.CreateGameRequest(position=START, request_id=new_id())),
 }
-"""The RPCs that search what their caller sends."""
+"""The RPCs that search what their caller sends; in a game that begins with a position, a bot and SuggestTurn do."""
 
 
 @pytest.mark.parametrize("rpc", SEARCHES)
