@@ -20,7 +20,7 @@ from typing import Any, Final
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # before grpc is imported: servers here log like real ones
 
 from load.bench.figures import run_facts
-from load.hidden.pairs import FAMILIES, Comparison, Leak, Tally  # noqa: E402 - as above
+from load.hidden.pairs import FAMILIES, Comparison, Leak, Tally
 from load.hidden.report import COMPLETE_PAIRS, report
 from load.hidden.stage import staged
 from load.hidden.times import ROWS, Timing
