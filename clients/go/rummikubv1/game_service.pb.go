@@ -157,7 +157,8 @@ type CreateGameRequest struct {
 	Settings *RoomSettings `protobuf:"bytes,6,opt,name=settings,proto3" json:"settings,omitempty"`
 	// The position that the first round begins with, in place of a deal: for lessons, to play on from a record, or to
 	// repeat what went wrong. Only for the rules `melding`, and not with VISIBILITY_PUBLIC. An impossible position is
-	// refused with all its problems (POSITION_IMPOSSIBLE). Later rounds and a rematch are dealt.
+	// refused with all its problems (POSITION_IMPOSSIBLE). Later rounds and a rematch are dealt. Needs the right
+	// position_searches of a key (API_KEY_NOT_ALLOWED, docs/keys.md), because its creator can ask for hints in it.
 	Position *StartPosition `protobuf:"bytes,7,opt,name=position,proto3" json:"position,omitempty"`
 	// Seats that only certain players can take, such as those of a tournament or an invitation. The game cannot start
 	// before they are taken, and starts by itself five seconds after the last one is, if it has enough players; the host

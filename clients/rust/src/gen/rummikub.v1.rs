@@ -4777,9 +4777,9 @@ impl AbortBy {
         }
     }
 }
-/// Which hints a seat of a running game may get from AnalysisService by its game_id (option hints). It forbids no
-/// question about a position, and a player can send the table and the own rack as one. Only a server with keys can
-/// prevent that, by a key without the right position_searches (docs/keys.md). The option does not affect turns.
+/// Which hints a seat of a running game may get from AnalysisService by its game_id (option hints). On a server without
+/// keys it keeps no player from a hint: anyone can send the table and the own rack as a position, without a token. With
+/// keys, one without the right position_searches is refused that (docs/keys.md). The option does not affect turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum Hints {
@@ -7414,7 +7414,7 @@ pub mod analysis_service_client {
     /// player can ask about the rack of a running game as a position, whatever its option hints says. Only a server with keys
     /// can prevent that: callers whose key lacks the right position_searches (RUMMIKUB_KEYS_FILE) are refused
     /// (API_KEY_NOT_ALLOWED) by HasLegalTurn, ArrangeTiles and BatchSuggestTurns, by SuggestTurn and CoachTurn for a position,
-    /// and by RecordService.ReviewGame of a record that they send.
+    /// by RecordService.ReviewGame of a record that they send, and by GameService.CreateGame with a position.
     ///
     /// Each search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
     /// response shows it: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best. The same question always gets the
@@ -8189,7 +8189,8 @@ pub struct CreateGameRequest {
     pub settings: ::core::option::Option<RoomSettings>,
     /// The position that the first round begins with, in place of a deal: for lessons, to play on from a record, or to
     /// repeat what went wrong. Only for the rules `melding`, and not with VISIBILITY_PUBLIC. An impossible position is
-    /// refused with all its problems (POSITION_IMPOSSIBLE). Later rounds and a rematch are dealt.
+    /// refused with all its problems (POSITION_IMPOSSIBLE). Later rounds and a rematch are dealt. Needs the right
+    /// position_searches of a key (API_KEY_NOT_ALLOWED, docs/keys.md), because its creator can ask for hints in it.
     #[prost(message, optional, tag = "7")]
     pub position: ::core::option::Option<StartPosition>,
     /// Seats that only certain players can take, such as those of a tournament or an invitation. The game cannot start

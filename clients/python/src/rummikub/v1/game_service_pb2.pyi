@@ -173,7 +173,8 @@ class CreateGameRequest(_message.Message):
     def position(self) -> Global___StartPosition:
         """The position that the first round begins with, in place of a deal: for lessons, to play on from a record, or to
         repeat what went wrong. Only for the rules `melding`, and not with VISIBILITY_PUBLIC. An impossible position is
-        refused with all its problems (POSITION_IMPOSSIBLE). Later rounds and a rematch are dealt.
+        refused with all its problems (POSITION_IMPOSSIBLE). Later rounds and a rematch are dealt. Needs the right
+        position_searches of a key (API_KEY_NOT_ALLOWED, docs/keys.md), because its creator can ask for hints in it.
         """
 
     @_builtins.property

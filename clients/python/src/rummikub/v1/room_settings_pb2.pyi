@@ -178,9 +178,9 @@ class _HintsEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Hints.ValueType
     """
 
 class Hints(_Hints, metaclass=_HintsEnumTypeWrapper):
-    """Which hints a seat of a running game may get from AnalysisService by its game_id (option hints). It forbids no
-    question about a position, and a player can send the table and the own rack as one. Only a server with keys can
-    prevent that, by a key without the right position_searches (docs/keys.md). The option does not affect turns.
+    """Which hints a seat of a running game may get from AnalysisService by its game_id (option hints). On a server without
+    keys it keeps no player from a hint: anyone can send the table and the own rack as a position, without a token. With
+    keys, one without the right position_searches is refused that (docs/keys.md). The option does not affect turns.
     """
 
 HINTS_UNSPECIFIED: Hints.ValueType  # 0
