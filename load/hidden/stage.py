@@ -40,6 +40,9 @@ RARE: Final = Intervals(ping=1e6, count=1e6, presence=1e6, load=1e6)
 """No task of the server changes a metric by itself."""
 TIMES: Final = {"ms", "timestamp", "trace_id", "span_id"}
 """Fields of log lines that differ between equal calls."""
+OF_PROCESSES: Final = ("process_", "rummikub_event_loop_")
+OF_TIMES: Final = ("_seconds_bucket", "_seconds_sum", "_created")
+"""Samples that differ between equal calls: what the process uses, how late its loop is, and durations."""
 SETTLED_SECONDS: Final = 5.0
 CALL_SECONDS: Final = 120.0
 
@@ -159,7 +162,7 @@ class Stage:
             f"{sample.name}{sorted(sample.labels.items())}": sample.value
             for metric in self.server.metrics.registry.collect()
             for sample in metric.samples
-            if not sample.name.endswith(("_seconds_bucket", "_seconds_sum", "_created"))
+            if not (sample.name.startswith(OF_PROCESSES) or sample.name.endswith(OF_TIMES))
         }
 
     def _lines(self) -> list[str]:
