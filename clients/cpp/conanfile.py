@@ -26,25 +26,25 @@ class RummikubClient(ConanFile):
         "src/*",
     )
 
-    def set_version(self):
+    def set_version(self) -> None:
         """Takes the version from CMakeLists.txt."""
         self.version = load(self, "CMakeLists.txt").partition(" VERSION ")[2].split()[0]
 
-    def layout(self):
+    def layout(self) -> None:
         """Uses the folders of CMake."""
         cmake_layout(self)
 
-    def build(self):
+    def build(self) -> None:
         """Builds the library."""
         cmake = CMake(self)
         cmake.configure(variables={"RUMMIKUB_BUILD_TESTS": "OFF"})
         cmake.build()
 
-    def package(self):
+    def package(self) -> None:
         """Installs it."""
         CMake(self).install()
 
-    def package_info(self):
+    def package_info(self) -> None:
         """Names the targets as the installation of CMake does."""
         self.cpp_info.set_property("cmake_file_name", "rummikub-client")
         includes = ["include/rummikub-client"]
