@@ -1,0 +1,318 @@
+"""A small HTTP/2 client that writes its frames by hand, so that it can also write those that no library writes.
+
+Frames are those of RFC 9113, header blocks those of RFC 7541 without indexing and without Huffman coding. A server is
+asked for a header table of size 0, so that it does not compress the headers of answers either.
+"""
+
+import asyncio
+import re
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeAlias
+
+PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = range(10)
+END_STREAM: Final = 0x1
+ACK: Final = 0x1
+END_HEADERS: Final = 0x4
+PADDED: Final = 0x8
+CANCEL: Final = 0x8
+HEADER_TABLE_SIZE: Final = 1
+INITIAL_WINDOW_SIZE: Final = 4
+WINDOW_MAX: Final = 2**31 - 1
+FRAME_MAX: Final = 16_384
+"""The largest frame that every receiver takes."""
+_STATUS: Final = re.compile(rb"grpc-status(?:\x01|\x02)(\d{1,2})")
+"""A literal header without Huffman coding: its name, the length of its value, and the value."""
+
+Header: TypeAlias = tuple[str, str | bytes]
+
+
+def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
+    """Returns a frame."""
+    return struct.pack(">I", len(payload))[1:] + struct.pack(">BBI", kind, flags, stream) + payload
+
+
+def settings(**values: int) -> bytes:
+    """Returns a SETTINGS frame, with values by "s" and the number of the setting."""
+    return frame(SETTINGS, 0, 0, b"".join(struct.pack(">HI", int(name[1:]), value) for name, value in values.items()))
+
+
+def window_update(stream: int, size: int) -> bytes:
+    """Returns a WINDOW_UPDATE frame."""
+    return frame(WINDOW_UPDATE, 0, stream, struct.pack(">I", size))
+
+
+def rst_stream(stream: int, code: int = CANCEL) -> bytes:
+    """Returns a RST_STREAM frame."""
+    return frame(RST_STREAM, 0, stream, struct.pack(">I", code))
+
+
+def _integer(value: int, bits: int) -> bytes:
+    """Returns an integer with a prefix of some bits, whose other bits are 0."""
+    most = (1 << bits) - 1
+    if value < most:
+        return bytes([value])
+    found, value = [most], value - most
+    while value > 127:
+        found.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*found, value])
+
+
+def header_block(headers: Sequence[Header]) -> bytes:
+    """Returns an encoded header block, of literal headers without indexing."""
+    parts = []
+    for name, value in headers:
+        data = value if isinstance(value, bytes) else value.encode()
+        parts.append(b"\0" + _integer(len(name), 7) + name.encode() + _integer(len(data), 7) + data)
+    return b"".join(parts)
+
+
+def call_headers(path: str, metadata: Sequence[Header] = (), authority: str = "localhost") -> list[Header]:
+    """Returns the headers of a gRPC call."""
+    return [
+        (":method", "POST"),
+        (":scheme", "http"),
+        (":path", path),
+        (":authority", authority),
+        ("content-type", "application/grpc"),
+        ("te", "trailers"),
+        *metadata,
+    ]
+
+
+def message(data: bytes, *, compressed: bool = False) -> bytes:
+    """Returns a length-prefixed message of gRPC."""
+    return struct.pack(">BI", compressed, len(data)) + data
+
+
+def call(stream: int, path: str, body: bytes, metadata: Sequence[Header] = ()) -> bytes:
+    """Returns the frames of a call whose request has ended; the body is one or more messages of gRPC."""
+    parts = [frame(HEADERS, END_HEADERS, stream, header_block(call_headers(path, metadata)))]
+    starts = range(0, max(1, len(body)), FRAME_MAX)
+    for start in starts:
+        last = END_STREAM if start + FRAME_MAX >= len(body) else 0
+        parts.append(frame(DATA, last, stream, body[start : start + FRAME_MAX]))
+    return b"".join(parts)
+
+
+Frame: TypeAlias = tuple[int, int, int, bytes]
+"""Kind, flags, stream and payload."""
+
+
+class Connection(asyncio.Protocol):
+    """A connection to an HTTP/2 server, which answers pings and settings, and passes on all other frames.
+
+    Args:
+        on_frame: Gets each frame.
+        window: The initial window of its streams, and the growth of that of the connection.
+        opening: Sent in place of the usual settings.
+        is_silent: Whether it answers no ping and no settings.
+    """
+
+    def __init__(
+        self,
+        on_frame: Callable[[Frame], None] = lambda _: None,
+        window: int = WINDOW_MAX,
+        opening: bytes | None = None,
+        *,
+        is_silent: bool = False,
+    ) -> None:
+        usual = settings(**{f"s{HEADER_TABLE_SIZE}": 0, f"s{INITIAL_WINDOW_SIZE}": window})
+        if window > 65_535:
+            usual += window_update(0, window - 65_535)
+        self._opening = PREFACE + (usual if opening is None else opening)
+        self._on_frame = on_frame
+        self._is_silent = is_silent
+        self._buffer = bytearray()
+        self._transport: asyncio.Transport | None = None
+        self._room = asyncio.Event()
+        self._room.set()
+        self._window = 65_535
+        self._windows_grow = asyncio.Event()
+        self.closed = asyncio.Event()
+        """Set when the connection has ended."""
+        self.next_stream = 1
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is connected."""
+        return self._transport is not None and not self._transport.is_closing()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Sends the preface."""
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - for the type
+        self._transport = transport
+        transport.write(self._opening)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Notes the end."""
+        self._on_frame((GOAWAY, 0, 0, b""))
+        self.closed.set()
+        self._room.set()
+        self._windows_grow.set()
+
+    def pause_writing(self) -> None:
+        """Makes `drained` wait."""
+        self._room.clear()
+
+    def resume_writing(self) -> None:
+        """Ends the wait of `drained`."""
+        self._room.set()
+
+    def data_received(self, data: bytes) -> None:
+        """Splits what arrives into frames."""
+        buffer = self._buffer
+        buffer += data
+        start = 0
+        while len(buffer) - start >= 9:
+            length = int.from_bytes(buffer[start : start + 3], "big")
+            end = start + 9 + length
+            if len(buffer) < end:
+                break
+            kind, flags = buffer[start + 3], buffer[start + 4]
+            stream = int.from_bytes(buffer[start + 5 : start + 9], "big") & WINDOW_MAX
+            self._received((kind, flags, stream, bytes(buffer[start + 9 : end])))
+            start = end
+        del buffer[:start]
+
+    def _received(self, received: Frame) -> None:
+        kind, flags, stream, payload = received
+        if kind == WINDOW_UPDATE and stream == 0:
+            self._window += int.from_bytes(payload, "big")
+            self._windows_grow.set()
+        elif kind == SETTINGS and not flags & ACK and not self._is_silent:
+            self.write(frame(SETTINGS, ACK, 0))
+        elif kind == PING and not flags & ACK and not self._is_silent:
+            self.write(frame(PING, ACK, 0, payload))
+        self._on_frame(received)
+
+    def write(self, data: bytes) -> None:
+        """Writes frames."""
+        if self.is_open:
+            assert self._transport is not None  # noqa: S101 - for the type
+            self._transport.write(data)
+
+    async def drained(self) -> None:
+        """Waits until the peer reads. Raises ConnectionError if the connection has ended."""
+        await self._room.wait()
+        if not self.is_open:
+            raise ConnectionResetError("the peer has closed the connection")
+
+    async def has_window(self, size: int) -> None:
+        """Takes bytes from the connection's window, once there are as many. Raises ConnectionError."""
+        while self._window < size and self.is_open:
+            self._windows_grow.clear()
+            await self._windows_grow.wait()
+        if not self.is_open:
+            raise ConnectionResetError("the peer has closed the connection")
+        self._window -= size
+
+    def close(self) -> None:
+        """Closes the connection."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def take_stream(self) -> int:
+        """Returns the number of the next stream."""
+        stream = self.next_stream
+        self.next_stream += 2
+        return stream
+
+
+async def connect(target: str, make: Callable[[], Connection] = Connection) -> Connection:
+    """Connects to a server."""
+    host, _, port = target.rpartition(":")
+    _, connection = await asyncio.get_running_loop().create_connection(make, host, int(port))
+    return connection
+
+
+class Calls:
+    """Calls over one connection, each of which ends with an outcome: a status, `RST_STREAM 8`, or `CLOSED`.
+
+    Args:
+        target: The server's address.
+    """
+
+    def __init__(self, target: str) -> None:
+        self._target = target
+        self._connection: Connection | None = None
+        self._waiting: dict[int, asyncio.Future[str]] = {}
+        self._answers: set[int] = set()
+        self._connecting = asyncio.Lock()
+
+    async def send(self, path: str, body: bytes, metadata: Sequence[Header] = (), *, first_answer: bool = False) -> str:
+        """Sends a call and returns its outcome.
+
+        Args:
+            path: The path of the RPC.
+            body: The messages.
+            metadata: The call's metadata.
+            first_answer: Whether the call is cancelled at its first answer, as that of a stream, which is "ANSWERED".
+        """
+        connection = await self._current()
+        try:
+            await connection.has_window(len(body))
+        except ConnectionError:
+            return "CLOSED"
+        stream = connection.take_stream()
+        outcome: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._waiting[stream] = outcome
+        if first_answer:
+            self._answers.add(stream)
+        connection.write(call(stream, path, body, metadata))
+        try:
+            async with asyncio.timeout(60):
+                return await outcome
+        except TimeoutError:
+            connection.write(rst_stream(stream))
+            return "NO ANSWER"
+        finally:
+            self._waiting.pop(stream, None)
+            self._answers.discard(stream)
+
+    async def _current(self) -> Connection:
+        async with self._connecting:
+            if self._connection is None or not self._connection.is_open:
+                self._connection = await connect(self._target, lambda: Connection(self._received))
+            return self._connection
+
+    def close(self) -> None:
+        """Closes the connection."""
+        if self._connection is not None:
+            self._connection.close()
+
+    def _received(self, received: Frame) -> None:
+        kind, flags, stream, payload = received
+        if kind == GOAWAY:
+            for number in list(self._waiting):
+                self._end(number, "CLOSED")
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+        elif kind == RST_STREAM:
+            self._end(stream, f"RST_STREAM {int.from_bytes(payload, 'big')}")
+        elif kind == HEADERS and flags & END_STREAM:
+            found = _STATUS.search(payload)
+            self._end(stream, found[1].decode() if found else f"no status: {payload[:60]!r}")
+        elif kind == DATA and stream in self._answers:
+            assert self._connection is not None  # noqa: S101 - for the type
+            self._connection.write(rst_stream(stream))
+            self._end(stream, "ANSWERED")
+
+    def _end(self, stream: int, outcome: str) -> None:
+        waiting = self._waiting.get(stream)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(outcome)
+
+
+STATUSES: Final[Mapping[str, str]] = {
+    str(number): name
+    for number, name in enumerate(
+        "OK CANCELLED UNKNOWN INVALID_ARGUMENT DEADLINE_EXCEEDED NOT_FOUND ALREADY_EXISTS PERMISSION_DENIED "
+        "RESOURCE_EXHAUSTED FAILED_PRECONDITION ABORTED OUT_OF_RANGE UNIMPLEMENTED INTERNAL UNAVAILABLE DATA_LOSS "
+        "UNAUTHENTICATED".split()
+    )
+}
+"""The names of statuses by their numbers in trailers."""

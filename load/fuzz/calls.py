@@ -1,0 +1,394 @@
+"""Mutated calls at all listeners of a server, beside honest callers whose answers are checked.
+
+Each call is a valid request after some mutations (load/fuzz/mutations.py), of a random RPC of a random listener, with the
+token of a random seat of a game of a random preset. No call may end with INTERNAL or UNKNOWN or without an answer.
+"""
+
+import asyncio
+import contextlib
+import hashlib
+import itertools
+import os
+import random
+import tempfile
+import time
+import uuid
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import grpc.aio
+
+from engine.family import named_rulesets
+from load.calls import OWN_CONNECTION
+from load.corpus.turns import read as read_turns
+from load.floods.http2 import STATUSES, Calls, Header, message
+from load.fuzz.mutations import Mutator
+from load.fuzz.seeds import Served, served_rpcs
+from load.messages import reasons_of, to_send
+from rummikub.v1 import game_pb2, ruleset_pb2
+from rummikub.v1 import game_service_pb2 as gs
+from rummikub.v1 import turn_service_pb2 as ts
+from support.join_tickets import EDDSA_KEY
+from tools.games import Client, GameAtHand, bearer, creation, new_id, options
+from tools.redis_servers import running_redis
+from tools.server_process import ServerProcess, server_process
+
+ATTACKER: Final = "attacker" * 4
+HONEST: Final = "honestly" * 4
+ADMIN_TOKEN: Final = "operator" * 6  # of a temporary server
+CONNECTIONS: Final = 4
+IN_FLIGHT: Final = 12
+"""Calls at once on each connection of each listener."""
+GAMES: Final = 8
+STARTED: Final = 0.85
+"""The share of games that are started."""
+CALLS_OF_A_GAME: Final = 400
+"""The calls after which a game is replaced."""
+CALLS_OF_AN_ETAG: Final = 12
+"""The calls after which a game is read again."""
+SHARES: Final[Mapping[str, float]] = {"main": 0.6, "validation": 0.25, "admin": 0.15}
+"""The share of each listener in all calls."""
+DEAR: Final = ("AnalysisService", "ReviewGame", "ListGames", "CreateGame", "ForgetPlayer", "ExportPlayer")
+"""RPCs that search or go through all games, which are called a sixth as often: they would take most of the time."""
+HURRIED: Final = 0.03
+"""The share of calls with a deadline of a millisecond."""
+NEVER: Final = frozenset({"UNKNOWN", "INTERNAL", "NO ANSWER", "DATA_LOSS"})
+SETTLE_SECONDS: Final = 20.0
+"""How long memory and descriptors may take to get back."""
+WARM_UP: Final = 0.1
+"""The share of the calls before memory is measured first: caches and the interpreter's arenas fill up."""
+MOST_GROWTH_MB: Final = 48.0
+"""How much memory the server may have taken more at the end: its bounded caches are not all full after the warm-up."""
+
+
+@dataclass
+class Bad:
+    """A call that ended as none may."""
+
+    path: str
+    outcome: str
+    request: bytes
+    metadata: Sequence[Header]
+
+    def __str__(self) -> str:
+        """Returns the call as text from which it can be sent again."""
+        return f"{self.outcome} {self.path} {self.request[:400].hex()} {[name for name, _ in self.metadata]}"
+
+
+@dataclass
+class Findings:
+    """The result of a run.
+
+    Attributes:
+        seed: The seed of its mutations.
+        seconds: How long the calls took.
+        ends: The calls by listener and outcome.
+        rpcs: The calls by path.
+        bad: Calls that ended as none may.
+        honest: Honest calls.
+        wrong: Honest calls that were answered wrongly, as text.
+        descriptors: The server's before and after.
+        megabytes: The server's memory before and after.
+        errors: Lines of the server's log at level error.
+    """
+
+    seed: int
+    seconds: float = 0.0
+    ends: Counter[str] = field(default_factory=Counter)
+    rpcs: Counter[str] = field(default_factory=Counter)
+    bad: list[Bad] = field(default_factory=list)
+    honest: int = 0
+    wrong: list[str] = field(default_factory=list)
+    descriptors: tuple[int, int] = (0, 0)
+    megabytes: tuple[float, float] = (0.0, 0.0)
+    errors: list[str] = field(default_factory=list)
+
+    @property
+    def calls(self) -> int:
+        """The number of mutated calls."""
+        return self.ends.total()
+
+
+class _World:
+    """Games of all presets whose tokens the mutated calls have."""
+
+    def __init__(self, client: Client, rng: random.Random) -> None:
+        self._client = client
+        self._rng = rng
+        named = list(named_rulesets())
+        rng.shuffle(named)
+        self._named = itertools.cycle(named)
+        self._making = asyncio.Lock()
+        self._games: list[tuple[GameAtHand, game_pb2.Game]] = []
+        self._uses: Counter[str] = Counter()
+
+    async def pick(self) -> tuple[GameAtHand, game_pb2.Game]:
+        """Returns a game and how it was seen last."""
+        async with self._making:
+            while len(self._games) < GAMES:
+                self._games.append(await self._new())
+        place = self._rng.randrange(len(self._games))
+        game, seen = self._games[place]
+        self._uses[game.game_id] += 1
+        try:
+            if self._uses[game.game_id] > CALLS_OF_A_GAME:
+                del self._uses[game.game_id]
+                self._games[place] = await self._new()
+            elif self._uses[game.game_id] % CALLS_OF_AN_ETAG == 0:
+                self._games[place] = game, await game.see(seen.turn.seat if seen.turn.seat in game.tokens else 0)
+        except grpc.aio.AioRpcError:  # deleted, or kept from its tokens by an attack
+            self._games[place] = await self._new()
+        return self._games[place]
+
+    async def _new(self) -> tuple[GameAtHand, game_pb2.Game]:
+        named = next(self._named).ruleset
+        rules = creation(options(preset=ruleset_pb2.Preset.Value(f"PRESET_{named.preset.name}")))
+        players = self._rng.randint(max(2, named.players_min), min(4, named.players_max))
+        game = await self._client.new_game(players, ruleset=rules["ruleset"], start=self._rng.random() < STARTED)
+        return game, await game.see()
+
+
+class _Attacker:
+    """Sends mutated calls.
+
+    Args:
+        targets: The address of each listener.
+        client: A client with the attacker's key.
+        findings: Gets the outcomes.
+    """
+
+    def __init__(self, targets: Mapping[str, str], client: Client, findings: Findings) -> None:
+        self._rng = random.Random(findings.seed)
+        self._findings = findings
+        self._rpcs = {name: rpcs for name, rpcs in served_rpcs().items() if name in targets}
+        everything = [seed for rpcs in self._rpcs.values() for rpc in rpcs for seed in rpc.seeds]
+        self._mutator = Mutator(self._rng, everything)
+        self._weights = {name: [_weight(rpc) for rpc in rpcs] for name, rpcs in self._rpcs.items()}
+        self._shares = [SHARES[name] for name in self._rpcs]
+        self._connections = {name: [Calls(target) for _ in range(CONNECTIONS)] for name, target in targets.items()}
+        self._world = _World(client, self._rng)
+        self._left = 0
+        self._until = 0.0
+
+    async def run(self, calls: int, until: float) -> None:
+        """Sends a number of calls, or as many as it can until a time of the monotonic clock."""
+        self._left, self._until = calls, until
+        async with asyncio.TaskGroup() as tasks:
+            for number in range(CONNECTIONS * IN_FLIGHT):
+                tasks.create_task(self._work(number))
+
+    async def _work(self, number: int) -> None:
+        while self._left > 0 and time.monotonic() < self._until:
+            self._left -= 1
+            await self._one(number)
+
+    async def _one(self, number: int) -> None:
+        rng, findings = self._rng, self._findings
+        [listener] = rng.choices(list(self._rpcs), self._shares)
+        [rpc] = rng.choices(self._rpcs[listener], self._weights[listener])
+        game, seen = await self._world.pick()
+        self._mutator.hints = {"game_id": game.game_id, "etag": seen.etag, "request_id": str(uuid.uuid4())}
+        seed = self._with_hints(rpc)
+        data = self._mutator.mutated(seed)
+        metadata = [*self._authorization(listener, game, seen), ("grpc-timeout", "1m" if rng.random() < HURRIED else "5S")]
+        connection = self._connections[listener][number % CONNECTIONS]
+        body = message(data) if rng.random() < 0.97 else message(data) + message(data)
+        status = await connection.send(rpc.path, body, metadata, first_answer=rpc.streams)
+        outcome = STATUSES.get(status, status)
+        findings.ends[f"{listener}: {outcome}"] += 1
+        findings.rpcs[rpc.path] += 1
+        if outcome in NEVER or outcome.startswith("no status"):
+            findings.bad.append(Bad(rpc.path, outcome, body, metadata))
+
+    def _with_hints(self, rpc: Served) -> Any:  # noqa: ANN401 - a request of any type
+        """Returns a seed, in most cases on a game that there is."""
+        seed = self._rng.choice(rpc.seeds)
+        copy: Any = type(seed)()
+        copy.CopyFrom(seed)
+        if self._rng.random() < 0.9:
+            for name, value in self._mutator.hints.items():
+                if name == "game_id" and not getattr(copy, name, ""):
+                    continue  # the request has a position in place of a game
+                if name in copy.DESCRIPTOR.fields_by_name:
+                    setattr(copy, name, value)
+        return copy
+
+    def _authorization(self, listener: str, game: GameAtHand, seen: game_pb2.Game) -> tuple[Header, ...]:
+        if listener == "admin":
+            return bearer(ADMIN_TOKEN) if self._rng.random() < 0.95 else ()
+        key = (("x-api-key", ATTACKER),) if self._rng.random() < 0.98 else ()
+        to_move = game.tokens.get(seen.turn.seat, game.host_token)
+        token = self._rng.choice((to_move, to_move, game.host_token, *game.tokens.values()))
+        broken = (("authorization", "Bearer"),) if self._rng.random() < 0.03 else bearer(token)
+        return (*key, *broken)
+
+    def close(self) -> None:
+        """Closes the connections."""
+        for connections in self._connections.values():
+            for connection in connections:
+                connection.close()
+
+
+def _weight(rpc: Served) -> float:
+    return 1 / 6 if any(name in rpc.path for name in DEAR) else 1.0
+
+
+class _Honest:
+    """Honest callers: recorded turns whose verdicts are known, and a game whose revisions are counted."""
+
+    def __init__(self, main: Client, validation: Client, findings: Findings) -> None:
+        self._main, self._validation, self._findings = main, validation, findings
+
+    async def run(self) -> None:
+        """Calls until it is cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._validate(self._main))
+            tasks.create_task(self._validate(self._validation))
+            tasks.create_task(self._play())
+
+    async def _validate(self, client: Client) -> None:
+        for turn in itertools.cycle([to_send(turn) for turn in read_turns()]):
+            with self._reported("ValidateTurn"):
+                answer = await client.validation.ValidateTurn(turn.turn, timeout=30)
+                if reasons_of(answer.violations) != list(turn.reasons):
+                    self._findings.wrong.append(f"ValidateTurn: {reasons_of(answer.violations)}, not {turn.reasons}")
+            await asyncio.sleep(0.05)
+
+    async def _play(self) -> None:
+        while True:
+            with self._reported("a game"):
+                game = await self._main.new_game(2, ruleset=options(turn_time_limit_seconds=0))
+                seen = await game.see()
+                while seen.pool_count:
+                    turn = ts.PlayTurnRequest(draw=ts.DrawTile(), etag=seen.etag, game_id=game.game_id)
+                    turn.request_id = new_id()
+                    drawn = await self._main.turns.PlayTurn(turn, metadata=game.as_seat(seen.turn.seat), timeout=30)
+                    self._findings.honest += 1
+                    if drawn.game.revision != seen.revision + 1 or drawn.game.pool_count != seen.pool_count - 1:
+                        self._findings.wrong.append(f"PlayTurn: revision {drawn.game.revision} after {seen.revision}")
+                    seen = drawn.game
+                    found = await self._main.games.GetGame(gs.GetGameRequest(game_id=game.game_id), timeout=30)
+                    if found.game.etag != seen.etag:
+                        self._findings.wrong.append(f"GetGame: etag {found.game.etag}, not {seen.etag}")
+                    await asyncio.sleep(0.05)
+
+    @contextlib.contextmanager
+    def _reported(self, call: str) -> Any:  # noqa: ANN401 - a context manager
+        self._findings.honest += 1
+        try:
+            yield
+        except grpc.aio.AioRpcError as error:
+            self._findings.wrong.append(f"{call}: {error.code().name} {error.details()}")
+
+
+def keys_file(folder: Path) -> Path:
+    """Writes a keys file with the keys of the attacker and of the honest callers, who have all rights and no quotas."""
+    rights = f'ticket_keys = ["{EDDSA_KEY}"]\nticket_audience = "web"\nreissue_seat_tokens = true\nproxy = true\n'
+    entries = {"attacker": ATTACKER, "honest": HONEST}
+    path = folder / "keys.toml"
+    path.write_text(
+        "".join(
+            f'[keys.{name}]\nsha256 = ["{hashlib.sha256(key.encode()).hexdigest()}"]\n{rights}\n'
+            for name, key in entries.items()
+        )
+    )
+    return path
+
+
+class _KeySender(grpc.aio.UnaryUnaryClientInterceptor):
+    """Adds a key to the metadata of unary calls."""
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+
+    async def intercept_unary_unary(self, continuation: Any, client_call_details: Any, request: Any) -> Any:  # noqa: ANN401 - grpcio's are untyped
+        metadata = grpc.aio.Metadata(*(client_call_details.metadata or ()), ("x-api-key", self._key))
+        return await continuation(client_call_details._replace(metadata=metadata), request)
+
+
+@contextlib.asynccontextmanager
+async def _client(target: str, key: str) -> AsyncIterator[Client]:
+    async with grpc.aio.insecure_channel(target, OWN_CONNECTION, interceptors=[_KeySender(key)]) as channel:
+        yield Client(channel)
+
+
+@contextlib.asynccontextmanager
+async def attacked_server(folder: Path, log: int) -> AsyncIterator[ServerProcess]:
+    """Runs a server with all listeners and without limits for the attacker, on a store of its own."""
+    token = folder / "admin.token"
+    token.write_text(ADMIN_TOKEN)
+    token.chmod(0o600)
+    with running_redis("--maxmemory", "1gb") as redis:
+        environment = {
+            "RUMMIKUB_REDIS_URL": redis.url,
+            "RUMMIKUB_VALIDATION_LISTEN": "127.0.0.1:0",
+            "RUMMIKUB_ADMIN_LISTEN": "127.0.0.1:0",
+            "RUMMIKUB_ADMIN_TOKEN_FILE": str(token),
+            "RUMMIKUB_KEYS_FILE": str(keys_file(folder)),
+            "RUMMIKUB_LOBBY_TTL_SECONDS": "60",
+            "RUMMIKUB_GAME_TTL_SECONDS": "600",
+            "RUMMIKUB_FINISHED_TTL_SECONDS": "60",
+            "RUMMIKUB_CHANGE_LOG_SECONDS": "60",
+            "RUMMIKUB_ANALYSIS_WORKERS": "1",
+            **dict.fromkeys(("RUMMIKUB_GAMES_PER_MINUTE", "RUMMIKUB_JOIN_GUESSES_PER_MINUTE"), "0"),
+            **dict.fromkeys(("RUMMIKUB_DRAFTS_PER_SECOND", "RUMMIKUB_CHANGES_PER_SECOND"), "0"),
+        }
+        async with server_process(environment, stderr=log) as server:
+            yield server
+
+
+def descriptors(pid: int) -> int:
+    """Returns the number of open descriptors of a process."""
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def megabytes(pid: int) -> float:
+    """Returns the memory of a process."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition("VmRSS:")[2].split()[0]) / 1024
+
+
+async def attack(seed: int, calls: int, seconds: float) -> Findings:
+    """Sends mutated calls to a new server, a number of them or as many as it can in a time; returns what it found."""
+    findings = Findings(seed)
+    with tempfile.TemporaryDirectory(prefix="rummikub-fuzz-") as name:
+        folder = Path(name)
+        log_path = folder / "server.log"
+        with log_path.open("wb") as log:
+            async with (
+                attacked_server(folder, log.fileno()) as server,
+                _client(server.target, ATTACKER) as hostile,
+                _client(server.target, HONEST) as main,
+                _client(server.validation_target, HONEST) as validation,
+            ):
+                admin = f"127.0.0.1:{server.admin_port}"
+                targets = {"main": server.target, "validation": server.validation_target, "admin": admin}
+                attacker = _Attacker(targets, hostile, findings)
+                honest = asyncio.create_task(_Honest(main, validation, findings).run())
+                started = time.monotonic()
+                await attacker.run(round(calls * WARM_UP), started + seconds * WARM_UP)
+                before = await _idle(attacker, server.pid, None)
+                await attacker.run(calls - findings.calls, started + seconds)
+                findings.seconds = time.monotonic() - started
+                after = await _idle(attacker, server.pid, before)
+                if honest.done():
+                    honest.result()
+                honest.cancel()
+                findings.descriptors, findings.megabytes = (before[0], after[0]), (before[1], after[1])
+        findings.errors = [line[:600] for line in log_path.read_text(errors="replace").splitlines() if "error" in line]
+    return findings
+
+
+async def _idle(attacker: _Attacker, pid: int, before: tuple[int, float] | None) -> tuple[int, float]:
+    """Closes the attacker's connections; returns descriptors and memory once they are as before, or do not get there."""
+    attacker.close()
+    deadline = time.monotonic() + (SETTLE_SECONDS if before else 2.0)
+    while True:
+        await asyncio.sleep(0.5)
+        now = descriptors(pid), megabytes(pid)
+        is_back = before is not None and now[0] <= before[0] and now[1] <= before[1] + MOST_GROWTH_MB
+        if is_back or time.monotonic() > deadline:
+            return now
