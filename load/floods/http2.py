@@ -146,7 +146,7 @@ class Connection(asyncio.Protocol):
         self._transport = transport
         transport.write(self._opening)
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the protocol's
         """Notes the end."""
         self._on_frame((GOAWAY, 0, 0, b""))
         self.closed.set()
@@ -307,12 +307,10 @@ class Calls:
             waiting.set_result(outcome)
 
 
-STATUSES: Final[Mapping[str, str]] = {
-    str(number): name
-    for number, name in enumerate(
-        "OK CANCELLED UNKNOWN INVALID_ARGUMENT DEADLINE_EXCEEDED NOT_FOUND ALREADY_EXISTS PERMISSION_DENIED "
-        "RESOURCE_EXHAUSTED FAILED_PRECONDITION ABORTED OUT_OF_RANGE UNIMPLEMENTED INTERNAL UNAVAILABLE DATA_LOSS "
-        "UNAUTHENTICATED".split()
-    )
-}
+_NAMES: Final = (
+    *("OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS"),
+    *("PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED"),
+    *("INTERNAL", "UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED"),
+)
+STATUSES: Final[Mapping[str, str]] = {str(number): name for number, name in enumerate(_NAMES)}
 """The names of statuses by their numbers in trailers."""

@@ -1,1 +1,1 @@
-"""Hostile bytes: coverage-guided fuzzing, mutated calls at all listeners, and the dearest requests (docs/reliability.md)."""
+"""Hostile bytes: coverage-guided fuzzing, and mutated calls at all listeners (docs/reliability.md)."""

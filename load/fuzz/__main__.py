@@ -1,6 +1,11 @@
-"""Fuzzes the service: `python -m load.fuzz calls --seconds 600 --seed 7`.
+"""Fuzzes the service: `make fuzz ARGS="--seconds 600 --seed 7"`, or `make fuzz ARGS="calls --calls 1000000"`.
 
-Figures of each part go into build/fuzz/.
+guided    Coverage-guided fuzzing of decoders, judging, texts and stored values (load/fuzz/targets.py). A failed input
+          is kept in build/fuzz/guided, as `crash-*`; `python -m load.fuzz replay FILE` runs it again without Atheris.
+calls     Mutated calls at all listeners, beside honest calls whose answers are checked (load/fuzz/calls.py).
+
+Figures of each part go into build/fuzz/; `make fuzz ARGS=page` writes those of the last runs into
+docs/reliability.md.
 """
 
 import argparse
@@ -9,14 +14,24 @@ import dataclasses
 import json
 import subprocess
 import sys
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from load.bench.figures import run_facts
-from load.fuzz import calls
-from tools.servers import ROOT
+from load.bench.figures import are_met, print_report, printer, run_facts
+from load.fuzz import calls, report
+from load.pages import text_of, write
+from tools.servers import ROOT, end_in_order
 
 RESULTS: Final = Path("build") / "fuzz"
+CORPUS: Final = Path(__file__).parent / "corpus"
+PARTS: Final = ("guided", "calls")
+PAGE: Final = "reliability.md"
+QUICK_GUIDED_SECONDS: Final = 12.0
+QUICK_CALLS_SECONDS: Final = 8.0
+START_SECONDS: Final = 300.0
+"""How long Atheris may take to instrument the modules and to run the corpus, beside its time."""
 
 
 def revision() -> str:
@@ -25,27 +40,77 @@ def revision() -> str:
     return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
 
 
-def write_results(name: str, seed: int, found: dict[str, Any]) -> Path:
-    """Writes the figures of a part with the revision, the date and the seed; returns the file."""
+def write_results(name: str, seed: int, found: dict[str, Any]) -> dict[str, Any]:
+    """Writes the figures of a part with the revision, the date and the seed; returns them."""
     path = RESULTS / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    facts = {**run_facts("grpcio"), "revision": revision(), "seed": seed}
-    path.write_text(json.dumps({**facts, **found}, indent=2, default=str) + "\n")
-    return path
+    whole = {**run_facts("grpcio", "atheris" if name == "guided" else "protobuf"), "revision": revision(), "seed": seed}
+    text = json.dumps({**whole, **found}, indent=2, default=str)
+    path.write_text(text + "\n")
+    read: dict[str, Any] = json.loads(text)
+    return read
 
 
-def main() -> int:
-    """Runs a part."""
+def guided(seed: int, seconds: float) -> dict[str, Any]:
+    """Fuzzes with Atheris in a process of its own, which libFuzzer ends; returns what it counted."""
+    folder = RESULTS / "guided"
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("crash-*"):
+        old.unlink()
+    command = [sys.executable, "-m", "load.fuzz.guided", str(folder), f"--seconds={seconds:.0f}", f"--seed={seed}"]
+    started = time.monotonic()
+    with (folder / "log").open("w") as log:
+        ended = subprocess.run(
+            [*command, f"--corpus={CORPUS}"], stdout=log, stderr=log, check=False, timeout=seconds + START_SECONDS
+        )
+    lines = (folder / "log").read_text(errors="replace").splitlines()
+    counts = folder / "counts.json"
+    found = json.loads(counts.read_text()) if counts.exists() else {"counts": {}, "slowest": {}}
+    failed = "" if ended.returncode == 0 and found["counts"] else "\n".join(lines[-40:])
+    status = [line for line in lines if "cov: " in line][-1:]
+    return {**found, "failed": failed, "coverage": status, "seconds": time.monotonic() - started}
+
+
+def replay(paths: Sequence[str]) -> None:
+    """Runs inputs from files; raises what they raise."""
+    from load.fuzz import targets  # noqa: PLC0415 - it takes seconds to import
+
+    for path in paths:
+        print(path, targets.run(Path(path).read_bytes()))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the parts; returns 1 if a requirement is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=("calls",))
-    parser.add_argument("--calls", type=int, default=1_000_000)
-    parser.add_argument("--seconds", type=float, default=3_600)
-    parser.add_argument("--seed", type=int, default=1)
-    chosen = parser.parse_args()
-    findings = asyncio.run(calls.attack(chosen.seed, chosen.calls, chosen.seconds))
-    print(write_results("calls", chosen.seed, dataclasses.asdict(findings)))
-    return 0
+    parser.add_argument("part", nargs="?", choices=(*PARTS, "replay", "page"), help="the part to run (both)")
+    parser.add_argument("files", nargs="*", help="inputs to replay")
+    parser.add_argument("--seconds", type=float, default=600, help="seconds of each part (600)")
+    parser.add_argument("--calls", type=int, default=1_000_000, help="the most mutated calls (1000000)")
+    parser.add_argument("--seed", type=int, default=1, help="the seed of all mutations (1)")
+    parser.add_argument("--quick", action="store_true", help="20 seconds of both, for CI")
+    chosen = parser.parse_args(arguments)
+    if chosen.part == "replay":
+        replay(chosen.files)
+        return 0
+    results: dict[str, dict[str, Any]] = {}
+    for name in [chosen.part] if chosen.part in PARTS else PARTS:
+        if chosen.part == "page":
+            results[name] = json.loads((RESULTS / f"{name}.json").read_text())
+        elif name == "guided":
+            found = guided(chosen.seed, QUICK_GUIDED_SECONDS if chosen.quick else chosen.seconds)
+            results[name] = write_results(name, chosen.seed, found)
+        else:
+            seconds = QUICK_CALLS_SECONDS if chosen.quick else chosen.seconds
+            findings = asyncio.run(calls.attack(chosen.seed, chosen.calls, seconds))
+            results[name] = write_results(name, chosen.seed, dataclasses.asdict(findings))
+    full: dict[str, Any] = {"requirements": report.requirements_of(results)}
+    told = report.told_of(results)
+    print_report(full, report.tables_of(results), told, printer(150))
+    if chosen.part == "page":
+        write(PAGE, "make fuzz", text_of(full, told, report.tables_of(results)))
+    return 0 if are_met(full) else 1
 
 
 if __name__ == "__main__":
+    end_in_order()
     sys.exit(main())

@@ -1,14 +1,13 @@
 """Mutated calls at all listeners of a server, beside honest callers whose answers are checked.
 
-Each call is a valid request after some mutations (load/fuzz/mutations.py), of a random RPC of a random listener, with the
-token of a random seat of a game of a random preset. No call may end with INTERNAL or UNKNOWN or without an answer.
+Each call is a valid request after some mutations (load/fuzz/mutations.py), of a random RPC of a random listener, with
+the token of a random seat of a game of a random preset. No call may end with INTERNAL or UNKNOWN or without an answer.
 """
 
 import asyncio
 import contextlib
 import hashlib
 import itertools
-import os
 import random
 import tempfile
 import time
@@ -193,7 +192,10 @@ class _Attacker:
         self._mutator.hints = {"game_id": game.game_id, "etag": seen.etag, "request_id": str(uuid.uuid4())}
         seed = self._with_hints(rpc)
         data = self._mutator.mutated(seed)
-        metadata = [*self._authorization(listener, game, seen), ("grpc-timeout", "1m" if rng.random() < HURRIED else "5S")]
+        metadata = [
+            *self._authorization(listener, game, seen),
+            ("grpc-timeout", "1m" if rng.random() < HURRIED else "5S"),
+        ]
         connection = self._connections[listener][number % CONNECTIONS]
         body = message(data) if rng.random() < 0.97 else message(data) + message(data)
         status = await connection.send(rpc.path, body, metadata, first_answer=rpc.streams)
@@ -236,7 +238,7 @@ def _weight(rpc: Served) -> float:
     return 1 / 6 if any(name in rpc.path for name in DEAR) else 1.0
 
 
-class _Honest:
+class Honest:
     """Honest callers: recorded turns whose verdicts are known, and a game whose revisions are counted."""
 
     def __init__(self, main: Client, validation: Client, findings: Findings) -> None:
@@ -310,7 +312,8 @@ class _KeySender(grpc.aio.UnaryUnaryClientInterceptor):
 
 
 @contextlib.asynccontextmanager
-async def _client(target: str, key: str) -> AsyncIterator[Client]:
+async def client_with(target: str, key: str) -> AsyncIterator[Client]:
+    """Yields a client that sends a key."""
     async with grpc.aio.insecure_channel(target, OWN_CONNECTION, interceptors=[_KeySender(key)]) as channel:
         yield Client(channel)
 
@@ -342,7 +345,7 @@ async def attacked_server(folder: Path, log: int) -> AsyncIterator[ServerProcess
 
 def descriptors(pid: int) -> int:
     """Returns the number of open descriptors of a process."""
-    return len(os.listdir(f"/proc/{pid}/fd"))
+    return sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
 
 
 def megabytes(pid: int) -> float:
@@ -360,14 +363,14 @@ async def attack(seed: int, calls: int, seconds: float) -> Findings:
         with log_path.open("wb") as log:
             async with (
                 attacked_server(folder, log.fileno()) as server,
-                _client(server.target, ATTACKER) as hostile,
-                _client(server.target, HONEST) as main,
-                _client(server.validation_target, HONEST) as validation,
+                client_with(server.target, ATTACKER) as hostile,
+                client_with(server.target, HONEST) as main,
+                client_with(server.validation_target, HONEST) as validation,
             ):
                 admin = f"127.0.0.1:{server.admin_port}"
                 targets = {"main": server.target, "validation": server.validation_target, "admin": admin}
                 attacker = _Attacker(targets, hostile, findings)
-                honest = asyncio.create_task(_Honest(main, validation, findings).run())
+                honest = asyncio.create_task(Honest(main, validation, findings).run())
                 started = time.monotonic()
                 await attacker.run(round(calls * WARM_UP), started + seconds * WARM_UP)
                 before = await _idle(attacker, server.pid, None)
@@ -378,12 +381,14 @@ async def attack(seed: int, calls: int, seconds: float) -> Findings:
                     honest.result()
                 honest.cancel()
                 findings.descriptors, findings.megabytes = (before[0], after[0]), (before[1], after[1])
-        findings.errors = [line[:600] for line in log_path.read_text(errors="replace").splitlines() if "error" in line]
+        findings.errors = [
+            line[:600] for line in log_path.read_text(errors="replace").splitlines() if '"level":"error"' in line
+        ]
     return findings
 
 
 async def _idle(attacker: _Attacker, pid: int, before: tuple[int, float] | None) -> tuple[int, float]:
-    """Closes the attacker's connections; returns descriptors and memory once they are as before, or do not get there."""
+    """Closes the attacker's connections; returns descriptors and memory, once they are as before or after a while."""
     attacker.close()
     deadline = time.monotonic() + (SETTLE_SECONDS if before else 2.0)
     while True:

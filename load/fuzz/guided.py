@@ -1,7 +1,7 @@
-"""Coverage-guided fuzzing with Atheris (libFuzzer): `python -m load.fuzz.guided build/fuzz/guided --seconds 60 --seed 7`.
+"""Coverage-guided fuzzing with Atheris (libFuzzer): `python -m load.fuzz.guided build/fuzz/guided --seconds 60`.
 
 It runs the corpus, then mutates inputs, and keeps those that reach lines and branches that no other one reached. An
-exception that is not documented, or an input that takes too long, ends it; the input is then in the folder, as `crash-*`.
+exception that is not documented, or an input that takes too long, ends it; the input is then in the folder: `crash-*`.
 """
 
 import argparse
@@ -23,7 +23,7 @@ MOST_SECONDS: Final = 2.0
 """The most CPU time of an input, several times that without the instruments of Atheris."""
 MOST_BYTES: Final = 16_384
 MOST_MEGABYTES: Final = 1_024
-HANG_SECONDS: Final = 25
+HANG_SECONDS: Final = 60
 """After this time libFuzzer ends an input that does not return."""
 WRITE_SECONDS: Final = 1.0
 

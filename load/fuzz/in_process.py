@@ -36,11 +36,11 @@ from support.join_tickets import EDDSA_KEY
 from tools.games import bearer, creation, options
 
 START_MS: Final = 1_800_000_000_000
-UNARY: Final[Mapping[str, Rpc]] = {
-    rpc.name: rpc for rpcs in SERVICES.values() for rpc in rpcs if not rpc.is_stream
-}
+UNARY: Final[Mapping[str, Rpc]] = {rpc.name: rpc for rpcs in SERVICES.values() for rpc in rpcs if not rpc.is_stream}
 """The RPCs that answer once. Streams are left to mutated calls: their requests have few fields."""
-PRESETS: Final = frozenset({"SABRA", "CROSS", "TWIST", "CARDS", "TAHITI", "OKEY", "OKEY_101", "AMERICAN", "INTERNATIONAL"})
+PRESETS: Final = frozenset(
+    {"SABRA", "CROSS", "TWIST", "CARDS", "TAHITI", "OKEY", "OKEY_101", "AMERICAN", "INTERNATIONAL"}
+)
 """The presets of the games: each family, layout and kind of rules."""
 PLAYERS: Final = 2
 SECONDS: Final = 2.0
@@ -71,7 +71,7 @@ class _NoAnalysis(AnalysisPool):
     """A pool whose places are all taken."""
 
     @contextlib.contextmanager
-    def admit(self, origin: Origin) -> Iterator[AdmittedAnalysis]:
+    def admit(self, origin: Origin) -> Iterator[AdmittedAnalysis]:  # noqa: ARG002 - as the base
         raise AnalysisBusy
         yield
 
@@ -108,9 +108,7 @@ class World:
 
     def __init__(self) -> None:
         settings = Settings.model_validate(
-            dict.fromkeys(
-                ("games_per_minute", "join_guesses_per_minute", "drafts_per_second", "changes_per_second"), 0
-            )
+            dict.fromkeys(("games_per_minute", "join_guesses_per_minute", "drafts_per_second", "changes_per_second"), 0)
         )
         self.store = MemoryStore(10_000, lambda: START_MS)
         metrics, stopping = Metrics(), asyncio.Event()
@@ -147,7 +145,9 @@ class World:
                 joined = await self._prepared("JoinGame", "", game_id=game_id, name=f"player {seat}")
                 self.tokens.append(gs.JoinGameResponse.FromString(joined).seat_token)
             self.tokens.append(created.host_token)
-            started = gs.StartGameResponse.FromString(await self._prepared("StartGame", created.host_token, game_id=game_id))
+            started = gs.StartGameResponse.FromString(
+                await self._prepared("StartGame", created.host_token, game_id=game_id)
+            )
             sender = first + started.game.turn.seat - 1
             self.games.append(Playing(game_id, started.game.etag, sender))
 

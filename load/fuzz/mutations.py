@@ -77,7 +77,7 @@ class Mutator:
         fields = part.DESCRIPTOR.fields
         if not fields:
             return
-        field = self.rng.choice(fields)
+        field: FieldDescriptor = self.rng.choice(list(fields))
         if self.rng.random() < 0.15:
             part.ClearField(field.name)
         elif field.message_type is not None and field.message_type.GetOptions().map_entry:
@@ -118,7 +118,9 @@ class Mutator:
         return self._value(field, None) if field.message_type is None else self._made(field.message_type, MOST_DEPTH)
 
     def _edit_map(self, part: Message, field: FieldDescriptor) -> None:
-        key, value = (field.message_type.fields_by_name[name] for name in ("key", "value"))
+        entry = field.message_type
+        assert entry is not None  # noqa: S101 - for the type
+        key, value = (entry.fields_by_name[name] for name in ("key", "value"))
         entries = getattr(part, field.name)
         for _ in range(self.rng.choice((1, 1, 9, 17))):
             if value.message_type is None:
@@ -149,7 +151,7 @@ class Mutator:
                     setattr(made, field.name, self._value(field, None))
         return made
 
-    def _value(self, field: FieldDescriptor, present: Any) -> Any:  # noqa: ANN401, PLR0911 - a case for each type
+    def _value(self, field: FieldDescriptor, present: Any) -> Any:  # noqa: ANN401 - a case for each type
         rng, kind = self.rng, field.type
         if kind == _F.TYPE_STRING:
             return self._text(field.name, present)
@@ -158,7 +160,7 @@ class Mutator:
         if kind == _F.TYPE_BOOL:
             return rng.random() < 0.5
         if kind == _F.TYPE_ENUM:
-            if rng.random() < 0.85:
+            if field.enum_type is not None and rng.random() < 0.85:
                 return rng.choice(field.enum_type.values).number
             return rng.choice((-1, 99, 2**31 - 1, -(2**31), rng.randint(-200, 200)))
         if kind in {_F.TYPE_DOUBLE, _F.TYPE_FLOAT}:

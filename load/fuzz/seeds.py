@@ -1,4 +1,4 @@
-"""Seed requests: at least one valid request of each RPC of each listener, from which mutated calls and corpora are made."""
+"""Seed requests: at least one valid request of each RPC of each listener, with which mutated calls begin."""
 
 import json
 from collections.abc import Mapping
@@ -74,8 +74,10 @@ def _message(method: MethodDescriptor, **fields: object) -> Message:
 
 @cache
 def served_rpcs(game_id: str = "0" * 32, etag: str = "1-" + "0" * 32) -> Mapping[str, tuple[Served, ...]]:
-    """Returns the RPCs of each listener ("main", "validation", "admin") with their seeds. Raises KeyError, ValueError."""
-    found: dict[str, list[Message]] = {path_of(rpc): [usual_request(name, game_id, etag)] for name, rpc in METHODS.items()}
+    """Returns the RPCs of each listener ("main", "validation", "admin") with their seeds. Raises KeyError."""
+    found: dict[str, list[Message]] = {
+        path_of(rpc): [usual_request(name, game_id, etag)] for name, rpc in METHODS.items()
+    }
     for path, more in _more().items():
         found[path] += more
     main = [Served(rpc, tuple(found[path_of(rpc)])) for rpc in METHODS.values()]

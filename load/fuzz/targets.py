@@ -22,7 +22,6 @@ from typing import Any, Final
 
 from google.protobuf.message import DecodeError, Message
 
-from engine.discard.hand_text import format_hands, parse_hands
 from engine.discard.notation import format_hand, parse_hand
 from engine.discard.notation import format_position as format_discard_position
 from engine.discard.notation import parse_position as parse_discard_position
@@ -38,7 +37,6 @@ from service.codec import fields
 from service.codec.records import encode_record
 from service.codec.turn_validator import Validator
 from service.errors import Fault, StoredFormatUnknown
-from service.grpc_api.call_origin import ticket_of
 from service.grpc_api.rpcs.validation import RPCS as VALIDATION
 from service.runtime.join_tickets import TicketPolicy, read_key, verified
 from service.runtime.slow_calls import completed
@@ -279,7 +277,12 @@ def _read_notation(data: bytes) -> None:
 
 
 def _notation_seeds() -> Iterator[bytes]:
-    yield from (b"t[R3 R4 R5] + *{R6}", b"t. + {}", b"c[AH 2H 3H] + {KD}", b"t[R3 J=R4 R5] (B1 B2 B3) / 1*{R1} 2{B2} / {K5} / 1")
+    yield from (
+        b"t[R3 R4 R5] + *{R6}",
+        b"t. + {}",
+        b"c[AH 2H 3H] + {KD}",
+        b"t[R3 J=R4 R5] (B1 B2 B3) / 1*{R1} 2{B2} / {K5} / 1",
+    )
     for path in sorted(GOLDEN_GAMES.rglob("*.txt"))[:12]:
         for line in path.read_text().splitlines()[5:400:60]:
             yield b"t" + line.encode()

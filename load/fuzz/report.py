@@ -1,0 +1,105 @@
+"""The results of fuzzing as a report: requirements, tables, and the part of docs/reliability.md."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from load.bench.figures import Tables, requirement
+from load.fuzz.calls import MOST_GROWTH_MB
+
+LEAST_CALLS: Final = 1_000_000
+"""The calls of a complete run."""
+
+Results = Mapping[str, Mapping[str, Any]]
+"""The figures of each part, as its file has them: "guided" and "calls"."""
+
+
+def requirements_of(results: Results) -> list[dict[str, Any]]:
+    """Returns what has to hold of the parts that ran."""
+    found = []
+    if "guided" in results:
+        failed = results["guided"]["failed"]
+        found.append(
+            requirement(
+                "guided: no crash, no error that is not documented, no disagreement, no slow input",
+                met=not failed,
+                measured=failed or f"{sum(results['guided']['counts'].values()):,} inputs",
+            )
+        )
+    if "calls" in results:
+        found += _of_calls(results["calls"])
+    return found
+
+
+def _of_calls(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    calls = sum(found["ends"].values())
+    (fds, fds_after), (mb, mb_after) = found["descriptors"], found["megabytes"]
+    return [
+        requirement(
+            "calls: none ends with INTERNAL, UNKNOWN or without an answer",
+            met=not found["bad"],
+            measured=f"{len(found['bad'])} of {calls:,}",
+        ),
+        requirement(
+            "calls: the server logs no error", met=not found["errors"], measured=f"{len(found['errors'])} log lines"
+        ),
+        requirement(
+            "calls: honest calls beside them are answered rightly",
+            met=found["honest"] > 0 and not found["wrong"],
+            measured=f"{len(found['wrong'])} wrong of {found['honest']:,}",
+        ),
+        requirement(
+            "calls: the server has no more descriptors than before",
+            met=fds_after <= fds,
+            measured=f"{fds}, {fds_after}",
+        ),
+        requirement(
+            f"calls: its memory is within {MOST_GROWTH_MB:g} MB of what it was after a tenth of them",
+            met=mb_after <= mb + MOST_GROWTH_MB,
+            measured=f"{mb:.0f} MB, {mb_after:.0f} MB",
+        ),
+    ]
+
+
+def tables_of(results: Results) -> Tables:
+    """Returns the tables of a report."""
+    tables: dict[str, Sequence[Sequence[str]]] = {}
+    if "guided" in results:
+        tables["Coverage-guided fuzzing"] = _guided_rows(results["guided"])
+    if "calls" in results:
+        tables["Mutated calls by listener and status"] = _call_rows(results["calls"])
+    return tables
+
+
+def _guided_rows(found: Mapping[str, Any]) -> list[list[str]]:
+    inputs: Counter[str] = Counter()
+    refused: Counter[str] = Counter()
+    for outcome, count in found["counts"].items():
+        name, _, error = outcome.partition(": ")
+        inputs[name] += count
+        refused[name] += count if error else 0
+    rows = [["target", "inputs", "with a documented error", "slowest, ms of CPU"]]
+    for name, count in inputs.items():
+        if name:
+            slowest = found["slowest"].get(name, 0.0) * 1e3
+            rows.append([name, f"{count:,}", f"{refused[name]:,}", f"{slowest:.0f}"])
+    return rows
+
+
+def _call_rows(found: Mapping[str, Any]) -> list[list[str]]:
+    listeners = sorted({key.partition(": ")[0] for key in found["ends"]})
+    statuses = sorted({key.partition(": ")[2] for key in found["ends"]})
+    rows = [["status", *listeners]]
+    return [
+        *rows,
+        *([status, *(f"{found['ends'].get(f'{one}: {status}', 0):,}" for one in listeners)] for status in statuses),
+    ]
+
+
+def told_of(results: Results) -> list[str]:
+    """Returns revision, date, seed and duration of each part."""
+    return [
+        f"{name}: revision {found['revision']}, {found['date']}, seed {found['seed']}, {found['seconds']:.0f} s, "
+        f"{found['processors']} processors"
+        for name, found in results.items()
+    ]

@@ -1,0 +1,106 @@
+"""Abuse of HTTP/2 at each listener, beside honest calls whose answers are checked (load/floods/http2_attacks.py).
+
+`make drill ARGS="flood reset pings"` measures how much later honest calls are answered beside the same attacks; this
+part looks for wrong answers, and for memory and descriptors that do not come back.
+"""
+
+import asyncio
+import contextlib
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from load.floods import http2_attacks
+from load.floods.attack import Attack
+from load.fuzz.calls import HONEST, Findings, Honest, attacked_server, client_with, descriptors, megabytes
+
+ATTACKS: Final[Mapping[str, Callable[[Attack], Awaitable[None]]]] = {
+    "rapid reset": http2_attacks.rapid_reset,
+    "pings": http2_attacks.pings,
+    "settings": http2_attacks.settings_flood,
+    "zero window": http2_attacks.zero_window,
+    "huge headers": http2_attacks.huge_headers,
+    "continuations": http2_attacks.continuations,
+    "compressed bombs": http2_attacks.bombs,
+    "half-open connections": http2_attacks.half_open_connections,
+}
+SETTLE_SECONDS: Final = 30.0
+MOST_GROWTH_MB: Final = 48.0
+
+
+@dataclass
+class Abuse:
+    """The result of all attacks.
+
+    Attributes:
+        seconds: How long all took.
+        attacks: What each attack did by listener and attack.
+        honest: Honest calls.
+        wrong: Honest calls that were answered wrongly, as text.
+        descriptors: The server's before and after.
+        megabytes: Its memory before and after.
+        errors: Lines of its log at level error.
+    """
+
+    seconds: float = 0.0
+    attacks: dict[str, dict[str, int]] = field(default_factory=dict)
+    honest: int = 0
+    wrong: list[str] = field(default_factory=list)
+    descriptors: tuple[int, int] = (0, 0)
+    megabytes: tuple[float, float] = (0.0, 0.0)
+    errors: list[str] = field(default_factory=list)
+
+
+async def abuse(seconds: float) -> Abuse:
+    """Runs each attack for a time at each listener; returns what was found."""
+    found, started = Abuse(), time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="rummikub-fuzz-") as name:
+        log_path = Path(name) / "server.log"
+        with log_path.open("wb") as log:
+            async with (
+                attacked_server(Path(name), log.fileno()) as server,
+                client_with(server.target, HONEST) as main,
+                client_with(server.validation_target, HONEST) as validation,
+            ):
+                honest = Findings(0)
+                calling = asyncio.create_task(Honest(main, validation, honest).run())
+                await asyncio.sleep(2)
+                before = descriptors(server.pid), megabytes(server.pid)
+                targets = {"main": server.target, "validation": server.validation_target}
+                for listener, target in targets.items():
+                    for attack, run in ATTACKS.items():
+                        ends = await _attacked(run, target, seconds)
+                        found.attacks[f"{listener}: {attack}"] = dict(ends)
+                after = await _settled(server.pid, before)
+                if calling.done():
+                    calling.result()
+                calling.cancel()
+                found.honest, found.wrong = honest.honest, honest.wrong
+                found.descriptors, found.megabytes = (before[0], after[0]), (before[1], after[1])
+        found.errors = [
+            line[:600] for line in log_path.read_text(errors="replace").splitlines() if '"level":"error"' in line
+        ]
+    found.seconds = time.monotonic() - started
+    return found
+
+
+async def _attacked(run: Callable[[Attack], Awaitable[None]], target: str, seconds: float) -> Counter[str]:
+    attack = Attack(target)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await run(attack)
+    return attack.ends
+
+
+async def _settled(pid: int, before: tuple[int, float]) -> tuple[int, float]:
+    """Returns descriptors and memory, once they are as before or after a while."""
+    deadline = time.monotonic() + SETTLE_SECONDS
+    while True:
+        await asyncio.sleep(0.5)
+        now = descriptors(pid), megabytes(pid)
+        if (now[0] <= before[0] and now[1] <= before[1] + MOST_GROWTH_MB) or time.monotonic() > deadline:
+            return now
