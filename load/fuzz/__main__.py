@@ -3,6 +3,7 @@
 guided    Coverage-guided fuzzing of decoders, judging, texts and stored values (load/fuzz/targets.py). A failed input
           is kept in build/fuzz/guided, as `crash-*`; `python -m load.fuzz replay FILE` runs it again without Atheris.
 calls     Mutated calls at all listeners, beside honest calls whose answers are checked (load/fuzz/calls.py).
+wire      Abuse of HTTP/2 at the main and the validation listener, beside honest calls (load/fuzz/wire.py).
 
 Figures of each part go into build/fuzz/; `make fuzz ARGS=page` writes those of the last runs into
 docs/reliability.md.
@@ -20,16 +21,19 @@ from pathlib import Path
 from typing import Any, Final
 
 from load.bench.figures import are_met, print_report, printer, run_facts
-from load.fuzz import calls, report
+from load.fuzz import calls, report, wire
 from load.pages import text_of, write
 from tools.servers import ROOT, end_in_order
 
 RESULTS: Final = Path("build") / "fuzz"
 CORPUS: Final = Path(__file__).parent / "corpus"
-PARTS: Final = ("guided", "calls")
+PARTS: Final = ("guided", "calls", "wire")
 PAGE: Final = "reliability.md"
 QUICK_GUIDED_SECONDS: Final = 12.0
 QUICK_CALLS_SECONDS: Final = 8.0
+QUICK_ATTACK_SECONDS: Final = 0.4
+ATTACK_SECONDS: Final = 5.0
+"""The time of each attack of HTTP/2."""
 START_SECONDS: Final = 300.0
 """How long Atheris may take to instrument the modules and to run the corpus, beside its time."""
 
@@ -40,11 +44,15 @@ def revision() -> str:
     return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
 
 
+REVISION: Final = revision()
+"""The revision whose code runs; others may be checked out meanwhile."""
+
+
 def write_results(name: str, seed: int, found: dict[str, Any]) -> dict[str, Any]:
     """Writes the figures of a part with the revision, the date and the seed; returns them."""
     path = RESULTS / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    whole = {**run_facts("grpcio", "atheris" if name == "guided" else "protobuf"), "revision": revision(), "seed": seed}
+    whole = {**run_facts("grpcio", "atheris" if name == "guided" else "protobuf"), "revision": REVISION, "seed": seed}
     text = json.dumps({**whole, **found}, indent=2, default=str)
     path.write_text(text + "\n")
     read: dict[str, Any] = json.loads(text)
@@ -82,12 +90,17 @@ def replay(paths: Sequence[str]) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the parts; returns 1 if a requirement is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", nargs="?", choices=(*PARTS, "replay", "page"), help="the part to run (both)")
+    parser.add_argument(
+        "part",
+        nargs="?",
+        choices=(*PARTS, "replay", "page"),
+        help="the part to run (all); page: write the last results into the page",
+    )
     parser.add_argument("files", nargs="*", help="inputs to replay")
-    parser.add_argument("--seconds", type=float, default=600, help="seconds of each part (600)")
+    parser.add_argument("--seconds", type=float, default=600, help="seconds of guided, and of calls (600)")
     parser.add_argument("--calls", type=int, default=1_000_000, help="the most mutated calls (1000000)")
     parser.add_argument("--seed", type=int, default=1, help="the seed of all mutations (1)")
-    parser.add_argument("--quick", action="store_true", help="20 seconds of both, for CI")
+    parser.add_argument("--quick", action="store_true", help="half a minute of all, for CI")
     chosen = parser.parse_args(arguments)
     if chosen.part == "replay":
         replay(chosen.files)
@@ -95,9 +108,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     results: dict[str, dict[str, Any]] = {}
     for name in [chosen.part] if chosen.part in PARTS else PARTS:
         if chosen.part == "page":
-            results[name] = json.loads((RESULTS / f"{name}.json").read_text())
+            if (RESULTS / f"{name}.json").exists():
+                results[name] = json.loads((RESULTS / f"{name}.json").read_text())
         elif name == "guided":
             found = guided(chosen.seed, QUICK_GUIDED_SECONDS if chosen.quick else chosen.seconds)
+            results[name] = write_results(name, chosen.seed, found)
+        elif name == "wire":
+            found = dataclasses.asdict(
+                asyncio.run(wire.abuse(QUICK_ATTACK_SECONDS if chosen.quick else ATTACK_SECONDS))
+            )
             results[name] = write_results(name, chosen.seed, found)
         else:
             seconds = QUICK_CALLS_SECONDS if chosen.quick else chosen.seconds

@@ -74,10 +74,10 @@ class Mutator:
     def edit(self, message: Message) -> None:
         """Edits one field of a message or of one in it."""
         part = self.rng.choice(list(all_messages(message)))
-        fields = part.DESCRIPTOR.fields
+        fields: list[FieldDescriptor] = list(part.DESCRIPTOR.fields)
         if not fields:
             return
-        field: FieldDescriptor = self.rng.choice(list(fields))
+        field = self.rng.choice(fields)
         if self.rng.random() < 0.15:
             part.ClearField(field.name)
         elif field.message_type is not None and field.message_type.GetOptions().map_entry:
@@ -180,7 +180,7 @@ class Mutator:
         if present and rng.random() < 0.5:
             place = rng.randint(0, len(present))
             put = rng.choice(("", *"0aZ-_ \0é\U0001f600{}[]*"))
-            return present[:place] + put + present[place + rng.randint(0, 2) :]
+            return f"{present[:place]}{put}{present[place + rng.randint(0, 2) :]}"
         return rng.choice(self._texts)
 
     def edited_bytes(self, data: bytes) -> bytes:
