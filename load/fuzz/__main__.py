@@ -121,7 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         else:
             seconds = QUICK_CALLS_SECONDS if chosen.quick else chosen.seconds
             findings = asyncio.run(calls.attack(chosen.seed, chosen.calls, seconds))
-            results[name] = write_results(name, chosen.seed, dataclasses.asdict(findings))
+            results[name] = write_results(name, chosen.seed, findings.as_json())
     full: dict[str, Any] = {"requirements": report.requirements_of(results)}
     told = report.told_of(results)
     print_report(full, report.tables_of(results), told, printer(150))

@@ -112,6 +112,11 @@ class Findings:
         """The number of mutated calls."""
         return self.ends.total()
 
+    def as_json(self) -> dict[str, Any]:
+        """Returns the values for a file."""
+        bad = [str(one) for one in self.bad]
+        return {**vars(self), "ends": dict(self.ends), "rpcs": dict(self.rpcs), "bad": bad}
+
 
 class _World:
     """Games of all presets whose tokens the mutated calls have."""
