@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
@@ -74,7 +74,7 @@ class Mutator:
     def edit(self, message: Message) -> None:
         """Edits one field of a message or of one in it."""
         part = self.rng.choice(list(all_messages(message)))
-        fields: list[FieldDescriptor] = list(part.DESCRIPTOR.fields)
+        fields = cast("Sequence[FieldDescriptor]", part.DESCRIPTOR.fields)
         if not fields:
             return
         field = self.rng.choice(fields)
