@@ -1,7 +1,7 @@
 """Fuzzes the service: `make fuzz ARGS="--seconds 600 --seed 7"`, or `make fuzz ARGS="calls --calls 1000000"`.
 
 guided    Coverage-guided fuzzing of decoders, judging, texts and stored values (load/fuzz/targets.py). A failed input
-          is kept in build/fuzz/guided, as `crash-*`; `python -m load.fuzz replay FILE` runs it again without Atheris.
+          is kept in build/fuzz/guided, as `crash-*` or `timeout-*`; `python -m load.fuzz replay FILE` runs it again without Atheris.
 calls     Mutated calls at all listeners, beside honest calls whose answers are checked (load/fuzz/calls.py).
 wire      Abuse of HTTP/2 at the main and the validation listener, beside honest calls (load/fuzz/wire.py).
 
@@ -63,8 +63,8 @@ def guided(seed: int, seconds: float) -> dict[str, Any]:
     """Fuzzes with Atheris in a process of its own, which libFuzzer ends; returns what it counted."""
     folder = RESULTS / "guided"
     folder.mkdir(parents=True, exist_ok=True)
-    for old in folder.glob("crash-*"):
-        old.unlink()
+    for old in (*folder.glob("crash-*"), *folder.glob("timeout-*"), folder / "counts.json"):
+        old.unlink(missing_ok=True)
     command = [sys.executable, "-m", "load.fuzz.guided", str(folder), f"--seconds={seconds:.0f}", f"--seed={seed}"]
     started = time.monotonic()
     with (folder / "log").open("w") as log:
