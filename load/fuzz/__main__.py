@@ -1,7 +1,8 @@
 """Fuzzes the service: `make fuzz ARGS="--seconds 600 --seed 7"`, or `make fuzz ARGS="calls --calls 1000000"`.
 
 guided    Coverage-guided fuzzing of decoders, judging, texts and stored values (load/fuzz/targets.py). A failed input
-          is kept in build/fuzz/guided, as `crash-*` or `timeout-*`; `python -m load.fuzz replay FILE` runs it again without Atheris.
+          is kept in build/fuzz/guided, as `crash-*` or `timeout-*`; `python -m load.fuzz replay FILE` runs it again
+          without Atheris.
 calls     Mutated calls at all listeners, beside honest calls whose answers are checked (load/fuzz/calls.py).
 wire      Abuse of HTTP/2 at the main and the validation listener, beside honest calls (load/fuzz/wire.py).
 
