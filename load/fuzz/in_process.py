@@ -9,7 +9,7 @@ import contextlib
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from engine.family import named_rulesets
 from engine.tiles import Tile
@@ -78,8 +78,11 @@ class _NoAnalysis(AnalysisPool):
 
     @contextlib.contextmanager
     def admit(self, origin: Origin) -> Iterator[AdmittedAnalysis]:  # noqa: ARG002 - as the base
+        self._refuse()
+        yield cast("AdmittedAnalysis", None)
+
+    def _refuse(self) -> None:
         raise AnalysisBusy
-        yield
 
 
 class Context:
@@ -128,7 +131,7 @@ class World:
             metrics,
             partial(forget_seat, self.store, None),
         )
-        self._handlers = {name: rpc.handler(backend).unary_unary for name, rpc in UNARY.items()}
+        self._handlers: dict[str, Any] = {name: rpc.handler(backend).unary_unary for name, rpc in UNARY.items()}
         ticket_key = read_key(EDDSA_KEY)
         assert ticket_key is not None  # noqa: S101 - for the type
         policy = TicketPolicy((ticket_key,), "web")

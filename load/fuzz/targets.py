@@ -203,9 +203,10 @@ def _validate(data: bytes) -> None:
     if rpc is None:
         return
     validator = _validators.one
-    if rpc.stream is not None:
-        at_once = rpc.stream(validator).at_once(rest)
-        in_steps = _outcome(lambda: completed(rpc.stream(validator).in_steps(rest)))
+    stream = rpc.stream
+    if stream is not None:
+        at_once = stream(validator).at_once(rest)
+        in_steps = _outcome(lambda: completed(stream(validator).in_steps(rest)))
         if at_once is not None:
             agree("a stream at once and in steps", at_once, in_steps)
         return
@@ -255,7 +256,7 @@ def _read_notation(data: bytes) -> None:
     forms: list[tuple[Callable[[str], Any], Callable[[Any], str]]] = [
         (partial(notation.parse_meld, naming=naming), partial(notation.format_meld, naming=naming)),
         (partial(notation.parse_table, naming=naming), partial(notation.format_table, naming=naming)),
-        (partial(notation.parse_turn, naming=naming), lambda turn: notation.format_turn(*turn, naming)),
+        (partial(notation.parse_turn, naming=naming), lambda turn: notation.format_turn(turn[0], turn[1], naming)),
         (partial(notation.parse_position, naming=naming), partial(notation.format_position, naming=naming)),
         (partial(notation.parse_play, naming=naming), partial(notation.format_play, naming=naming)),
         (parse_hand, format_hand),
