@@ -27,7 +27,6 @@ from load.pages import text_of, write
 from tools.servers import ROOT, end_in_order
 
 RESULTS: Final = Path("build") / "fuzz"
-CORPUS: Final = Path(__file__).parent / "corpus"
 PARTS: Final = ("guided", "calls", "wire")
 PAGE: Final = "reliability.md"
 QUICK_GUIDED_SECONDS: Final = 12.0
@@ -69,9 +68,7 @@ def guided(seed: int, seconds: float) -> dict[str, Any]:
     command = [sys.executable, "-m", "load.fuzz.guided", str(folder), f"--seconds={seconds:.0f}", f"--seed={seed}"]
     started = time.monotonic()
     with (folder / "log").open("w") as log:
-        ended = subprocess.run(
-            [*command, f"--corpus={CORPUS}"], stdout=log, stderr=log, check=False, timeout=seconds + START_SECONDS
-        )
+        ended = subprocess.run(command, stdout=log, stderr=log, check=False, timeout=seconds + START_SECONDS)
     lines = (folder / "log").read_text(errors="replace").splitlines()
     counts = folder / "counts.json"
     found = json.loads(counts.read_text()) if counts.exists() else {"counts": {}, "slowest": {}}

@@ -97,7 +97,6 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--target", action="append", choices=targets.TARGETS)
-    parser.add_argument("--corpus", type=Path, action="append", default=[], help="further inputs to begin with")
     parser.add_argument("--merge", action="store_true", help="only add to the corpus what reaches more, minimised")
     chosen = parser.parse_args()
     names = chosen.target or list(targets.TARGETS)
@@ -114,7 +113,7 @@ def main() -> None:
         "-print_final_stats=1",
         *(["-merge=1"] if chosen.merge else [f"-max_total_time={chosen.seconds}"]),
     ]
-    arguments: list[Any] = [sys.argv[0], *options, str(new), str(seeds), *map(str, chosen.corpus)]
+    arguments: list[Any] = [sys.argv[0], *options, str(new), str(seeds)]
     atheris.Setup(arguments, fuzzer.one, custom_mutator=fuzzer.mutate, internal_libfuzzer=True)
     os.environ.setdefault("PYTHONHASHSEED", "0")
     atheris.Fuzz()

@@ -13,6 +13,7 @@ feed, and a byte that chooses the token.
 """
 
 import asyncio
+import base64
 import json
 import random
 from collections.abc import Callable, Iterator, Mapping
@@ -48,6 +49,8 @@ GOLDEN_STORED: Final = ROOT / "tests" / "service" / "storage" / "golden" / "form
 GOLDEN_GAMES: Final = ROOT / "tests" / "engine" / "golden"
 VALIDATOR_CALLS: Final = 300
 """Uses after which the validator is replaced."""
+CORPUS: Final = ROOT / "load" / "fuzz" / "corpus.txt"
+"""Inputs that a guided run has kept, one a line in base64."""
 WORLD_CALLS: Final = 500
 """Calls after which the games are made anew, because some have changed."""
 
@@ -461,7 +464,12 @@ def mutated(data: bytes, rng: random.Random, by_bytes: Callable[[bytes], bytes])
 
 
 def seeds(names: Iterator[str] | None = None) -> Iterator[bytes]:
-    """Yields the seeds of some targets, or of all."""
-    for name in names or iter(TARGETS):
+    """Yields the seeds of some targets, or of all, and what fuzzing has found to reach more lines."""
+    chosen = list(names or TARGETS)
+    for name in chosen:
         for seed in TARGETS[name].seeds():
             yield name.encode() + b"\n" + seed
+    for line in CORPUS.read_text().splitlines():
+        found = base64.b64decode(line)
+        if split(found)[0] in chosen:
+            yield found
