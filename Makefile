@@ -149,7 +149,7 @@ fuzz: $(FUZZ) ## Fuzz decoders and rules with Atheris, and send mutated calls to
 $(FUZZ): requirements/fuzz.txt $(STAMP)
 	@echo "Installing Atheris into .venv (once) ..."
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --require-hashes -r requirements/fuzz.txt \
-	  || { echo "Atheris has packages for Python 3.11 to 3.13 on Linux and macOS only; elsewhere: make fuzz FUZZ= ARGS=calls" >&2; exit 1; }
+	  || { echo "Atheris has packages for Python 3.11 to 3.13 on Linux and macOS only; elsewhere: .venv/bin/python -m load.fuzz calls" >&2; exit 1; }
 	@touch $@
 
 capacity: $(STAMP) ## Measure what games, turns, watchers and lists cost and write docs/capacity.md (ARGS="watchers --quick")
