@@ -135,8 +135,27 @@ class Resign:
 
 
 @dataclass(frozen=True, slots=True)
+class TakeOverSeat:
+    """A new player, or a bot on behalf of a player or the host, plays on for a player who has resigned (open_seat).
+
+    Attributes:
+        seat: The seat of the actor; HOST for a person who takes the seat, and for the host without one.
+        taken: The seat that is taken over.
+        name: The name of the new player.
+        bot: The level of a bot; None for a person.
+        is_program: Whether a program of others plays the seat.
+    """
+
+    seat: int
+    taken: int
+    name: str
+    bot: BotLevel | None = None
+    is_program: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ReturnToSeat:
-    """An absent player returns. Every other action of an absent player, except Resign, means this too."""
+    """An absent player returns. Other actions of an absent player mean this too, except Resign and TakeOverSeat."""
 
     seat: int
 
@@ -163,6 +182,7 @@ Action = (
     | FamilyAction
     | TimeOut
     | Resign
+    | TakeOverSeat
     | AbortGame
     | RenewSeatToken
     | AnnounceRematch

@@ -25,10 +25,15 @@ def start_turn(game: Game, seat: int, now_ms: int) -> TurnStarted:
 
 def with_full_banks(game: Game) -> Game:
     """Returns the game at the start of a round, where each player's bank is full."""
-    if not game.settings.clock_total_seconds:
+    total_ms = full_bank_ms(game)
+    if total_ms is None:
         return game
-    total_ms = game.settings.clock_total_seconds * 1000
     return replace(game, players=tuple(replace(player, time_left_ms=total_ms) for player in game.players))
+
+
+def full_bank_ms(game: Game) -> int | None:
+    """Returns a player's bank at the start of a round; None without clocks (clock_total_seconds)."""
+    return game.settings.clock_total_seconds * 1000 or None
 
 
 def _turn_length_ms(game: Game, seat: int) -> int | None:

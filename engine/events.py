@@ -116,6 +116,25 @@ class PlayerResigned:
 
 
 @dataclass(frozen=True, slots=True)
+class SeatTakenOver:
+    """A new player plays on for one who had resigned, with the same rack and points (open_seat).
+
+    Attributes:
+        seat: The seat.
+        name: The name of the new player.
+        bot: The level of a bot; None for a person.
+        is_program: Whether a program of others plays the seat.
+        new_host: The seat of the host from now on, if the seat was the host's; else None.
+    """
+
+    seat: int
+    name: str
+    bot: BotLevel | None = None
+    is_program: bool = False
+    new_host: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class PlayerAbsent:
     """So many turns of a player timed out in a row that the player counts as absent (absent_after_timeouts).
 
@@ -191,6 +210,7 @@ OpenCommonEvent = (
     LobbyEvent
     | TurnStarted
     | PlayerResigned
+    | SeatTakenOver
     | PlayerAbsent
     | PlayerReturned
     | ClockStopped
@@ -206,7 +226,7 @@ OpenCommonEvent = (
 CommonEvent = OpenCommonEvent | TurnTimedOut
 """Events that are the same whatever is played."""
 
-TurnEvent = TurnStarted | TurnTimedOut | PlayerResigned
+TurnEvent = TurnStarted | TurnTimedOut | PlayerResigned | SeatTakenOver
 """Those of them that change the round in progress, as all events of the family do."""
 
 RoundEvent = TurnEvent | FamilyEvent

@@ -5,6 +5,7 @@ from enum import Enum, auto
 from typing import Final
 
 from engine.game import Game
+from engine.seats import BotLevel
 from engine.tiles import Tile
 from engine.unions import ProposedTable, RoundStart
 
@@ -34,14 +35,33 @@ class MoveKind(Enum):
     KNOCK = auto()
     TIME_OUT = auto()
     RESIGN = auto()
+    TAKE_OVER = auto()
     RETURN_TO_SEAT = auto()
     ABORT = auto()
 
 
 OF_ALL_GAMES: Final = frozenset(
-    {MoveKind.DEAL, MoveKind.TIME_OUT, MoveKind.RESIGN, MoveKind.RETURN_TO_SEAT, MoveKind.ABORT}
+    {
+        MoveKind.DEAL,
+        MoveKind.TIME_OUT,
+        MoveKind.RESIGN,
+        MoveKind.TAKE_OVER,
+        MoveKind.RETURN_TO_SEAT,
+        MoveKind.ABORT,
+    }
 )
 """The moves of the games of every family."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedPlayer:
+    """A player of a record."""
+
+    seat: int
+    name: str
+    bot: BotLevel | None = None
+    is_program: bool = False
+    deal_seed: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +80,7 @@ class Move:
         hand: The melds or pairs of FINISH; the table of LAY_TILES and FOOT.
         dealt: The deal of DEAL and REDEAL.
         by_bot: Whether a bot did it for an absent player (absent_action).
+        player: The new player of TAKE_OVER, who is in `seat`.
     """
 
     revision: int
@@ -72,6 +93,7 @@ class Move:
     hand: tuple[tuple[Tile, ...], ...] = ()
     dealt: RoundStart | None = None
     by_bot: bool = False
+    player: RecordedPlayer | None = None
 
 
 @dataclass(frozen=True, slots=True)

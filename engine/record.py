@@ -17,6 +17,7 @@ from engine.actions import (
     StartDueRound,
     StartGame,
     StartNextRound,
+    TakeOverSeat,
 )
 from engine.events import (
     Event,
@@ -26,31 +27,21 @@ from engine.events import (
     PlayerReadied,
     PlayerResigned,
     PlayerReturned,
+    SeatTakenOver,
 )
 from engine.fair_deal import DEALS_MAX, hashed, shuffle_for
 from engine.family import EXACT, family_of, moves_of
 from engine.game import Finished, Game, Lobby, RoundEnd, RoundResult, is_expired
-from engine.moves import Move, MoveKind, Played
+from engine.moves import Move, MoveKind, Played, RecordedPlayer
 from engine.replay import advance, evolve
 from engine.room_settings import RoomSettings
-from engine.seats import HOST, BotLevel
+from engine.seats import HOST
 from engine.tiles import Tile
 from engine.timers import is_due
 from engine.turns import apply
 from engine.unions import Analysis, BotAction, RoundStart, Ruleset
 from engine.violation_texts import describe_violation
 from engine.violations import Refused, Violation
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedPlayer:
-    """A player of a record."""
-
-    seat: int
-    name: str
-    bot: BotLevel | None = None
-    is_program: bool = False
-    deal_seed: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +169,9 @@ def _own_move(game: Game, revision: int, time_ms: int, events: tuple[Event, ...]
             return Move(revision, time_ms, MoveKind.DEAL, dealt=dealt)
         case (PlayerResigned(seat), *_):
             return Move(revision, time_ms, MoveKind.RESIGN, seat)
+        case (SeatTakenOver(seat, name, bot, is_program), *_):
+            player = RecordedPlayer(seat, name, bot, is_program)
+            return Move(revision, time_ms, MoveKind.TAKE_OVER, seat, player=player)
         case _:
             return moves_of(game).move_of(game, revision, time_ms, events)
 
@@ -288,6 +282,8 @@ def _is_complete(game: Game, move: Move) -> bool:
     return (
         (kind is MoveKind.DEAL or (move.seat > 0) == (kind is not MoveKind.ABORT))
         and (kind in moves.BY_BOTS or not move.by_bot)
+        and (move.player is not None) == (kind is MoveKind.TAKE_OVER)
+        and (move.player is None or (move.player.seat, move.player.deal_seed) == (move.seat, b""))
         and moves.is_complete(move)
     )
 
@@ -311,6 +307,8 @@ def _candidates(game: Game, move: Move) -> Iterator[Action]:
             yield _deal(game, move, dealt)
         case Move(kind=MoveKind.RESIGN):
             yield Resign(move.seat)
+        case Move(kind=MoveKind.TAKE_OVER, player=player) if player is not None:
+            yield TakeOverSeat(HOST, player.seat, player.name, player.bot, player.is_program)
         case Move(kind=MoveKind.RETURN_TO_SEAT):
             yield ReturnToSeat(move.seat)
         case Move(kind=MoveKind.ABORT):

@@ -26,10 +26,10 @@ from typing import Final
 from engine.fair_deal import PLAYER_SEED_MAX, SEED_BYTES
 from engine.family import DEFAULT_RULESET, MoveText, Presets, move_text_of, presets_of, presets_with
 from engine.game import RoundEnd
-from engine.moves import Move, MoveKind
+from engine.moves import Move, MoveKind, RecordedPlayer
 from engine.notation import NotationError, Piece, parse_seat
 from engine.options import text_of
-from engine.record import GameRecord, RecordedPlayer, RoundScore
+from engine.record import GameRecord, RoundScore
 from engine.room_settings import DEFAULT_SETTINGS, RoomSettings
 from engine.seats import BotLevel
 from engine.unions import Ruleset
@@ -63,6 +63,7 @@ _VERBS: Final = {
     MoveKind.KNOCK: "knock",
     MoveKind.TIME_OUT: "timeout",
     MoveKind.RESIGN: "resign",
+    MoveKind.TAKE_OVER: "takeover",
     MoveKind.RETURN_TO_SEAT: "return",
     MoveKind.ABORT: "abort",
 }
@@ -83,6 +84,7 @@ _BOT: Final = "bot"
 _PERSON: Final = "person"
 _PROGRAM: Final = "program"
 _LEVELS: Final = {_PERSON: None, _PROGRAM: None, **{level.name.lower(): level for level in BotLevel}}
+_KIND_AND_NAME: Final = "person NAME, or the level of a bot and its name"
 _CREATED: Final = re.compile(r"[0-9]{1,12}\.[0-9]{3}")
 _SINCE: Final = re.compile(r"[0-9]{1,9}\.[0-9]{3}")
 _JOINERS: Final = dict.fromkeys(map(ord, "\u200c\u200d"))
@@ -116,8 +118,7 @@ def _lines(record: GameRecord) -> Iterator[str]:
     yield from _option_lines(record.ruleset, record.settings)
     yield f"created {_format_time(record.created_ms)}"
     for player in record.players:
-        kind = player.bot.name.lower() if player.bot else _PROGRAM if player.is_program else _PERSON
-        yield f"player {player.seat} {kind} {player.name}"
+        yield f"player {player.seat} {_format_player(player)}"
     if record.deal_commitment:
         yield f"commitment {record.deal_commitment.hex()}"
     seeds = ((0, record.deal_seed), *((player.seat, player.deal_seed) for player in record.players))
@@ -141,6 +142,12 @@ def _option_lines(ruleset: Ruleset, settings: RoomSettings) -> Iterator[str]:
         yield f"option {name} {other.formatted(value) if other else text_of(value)}"
 
 
+def _format_player(player: RecordedPlayer) -> str:
+    """Returns the kind and the name of a player: `hard Bot 1`."""
+    kind = player.bot.name.lower() if player.bot else _PROGRAM if player.is_program else _PERSON
+    return f"{kind} {player.name}"
+
+
 def _format_time(time_ms: int) -> str:
     """Returns milliseconds as seconds: `12.345`."""
     seconds, rest = divmod(time_ms, 1000)
@@ -152,7 +159,8 @@ def _format_score(score: RoundScore) -> str:
 
 
 def _format_move(move: Move, created_ms: int, move_text: MoveText) -> str:
-    words, seconds = move_text.format(move), _format_time(move.time_ms - created_ms)
+    words = _format_player(move.player) if move.player else move_text.format(move)
+    seconds = _format_time(move.time_ms - created_ms)
     verb = f"{_BOT} {_VERBS[move.kind]}" if move.by_bot else _VERBS[move.kind]
     return f"{move.revision} {seconds} {move.seat} {verb}{' ' if words else ''}{words}"
 
@@ -333,7 +341,10 @@ class _Reader:
         rest = line.after(verb)
         if kind in _WITHOUT_WORDS and rest.text:
             raise rest.error(f"follows {_VERBS[kind]}: expected nothing")
-        self._moves.append(self._move_text.parse(move, rest, self._deals))
+        if kind is MoveKind.TAKE_OVER:
+            self._moves.append(replace(move, player=_kind_and_name(rest, seat)))
+        else:
+            self._moves.append(self._move_text.parse(move, rest, self._deals))
 
 
 def _preset(line: Piece, words: tuple[Piece, ...]) -> tuple[str, Presets]:
@@ -353,9 +364,17 @@ def _time(word: Piece, form: re.Pattern[str]) -> int:
 
 
 def _player(line: Piece, words: tuple[Piece, ...]) -> RecordedPlayer:
-    if len(words) < 3 or not (name := line.after(words[2])).text:
-        raise line.error("is not a player: expected player SEAT person NAME, or the level of a bot")
-    seat, level = parse_seat(words[1]), words[2]
+    if len(words) < 3:
+        raise line.error(f"is not a player: expected player SEAT {_KIND_AND_NAME}")
+    return _kind_and_name(line.after(words[1]), parse_seat(words[1]))
+
+
+def _kind_and_name(text: Piece, seat: int) -> RecordedPlayer:
+    """Returns the player of a seat, given the kind and the name."""
+    words = text.words()
+    if len(words) < 2:
+        raise text.error(f"is not a player: expected {_KIND_AND_NAME}")
+    level, name = words[0], text.after(words[0])
     if level.text not in _LEVELS:
         raise level.error(f"is not a player's kind: expected {' or '.join(_LEVELS)}")
     if len(name.text) > NAME_MAX or not name.text.translate(_JOINERS).isprintable():

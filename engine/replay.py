@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from engine.clocks import with_full_banks
+from engine.clocks import full_bank_ms, with_full_banks
 from engine.events import (
     AbortRequested,
     ClockStopped,
@@ -22,6 +22,7 @@ from engine.events import (
     RematchCreated,
     RoundEnded,
     RoundEvent,
+    SeatTakenOver,
     SeatTokenRenewed,
     TurnTimedOut,
 )
@@ -77,6 +78,8 @@ def evolve(game: Game, event: Event) -> Game:  # noqa: C901 - one case an event,
             return _in_lobby(game, event)
         case PlayerResigned():
             return _resigned(game, event)
+        case SeatTakenOver():
+            return _taken_over(game, event)
         case PlayerAbsent(seat, stand_in):
             return _with_player(game, replace(game.player(seat), stand_in=stand_in))
         case PlayerReturned(seat):
@@ -196,6 +199,25 @@ def _with_rematch(game: Game, game_id: str) -> Game:
 def _resigned(game: Game, event: PlayerResigned) -> Game:
     """Returns the game with a player resigned."""
     game = _with_player(game, replace(game.player(event.seat), resigned=True, stand_in=None))
+    return _in_round(game, event) if isinstance(game.phase, Playing) else game
+
+
+def _taken_over(game: Game, event: SeatTakenOver) -> Game:
+    """Returns the game with a new player in the seat of one who had resigned."""
+    player = replace(
+        game.player(event.seat),
+        name=event.name,
+        resigned=False,
+        bot=event.bot,
+        is_program=event.is_program,
+        timeouts_in_a_row=0,
+        time_left_ms=full_bank_ms(game),
+        is_ready=event.bot is not None or game.player(event.seat).is_ready,
+        wants_abort=False,
+    )
+    game = _with_player(game, player)
+    if event.new_host is not None:
+        game = replace(game, players=tuple(replace(one, is_host=one.seat == event.new_host) for one in game.players))
     return _in_round(game, event) if isinstance(game.phase, Playing) else game
 
 

@@ -75,6 +75,14 @@ class Bots(Enum):
     OFF = auto()
 
 
+class OpenSeat(Enum):
+    """Who may take over the seat of a player who has resigned."""
+
+    OFF = auto()
+    BOT = auto()
+    ANYONE = auto()
+
+
 class DraftVisibility(Enum):
     """Who sees the table that a player is arranging."""
 
@@ -111,6 +119,7 @@ class RoomSettings:
     bot_pause_ms: int = option(0, range(10_001), usual=(0, 1))
     bots: Bots = option(Bots.ALLOWED)
     fair_deal: FairDeal = option(FairDeal.OFF)
+    open_seat: OpenSeat = option(OpenSeat.BOT)
 
 
 DEFAULT_SETTINGS: Final = RoomSettings()

@@ -38,6 +38,7 @@ from engine.events import (
     PlayerReturned,
     RematchCreated,
     RoundEnded,
+    SeatTakenOver,
     TurnStarted,
     TurnTimedOut,
 )
@@ -158,6 +159,7 @@ AROUND: dict[type[Event], str] = {
     TurnTimedOut: "time-outs",
     PlayerAbsent: "absent",
     PlayerReturned: "returned",
+    SeatTakenOver: "seats taken over",
     ClockStopped: "clocks stopped",
     AbortRequested: "abort votes",
     GameAborted: "aborted",

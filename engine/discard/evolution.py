@@ -24,7 +24,7 @@ from engine.discard.game import round_of, rules_of
 from engine.discard.round import DiscardRound, HasLaid, Pile, ToDiscard, ToTake
 from engine.discard.ruleset import Ruleset, TakenDiscard
 from engine.discard.table import Table
-from engine.events import PlayerResigned, TurnEvent, TurnStarted, TurnTimedOut
+from engine.events import PlayerResigned, SeatTakenOver, TurnEvent, TurnStarted, TurnTimedOut
 from engine.game import Game
 from engine.seats import Rack, Turn
 from engine.tiles import Tile, in_order, without
@@ -57,7 +57,7 @@ def _dealt(event: HandsDealt, ruleset: Ruleset) -> DiscardRound:
 
 def _evolved(round_: DiscardRound, event: TurnEvent | DiscardEvent, ruleset: Ruleset) -> DiscardRound:
     match event:
-        case HandsDealt() | PlayerResigned():
+        case HandsDealt() | PlayerResigned() | SeatTakenOver():
             return round_
         case TurnTimedOut(seat, tiles):
             return _drawn(round_, seat, tiles[0]) if tiles else replace(round_, is_passed=_needs_pool(round_))

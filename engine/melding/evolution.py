@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from engine.events import PlayerResigned, TurnEvent, TurnStarted, TurnTimedOut
+from engine.events import PlayerResigned, SeatTakenOver, TurnEvent, TurnStarted, TurnTimedOut
 from engine.game import Game
 from engine.melding.events import (
     ErrorClaimed,
@@ -41,8 +41,8 @@ def _evolved(game: Game, round_: MeldingRound, event: TurnEvent | MeldingEvent) 
     match event:
         case RoundStarted() | RedealDemanded() | PlayerKnocked():
             return round_
-        case PlayerResigned(seat):
-            return _resigned(round_, seat)
+        case PlayerResigned() | SeatTakenOver():
+            return _with_or_without_player(round_, event)
         case TurnStarted(turn):
             return _turn_started(round_, turn)
         case TilesPlayed():
@@ -192,12 +192,27 @@ def _claimed(round_: MeldingRound, seat: int, agrees: bool) -> MeldingRound:
     return replace(round_, shown_play=voted)
 
 
+def _with_or_without_player(round_: MeldingRound, event: PlayerResigned | SeatTakenOver) -> MeldingRound:
+    match event:
+        case PlayerResigned(seat):
+            return _resigned(round_, seat)
+        case SeatTakenOver(seat):
+            return _taken_over(round_, seat)
+
+
 def _resigned(round_: MeldingRound, seat: int) -> MeldingRound:
     """Returns the round after a resignation. Tiles of a pending River choice go to the player's rack, out of play."""
     if round_.turn.seat != seat or not isinstance(round_.step, Choosing):
         return round_
     racks = _with_rack(round_, _with_tiles(round_.rack(seat), round_.step.tiles))
     return replace(round_, racks=racks, step=Open())
+
+
+def _taken_over(round_: MeldingRound, seat: int) -> MeldingRound:
+    """Returns the round after a seat was taken over, which gets back no last turn that its resignation has cost it."""
+    if round_.last_chance is None:
+        return round_
+    return replace(round_, last_chance=tuple(one for one in round_.last_chance if one != seat))
 
 
 def _passed(round_: MeldingRound, seat: int) -> MeldingRound:

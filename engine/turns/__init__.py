@@ -4,8 +4,8 @@ Chance and time are arguments: an action that needs a shuffle contains it, and `
 the state of the game forbids is refused with one reason, an illegal play with all its violations (rules.py), unless
 the ruleset has other consequences for it (turn_invalid_submission).
 
-`lobby`, `absence` and `endings` decide on the actions of all games, the game's family on those of a round (`family`).
-`turn_end` adds what follows.
+`lobby`, `absence`, `open_seats` and `endings` decide on the actions of all games, the game's family on those of a round
+(`family`). `turn_end` adds what follows.
 """
 
 from dataclasses import dataclass
@@ -22,6 +22,7 @@ from engine.actions import (
     StandIn,
     StartDueRound,
     StartNextRound,
+    TakeOverSeat,
     TimeOut,
 )
 from engine.clocks import resigns_by_clock
@@ -35,6 +36,7 @@ from engine.seats import ReservedSeat
 from engine.turns.absence import return_to_seat, returning
 from engine.turns.endings import decide_ending
 from engine.turns.lobby import decide_in_lobby, start_due_round, start_next_round
+from engine.turns.open_seats import take_over_seat
 from engine.turns.turn_end import end_turn
 from engine.unions import Analysis, ProposedTable, Ruleset
 from engine.violations import Reason, Refused, Violation, refused
@@ -147,10 +149,8 @@ def _decide(game: Game, action: Action, context: Context) -> Decision:
             return start_due_round(game, shuffle, context)
         case TimeOut(draft):
             return _time_out(game, draft, context)
-        case Resign(seat):
-            return _resign(game, seat)
-        case ReturnToSeat(seat):
-            return return_to_seat(game, seat)
+        case Resign() | ReturnToSeat() | TakeOverSeat():
+            return _decide_on_seat(game, action)
         case StandIn(for_absent):
             is_absent = game.player(action.seat).stand_in is not None
             return _decide(game, for_absent, context) if is_absent else refused(Reason.PLAYER_NOT_ABSENT)
@@ -160,6 +160,17 @@ def _decide(game: Game, action: Action, context: Context) -> Decision:
             return refused(Reason.ACTION_NOT_IN_GAME)
         case _:
             return not_playing(game) or family_of(game).decide(game, round_of(game), action, context)
+
+
+def _decide_on_seat(game: Game, action: Resign | ReturnToSeat | TakeOverSeat) -> Decision:
+    """Decides who plays a seat from now on."""
+    match action:
+        case Resign(seat):
+            return _resign(game, seat)
+        case ReturnToSeat(seat):
+            return return_to_seat(game, seat)
+        case TakeOverSeat():
+            return take_over_seat(game, action)
 
 
 def _time_out(game: Game, draft: ProposedTable | None, context: Context) -> Decision:

@@ -11,6 +11,7 @@ from engine.actions import (
     ReturnToSeat,
     StandIn,
     StartDueRound,
+    TakeOverSeat,
     TimeOut,
 )
 from engine.events import Event, PlayerAbsent, PlayerResigned, PlayerReturned, TurnTimedOut
@@ -51,6 +52,8 @@ def returning(game: Game, action: Action) -> tuple[PlayerReturned, ...]:
         return ()
     match action:
         case Join() | TimeOut() | StartDueRound() | StandIn() | Resign() | ReturnToSeat() | AnnounceRematch():
+            return ()
+        case TakeOverSeat():  # its record does not say whose action it was
             return ()
         case RenewSeatToken(is_reissued=True):
             return ()

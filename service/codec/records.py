@@ -7,8 +7,8 @@ from typing import Final, Literal, Protocol
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from engine.game import RoundEnd
-from engine.moves import Move, MoveKind
-from engine.record import GameRecord, RecordedPlayer, RoundScore
+from engine.moves import Move, MoveKind, RecordedPlayer
+from engine.record import GameRecord, RoundScore
 from engine.record_text import RecordTextError, parse_in_steps
 from engine.seats import BotLevel
 from engine.unions import Ruleset
@@ -75,7 +75,7 @@ def _parsed(text: str) -> Generator[None, None, GameRecord]:
         raise invalid("text", "expected times until the year 9999")
     if len(record.moves) > MOVES_MAX:
         raise invalid("text", f"expected at most {MOVES_MAX} moves")
-    for player in record.players:
+    for player in (*record.players, *(move.player for move in record.moves if move.player)):
         player_name(player.name, "text")
     return record
 
@@ -156,6 +156,7 @@ def _move(message: record_pb2.RecordedMove, field: str, created_ms: int, round_n
         hand=hand_of(message.hand, f"{field}.hand", TABLE_MAX),
         dealt=codec.deal(message.deal, f"{field}.deal", round_number, rules) if message.HasField("deal") else None,
         by_bot=message.by_bot,
+        player=_player(message.player, f"{field}.player") if message.HasField("player") else None,
     )
 
 
@@ -171,16 +172,7 @@ def encode_record(record: GameRecord) -> record_pb2.GameRecord:
         ruleset=encode_ruleset(record.ruleset),
         settings=encode_settings(record.settings),
         create_time=_encode_time(record.created_ms),
-        players=(
-            record_pb2.RecordedPlayer(
-                seat=player.seat,
-                name=player.name,
-                bot_level=game_pb2.BotLevel.Value(_LEVEL + (player.bot.name if player.bot else _NO_LEVEL)),
-                is_program=player.is_program,
-                deal_seed=player.deal_seed,
-            )
-            for player in record.players
-        ),
+        players=map(_encode_player, record.players),
         moves=map(partial(_encode_move, codec=codec_of(record.ruleset)), record.moves),
         rounds=(
             record_pb2.RecordedScore(
@@ -209,6 +201,16 @@ def _encode_time(time_ms: int) -> Timestamp:
     return Timestamp(seconds=seconds, nanos=rest * 1_000_000)
 
 
+def _encode_player(player: RecordedPlayer) -> record_pb2.RecordedPlayer:
+    return record_pb2.RecordedPlayer(
+        seat=player.seat,
+        name=player.name,
+        bot_level=game_pb2.BotLevel.Value(_LEVEL + (player.bot.name if player.bot else _NO_LEVEL)),
+        is_program=player.is_program,
+        deal_seed=player.deal_seed,
+    )
+
+
 def _encode_move(move: Move, codec: FamilyCodec) -> record_pb2.RecordedMove:
     message = record_pb2.RecordedMove(
         revision=move.revision,
@@ -220,6 +222,7 @@ def _encode_move(move: Move, codec: FamilyCodec) -> record_pb2.RecordedMove:
         hand=encode_hand(move.hand),
         deal=codec.encode_deal(move.dealt) if move.dealt else None,
         by_bot=move.by_bot,
+        player=_encode_player(move.player) if move.player else None,
     )
     if move.table is not None:
         message.table.CopyFrom(encode_proposed_table(move.table))

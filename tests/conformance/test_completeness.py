@@ -57,6 +57,10 @@ OF_THE_SERVICE = {
         "tests/service/app/test_fair_deals.py::test_public_games_are_fair_by_default",
         "tests/service/app/test_fair_deals.py::test_the_record_of_two_rounds_can_be_checked",
     ),
+    "open_seat": (
+        "tests/engine/test_open_seats.py::test_the_setting_decides_who_may_take_over",
+        "tests/service/app/test_open_seats.py::test_a_person_plays_on_with_a_token_and_the_rack_of_the_seat",
+    ),
     "bot_pause_ms": ("tests/service/app/test_bots.py::test_a_game_slows_its_bots_down",),
 }
 """Options that change no game and no view of one, with the tests of all their values."""

@@ -34,16 +34,15 @@ from engine.melding.ruleset import (
     TurnTimeoutDirty,
 )
 from engine.melding.solver import LegalTurn, Objective, best_turn
-from engine.moves import OF_ALL_GAMES, MoveKind
+from engine.moves import OF_ALL_GAMES, MoveKind, RecordedPlayer
 from engine.record import (
     GameRecord,
-    RecordedPlayer,
     RecordError,
     record_of,
     replayed,
 )
 from engine.record_text import RecordTextError, format_record, parse_record
-from engine.room_settings import DEFAULT_SETTINGS
+from engine.room_settings import DEFAULT_SETTINGS, OpenSeat
 from engine.seats import HOST
 from engine.tiles import Tile
 from engine.turns import Applied, apply
@@ -71,6 +70,7 @@ VARIANTS: dict[str, Rules] = {
     "draws one by one, and a knock": room_of(Preset.CAROUSEL),
     "play after a draw": replace(SABRA, turn_play_after_draw=TurnPlayAfterDraw.OTHER_TILES),
     "absences": room(SABRA, absent_after_timeouts=1, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=4),
+    "take-overs": room(SABRA, open_seat=OpenSeat.ANYONE, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=4),
 }
 """Rules under which all kinds of moves occur."""
 ABOUT = {
@@ -79,6 +79,7 @@ ABOUT = {
     "penalties": {MoveKind.PENALTY},
     "redeals": {MoveKind.REDEAL},
     "absences": {MoveKind.TIME_OUT, MoveKind.RETURN_TO_SEAT, MoveKind.RESIGN},
+    "take-overs": {MoveKind.TAKE_OVER},
 }
 """The moves that games under these rules must have."""
 RULESETS: dict[str, Rules] = {

@@ -255,6 +255,19 @@ def _leave_to_bot(player: Player, level: game_pb2.BotLevel.ValueType) -> None:
     player.is_absent = level != game_pb2.BOT_LEVEL_UNSPECIFIED
 
 
+def _seat_taken_over(game: Game, event: game_pb2.SeatTakenOver, _: GameChange) -> None:
+    player = _player(game, event.seat)
+    player.name, player.bot_level, player.is_program = event.name, event.bot_level, event.is_program
+    player.resigned = player.wants_abort = False
+    player.is_ready = player.is_ready or event.bot_level != game_pb2.BOT_LEVEL_UNSPECIFIED
+    player.timeouts_in_a_row = 0
+    if game.settings.clock_total.seconds:
+        player.time_left.CopyFrom(game.settings.clock_total)
+    if event.HasField("host_seat"):
+        for one in game.players:
+            one.is_host = one.seat == event.host_seat
+
+
 def _player_absent(game: Game, event: game_pb2.PlayerAbsent, _: GameChange) -> None:
     _leave_to_bot(_player(game, event.seat), event.bot_level)
 
@@ -485,6 +498,7 @@ FOLDS: Final[Mapping[str, Callable[[Game, Any, GameChange], None]]] = {
     "last_chance_started": _last_chance_started,
     "player_absent": _player_absent,
     "player_returned": _player_returned,
+    "seat_taken_over": _seat_taken_over,
     "clock_stopped": _clock_stopped,
     "player_readied": _player_readied,
     "player_kicked": _player_kicked,

@@ -25,6 +25,7 @@ from engine.actions import (
     StartDueRound,
     StartGame,
     StartNextRound,
+    TakeOverSeat,
     TimeOut,
 )
 from engine.deal import Shuffle
@@ -39,6 +40,7 @@ from engine.events import (
     PlayerReturned,
     RematchCreated,
     RoundEnded,
+    SeatTakenOver,
     TurnStarted,
     TurnTimedOut,
 )
@@ -192,6 +194,8 @@ class Invariants:
 
     def check_end_in_sight(self, game: Game, round_: Round, events: tuple[Event, ...]) -> None:
         """Checks that a bounded measure decreases from turn to turn, so that a round ends."""
+        if any(isinstance(event, SeatTakenOver) for event in events):
+            self.measure = (len(game.players) + 1,)
         if not any(isinstance(event, TurnStarted) for event in events):
             return
         before, off_table = self.measure, sum(len(rack.tiles) for rack in round_.racks)
@@ -206,7 +210,9 @@ class Invariants:
     def check_returns(self, events: tuple[Event, ...], action: Action | None) -> None:
         """Checks that an absent player who acts has returned."""
         match action:
-            case None | Join() | TimeOut() | StartDueRound() | StandIn() | Resign() | AnnounceRematch():
+            case (
+                None | Join() | TimeOut() | StartDueRound() | StandIn() | Resign() | TakeOverSeat() | AnnounceRematch()
+            ):
                 return
             case _:
                 has_returned = action.seat not in self.absent or PlayerReturned(action.seat) in events
@@ -230,6 +236,8 @@ class Invariants:
                     self.timeouts[seat] = 0
                 case PlayerResigned(seat):
                     self.absent.pop(seat, None)
+                case SeatTakenOver(seat):
+                    self.timeouts[seat] = 0
                 case (
                     TilesPlayed(seat=seat)
                     | TileDrawn(seat=seat)
@@ -261,6 +269,8 @@ class Invariants:
             match event:
                 case RoundStarted() if settings.clock_total_seconds:
                     self.banks = {player.seat: settings.clock_total_seconds * 1000 for player in game.players}
+                case SeatTakenOver(seat) if settings.clock_total_seconds:
+                    self.banks[seat] = settings.clock_total_seconds * 1000
                 case ClockStopped(seat, left):
                     assert turn, "a clock stopped that did not run"
                     assert seat == turn.seat, f"the clock of seat {seat} stopped in the turn of seat {turn.seat}"
@@ -294,6 +304,8 @@ class Invariants:
                     assert before is not None, "the last turns of no round"
                     assert seats == last_turns(before, game), "the last turns are not everyone's"
                     self.last_turns = list(seats)
+                case SeatTakenOver(taken) if self.last_turns is not None:
+                    self.last_turns = [seat for seat in self.last_turns if seat != taken]
                 case TurnStarted(turn) if self.last_turns is not None:
                     while self.last_turns and self.last_turns[0] not in (*game.active_seats, turn.seat):
                         del self.last_turns[0]
@@ -355,6 +367,8 @@ def check_votes(before: Game | None, game: Game, events: tuple[Event, ...]) -> N
                 voted.add(seat)
             case RoundEnded():
                 voted.clear()
+            case SeatTakenOver(seat):
+                voted.discard(seat)
             case _:
                 pass
     assert {player.seat for player in game.players if player.wants_abort} == voted, "others want to abort the game"
@@ -593,6 +607,9 @@ def check_actor(before: Game, round_: Round, event: Event) -> None:
             assert seat != round_.turn.seat, f"{event} on the player's own play"
         case PlayerResigned(seat=seat):
             assert seat in before.active_seats, f"{event}: the seat has resigned before"
+        case SeatTakenOver(seat=seat):
+            assert seat not in before.active_seats, f"{event}: the player has not resigned"
+            assert seat in round_.order or isinstance(before.phase, RoundOver), f"{event}: the seat has no rack"
         case _:
             pass
     if getattr(event, "declined", False):
@@ -1019,6 +1036,7 @@ def illegal_actions(game: Game) -> Iterator[Action]:
     yield SetReady(1, is_ready=True)
     yield StartGame(1, shuffle)
     yield from (AbortGame(player.seat) for player in game.players if player.resigned)
+    yield from (TakeOverSeat(HOST, player.seat, "Zoë", BotLevel.EASY) for player in game.players if not player.resigned)
     if isinstance(game.phase, Finished | Aborted):
         yield from (AbortGame(HOST), RenewSeatToken(1), Resign(1), StartNextRound(1, shuffle))
     else:

@@ -32,11 +32,12 @@ from engine.discard.ruleset import HAND_SIZE, OKEY, OPTIONS, Ruleset, Teams, pro
 from engine.discard.table import Table, growths
 from engine.discard.table_bots import can_lay, laying
 from engine.game import Aborted, Finished, Game, Playing, RoundOver
-from engine.room_settings import DEFAULT_SETTINGS, AbsentAction, RacksShown, RoomSettings
+from engine.room_settings import DEFAULT_SETTINGS, AbsentAction, OpenSeat, RacksShown, RoomSettings
 from engine.seats import HOST, BotLevel, Player, Turn, from_seat
 from engine.tiles import FALSE_JOKER, NATURALS
 from engine.timers import due_ms
 from engine.turns import Applied, apply, create
+from support.open_seats import random_take_over
 from support.positions import NAMES, NOW, do
 from support.random_play import Change
 
@@ -177,6 +178,7 @@ def random_changes(
         absent_after_timeouts=rng.choice((1, 2, 3)),
         absent_action=rng.choice(tuple(AbsentAction)),
         racks_shown=rng.choice(tuple(RacksShown)),
+        open_seat=rng.choice(tuple(OpenSeat)),
     )
     return changes_under(ruleset, replace(settings, **chosen), rng)
 
@@ -207,6 +209,9 @@ def _lobby(rng: random.Random, ruleset: Ruleset) -> Iterator[Action]:
 
 def random_action(game: Game, rng: random.Random) -> Action:
     """Returns an action in a running game: a finish if there is one, and mostly a discard that does little harm."""
+    taking = random_take_over(game, rng)
+    if taking:
+        return taking
     if isinstance(game.phase, RoundOver):
         seat = rng.choice(game.active_seats)
         return (

@@ -87,6 +87,7 @@ from engine.turns import Applied, apply, create
 from engine.violations import Refused
 from oracles.brute_force import as_sent
 from oracles.plain_search import ALL_FACES, NEAR, Found, Table, Tiles, search_by_chance
+from support.open_seats import random_take_over
 from support.rooms import Room, Rules, parts, room
 from support.tables import has_short_part, in_random_order, proposal_of, with_tiles, without_first
 from support.twist_play import twist_by_chance
@@ -145,6 +146,8 @@ class RandomPlayers:
         """
         rng = self.rng
         match game.phase:
+            case Playing() | RoundOver() if taking := random_take_over(game, rng):
+                return taking
             case Playing():
                 if rng.random() < 0.0015:
                     return Resign(rng.choice(game.active_seats))

@@ -11,7 +11,6 @@ from engine.game import (
     Playing,
     RoundOver,
 )
-from engine.melding.game import round_of
 from engine.melding.round import MeldingRound as Round
 from engine.record import GameRecord, record_of, replayed
 from engine.record_text import format_record, parse_record
@@ -27,7 +26,7 @@ def comparable(game: Game) -> Game:
     """Returns a game without what a record does not have: the lobby's marks, votes, and reasons of shown plays."""
     players = tuple(replace(p, is_ready=False, is_host=False, wants_abort=False) for p in game.players)
     game = replace(game, players=players)
-    round_ = game.round and _without_reasons(round_of(game))
+    round_ = _without_reasons(game.round) if isinstance(game.round, Round) else game.round
     match game.phase:
         case Lobby():
             return game

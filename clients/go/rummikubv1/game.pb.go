@@ -2572,6 +2572,90 @@ func (x *PlayerResigned) GetSeat() uint32 {
 	return 0
 }
 
+// A new player plays on for one who had resigned (open_seat), with the same rack, points and initial meld. The token of
+// the one who had resigned is void. The player is not resigned, not absent and wants no abort, timeouts_in_a_row begins
+// anew, and time_left is a full one, where there are clocks. The seat is not one of last_chance_seats.
+type SeatTakenOver struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The seat.
+	Seat uint32 `protobuf:"varint,1,opt,name=seat,proto3" json:"seat,omitempty"`
+	// The name of the new player.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// The strength of a bot. Unspecified for a person.
+	BotLevel BotLevel `protobuf:"varint,3,opt,name=bot_level,json=botLevel,proto3,enum=rummikub.v1.BotLevel" json:"bot_level,omitempty"`
+	// Whether a program of others plays the seat.
+	IsProgram bool `protobuf:"varint,4,opt,name=is_program,json=isProgram,proto3" json:"is_program,omitempty"`
+	// The seat of the host from now on, if this seat was the host's; host tokens are void then. Otherwise unset.
+	HostSeat      *uint32 `protobuf:"varint,5,opt,name=host_seat,json=hostSeat,proto3,oneof" json:"host_seat,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SeatTakenOver) Reset() {
+	*x = SeatTakenOver{}
+	mi := &file_rummikub_v1_game_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SeatTakenOver) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SeatTakenOver) ProtoMessage() {}
+
+func (x *SeatTakenOver) ProtoReflect() protoreflect.Message {
+	mi := &file_rummikub_v1_game_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SeatTakenOver.ProtoReflect.Descriptor instead.
+func (*SeatTakenOver) Descriptor() ([]byte, []int) {
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *SeatTakenOver) GetSeat() uint32 {
+	if x != nil {
+		return x.Seat
+	}
+	return 0
+}
+
+func (x *SeatTakenOver) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *SeatTakenOver) GetBotLevel() BotLevel {
+	if x != nil {
+		return x.BotLevel
+	}
+	return BotLevel_BOT_LEVEL_UNSPECIFIED
+}
+
+func (x *SeatTakenOver) GetIsProgram() bool {
+	if x != nil {
+		return x.IsProgram
+	}
+	return false
+}
+
+func (x *SeatTakenOver) GetHostSeat() uint32 {
+	if x != nil && x.HostSeat != nil {
+		return *x.HostSeat
+	}
+	return 0
+}
+
 // A player counts as absent, after absent_after_timeouts time-outs in a row. If it has a bot_level, is_absent is true.
 type PlayerAbsent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2585,7 +2669,7 @@ type PlayerAbsent struct {
 
 func (x *PlayerAbsent) Reset() {
 	*x = PlayerAbsent{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[26]
+	mi := &file_rummikub_v1_game_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2597,7 +2681,7 @@ func (x *PlayerAbsent) String() string {
 func (*PlayerAbsent) ProtoMessage() {}
 
 func (x *PlayerAbsent) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[26]
+	mi := &file_rummikub_v1_game_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2610,7 +2694,7 @@ func (x *PlayerAbsent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlayerAbsent.ProtoReflect.Descriptor instead.
 func (*PlayerAbsent) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{26}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *PlayerAbsent) GetSeat() uint32 {
@@ -2639,7 +2723,7 @@ type PlayerReturned struct {
 
 func (x *PlayerReturned) Reset() {
 	*x = PlayerReturned{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[27]
+	mi := &file_rummikub_v1_game_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2651,7 +2735,7 @@ func (x *PlayerReturned) String() string {
 func (*PlayerReturned) ProtoMessage() {}
 
 func (x *PlayerReturned) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[27]
+	mi := &file_rummikub_v1_game_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2664,7 +2748,7 @@ func (x *PlayerReturned) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlayerReturned.ProtoReflect.Descriptor instead.
 func (*PlayerReturned) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{27}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *PlayerReturned) GetSeat() uint32 {
@@ -2688,7 +2772,7 @@ type ClockStopped struct {
 
 func (x *ClockStopped) Reset() {
 	*x = ClockStopped{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[28]
+	mi := &file_rummikub_v1_game_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2700,7 +2784,7 @@ func (x *ClockStopped) String() string {
 func (*ClockStopped) ProtoMessage() {}
 
 func (x *ClockStopped) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[28]
+	mi := &file_rummikub_v1_game_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2713,7 +2797,7 @@ func (x *ClockStopped) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockStopped.ProtoReflect.Descriptor instead.
 func (*ClockStopped) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{28}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ClockStopped) GetSeat() uint32 {
@@ -2744,7 +2828,7 @@ type RoundEnded struct {
 
 func (x *RoundEnded) Reset() {
 	*x = RoundEnded{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[29]
+	mi := &file_rummikub_v1_game_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2756,7 +2840,7 @@ func (x *RoundEnded) String() string {
 func (*RoundEnded) ProtoMessage() {}
 
 func (x *RoundEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[29]
+	mi := &file_rummikub_v1_game_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2769,7 +2853,7 @@ func (x *RoundEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoundEnded.ProtoReflect.Descriptor instead.
 func (*RoundEnded) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{29}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *RoundEnded) GetResult() *RoundResult {
@@ -2804,7 +2888,7 @@ type GameEnded struct {
 
 func (x *GameEnded) Reset() {
 	*x = GameEnded{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[30]
+	mi := &file_rummikub_v1_game_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2816,7 +2900,7 @@ func (x *GameEnded) String() string {
 func (*GameEnded) ProtoMessage() {}
 
 func (x *GameEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[30]
+	mi := &file_rummikub_v1_game_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2829,7 +2913,7 @@ func (x *GameEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GameEnded.ProtoReflect.Descriptor instead.
 func (*GameEnded) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{30}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *GameEnded) GetWinnerSeats() []uint32 {
@@ -2872,7 +2956,7 @@ type GameCreated struct {
 
 func (x *GameCreated) Reset() {
 	*x = GameCreated{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[31]
+	mi := &file_rummikub_v1_game_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2884,7 +2968,7 @@ func (x *GameCreated) String() string {
 func (*GameCreated) ProtoMessage() {}
 
 func (x *GameCreated) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[31]
+	mi := &file_rummikub_v1_game_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2897,7 +2981,7 @@ func (x *GameCreated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GameCreated.ProtoReflect.Descriptor instead.
 func (*GameCreated) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{31}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *GameCreated) GetRuleset() *Ruleset {
@@ -2946,7 +3030,7 @@ type PlayerKnocked struct {
 
 func (x *PlayerKnocked) Reset() {
 	*x = PlayerKnocked{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[32]
+	mi := &file_rummikub_v1_game_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2958,7 +3042,7 @@ func (x *PlayerKnocked) String() string {
 func (*PlayerKnocked) ProtoMessage() {}
 
 func (x *PlayerKnocked) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[32]
+	mi := &file_rummikub_v1_game_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2971,7 +3055,7 @@ func (x *PlayerKnocked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlayerKnocked.ProtoReflect.Descriptor instead.
 func (*PlayerKnocked) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{32}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *PlayerKnocked) GetSeat() uint32 {
@@ -2995,7 +3079,7 @@ type RiverTileLaid struct {
 
 func (x *RiverTileLaid) Reset() {
 	*x = RiverTileLaid{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[33]
+	mi := &file_rummikub_v1_game_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3007,7 +3091,7 @@ func (x *RiverTileLaid) String() string {
 func (*RiverTileLaid) ProtoMessage() {}
 
 func (x *RiverTileLaid) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[33]
+	mi := &file_rummikub_v1_game_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3020,7 +3104,7 @@ func (x *RiverTileLaid) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RiverTileLaid.ProtoReflect.Descriptor instead.
 func (*RiverTileLaid) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{33}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *RiverTileLaid) GetSeat() uint32 {
@@ -3048,7 +3132,7 @@ type TurnEnded struct {
 
 func (x *TurnEnded) Reset() {
 	*x = TurnEnded{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[34]
+	mi := &file_rummikub_v1_game_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3060,7 +3144,7 @@ func (x *TurnEnded) String() string {
 func (*TurnEnded) ProtoMessage() {}
 
 func (x *TurnEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[34]
+	mi := &file_rummikub_v1_game_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3073,7 +3157,7 @@ func (x *TurnEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnEnded.ProtoReflect.Descriptor instead.
 func (*TurnEnded) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{34}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *TurnEnded) GetSeat() uint32 {
@@ -3099,7 +3183,7 @@ type IllegalPlayShown struct {
 
 func (x *IllegalPlayShown) Reset() {
 	*x = IllegalPlayShown{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[35]
+	mi := &file_rummikub_v1_game_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3111,7 +3195,7 @@ func (x *IllegalPlayShown) String() string {
 func (*IllegalPlayShown) ProtoMessage() {}
 
 func (x *IllegalPlayShown) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[35]
+	mi := &file_rummikub_v1_game_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3124,7 +3208,7 @@ func (x *IllegalPlayShown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IllegalPlayShown.ProtoReflect.Descriptor instead.
 func (*IllegalPlayShown) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{35}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *IllegalPlayShown) GetSeat() uint32 {
@@ -3161,7 +3245,7 @@ type ErrorClaimed struct {
 
 func (x *ErrorClaimed) Reset() {
 	*x = ErrorClaimed{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[36]
+	mi := &file_rummikub_v1_game_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3173,7 +3257,7 @@ func (x *ErrorClaimed) String() string {
 func (*ErrorClaimed) ProtoMessage() {}
 
 func (x *ErrorClaimed) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[36]
+	mi := &file_rummikub_v1_game_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3186,7 +3270,7 @@ func (x *ErrorClaimed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorClaimed.ProtoReflect.Descriptor instead.
 func (*ErrorClaimed) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{36}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ErrorClaimed) GetSeat() uint32 {
@@ -3219,7 +3303,7 @@ type TurnPenalised struct {
 
 func (x *TurnPenalised) Reset() {
 	*x = TurnPenalised{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[37]
+	mi := &file_rummikub_v1_game_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3231,7 +3315,7 @@ func (x *TurnPenalised) String() string {
 func (*TurnPenalised) ProtoMessage() {}
 
 func (x *TurnPenalised) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[37]
+	mi := &file_rummikub_v1_game_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3244,7 +3328,7 @@ func (x *TurnPenalised) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnPenalised.ProtoReflect.Descriptor instead.
 func (*TurnPenalised) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{37}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *TurnPenalised) GetSeat() uint32 {
@@ -3279,7 +3363,7 @@ type RedealDemanded struct {
 
 func (x *RedealDemanded) Reset() {
 	*x = RedealDemanded{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[38]
+	mi := &file_rummikub_v1_game_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3291,7 +3375,7 @@ func (x *RedealDemanded) String() string {
 func (*RedealDemanded) ProtoMessage() {}
 
 func (x *RedealDemanded) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[38]
+	mi := &file_rummikub_v1_game_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3304,7 +3388,7 @@ func (x *RedealDemanded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedealDemanded.ProtoReflect.Descriptor instead.
 func (*RedealDemanded) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{38}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *RedealDemanded) GetSeat() uint32 {
@@ -3325,7 +3409,7 @@ type LastChanceStarted struct {
 
 func (x *LastChanceStarted) Reset() {
 	*x = LastChanceStarted{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[39]
+	mi := &file_rummikub_v1_game_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3337,7 +3421,7 @@ func (x *LastChanceStarted) String() string {
 func (*LastChanceStarted) ProtoMessage() {}
 
 func (x *LastChanceStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[39]
+	mi := &file_rummikub_v1_game_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3350,7 +3434,7 @@ func (x *LastChanceStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LastChanceStarted.ProtoReflect.Descriptor instead.
 func (*LastChanceStarted) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{39}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *LastChanceStarted) GetSeats() []uint32 {
@@ -3377,6 +3461,7 @@ type GameEvent struct {
 	//	*GameEvent_TurnPassed
 	//	*GameEvent_TurnTimedOut
 	//	*GameEvent_PlayerResigned
+	//	*GameEvent_SeatTakenOver
 	//	*GameEvent_RoundEnded
 	//	*GameEvent_GameEnded
 	//	*GameEvent_RiverTileLaid
@@ -3417,7 +3502,7 @@ type GameEvent struct {
 
 func (x *GameEvent) Reset() {
 	*x = GameEvent{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[40]
+	mi := &file_rummikub_v1_game_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3429,7 +3514,7 @@ func (x *GameEvent) String() string {
 func (*GameEvent) ProtoMessage() {}
 
 func (x *GameEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[40]
+	mi := &file_rummikub_v1_game_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3442,7 +3527,7 @@ func (x *GameEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GameEvent.ProtoReflect.Descriptor instead.
 func (*GameEvent) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{40}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *GameEvent) GetEvent() isGameEvent_Event {
@@ -3537,6 +3622,15 @@ func (x *GameEvent) GetPlayerResigned() *PlayerResigned {
 	if x != nil {
 		if x, ok := x.Event.(*GameEvent_PlayerResigned); ok {
 			return x.PlayerResigned
+		}
+	}
+	return nil
+}
+
+func (x *GameEvent) GetSeatTakenOver() *SeatTakenOver {
+	if x != nil {
+		if x, ok := x.Event.(*GameEvent_SeatTakenOver); ok {
+			return x.SeatTakenOver
 		}
 	}
 	return nil
@@ -3893,6 +3987,11 @@ type GameEvent_PlayerResigned struct {
 	PlayerResigned *PlayerResigned `protobuf:"bytes,10,opt,name=player_resigned,json=playerResigned,proto3,oneof"`
 }
 
+type GameEvent_SeatTakenOver struct {
+	// A new player plays on for one who had resigned.
+	SeatTakenOver *SeatTakenOver `protobuf:"bytes,47,opt,name=seat_taken_over,json=seatTakenOver,proto3,oneof"`
+}
+
 type GameEvent_RoundEnded struct {
 	// A round was scored.
 	RoundEnded *RoundEnded `protobuf:"bytes,11,opt,name=round_ended,json=roundEnded,proto3,oneof"`
@@ -4078,6 +4177,8 @@ func (*GameEvent_TurnTimedOut) isGameEvent_Event() {}
 
 func (*GameEvent_PlayerResigned) isGameEvent_Event() {}
 
+func (*GameEvent_SeatTakenOver) isGameEvent_Event() {}
+
 func (*GameEvent_RoundEnded) isGameEvent_Event() {}
 
 func (*GameEvent_GameEnded) isGameEvent_Event() {}
@@ -4165,7 +4266,7 @@ type GameChange struct {
 
 func (x *GameChange) Reset() {
 	*x = GameChange{}
-	mi := &file_rummikub_v1_game_proto_msgTypes[41]
+	mi := &file_rummikub_v1_game_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4177,7 +4278,7 @@ func (x *GameChange) String() string {
 func (*GameChange) ProtoMessage() {}
 
 func (x *GameChange) ProtoReflect() protoreflect.Message {
-	mi := &file_rummikub_v1_game_proto_msgTypes[41]
+	mi := &file_rummikub_v1_game_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4190,7 +4291,7 @@ func (x *GameChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GameChange.ProtoReflect.Descriptor instead.
 func (*GameChange) Descriptor() ([]byte, []int) {
-	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{41}
+	return file_rummikub_v1_game_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *GameChange) GetRevision() uint32 {
@@ -4452,7 +4553,16 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"tile_count\x18\x02 \x01(\rR\ttileCount\x12'\n" +
 	"\x05tiles\x18\x03 \x03(\x0e2\x11.rummikub.v1.TileR\x05tiles\"$\n" +
 	"\x0ePlayerResigned\x12\x12\n" +
-	"\x04seat\x18\x01 \x01(\rR\x04seat\"V\n" +
+	"\x04seat\x18\x01 \x01(\rR\x04seat\"\xba\x01\n" +
+	"\rSeatTakenOver\x12\x12\n" +
+	"\x04seat\x18\x01 \x01(\rR\x04seat\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x122\n" +
+	"\tbot_level\x18\x03 \x01(\x0e2\x15.rummikub.v1.BotLevelR\bbotLevel\x12\x1d\n" +
+	"\n" +
+	"is_program\x18\x04 \x01(\bR\tisProgram\x12 \n" +
+	"\thost_seat\x18\x05 \x01(\rH\x00R\bhostSeat\x88\x01\x01B\f\n" +
+	"\n" +
+	"_host_seat\"V\n" +
 	"\fPlayerAbsent\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\x122\n" +
 	"\tbot_level\x18\x02 \x01(\x0e2\x15.rummikub.v1.BotLevelR\bbotLevel\"$\n" +
@@ -4497,7 +4607,7 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\x0eRedealDemanded\x12\x12\n" +
 	"\x04seat\x18\x01 \x01(\rR\x04seat\")\n" +
 	"\x11LastChanceStarted\x12\x14\n" +
-	"\x05seats\x18\x01 \x03(\rR\x05seats\"\xe2\x16\n" +
+	"\x05seats\x18\x01 \x03(\rR\x05seats\"\xa8\x17\n" +
 	"\tGameEvent\x12=\n" +
 	"\fgame_created\x18\x01 \x01(\v2\x18.rummikub.v1.GameCreatedH\x00R\vgameCreated\x12@\n" +
 	"\rplayer_joined\x18\x02 \x01(\v2\x19.rummikub.v1.PlayerJoinedH\x00R\fplayerJoined\x12:\n" +
@@ -4512,7 +4622,8 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"turnPassed\x12A\n" +
 	"\x0eturn_timed_out\x18\t \x01(\v2\x19.rummikub.v1.TurnTimedOutH\x00R\fturnTimedOut\x12F\n" +
 	"\x0fplayer_resigned\x18\n" +
-	" \x01(\v2\x1b.rummikub.v1.PlayerResignedH\x00R\x0eplayerResigned\x12:\n" +
+	" \x01(\v2\x1b.rummikub.v1.PlayerResignedH\x00R\x0eplayerResigned\x12D\n" +
+	"\x0fseat_taken_over\x18/ \x01(\v2\x1a.rummikub.v1.SeatTakenOverH\x00R\rseatTakenOver\x12:\n" +
 	"\vround_ended\x18\v \x01(\v2\x17.rummikub.v1.RoundEndedH\x00R\n" +
 	"roundEnded\x127\n" +
 	"\n" +
@@ -4613,7 +4724,7 @@ func file_rummikub_v1_game_proto_rawDescGZIP() []byte {
 }
 
 var file_rummikub_v1_game_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_rummikub_v1_game_proto_msgTypes = make([]protoimpl.MessageInfo, 44)
+var file_rummikub_v1_game_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
 var file_rummikub_v1_game_proto_goTypes = []any{
 	(GameState)(0),                // 0: rummikub.v1.GameState
 	(Visibility)(0),               // 1: rummikub.v1.Visibility
@@ -4646,163 +4757,166 @@ var file_rummikub_v1_game_proto_goTypes = []any{
 	(*TurnPassed)(nil),            // 28: rummikub.v1.TurnPassed
 	(*TurnTimedOut)(nil),          // 29: rummikub.v1.TurnTimedOut
 	(*PlayerResigned)(nil),        // 30: rummikub.v1.PlayerResigned
-	(*PlayerAbsent)(nil),          // 31: rummikub.v1.PlayerAbsent
-	(*PlayerReturned)(nil),        // 32: rummikub.v1.PlayerReturned
-	(*ClockStopped)(nil),          // 33: rummikub.v1.ClockStopped
-	(*RoundEnded)(nil),            // 34: rummikub.v1.RoundEnded
-	(*GameEnded)(nil),             // 35: rummikub.v1.GameEnded
-	(*GameCreated)(nil),           // 36: rummikub.v1.GameCreated
-	(*PlayerKnocked)(nil),         // 37: rummikub.v1.PlayerKnocked
-	(*RiverTileLaid)(nil),         // 38: rummikub.v1.RiverTileLaid
-	(*TurnEnded)(nil),             // 39: rummikub.v1.TurnEnded
-	(*IllegalPlayShown)(nil),      // 40: rummikub.v1.IllegalPlayShown
-	(*ErrorClaimed)(nil),          // 41: rummikub.v1.ErrorClaimed
-	(*TurnPenalised)(nil),         // 42: rummikub.v1.TurnPenalised
-	(*RedealDemanded)(nil),        // 43: rummikub.v1.RedealDemanded
-	(*LastChanceStarted)(nil),     // 44: rummikub.v1.LastChanceStarted
-	(*GameEvent)(nil),             // 45: rummikub.v1.GameEvent
-	(*GameChange)(nil),            // 46: rummikub.v1.GameChange
-	nil,                           // 47: rummikub.v1.Game.LabelsEntry
-	nil,                           // 48: rummikub.v1.GameSummary.LabelsEntry
-	(*durationpb.Duration)(nil),   // 49: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 50: google.protobuf.Timestamp
-	(*Table)(nil),                 // 51: rummikub.v1.Table
-	(Tile)(0),                     // 52: rummikub.v1.Tile
-	(RoundEnd)(0),                 // 53: rummikub.v1.RoundEnd
-	(*SeatResult)(nil),            // 54: rummikub.v1.SeatResult
-	(*Ruleset)(nil),               // 55: rummikub.v1.Ruleset
-	(*RoomSettings)(nil),          // 56: rummikub.v1.RoomSettings
-	(*DiscardBoard)(nil),          // 57: rummikub.v1.DiscardBoard
-	(ErrorReason)(0),              // 58: rummikub.v1.ErrorReason
-	(*HandsDealt)(nil),            // 59: rummikub.v1.HandsDealt
-	(*PoolTileTaken)(nil),         // 60: rummikub.v1.PoolTileTaken
-	(*DiscardTaken)(nil),          // 61: rummikub.v1.DiscardTaken
-	(*TileDiscarded)(nil),         // 62: rummikub.v1.TileDiscarded
-	(*DiscardForced)(nil),         // 63: rummikub.v1.DiscardForced
-	(*IndicatorShown)(nil),        // 64: rummikub.v1.IndicatorShown
-	(*HandFinished)(nil),          // 65: rummikub.v1.HandFinished
-	(*TilesLaid)(nil),             // 66: rummikub.v1.TilesLaid
-	(*DiscardReturned)(nil),       // 67: rummikub.v1.DiscardReturned
-	(*PenaltyScored)(nil),         // 68: rummikub.v1.PenaltyScored
-	(*RackFinished)(nil),          // 69: rummikub.v1.RackFinished
-	(*TrumpTaken)(nil),            // 70: rummikub.v1.TrumpTaken
-	(*ThreeTilesLeft)(nil),        // 71: rummikub.v1.ThreeTilesLeft
-	(*EmptyPoolPassed)(nil),       // 72: rummikub.v1.EmptyPoolPassed
+	(*SeatTakenOver)(nil),         // 31: rummikub.v1.SeatTakenOver
+	(*PlayerAbsent)(nil),          // 32: rummikub.v1.PlayerAbsent
+	(*PlayerReturned)(nil),        // 33: rummikub.v1.PlayerReturned
+	(*ClockStopped)(nil),          // 34: rummikub.v1.ClockStopped
+	(*RoundEnded)(nil),            // 35: rummikub.v1.RoundEnded
+	(*GameEnded)(nil),             // 36: rummikub.v1.GameEnded
+	(*GameCreated)(nil),           // 37: rummikub.v1.GameCreated
+	(*PlayerKnocked)(nil),         // 38: rummikub.v1.PlayerKnocked
+	(*RiverTileLaid)(nil),         // 39: rummikub.v1.RiverTileLaid
+	(*TurnEnded)(nil),             // 40: rummikub.v1.TurnEnded
+	(*IllegalPlayShown)(nil),      // 41: rummikub.v1.IllegalPlayShown
+	(*ErrorClaimed)(nil),          // 42: rummikub.v1.ErrorClaimed
+	(*TurnPenalised)(nil),         // 43: rummikub.v1.TurnPenalised
+	(*RedealDemanded)(nil),        // 44: rummikub.v1.RedealDemanded
+	(*LastChanceStarted)(nil),     // 45: rummikub.v1.LastChanceStarted
+	(*GameEvent)(nil),             // 46: rummikub.v1.GameEvent
+	(*GameChange)(nil),            // 47: rummikub.v1.GameChange
+	nil,                           // 48: rummikub.v1.Game.LabelsEntry
+	nil,                           // 49: rummikub.v1.GameSummary.LabelsEntry
+	(*durationpb.Duration)(nil),   // 50: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 51: google.protobuf.Timestamp
+	(*Table)(nil),                 // 52: rummikub.v1.Table
+	(Tile)(0),                     // 53: rummikub.v1.Tile
+	(RoundEnd)(0),                 // 54: rummikub.v1.RoundEnd
+	(*SeatResult)(nil),            // 55: rummikub.v1.SeatResult
+	(*Ruleset)(nil),               // 56: rummikub.v1.Ruleset
+	(*RoomSettings)(nil),          // 57: rummikub.v1.RoomSettings
+	(*DiscardBoard)(nil),          // 58: rummikub.v1.DiscardBoard
+	(ErrorReason)(0),              // 59: rummikub.v1.ErrorReason
+	(*HandsDealt)(nil),            // 60: rummikub.v1.HandsDealt
+	(*PoolTileTaken)(nil),         // 61: rummikub.v1.PoolTileTaken
+	(*DiscardTaken)(nil),          // 62: rummikub.v1.DiscardTaken
+	(*TileDiscarded)(nil),         // 63: rummikub.v1.TileDiscarded
+	(*DiscardForced)(nil),         // 64: rummikub.v1.DiscardForced
+	(*IndicatorShown)(nil),        // 65: rummikub.v1.IndicatorShown
+	(*HandFinished)(nil),          // 66: rummikub.v1.HandFinished
+	(*TilesLaid)(nil),             // 67: rummikub.v1.TilesLaid
+	(*DiscardReturned)(nil),       // 68: rummikub.v1.DiscardReturned
+	(*PenaltyScored)(nil),         // 69: rummikub.v1.PenaltyScored
+	(*RackFinished)(nil),          // 70: rummikub.v1.RackFinished
+	(*TrumpTaken)(nil),            // 71: rummikub.v1.TrumpTaken
+	(*ThreeTilesLeft)(nil),        // 72: rummikub.v1.ThreeTilesLeft
+	(*EmptyPoolPassed)(nil),       // 73: rummikub.v1.EmptyPoolPassed
 }
 var file_rummikub_v1_game_proto_depIdxs = []int32{
 	2,   // 0: rummikub.v1.Player.bot_level:type_name -> rummikub.v1.BotLevel
-	49,  // 1: rummikub.v1.Player.time_left:type_name -> google.protobuf.Duration
-	50,  // 2: rummikub.v1.Player.last_seen_time:type_name -> google.protobuf.Timestamp
-	51,  // 3: rummikub.v1.Draft.table:type_name -> rummikub.v1.Table
-	51,  // 4: rummikub.v1.SavedDraft.table:type_name -> rummikub.v1.Table
-	51,  // 5: rummikub.v1.ShownPlay.table:type_name -> rummikub.v1.Table
-	50,  // 6: rummikub.v1.Turn.deadline:type_name -> google.protobuf.Timestamp
+	50,  // 1: rummikub.v1.Player.time_left:type_name -> google.protobuf.Duration
+	51,  // 2: rummikub.v1.Player.last_seen_time:type_name -> google.protobuf.Timestamp
+	52,  // 3: rummikub.v1.Draft.table:type_name -> rummikub.v1.Table
+	52,  // 4: rummikub.v1.SavedDraft.table:type_name -> rummikub.v1.Table
+	52,  // 5: rummikub.v1.ShownPlay.table:type_name -> rummikub.v1.Table
+	51,  // 6: rummikub.v1.Turn.deadline:type_name -> google.protobuf.Timestamp
 	3,   // 7: rummikub.v1.Turn.step:type_name -> rummikub.v1.TurnStep
-	52,  // 8: rummikub.v1.Turn.tiles_drawn:type_name -> rummikub.v1.Tile
+	53,  // 8: rummikub.v1.Turn.tiles_drawn:type_name -> rummikub.v1.Tile
 	7,   // 9: rummikub.v1.Turn.draft:type_name -> rummikub.v1.SavedDraft
 	8,   // 10: rummikub.v1.Turn.shown_play:type_name -> rummikub.v1.ShownPlay
-	53,  // 11: rummikub.v1.RoundResult.round_end:type_name -> rummikub.v1.RoundEnd
-	54,  // 12: rummikub.v1.RoundResult.seats:type_name -> rummikub.v1.SeatResult
-	52,  // 13: rummikub.v1.RoundResult.pool:type_name -> rummikub.v1.Tile
+	54,  // 11: rummikub.v1.RoundResult.round_end:type_name -> rummikub.v1.RoundEnd
+	55,  // 12: rummikub.v1.RoundResult.seats:type_name -> rummikub.v1.SeatResult
+	53,  // 13: rummikub.v1.RoundResult.pool:type_name -> rummikub.v1.Tile
 	0,   // 14: rummikub.v1.Game.state:type_name -> rummikub.v1.GameState
-	55,  // 15: rummikub.v1.Game.ruleset:type_name -> rummikub.v1.Ruleset
+	56,  // 15: rummikub.v1.Game.ruleset:type_name -> rummikub.v1.Ruleset
 	5,   // 16: rummikub.v1.Game.players:type_name -> rummikub.v1.Player
-	51,  // 17: rummikub.v1.Game.table:type_name -> rummikub.v1.Table
+	52,  // 17: rummikub.v1.Game.table:type_name -> rummikub.v1.Table
 	9,   // 18: rummikub.v1.Game.turn:type_name -> rummikub.v1.Turn
-	52,  // 19: rummikub.v1.Game.rack:type_name -> rummikub.v1.Tile
+	53,  // 19: rummikub.v1.Game.rack:type_name -> rummikub.v1.Tile
 	10,  // 20: rummikub.v1.Game.rounds:type_name -> rummikub.v1.RoundResult
-	50,  // 21: rummikub.v1.Game.create_time:type_name -> google.protobuf.Timestamp
-	50,  // 22: rummikub.v1.Game.update_time:type_name -> google.protobuf.Timestamp
-	50,  // 23: rummikub.v1.Game.server_time:type_name -> google.protobuf.Timestamp
-	52,  // 24: rummikub.v1.Game.river:type_name -> rummikub.v1.Tile
+	51,  // 21: rummikub.v1.Game.create_time:type_name -> google.protobuf.Timestamp
+	51,  // 22: rummikub.v1.Game.update_time:type_name -> google.protobuf.Timestamp
+	51,  // 23: rummikub.v1.Game.server_time:type_name -> google.protobuf.Timestamp
+	53,  // 24: rummikub.v1.Game.river:type_name -> rummikub.v1.Tile
 	1,   // 25: rummikub.v1.Game.visibility:type_name -> rummikub.v1.Visibility
-	47,  // 26: rummikub.v1.Game.labels:type_name -> rummikub.v1.Game.LabelsEntry
-	50,  // 27: rummikub.v1.Game.next_round_time:type_name -> google.protobuf.Timestamp
+	48,  // 26: rummikub.v1.Game.labels:type_name -> rummikub.v1.Game.LabelsEntry
+	51,  // 27: rummikub.v1.Game.next_round_time:type_name -> google.protobuf.Timestamp
 	12,  // 28: rummikub.v1.Game.reserved_seats:type_name -> rummikub.v1.ReservedSeat
-	56,  // 29: rummikub.v1.Game.settings:type_name -> rummikub.v1.RoomSettings
-	57,  // 30: rummikub.v1.Game.discard_board:type_name -> rummikub.v1.DiscardBoard
+	57,  // 29: rummikub.v1.Game.settings:type_name -> rummikub.v1.RoomSettings
+	58,  // 30: rummikub.v1.Game.discard_board:type_name -> rummikub.v1.DiscardBoard
 	0,   // 31: rummikub.v1.GameSummary.state:type_name -> rummikub.v1.GameState
-	50,  // 32: rummikub.v1.GameSummary.create_time:type_name -> google.protobuf.Timestamp
-	55,  // 33: rummikub.v1.GameSummary.ruleset:type_name -> rummikub.v1.Ruleset
-	49,  // 34: rummikub.v1.GameSummary.turn_time_limit:type_name -> google.protobuf.Duration
-	48,  // 35: rummikub.v1.GameSummary.labels:type_name -> rummikub.v1.GameSummary.LabelsEntry
-	56,  // 36: rummikub.v1.GameSummary.settings:type_name -> rummikub.v1.RoomSettings
+	51,  // 32: rummikub.v1.GameSummary.create_time:type_name -> google.protobuf.Timestamp
+	56,  // 33: rummikub.v1.GameSummary.ruleset:type_name -> rummikub.v1.Ruleset
+	50,  // 34: rummikub.v1.GameSummary.turn_time_limit:type_name -> google.protobuf.Duration
+	49,  // 35: rummikub.v1.GameSummary.labels:type_name -> rummikub.v1.GameSummary.LabelsEntry
+	57,  // 36: rummikub.v1.GameSummary.settings:type_name -> rummikub.v1.RoomSettings
 	2,   // 37: rummikub.v1.PlayerJoined.bot_level:type_name -> rummikub.v1.BotLevel
-	50,  // 38: rummikub.v1.PlayerJoined.start_time:type_name -> google.protobuf.Timestamp
-	52,  // 39: rummikub.v1.StartDraw.tile:type_name -> rummikub.v1.Tile
+	51,  // 38: rummikub.v1.PlayerJoined.start_time:type_name -> google.protobuf.Timestamp
+	53,  // 39: rummikub.v1.StartDraw.tile:type_name -> rummikub.v1.Tile
 	22,  // 40: rummikub.v1.RoundStarted.draws:type_name -> rummikub.v1.StartDraw
-	52,  // 41: rummikub.v1.RoundStarted.rack:type_name -> rummikub.v1.Tile
-	51,  // 42: rummikub.v1.RoundStarted.table:type_name -> rummikub.v1.Table
+	53,  // 41: rummikub.v1.RoundStarted.rack:type_name -> rummikub.v1.Tile
+	52,  // 42: rummikub.v1.RoundStarted.table:type_name -> rummikub.v1.Table
 	24,  // 43: rummikub.v1.RoundStarted.start_racks:type_name -> rummikub.v1.StartRack
 	9,   // 44: rummikub.v1.TurnStarted.turn:type_name -> rummikub.v1.Turn
-	52,  // 45: rummikub.v1.TilesPlayed.tiles:type_name -> rummikub.v1.Tile
-	51,  // 46: rummikub.v1.TilesPlayed.table:type_name -> rummikub.v1.Table
-	52,  // 47: rummikub.v1.TilesPlayed.pulled:type_name -> rummikub.v1.Tile
-	52,  // 48: rummikub.v1.TilesDrawn.tiles:type_name -> rummikub.v1.Tile
-	52,  // 49: rummikub.v1.TurnTimedOut.tiles:type_name -> rummikub.v1.Tile
-	2,   // 50: rummikub.v1.PlayerAbsent.bot_level:type_name -> rummikub.v1.BotLevel
-	49,  // 51: rummikub.v1.ClockStopped.time_left:type_name -> google.protobuf.Duration
-	10,  // 52: rummikub.v1.RoundEnded.result:type_name -> rummikub.v1.RoundResult
-	50,  // 53: rummikub.v1.RoundEnded.next_round_time:type_name -> google.protobuf.Timestamp
-	10,  // 54: rummikub.v1.GameEnded.rounds:type_name -> rummikub.v1.RoundResult
-	55,  // 55: rummikub.v1.GameCreated.ruleset:type_name -> rummikub.v1.Ruleset
-	12,  // 56: rummikub.v1.GameCreated.reserved_seats:type_name -> rummikub.v1.ReservedSeat
-	56,  // 57: rummikub.v1.GameCreated.settings:type_name -> rummikub.v1.RoomSettings
-	52,  // 58: rummikub.v1.RiverTileLaid.tile:type_name -> rummikub.v1.Tile
-	51,  // 59: rummikub.v1.IllegalPlayShown.table:type_name -> rummikub.v1.Table
-	58,  // 60: rummikub.v1.IllegalPlayShown.reasons:type_name -> rummikub.v1.ErrorReason
-	52,  // 61: rummikub.v1.TurnPenalised.tiles:type_name -> rummikub.v1.Tile
-	36,  // 62: rummikub.v1.GameEvent.game_created:type_name -> rummikub.v1.GameCreated
-	14,  // 63: rummikub.v1.GameEvent.player_joined:type_name -> rummikub.v1.PlayerJoined
-	15,  // 64: rummikub.v1.GameEvent.player_left:type_name -> rummikub.v1.PlayerLeft
-	23,  // 65: rummikub.v1.GameEvent.round_started:type_name -> rummikub.v1.RoundStarted
-	25,  // 66: rummikub.v1.GameEvent.turn_started:type_name -> rummikub.v1.TurnStarted
-	26,  // 67: rummikub.v1.GameEvent.tiles_played:type_name -> rummikub.v1.TilesPlayed
-	27,  // 68: rummikub.v1.GameEvent.tiles_drawn:type_name -> rummikub.v1.TilesDrawn
-	28,  // 69: rummikub.v1.GameEvent.turn_passed:type_name -> rummikub.v1.TurnPassed
-	29,  // 70: rummikub.v1.GameEvent.turn_timed_out:type_name -> rummikub.v1.TurnTimedOut
-	30,  // 71: rummikub.v1.GameEvent.player_resigned:type_name -> rummikub.v1.PlayerResigned
-	34,  // 72: rummikub.v1.GameEvent.round_ended:type_name -> rummikub.v1.RoundEnded
-	35,  // 73: rummikub.v1.GameEvent.game_ended:type_name -> rummikub.v1.GameEnded
-	38,  // 74: rummikub.v1.GameEvent.river_tile_laid:type_name -> rummikub.v1.RiverTileLaid
-	39,  // 75: rummikub.v1.GameEvent.turn_ended:type_name -> rummikub.v1.TurnEnded
-	40,  // 76: rummikub.v1.GameEvent.illegal_play_shown:type_name -> rummikub.v1.IllegalPlayShown
-	41,  // 77: rummikub.v1.GameEvent.error_claimed:type_name -> rummikub.v1.ErrorClaimed
-	42,  // 78: rummikub.v1.GameEvent.turn_penalised:type_name -> rummikub.v1.TurnPenalised
-	43,  // 79: rummikub.v1.GameEvent.redeal_demanded:type_name -> rummikub.v1.RedealDemanded
-	44,  // 80: rummikub.v1.GameEvent.last_chance_started:type_name -> rummikub.v1.LastChanceStarted
-	17,  // 81: rummikub.v1.GameEvent.player_readied:type_name -> rummikub.v1.PlayerReadied
-	16,  // 82: rummikub.v1.GameEvent.player_kicked:type_name -> rummikub.v1.PlayerKicked
-	19,  // 83: rummikub.v1.GameEvent.game_aborted:type_name -> rummikub.v1.GameAborted
-	21,  // 84: rummikub.v1.GameEvent.rematch_created:type_name -> rummikub.v1.RematchCreated
-	18,  // 85: rummikub.v1.GameEvent.abort_requested:type_name -> rummikub.v1.AbortRequested
-	20,  // 86: rummikub.v1.GameEvent.seat_token_renewed:type_name -> rummikub.v1.SeatTokenRenewed
-	31,  // 87: rummikub.v1.GameEvent.player_absent:type_name -> rummikub.v1.PlayerAbsent
-	32,  // 88: rummikub.v1.GameEvent.player_returned:type_name -> rummikub.v1.PlayerReturned
-	33,  // 89: rummikub.v1.GameEvent.clock_stopped:type_name -> rummikub.v1.ClockStopped
-	37,  // 90: rummikub.v1.GameEvent.player_knocked:type_name -> rummikub.v1.PlayerKnocked
-	59,  // 91: rummikub.v1.GameEvent.hands_dealt:type_name -> rummikub.v1.HandsDealt
-	60,  // 92: rummikub.v1.GameEvent.pool_tile_taken:type_name -> rummikub.v1.PoolTileTaken
-	61,  // 93: rummikub.v1.GameEvent.discard_taken:type_name -> rummikub.v1.DiscardTaken
-	62,  // 94: rummikub.v1.GameEvent.tile_discarded:type_name -> rummikub.v1.TileDiscarded
-	63,  // 95: rummikub.v1.GameEvent.discard_forced:type_name -> rummikub.v1.DiscardForced
-	64,  // 96: rummikub.v1.GameEvent.indicator_shown:type_name -> rummikub.v1.IndicatorShown
-	65,  // 97: rummikub.v1.GameEvent.hand_finished:type_name -> rummikub.v1.HandFinished
-	66,  // 98: rummikub.v1.GameEvent.tiles_laid:type_name -> rummikub.v1.TilesLaid
-	67,  // 99: rummikub.v1.GameEvent.discard_returned:type_name -> rummikub.v1.DiscardReturned
-	68,  // 100: rummikub.v1.GameEvent.penalty_scored:type_name -> rummikub.v1.PenaltyScored
-	69,  // 101: rummikub.v1.GameEvent.rack_finished:type_name -> rummikub.v1.RackFinished
-	70,  // 102: rummikub.v1.GameEvent.trump_taken:type_name -> rummikub.v1.TrumpTaken
-	71,  // 103: rummikub.v1.GameEvent.three_tiles_left:type_name -> rummikub.v1.ThreeTilesLeft
-	72,  // 104: rummikub.v1.GameEvent.empty_pool_passed:type_name -> rummikub.v1.EmptyPoolPassed
-	50,  // 105: rummikub.v1.GameChange.time:type_name -> google.protobuf.Timestamp
-	45,  // 106: rummikub.v1.GameChange.events:type_name -> rummikub.v1.GameEvent
-	4,   // 107: rummikub.v1.GameChange.cause:type_name -> rummikub.v1.ChangeCause
-	108, // [108:108] is the sub-list for method output_type
-	108, // [108:108] is the sub-list for method input_type
-	108, // [108:108] is the sub-list for extension type_name
-	108, // [108:108] is the sub-list for extension extendee
-	0,   // [0:108] is the sub-list for field type_name
+	53,  // 45: rummikub.v1.TilesPlayed.tiles:type_name -> rummikub.v1.Tile
+	52,  // 46: rummikub.v1.TilesPlayed.table:type_name -> rummikub.v1.Table
+	53,  // 47: rummikub.v1.TilesPlayed.pulled:type_name -> rummikub.v1.Tile
+	53,  // 48: rummikub.v1.TilesDrawn.tiles:type_name -> rummikub.v1.Tile
+	53,  // 49: rummikub.v1.TurnTimedOut.tiles:type_name -> rummikub.v1.Tile
+	2,   // 50: rummikub.v1.SeatTakenOver.bot_level:type_name -> rummikub.v1.BotLevel
+	2,   // 51: rummikub.v1.PlayerAbsent.bot_level:type_name -> rummikub.v1.BotLevel
+	50,  // 52: rummikub.v1.ClockStopped.time_left:type_name -> google.protobuf.Duration
+	10,  // 53: rummikub.v1.RoundEnded.result:type_name -> rummikub.v1.RoundResult
+	51,  // 54: rummikub.v1.RoundEnded.next_round_time:type_name -> google.protobuf.Timestamp
+	10,  // 55: rummikub.v1.GameEnded.rounds:type_name -> rummikub.v1.RoundResult
+	56,  // 56: rummikub.v1.GameCreated.ruleset:type_name -> rummikub.v1.Ruleset
+	12,  // 57: rummikub.v1.GameCreated.reserved_seats:type_name -> rummikub.v1.ReservedSeat
+	57,  // 58: rummikub.v1.GameCreated.settings:type_name -> rummikub.v1.RoomSettings
+	53,  // 59: rummikub.v1.RiverTileLaid.tile:type_name -> rummikub.v1.Tile
+	52,  // 60: rummikub.v1.IllegalPlayShown.table:type_name -> rummikub.v1.Table
+	59,  // 61: rummikub.v1.IllegalPlayShown.reasons:type_name -> rummikub.v1.ErrorReason
+	53,  // 62: rummikub.v1.TurnPenalised.tiles:type_name -> rummikub.v1.Tile
+	37,  // 63: rummikub.v1.GameEvent.game_created:type_name -> rummikub.v1.GameCreated
+	14,  // 64: rummikub.v1.GameEvent.player_joined:type_name -> rummikub.v1.PlayerJoined
+	15,  // 65: rummikub.v1.GameEvent.player_left:type_name -> rummikub.v1.PlayerLeft
+	23,  // 66: rummikub.v1.GameEvent.round_started:type_name -> rummikub.v1.RoundStarted
+	25,  // 67: rummikub.v1.GameEvent.turn_started:type_name -> rummikub.v1.TurnStarted
+	26,  // 68: rummikub.v1.GameEvent.tiles_played:type_name -> rummikub.v1.TilesPlayed
+	27,  // 69: rummikub.v1.GameEvent.tiles_drawn:type_name -> rummikub.v1.TilesDrawn
+	28,  // 70: rummikub.v1.GameEvent.turn_passed:type_name -> rummikub.v1.TurnPassed
+	29,  // 71: rummikub.v1.GameEvent.turn_timed_out:type_name -> rummikub.v1.TurnTimedOut
+	30,  // 72: rummikub.v1.GameEvent.player_resigned:type_name -> rummikub.v1.PlayerResigned
+	31,  // 73: rummikub.v1.GameEvent.seat_taken_over:type_name -> rummikub.v1.SeatTakenOver
+	35,  // 74: rummikub.v1.GameEvent.round_ended:type_name -> rummikub.v1.RoundEnded
+	36,  // 75: rummikub.v1.GameEvent.game_ended:type_name -> rummikub.v1.GameEnded
+	39,  // 76: rummikub.v1.GameEvent.river_tile_laid:type_name -> rummikub.v1.RiverTileLaid
+	40,  // 77: rummikub.v1.GameEvent.turn_ended:type_name -> rummikub.v1.TurnEnded
+	41,  // 78: rummikub.v1.GameEvent.illegal_play_shown:type_name -> rummikub.v1.IllegalPlayShown
+	42,  // 79: rummikub.v1.GameEvent.error_claimed:type_name -> rummikub.v1.ErrorClaimed
+	43,  // 80: rummikub.v1.GameEvent.turn_penalised:type_name -> rummikub.v1.TurnPenalised
+	44,  // 81: rummikub.v1.GameEvent.redeal_demanded:type_name -> rummikub.v1.RedealDemanded
+	45,  // 82: rummikub.v1.GameEvent.last_chance_started:type_name -> rummikub.v1.LastChanceStarted
+	17,  // 83: rummikub.v1.GameEvent.player_readied:type_name -> rummikub.v1.PlayerReadied
+	16,  // 84: rummikub.v1.GameEvent.player_kicked:type_name -> rummikub.v1.PlayerKicked
+	19,  // 85: rummikub.v1.GameEvent.game_aborted:type_name -> rummikub.v1.GameAborted
+	21,  // 86: rummikub.v1.GameEvent.rematch_created:type_name -> rummikub.v1.RematchCreated
+	18,  // 87: rummikub.v1.GameEvent.abort_requested:type_name -> rummikub.v1.AbortRequested
+	20,  // 88: rummikub.v1.GameEvent.seat_token_renewed:type_name -> rummikub.v1.SeatTokenRenewed
+	32,  // 89: rummikub.v1.GameEvent.player_absent:type_name -> rummikub.v1.PlayerAbsent
+	33,  // 90: rummikub.v1.GameEvent.player_returned:type_name -> rummikub.v1.PlayerReturned
+	34,  // 91: rummikub.v1.GameEvent.clock_stopped:type_name -> rummikub.v1.ClockStopped
+	38,  // 92: rummikub.v1.GameEvent.player_knocked:type_name -> rummikub.v1.PlayerKnocked
+	60,  // 93: rummikub.v1.GameEvent.hands_dealt:type_name -> rummikub.v1.HandsDealt
+	61,  // 94: rummikub.v1.GameEvent.pool_tile_taken:type_name -> rummikub.v1.PoolTileTaken
+	62,  // 95: rummikub.v1.GameEvent.discard_taken:type_name -> rummikub.v1.DiscardTaken
+	63,  // 96: rummikub.v1.GameEvent.tile_discarded:type_name -> rummikub.v1.TileDiscarded
+	64,  // 97: rummikub.v1.GameEvent.discard_forced:type_name -> rummikub.v1.DiscardForced
+	65,  // 98: rummikub.v1.GameEvent.indicator_shown:type_name -> rummikub.v1.IndicatorShown
+	66,  // 99: rummikub.v1.GameEvent.hand_finished:type_name -> rummikub.v1.HandFinished
+	67,  // 100: rummikub.v1.GameEvent.tiles_laid:type_name -> rummikub.v1.TilesLaid
+	68,  // 101: rummikub.v1.GameEvent.discard_returned:type_name -> rummikub.v1.DiscardReturned
+	69,  // 102: rummikub.v1.GameEvent.penalty_scored:type_name -> rummikub.v1.PenaltyScored
+	70,  // 103: rummikub.v1.GameEvent.rack_finished:type_name -> rummikub.v1.RackFinished
+	71,  // 104: rummikub.v1.GameEvent.trump_taken:type_name -> rummikub.v1.TrumpTaken
+	72,  // 105: rummikub.v1.GameEvent.three_tiles_left:type_name -> rummikub.v1.ThreeTilesLeft
+	73,  // 106: rummikub.v1.GameEvent.empty_pool_passed:type_name -> rummikub.v1.EmptyPoolPassed
+	51,  // 107: rummikub.v1.GameChange.time:type_name -> google.protobuf.Timestamp
+	46,  // 108: rummikub.v1.GameChange.events:type_name -> rummikub.v1.GameEvent
+	4,   // 109: rummikub.v1.GameChange.cause:type_name -> rummikub.v1.ChangeCause
+	110, // [110:110] is the sub-list for method output_type
+	110, // [110:110] is the sub-list for method input_type
+	110, // [110:110] is the sub-list for extension type_name
+	110, // [110:110] is the sub-list for extension extendee
+	0,   // [0:110] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_game_proto_init() }
@@ -4824,7 +4938,8 @@ func file_rummikub_v1_game_proto_init() {
 	file_rummikub_v1_game_proto_msgTypes[10].OneofWrappers = []any{}
 	file_rummikub_v1_game_proto_msgTypes[11].OneofWrappers = []any{}
 	file_rummikub_v1_game_proto_msgTypes[15].OneofWrappers = []any{}
-	file_rummikub_v1_game_proto_msgTypes[40].OneofWrappers = []any{
+	file_rummikub_v1_game_proto_msgTypes[26].OneofWrappers = []any{}
+	file_rummikub_v1_game_proto_msgTypes[41].OneofWrappers = []any{
 		(*GameEvent_GameCreated)(nil),
 		(*GameEvent_PlayerJoined)(nil),
 		(*GameEvent_PlayerLeft)(nil),
@@ -4835,6 +4950,7 @@ func file_rummikub_v1_game_proto_init() {
 		(*GameEvent_TurnPassed)(nil),
 		(*GameEvent_TurnTimedOut)(nil),
 		(*GameEvent_PlayerResigned)(nil),
+		(*GameEvent_SeatTakenOver)(nil),
 		(*GameEvent_RoundEnded)(nil),
 		(*GameEvent_GameEnded)(nil),
 		(*GameEvent_RiverTileLaid)(nil),
@@ -4869,14 +4985,14 @@ func file_rummikub_v1_game_proto_init() {
 		(*GameEvent_ThreeTilesLeft)(nil),
 		(*GameEvent_EmptyPoolPassed)(nil),
 	}
-	file_rummikub_v1_game_proto_msgTypes[41].OneofWrappers = []any{}
+	file_rummikub_v1_game_proto_msgTypes[42].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rummikub_v1_game_proto_rawDesc), len(file_rummikub_v1_game_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   44,
+			NumMessages:   45,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -76,6 +76,8 @@ const (
 	MoveKind_MOVE_KIND_FOOT MoveKind = 23
 	// Finished with tiles that are no finished hand, which cost points (score_false_finish).
 	MoveKind_MOVE_KIND_FALSE_FINISH MoveKind = 24
+	// Took over the seat of a player who had resigned (open_seat).
+	MoveKind_MOVE_KIND_TAKE_OVER MoveKind = 25
 )
 
 // Enum value maps for MoveKind.
@@ -106,6 +108,7 @@ var (
 		22: "MOVE_KIND_TAKE_TRUMP",
 		23: "MOVE_KIND_FOOT",
 		24: "MOVE_KIND_FALSE_FINISH",
+		25: "MOVE_KIND_TAKE_OVER",
 	}
 	MoveKind_value = map[string]int32{
 		"MOVE_KIND_UNSPECIFIED":    0,
@@ -133,6 +136,7 @@ var (
 		"MOVE_KIND_TAKE_TRUMP":     22,
 		"MOVE_KIND_FOOT":           23,
 		"MOVE_KIND_FALSE_FINISH":   24,
+		"MOVE_KIND_TAKE_OVER":      25,
 	}
 )
 
@@ -435,7 +439,9 @@ type RecordedMove struct {
 	// Whether a bot did it for an absent player (option absent_action).
 	ByBot bool `protobuf:"varint,9,opt,name=by_bot,json=byBot,proto3" json:"by_bot,omitempty"`
 	// The melds or pairs of MOVE_KIND_FINISH, or the table after MOVE_KIND_LAY_TILES or MOVE_KIND_FOOT.
-	Hand          []*HandPart `protobuf:"bytes,10,rep,name=hand,proto3" json:"hand,omitempty"`
+	Hand []*HandPart `protobuf:"bytes,10,rep,name=hand,proto3" json:"hand,omitempty"`
+	// The new player of MOVE_KIND_TAKE_OVER, without a deal_seed.
+	Player        *RecordedPlayer `protobuf:"bytes,11,opt,name=player,proto3" json:"player,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -536,6 +542,13 @@ func (x *RecordedMove) GetByBot() bool {
 func (x *RecordedMove) GetHand() []*HandPart {
 	if x != nil {
 		return x.Hand
+	}
+	return nil
+}
+
+func (x *RecordedMove) GetPlayer() *RecordedPlayer {
+	if x != nil {
+		return x.Player
 	}
 	return nil
 }
@@ -795,7 +808,7 @@ const file_rummikub_v1_record_proto_rawDesc = "" +
 	"\x04pool\x18\x04 \x03(\x0e2\x11.rummikub.v1.TileR\x04pool\x12/\n" +
 	"\tindicator\x18\x05 \x01(\x0e2\x11.rummikub.v1.TileR\tindicator\x12'\n" +
 	"\x05trump\x18\x06 \x01(\x0e2\x11.rummikub.v1.TileR\x05trump\x12(\n" +
-	"\x05table\x18\a \x01(\v2\x12.rummikub.v1.TableR\x05table\"\xa1\x03\n" +
+	"\x05table\x18\a \x01(\v2\x12.rummikub.v1.TableR\x05table\"\xd6\x03\n" +
 	"\fRecordedMove\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\rR\brevision\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12)\n" +
@@ -808,7 +821,8 @@ const file_rummikub_v1_record_proto_rawDesc = "" +
 	"\x04deal\x18\b \x01(\v2\x19.rummikub.v1.RecordedDealR\x04deal\x12\x15\n" +
 	"\x06by_bot\x18\t \x01(\bR\x05byBot\x12)\n" +
 	"\x04hand\x18\n" +
-	" \x03(\v2\x15.rummikub.v1.HandPartR\x04handB\a\n" +
+	" \x03(\v2\x15.rummikub.v1.HandPartR\x04hand\x123\n" +
+	"\x06player\x18\v \x01(\v2\x1b.rummikub.v1.RecordedPlayerR\x06playerB\a\n" +
 	"\x05_seatB\x0e\n" +
 	"\f_river_index\"<\n" +
 	"\x0eRecordedPoints\x12\x12\n" +
@@ -828,7 +842,7 @@ const file_rummikub_v1_record_proto_rawDesc = "" +
 	"\fwinner_seats\x18\x06 \x03(\rR\vwinnerSeats\x125\n" +
 	"\bsettings\x18\a \x01(\v2\x19.rummikub.v1.RoomSettingsR\bsettings\x12'\n" +
 	"\x0fdeal_commitment\x18\b \x01(\fR\x0edealCommitment\x12\x1b\n" +
-	"\tdeal_seed\x18\t \x01(\fR\bdealSeed*\xe0\x04\n" +
+	"\tdeal_seed\x18\t \x01(\fR\bdealSeed*\xf9\x04\n" +
 	"\bMoveKind\x12\x19\n" +
 	"\x15MOVE_KIND_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eMOVE_KIND_DEAL\x10\x01\x12\x14\n" +
@@ -855,7 +869,8 @@ const file_rummikub_v1_record_proto_rawDesc = "" +
 	"\x18MOVE_KIND_RETURN_DISCARD\x10\x15\x12\x18\n" +
 	"\x14MOVE_KIND_TAKE_TRUMP\x10\x16\x12\x12\n" +
 	"\x0eMOVE_KIND_FOOT\x10\x17\x12\x1a\n" +
-	"\x16MOVE_KIND_FALSE_FINISH\x10\x18B\x83\x01\n" +
+	"\x16MOVE_KIND_FALSE_FINISH\x10\x18\x12\x17\n" +
+	"\x13MOVE_KIND_TAKE_OVER\x10\x19B\x83\x01\n" +
 	"\vrummikub.v1B\vRecordProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\vRummikub.V1\xba\x02\bRummikub\xca\x02\vRummikub\\V1\xea\x02\fRummikub::V1b\x06proto3"
 
 var (
@@ -906,19 +921,20 @@ var file_rummikub_v1_record_proto_depIdxs = []int32{
 	11, // 11: rummikub.v1.RecordedMove.table:type_name -> rummikub.v1.Table
 	3,  // 12: rummikub.v1.RecordedMove.deal:type_name -> rummikub.v1.RecordedDeal
 	13, // 13: rummikub.v1.RecordedMove.hand:type_name -> rummikub.v1.HandPart
-	14, // 14: rummikub.v1.RecordedScore.round_end:type_name -> rummikub.v1.RoundEnd
-	5,  // 15: rummikub.v1.RecordedScore.points:type_name -> rummikub.v1.RecordedPoints
-	15, // 16: rummikub.v1.GameRecord.ruleset:type_name -> rummikub.v1.Ruleset
-	12, // 17: rummikub.v1.GameRecord.create_time:type_name -> google.protobuf.Timestamp
-	1,  // 18: rummikub.v1.GameRecord.players:type_name -> rummikub.v1.RecordedPlayer
-	4,  // 19: rummikub.v1.GameRecord.moves:type_name -> rummikub.v1.RecordedMove
-	6,  // 20: rummikub.v1.GameRecord.rounds:type_name -> rummikub.v1.RecordedScore
-	16, // 21: rummikub.v1.GameRecord.settings:type_name -> rummikub.v1.RoomSettings
-	22, // [22:22] is the sub-list for method output_type
-	22, // [22:22] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	1,  // 14: rummikub.v1.RecordedMove.player:type_name -> rummikub.v1.RecordedPlayer
+	14, // 15: rummikub.v1.RecordedScore.round_end:type_name -> rummikub.v1.RoundEnd
+	5,  // 16: rummikub.v1.RecordedScore.points:type_name -> rummikub.v1.RecordedPoints
+	15, // 17: rummikub.v1.GameRecord.ruleset:type_name -> rummikub.v1.Ruleset
+	12, // 18: rummikub.v1.GameRecord.create_time:type_name -> google.protobuf.Timestamp
+	1,  // 19: rummikub.v1.GameRecord.players:type_name -> rummikub.v1.RecordedPlayer
+	4,  // 20: rummikub.v1.GameRecord.moves:type_name -> rummikub.v1.RecordedMove
+	6,  // 21: rummikub.v1.GameRecord.rounds:type_name -> rummikub.v1.RecordedScore
+	16, // 22: rummikub.v1.GameRecord.settings:type_name -> rummikub.v1.RoomSettings
+	23, // [23:23] is the sub-list for method output_type
+	23, // [23:23] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_record_proto_init() }

@@ -605,6 +605,65 @@ func (FairDeal) EnumDescriptor() ([]byte, []int) {
 	return file_rummikub_v1_room_settings_proto_rawDescGZIP(), []int{9}
 }
 
+// Who may take over the seat of a player who has resigned (option open_seat). The new player has the rack, the points and
+// the melds of the one who resigned, and plays on from the seat's next turn. A seat that resigned in an earlier round can
+// be taken over in the pause between two rounds only (ROUND_IN_PROGRESS).
+type OpenSeat int32
+
+const (
+	// Unset: the default applies.
+	OpenSeat_OPEN_SEAT_UNSPECIFIED OpenSeat = 0
+	// Nobody (GAME_ALREADY_STARTED): the tiles stay out of play. Evidence: the sources are silent.
+	OpenSeat_OPEN_SEAT_OFF OpenSeat = 1
+	// A bot, if the host adds one (AddBot). Evidence: none; our own.
+	OpenSeat_OPEN_SEAT_BOT OpenSeat = 2
+	// As BOT, and any person who joins with the number of the seat (JoinGame). Evidence: none; our own.
+	OpenSeat_OPEN_SEAT_ANYONE OpenSeat = 3
+)
+
+// Enum value maps for OpenSeat.
+var (
+	OpenSeat_name = map[int32]string{
+		0: "OPEN_SEAT_UNSPECIFIED",
+		1: "OPEN_SEAT_OFF",
+		2: "OPEN_SEAT_BOT",
+		3: "OPEN_SEAT_ANYONE",
+	}
+	OpenSeat_value = map[string]int32{
+		"OPEN_SEAT_UNSPECIFIED": 0,
+		"OPEN_SEAT_OFF":         1,
+		"OPEN_SEAT_BOT":         2,
+		"OPEN_SEAT_ANYONE":      3,
+	}
+)
+
+func (x OpenSeat) Enum() *OpenSeat {
+	p := new(OpenSeat)
+	*p = x
+	return p
+}
+
+func (x OpenSeat) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (OpenSeat) Descriptor() protoreflect.EnumDescriptor {
+	return file_rummikub_v1_room_settings_proto_enumTypes[10].Descriptor()
+}
+
+func (OpenSeat) Type() protoreflect.EnumType {
+	return &file_rummikub_v1_room_settings_proto_enumTypes[10]
+}
+
+func (x OpenSeat) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use OpenSeat.Descriptor instead.
+func (OpenSeat) EnumDescriptor() ([]byte, []int) {
+	return file_rummikub_v1_room_settings_proto_rawDescGZIP(), []int{10}
+}
+
 // What the players of a game agree on beside its rules: clocks, absent players, the lobby, and who sees what. It never
 // changes. In answers every field is set.
 //
@@ -653,7 +712,9 @@ type RoomSettings struct {
 	// Whether bots, also programs of others, may have seats. Default ALLOWED.
 	Bots Bots `protobuf:"varint,15,opt,name=bots,proto3,enum=rummikub.v1.Bots" json:"bots,omitempty"`
 	// Whether players can check after the game that its deals were fair. Default OFF, but COMMITTED in public games.
-	FairDeal      FairDeal `protobuf:"varint,16,opt,name=fair_deal,json=fairDeal,proto3,enum=rummikub.v1.FairDeal" json:"fair_deal,omitempty"`
+	FairDeal FairDeal `protobuf:"varint,16,opt,name=fair_deal,json=fairDeal,proto3,enum=rummikub.v1.FairDeal" json:"fair_deal,omitempty"`
+	// Who may take over the seat of a player who has resigned. Default BOT.
+	OpenSeat      OpenSeat `protobuf:"varint,17,opt,name=open_seat,json=openSeat,proto3,enum=rummikub.v1.OpenSeat" json:"open_seat,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -800,11 +861,18 @@ func (x *RoomSettings) GetFairDeal() FairDeal {
 	return FairDeal_FAIR_DEAL_UNSPECIFIED
 }
 
+func (x *RoomSettings) GetOpenSeat() OpenSeat {
+	if x != nil {
+		return x.OpenSeat
+	}
+	return OpenSeat_OPEN_SEAT_UNSPECIFIED
+}
+
 var File_rummikub_v1_room_settings_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_room_settings_proto_rawDesc = "" +
 	"\n" +
-	"\x1frummikub/v1/room_settings.proto\x12\vrummikub.v1\x1a\x1egoogle/protobuf/duration.proto\"\xb2\a\n" +
+	"\x1frummikub/v1/room_settings.proto\x12\vrummikub.v1\x1a\x1egoogle/protobuf/duration.proto\"\xe6\a\n" +
 	"\fRoomSettings\x12A\n" +
 	"\x0fturn_time_limit\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\rturnTimeLimit\x12:\n" +
 	"\vclock_total\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\n" +
@@ -828,7 +896,8 @@ const file_rummikub_v1_room_settings_proto_rawDesc = "" +
 	"\x10draft_visibility\x18\r \x01(\x0e2\x1c.rummikub.v1.DraftVisibilityR\x0fdraftVisibility\x126\n" +
 	"\tbot_pause\x18\x0e \x01(\v2\x19.google.protobuf.DurationR\bbotPause\x12%\n" +
 	"\x04bots\x18\x0f \x01(\x0e2\x11.rummikub.v1.BotsR\x04bots\x122\n" +
-	"\tfair_deal\x18\x10 \x01(\x0e2\x15.rummikub.v1.FairDealR\bfairDealB\x18\n" +
+	"\tfair_deal\x18\x10 \x01(\x0e2\x15.rummikub.v1.FairDealR\bfairDeal\x122\n" +
+	"\topen_seat\x18\x11 \x01(\x0e2\x15.rummikub.v1.OpenSeatR\bopenSeatB\x18\n" +
 	"\x16_absent_after_timeouts*a\n" +
 	"\tClockFlag\x12\x1a\n" +
 	"\x16CLOCK_FLAG_UNSPECIFIED\x10\x00\x12\x15\n" +
@@ -881,7 +950,12 @@ const file_rummikub_v1_room_settings_proto_rawDesc = "" +
 	"\bFairDeal\x12\x19\n" +
 	"\x15FAIR_DEAL_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rFAIR_DEAL_OFF\x10\x01\x12\x17\n" +
-	"\x13FAIR_DEAL_COMMITTED\x10\x02B\x89\x01\n" +
+	"\x13FAIR_DEAL_COMMITTED\x10\x02*a\n" +
+	"\bOpenSeat\x12\x19\n" +
+	"\x15OPEN_SEAT_UNSPECIFIED\x10\x00\x12\x11\n" +
+	"\rOPEN_SEAT_OFF\x10\x01\x12\x11\n" +
+	"\rOPEN_SEAT_BOT\x10\x02\x12\x14\n" +
+	"\x10OPEN_SEAT_ANYONE\x10\x03B\x89\x01\n" +
 	"\vrummikub.v1B\x11RoomSettingsProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\vRummikub.V1\xba\x02\bRummikub\xca\x02\vRummikub\\V1\xea\x02\fRummikub::V1b\x06proto3"
 
 var (
@@ -896,7 +970,7 @@ func file_rummikub_v1_room_settings_proto_rawDescGZIP() []byte {
 	return file_rummikub_v1_room_settings_proto_rawDescData
 }
 
-var file_rummikub_v1_room_settings_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
+var file_rummikub_v1_room_settings_proto_enumTypes = make([]protoimpl.EnumInfo, 11)
 var file_rummikub_v1_room_settings_proto_msgTypes = make([]protoimpl.MessageInfo, 1)
 var file_rummikub_v1_room_settings_proto_goTypes = []any{
 	(ClockFlag)(0),              // 0: rummikub.v1.ClockFlag
@@ -909,30 +983,32 @@ var file_rummikub_v1_room_settings_proto_goTypes = []any{
 	(DraftVisibility)(0),        // 7: rummikub.v1.DraftVisibility
 	(Bots)(0),                   // 8: rummikub.v1.Bots
 	(FairDeal)(0),               // 9: rummikub.v1.FairDeal
-	(*RoomSettings)(nil),        // 10: rummikub.v1.RoomSettings
-	(*durationpb.Duration)(nil), // 11: google.protobuf.Duration
+	(OpenSeat)(0),               // 10: rummikub.v1.OpenSeat
+	(*RoomSettings)(nil),        // 11: rummikub.v1.RoomSettings
+	(*durationpb.Duration)(nil), // 12: google.protobuf.Duration
 }
 var file_rummikub_v1_room_settings_proto_depIdxs = []int32{
-	11, // 0: rummikub.v1.RoomSettings.turn_time_limit:type_name -> google.protobuf.Duration
-	11, // 1: rummikub.v1.RoomSettings.clock_total:type_name -> google.protobuf.Duration
-	11, // 2: rummikub.v1.RoomSettings.clock_increment:type_name -> google.protobuf.Duration
+	12, // 0: rummikub.v1.RoomSettings.turn_time_limit:type_name -> google.protobuf.Duration
+	12, // 1: rummikub.v1.RoomSettings.clock_total:type_name -> google.protobuf.Duration
+	12, // 2: rummikub.v1.RoomSettings.clock_increment:type_name -> google.protobuf.Duration
 	0,  // 3: rummikub.v1.RoomSettings.clock_flag:type_name -> rummikub.v1.ClockFlag
 	1,  // 4: rummikub.v1.RoomSettings.absent_action:type_name -> rummikub.v1.AbsentAction
-	11, // 5: rummikub.v1.RoomSettings.round_pause:type_name -> google.protobuf.Duration
+	12, // 5: rummikub.v1.RoomSettings.round_pause:type_name -> google.protobuf.Duration
 	2,  // 6: rummikub.v1.RoomSettings.start_by:type_name -> rummikub.v1.StartBy
 	3,  // 7: rummikub.v1.RoomSettings.abort_by:type_name -> rummikub.v1.AbortBy
 	4,  // 8: rummikub.v1.RoomSettings.hints:type_name -> rummikub.v1.Hints
 	5,  // 9: rummikub.v1.RoomSettings.spectators:type_name -> rummikub.v1.Spectators
 	6,  // 10: rummikub.v1.RoomSettings.racks_shown:type_name -> rummikub.v1.RacksShown
 	7,  // 11: rummikub.v1.RoomSettings.draft_visibility:type_name -> rummikub.v1.DraftVisibility
-	11, // 12: rummikub.v1.RoomSettings.bot_pause:type_name -> google.protobuf.Duration
+	12, // 12: rummikub.v1.RoomSettings.bot_pause:type_name -> google.protobuf.Duration
 	8,  // 13: rummikub.v1.RoomSettings.bots:type_name -> rummikub.v1.Bots
 	9,  // 14: rummikub.v1.RoomSettings.fair_deal:type_name -> rummikub.v1.FairDeal
-	15, // [15:15] is the sub-list for method output_type
-	15, // [15:15] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	10, // 15: rummikub.v1.RoomSettings.open_seat:type_name -> rummikub.v1.OpenSeat
+	16, // [16:16] is the sub-list for method output_type
+	16, // [16:16] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_rummikub_v1_room_settings_proto_init() }
@@ -946,7 +1022,7 @@ func file_rummikub_v1_room_settings_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rummikub_v1_room_settings_proto_rawDesc), len(file_rummikub_v1_room_settings_proto_rawDesc)),
-			NumEnums:      10,
+			NumEnums:      11,
 			NumMessages:   1,
 			NumExtensions: 0,
 			NumServices:   0,

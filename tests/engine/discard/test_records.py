@@ -10,9 +10,9 @@ from engine.discard.ruleset import OKEY, Ruleset
 from engine.events import PlayerReadied
 from engine.melding import moves as melding_moves
 from engine.melding.events import RoundStarted
-from engine.moves import OF_ALL_GAMES, Move, MoveKind
+from engine.moves import OF_ALL_GAMES, Move, MoveKind, RecordedPlayer
 from engine.notation import parse_tiles
-from engine.record import GameRecord, RecordedPlayer, RecordError, record_of, replayed
+from engine.record import GameRecord, RecordError, record_of, replayed
 from engine.record_text import RecordTextError, format_record, parse_record
 from engine.room_settings import DEFAULT_SETTINGS
 from support.okey_games import random_101_ruleset, random_changes, random_joker_ruleset

@@ -1470,6 +1470,49 @@ class PlayerResigned(_message.Message):
 Global___PlayerResigned: _TypeAlias = PlayerResigned  # noqa: Y015
 
 @_typing.final
+class SeatTakenOver(_message.Message):
+    """A new player plays on for one who had resigned (open_seat), with the same rack, points and initial meld. The token of
+    the one who had resigned is void. The player is not resigned, not absent and wants no abort, timeouts_in_a_row begins
+    anew, and time_left is a full one, where there are clocks. The seat is not one of last_chance_seats.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEAT_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    BOT_LEVEL_FIELD_NUMBER: _builtins.int
+    IS_PROGRAM_FIELD_NUMBER: _builtins.int
+    HOST_SEAT_FIELD_NUMBER: _builtins.int
+    seat: _builtins.int
+    """The seat."""
+    name: _builtins.str
+    """The name of the new player."""
+    bot_level: Global___BotLevel.ValueType
+    """The strength of a bot. Unspecified for a person."""
+    is_program: _builtins.bool
+    """Whether a program of others plays the seat."""
+    host_seat: _builtins.int
+    """The seat of the host from now on, if this seat was the host's; host tokens are void then. Otherwise unset."""
+    def __init__(
+        self,
+        *,
+        seat: _builtins.int = ...,
+        name: _builtins.str = ...,
+        bot_level: Global___BotLevel.ValueType = ...,
+        is_program: _builtins.bool = ...,
+        host_seat: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_host_seat", b"_host_seat", "host_seat", b"host_seat"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_host_seat", b"_host_seat", "bot_level", b"bot_level", "host_seat", b"host_seat", "is_program", b"is_program", "name", b"name", "seat", b"seat"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__host_seat: _TypeAlias = _typing.Literal["host_seat"]  # noqa: Y015
+    _WhichOneofArgType__host_seat: _TypeAlias = _typing.Literal["_host_seat", b"_host_seat"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__host_seat) -> _WhichOneofReturnType__host_seat | None: ...
+
+Global___SeatTakenOver: _TypeAlias = SeatTakenOver  # noqa: Y015
+
+@_typing.final
 class PlayerAbsent(_message.Message):
     """A player counts as absent, after absent_after_timeouts time-outs in a row. If it has a bot_level, is_absent is true."""
 
@@ -1897,6 +1940,7 @@ class GameEvent(_message.Message):
     TURN_PASSED_FIELD_NUMBER: _builtins.int
     TURN_TIMED_OUT_FIELD_NUMBER: _builtins.int
     PLAYER_RESIGNED_FIELD_NUMBER: _builtins.int
+    SEAT_TAKEN_OVER_FIELD_NUMBER: _builtins.int
     ROUND_ENDED_FIELD_NUMBER: _builtins.int
     GAME_ENDED_FIELD_NUMBER: _builtins.int
     RIVER_TILE_LAID_FIELD_NUMBER: _builtins.int
@@ -1969,6 +2013,10 @@ class GameEvent(_message.Message):
     @_builtins.property
     def player_resigned(self) -> Global___PlayerResigned:
         """A player resigned."""
+
+    @_builtins.property
+    def seat_taken_over(self) -> Global___SeatTakenOver:
+        """A new player plays on for one who had resigned."""
 
     @_builtins.property
     def round_ended(self) -> Global___RoundEnded:
@@ -2115,6 +2163,7 @@ class GameEvent(_message.Message):
         turn_passed: Global___TurnPassed | None = ...,
         turn_timed_out: Global___TurnTimedOut | None = ...,
         player_resigned: Global___PlayerResigned | None = ...,
+        seat_taken_over: Global___SeatTakenOver | None = ...,
         round_ended: Global___RoundEnded | None = ...,
         game_ended: Global___GameEnded | None = ...,
         river_tile_laid: Global___RiverTileLaid | None = ...,
@@ -2149,11 +2198,11 @@ class GameEvent(_message.Message):
         three_tiles_left: _discard_pb2.ThreeTilesLeft | None = ...,
         empty_pool_passed: _discard_pb2.EmptyPoolPassed | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["abort_requested", b"abort_requested", "clock_stopped", b"clock_stopped", "discard_forced", b"discard_forced", "discard_returned", b"discard_returned", "discard_taken", b"discard_taken", "empty_pool_passed", b"empty_pool_passed", "error_claimed", b"error_claimed", "event", b"event", "game_aborted", b"game_aborted", "game_created", b"game_created", "game_ended", b"game_ended", "hand_finished", b"hand_finished", "hands_dealt", b"hands_dealt", "illegal_play_shown", b"illegal_play_shown", "indicator_shown", b"indicator_shown", "last_chance_started", b"last_chance_started", "penalty_scored", b"penalty_scored", "player_absent", b"player_absent", "player_joined", b"player_joined", "player_kicked", b"player_kicked", "player_knocked", b"player_knocked", "player_left", b"player_left", "player_readied", b"player_readied", "player_resigned", b"player_resigned", "player_returned", b"player_returned", "pool_tile_taken", b"pool_tile_taken", "rack_finished", b"rack_finished", "redeal_demanded", b"redeal_demanded", "rematch_created", b"rematch_created", "river_tile_laid", b"river_tile_laid", "round_ended", b"round_ended", "round_started", b"round_started", "seat_token_renewed", b"seat_token_renewed", "three_tiles_left", b"three_tiles_left", "tile_discarded", b"tile_discarded", "tiles_drawn", b"tiles_drawn", "tiles_laid", b"tiles_laid", "tiles_played", b"tiles_played", "trump_taken", b"trump_taken", "turn_ended", b"turn_ended", "turn_passed", b"turn_passed", "turn_penalised", b"turn_penalised", "turn_started", b"turn_started", "turn_timed_out", b"turn_timed_out"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["abort_requested", b"abort_requested", "clock_stopped", b"clock_stopped", "discard_forced", b"discard_forced", "discard_returned", b"discard_returned", "discard_taken", b"discard_taken", "empty_pool_passed", b"empty_pool_passed", "error_claimed", b"error_claimed", "event", b"event", "game_aborted", b"game_aborted", "game_created", b"game_created", "game_ended", b"game_ended", "hand_finished", b"hand_finished", "hands_dealt", b"hands_dealt", "illegal_play_shown", b"illegal_play_shown", "indicator_shown", b"indicator_shown", "last_chance_started", b"last_chance_started", "penalty_scored", b"penalty_scored", "player_absent", b"player_absent", "player_joined", b"player_joined", "player_kicked", b"player_kicked", "player_knocked", b"player_knocked", "player_left", b"player_left", "player_readied", b"player_readied", "player_resigned", b"player_resigned", "player_returned", b"player_returned", "pool_tile_taken", b"pool_tile_taken", "rack_finished", b"rack_finished", "redeal_demanded", b"redeal_demanded", "rematch_created", b"rematch_created", "river_tile_laid", b"river_tile_laid", "round_ended", b"round_ended", "round_started", b"round_started", "seat_taken_over", b"seat_taken_over", "seat_token_renewed", b"seat_token_renewed", "three_tiles_left", b"three_tiles_left", "tile_discarded", b"tile_discarded", "tiles_drawn", b"tiles_drawn", "tiles_laid", b"tiles_laid", "tiles_played", b"tiles_played", "trump_taken", b"trump_taken", "turn_ended", b"turn_ended", "turn_passed", b"turn_passed", "turn_penalised", b"turn_penalised", "turn_started", b"turn_started", "turn_timed_out", b"turn_timed_out"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort_requested", b"abort_requested", "clock_stopped", b"clock_stopped", "discard_forced", b"discard_forced", "discard_returned", b"discard_returned", "discard_taken", b"discard_taken", "empty_pool_passed", b"empty_pool_passed", "error_claimed", b"error_claimed", "event", b"event", "game_aborted", b"game_aborted", "game_created", b"game_created", "game_ended", b"game_ended", "hand_finished", b"hand_finished", "hands_dealt", b"hands_dealt", "illegal_play_shown", b"illegal_play_shown", "indicator_shown", b"indicator_shown", "last_chance_started", b"last_chance_started", "penalty_scored", b"penalty_scored", "player_absent", b"player_absent", "player_joined", b"player_joined", "player_kicked", b"player_kicked", "player_knocked", b"player_knocked", "player_left", b"player_left", "player_readied", b"player_readied", "player_resigned", b"player_resigned", "player_returned", b"player_returned", "pool_tile_taken", b"pool_tile_taken", "rack_finished", b"rack_finished", "redeal_demanded", b"redeal_demanded", "rematch_created", b"rematch_created", "river_tile_laid", b"river_tile_laid", "round_ended", b"round_ended", "round_started", b"round_started", "seat_token_renewed", b"seat_token_renewed", "three_tiles_left", b"three_tiles_left", "tile_discarded", b"tile_discarded", "tiles_drawn", b"tiles_drawn", "tiles_laid", b"tiles_laid", "tiles_played", b"tiles_played", "trump_taken", b"trump_taken", "turn_ended", b"turn_ended", "turn_passed", b"turn_passed", "turn_penalised", b"turn_penalised", "turn_started", b"turn_started", "turn_timed_out", b"turn_timed_out"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort_requested", b"abort_requested", "clock_stopped", b"clock_stopped", "discard_forced", b"discard_forced", "discard_returned", b"discard_returned", "discard_taken", b"discard_taken", "empty_pool_passed", b"empty_pool_passed", "error_claimed", b"error_claimed", "event", b"event", "game_aborted", b"game_aborted", "game_created", b"game_created", "game_ended", b"game_ended", "hand_finished", b"hand_finished", "hands_dealt", b"hands_dealt", "illegal_play_shown", b"illegal_play_shown", "indicator_shown", b"indicator_shown", "last_chance_started", b"last_chance_started", "penalty_scored", b"penalty_scored", "player_absent", b"player_absent", "player_joined", b"player_joined", "player_kicked", b"player_kicked", "player_knocked", b"player_knocked", "player_left", b"player_left", "player_readied", b"player_readied", "player_resigned", b"player_resigned", "player_returned", b"player_returned", "pool_tile_taken", b"pool_tile_taken", "rack_finished", b"rack_finished", "redeal_demanded", b"redeal_demanded", "rematch_created", b"rematch_created", "river_tile_laid", b"river_tile_laid", "round_ended", b"round_ended", "round_started", b"round_started", "seat_taken_over", b"seat_taken_over", "seat_token_renewed", b"seat_token_renewed", "three_tiles_left", b"three_tiles_left", "tile_discarded", b"tile_discarded", "tiles_drawn", b"tiles_drawn", "tiles_laid", b"tiles_laid", "tiles_played", b"tiles_played", "trump_taken", b"trump_taken", "turn_ended", b"turn_ended", "turn_passed", b"turn_passed", "turn_penalised", b"turn_penalised", "turn_started", b"turn_started", "turn_timed_out", b"turn_timed_out"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["game_created", "player_joined", "player_left", "round_started", "turn_started", "tiles_played", "tiles_drawn", "turn_passed", "turn_timed_out", "player_resigned", "round_ended", "game_ended", "river_tile_laid", "turn_ended", "illegal_play_shown", "error_claimed", "turn_penalised", "redeal_demanded", "last_chance_started", "player_readied", "player_kicked", "game_aborted", "rematch_created", "abort_requested", "seat_token_renewed", "player_absent", "player_returned", "clock_stopped", "player_knocked", "hands_dealt", "pool_tile_taken", "discard_taken", "tile_discarded", "discard_forced", "indicator_shown", "hand_finished", "tiles_laid", "discard_returned", "penalty_scored", "rack_finished", "trump_taken", "three_tiles_left", "empty_pool_passed"]  # noqa: Y015
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["game_created", "player_joined", "player_left", "round_started", "turn_started", "tiles_played", "tiles_drawn", "turn_passed", "turn_timed_out", "player_resigned", "seat_taken_over", "round_ended", "game_ended", "river_tile_laid", "turn_ended", "illegal_play_shown", "error_claimed", "turn_penalised", "redeal_demanded", "last_chance_started", "player_readied", "player_kicked", "game_aborted", "rematch_created", "abort_requested", "seat_token_renewed", "player_absent", "player_returned", "clock_stopped", "player_knocked", "hands_dealt", "pool_tile_taken", "discard_taken", "tile_discarded", "discard_forced", "indicator_shown", "hand_finished", "tiles_laid", "discard_returned", "penalty_scored", "rack_finished", "trump_taken", "three_tiles_left", "empty_pool_passed"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 

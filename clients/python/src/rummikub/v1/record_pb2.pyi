@@ -83,6 +83,8 @@ class _MoveKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MoveKind.Val
     """Finished by a Foot."""
     MOVE_KIND_FALSE_FINISH: _MoveKind.ValueType  # 24
     """Finished with tiles that are no finished hand, which cost points (score_false_finish)."""
+    MOVE_KIND_TAKE_OVER: _MoveKind.ValueType  # 25
+    """Took over the seat of a player who had resigned (open_seat)."""
 
 class MoveKind(_MoveKind, metaclass=_MoveKindEnumTypeWrapper):
     """What a player did in a change of a game."""
@@ -137,6 +139,8 @@ MOVE_KIND_FOOT: MoveKind.ValueType  # 23
 """Finished by a Foot."""
 MOVE_KIND_FALSE_FINISH: MoveKind.ValueType  # 24
 """Finished with tiles that are no finished hand, which cost points (score_false_finish)."""
+MOVE_KIND_TAKE_OVER: MoveKind.ValueType  # 25
+"""Took over the seat of a player who had resigned (open_seat)."""
 Global___MoveKind: _TypeAlias = MoveKind  # noqa: Y015
 
 @_typing.final
@@ -283,6 +287,7 @@ class RecordedMove(_message.Message):
     DEAL_FIELD_NUMBER: _builtins.int
     BY_BOT_FIELD_NUMBER: _builtins.int
     HAND_FIELD_NUMBER: _builtins.int
+    PLAYER_FIELD_NUMBER: _builtins.int
     revision: _builtins.int
     """The game's revision after the move, at most 999999999. Revisions rise; a game may have other changes between two
     moves.
@@ -318,6 +323,10 @@ class RecordedMove(_message.Message):
     def hand(self) -> _containers.RepeatedCompositeFieldContainer[_discard_pb2.HandPart]:
         """The melds or pairs of MOVE_KIND_FINISH, or the table after MOVE_KIND_LAY_TILES or MOVE_KIND_FOOT."""
 
+    @_builtins.property
+    def player(self) -> Global___RecordedPlayer:
+        """The new player of MOVE_KIND_TAKE_OVER, without a deal_seed."""
+
     def __init__(
         self,
         *,
@@ -331,10 +340,11 @@ class RecordedMove(_message.Message):
         deal: Global___RecordedDeal | None = ...,
         by_bot: _builtins.bool = ...,
         hand: _abc.Iterable[_discard_pb2.HandPart] | None = ...,
+        player: Global___RecordedPlayer | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_river_index", b"_river_index", "_seat", b"_seat", "deal", b"deal", "river_index", b"river_index", "seat", b"seat", "table", b"table", "time", b"time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_river_index", b"_river_index", "_seat", b"_seat", "deal", b"deal", "player", b"player", "river_index", b"river_index", "seat", b"seat", "table", b"table", "time", b"time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_river_index", b"_river_index", "_seat", b"_seat", "by_bot", b"by_bot", "deal", b"deal", "hand", b"hand", "kind", b"kind", "revision", b"revision", "river_index", b"river_index", "seat", b"seat", "table", b"table", "tiles", b"tiles", "time", b"time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_river_index", b"_river_index", "_seat", b"_seat", "by_bot", b"by_bot", "deal", b"deal", "hand", b"hand", "kind", b"kind", "player", b"player", "revision", b"revision", "river_index", b"river_index", "seat", b"seat", "table", b"table", "tiles", b"tiles", "time", b"time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__river_index: _TypeAlias = _typing.Literal["river_index"]  # noqa: Y015
     _WhichOneofArgType__river_index: _TypeAlias = _typing.Literal["_river_index", b"_river_index"]  # noqa: Y015

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1frummikub/v1/room_settings.proto\x12\x0brummikub.v1\x1a\x1egoogle/protobuf/duration.proto\"\xf1\x05\n\x0cRoomSettings\x12\x32\n\x0fturn_time_limit\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12.\n\x0b\x63lock_total\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x32\n\x0f\x63lock_increment\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12*\n\nclock_flag\x18\x04 \x01(\x0e\x32\x16.rummikub.v1.ClockFlag\x12\"\n\x15\x61\x62sent_after_timeouts\x18\x05 \x01(\rH\x00\x88\x01\x01\x12\x30\n\rabsent_action\x18\x06 \x01(\x0e\x32\x19.rummikub.v1.AbsentAction\x12.\n\x0bround_pause\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\x12&\n\x08start_by\x18\x08 \x01(\x0e\x32\x14.rummikub.v1.StartBy\x12&\n\x08\x61\x62ort_by\x18\t \x01(\x0e\x32\x14.rummikub.v1.AbortBy\x12!\n\x05hints\x18\n \x01(\x0e\x32\x12.rummikub.v1.Hints\x12+\n\nspectators\x18\x0b \x01(\x0e\x32\x17.rummikub.v1.Spectators\x12,\n\x0bracks_shown\x18\x0c \x01(\x0e\x32\x17.rummikub.v1.RacksShown\x12\x36\n\x10\x64raft_visibility\x18\r \x01(\x0e\x32\x1c.rummikub.v1.DraftVisibility\x12,\n\tbot_pause\x18\x0e \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x1f\n\x04\x62ots\x18\x0f \x01(\x0e\x32\x11.rummikub.v1.Bots\x12(\n\tfair_deal\x18\x10 \x01(\x0e\x32\x15.rummikub.v1.FairDealB\x18\n\x16_absent_after_timeouts*a\n\tClockFlag\x12\x1a\n\x16\x43LOCK_FLAG_UNSPECIFIED\x10\x00\x12\x15\n\x11\x43LOCK_FLAG_RESIGN\x10\x01\x12!\n\x1d\x43LOCK_FLAG_TIME_OUT_EACH_TURN\x10\x02*\xb4\x01\n\x0c\x41\x62sentAction\x12\x1d\n\x19\x41\x42SENT_ACTION_UNSPECIFIED\x10\x00\x12\x15\n\x11\x41\x42SENT_ACTION_OFF\x10\x01\x12\x18\n\x14\x41\x42SENT_ACTION_RESIGN\x10\x02\x12\x1a\n\x16\x41\x42SENT_ACTION_BOT_EASY\x10\x03\x12\x1c\n\x18\x41\x42SENT_ACTION_BOT_MEDIUM\x10\x04\x12\x1a\n\x16\x41\x42SENT_ACTION_BOT_HARD\x10\x05*\x7f\n\x07StartBy\x12\x18\n\x14START_BY_UNSPECIFIED\x10\x00\x12\x11\n\rSTART_BY_HOST\x10\x01\x12\x13\n\x0fSTART_BY_ANYONE\x10\x02\x12\x16\n\x12START_BY_ALL_READY\x10\x03\x12\x1a\n\x16START_BY_FULL_OR_READY\x10\x04*H\n\x07\x41\x62ortBy\x12\x18\n\x14\x41\x42ORT_BY_UNSPECIFIED\x10\x00\x12\x11\n\rABORT_BY_HOST\x10\x01\x12\x10\n\x0c\x41\x42ORT_BY_ALL\x10\x02*}\n\x05Hints\x12\x15\n\x11HINTS_UNSPECIFIED\x10\x00\x12\r\n\tHINTS_OFF\x10\x01\x12\x15\n\x11HINTS_PLAY_EXISTS\x10\x02\x12\x0f\n\x0bHINTS_TILES\x10\x03\x12\x0e\n\nHINTS_TURN\x10\x04\x12\x16\n\x12HINTS_AGAINST_BOTS\x10\x05*T\n\nSpectators\x12\x1a\n\x16SPECTATORS_UNSPECIFIED\x10\x00\x12\x16\n\x12SPECTATORS_ALLOWED\x10\x01\x12\x12\n\x0eSPECTATORS_OFF\x10\x02*z\n\nRacksShown\x12\x1b\n\x17RACKS_SHOWN_UNSPECIFIED\x10\x00\x12\x16\n\x12RACKS_SHOWN_HIDDEN\x10\x01\x12\x1b\n\x17RACKS_SHOWN_AFTER_ROUND\x10\x02\x12\x1a\n\x16RACKS_SHOWN_AFTER_GAME\x10\x03*n\n\x0f\x44raftVisibility\x12 \n\x1c\x44RAFT_VISIBILITY_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x44RAFT_VISIBILITY_OWNER\x10\x01\x12\x1d\n\x19\x44RAFT_VISIBILITY_EVERYONE\x10\x02*<\n\x04\x42ots\x12\x14\n\x10\x42OTS_UNSPECIFIED\x10\x00\x12\x10\n\x0c\x42OTS_ALLOWED\x10\x01\x12\x0c\n\x08\x42OTS_OFF\x10\x02*Q\n\x08\x46\x61irDeal\x12\x19\n\x15\x46\x41IR_DEAL_UNSPECIFIED\x10\x00\x12\x11\n\rFAIR_DEAL_OFF\x10\x01\x12\x17\n\x13\x46\x41IR_DEAL_COMMITTED\x10\x02\x42\x89\x01\n\x0brummikub.v1B\x11RoomSettingsProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\x0bRummikub.V1\xba\x02\x08Rummikub\xca\x02\x0bRummikub\\V1\xea\x02\x0cRummikub::V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1frummikub/v1/room_settings.proto\x12\x0brummikub.v1\x1a\x1egoogle/protobuf/duration.proto\"\x9b\x06\n\x0cRoomSettings\x12\x32\n\x0fturn_time_limit\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12.\n\x0b\x63lock_total\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x32\n\x0f\x63lock_increment\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12*\n\nclock_flag\x18\x04 \x01(\x0e\x32\x16.rummikub.v1.ClockFlag\x12\"\n\x15\x61\x62sent_after_timeouts\x18\x05 \x01(\rH\x00\x88\x01\x01\x12\x30\n\rabsent_action\x18\x06 \x01(\x0e\x32\x19.rummikub.v1.AbsentAction\x12.\n\x0bround_pause\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\x12&\n\x08start_by\x18\x08 \x01(\x0e\x32\x14.rummikub.v1.StartBy\x12&\n\x08\x61\x62ort_by\x18\t \x01(\x0e\x32\x14.rummikub.v1.AbortBy\x12!\n\x05hints\x18\n \x01(\x0e\x32\x12.rummikub.v1.Hints\x12+\n\nspectators\x18\x0b \x01(\x0e\x32\x17.rummikub.v1.Spectators\x12,\n\x0bracks_shown\x18\x0c \x01(\x0e\x32\x17.rummikub.v1.RacksShown\x12\x36\n\x10\x64raft_visibility\x18\r \x01(\x0e\x32\x1c.rummikub.v1.DraftVisibility\x12,\n\tbot_pause\x18\x0e \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x1f\n\x04\x62ots\x18\x0f \x01(\x0e\x32\x11.rummikub.v1.Bots\x12(\n\tfair_deal\x18\x10 \x01(\x0e\x32\x15.rummikub.v1.FairDeal\x12(\n\topen_seat\x18\x11 \x01(\x0e\x32\x15.rummikub.v1.OpenSeatB\x18\n\x16_absent_after_timeouts*a\n\tClockFlag\x12\x1a\n\x16\x43LOCK_FLAG_UNSPECIFIED\x10\x00\x12\x15\n\x11\x43LOCK_FLAG_RESIGN\x10\x01\x12!\n\x1d\x43LOCK_FLAG_TIME_OUT_EACH_TURN\x10\x02*\xb4\x01\n\x0c\x41\x62sentAction\x12\x1d\n\x19\x41\x42SENT_ACTION_UNSPECIFIED\x10\x00\x12\x15\n\x11\x41\x42SENT_ACTION_OFF\x10\x01\x12\x18\n\x14\x41\x42SENT_ACTION_RESIGN\x10\x02\x12\x1a\n\x16\x41\x42SENT_ACTION_BOT_EASY\x10\x03\x12\x1c\n\x18\x41\x42SENT_ACTION_BOT_MEDIUM\x10\x04\x12\x1a\n\x16\x41\x42SENT_ACTION_BOT_HARD\x10\x05*\x7f\n\x07StartBy\x12\x18\n\x14START_BY_UNSPECIFIED\x10\x00\x12\x11\n\rSTART_BY_HOST\x10\x01\x12\x13\n\x0fSTART_BY_ANYONE\x10\x02\x12\x16\n\x12START_BY_ALL_READY\x10\x03\x12\x1a\n\x16START_BY_FULL_OR_READY\x10\x04*H\n\x07\x41\x62ortBy\x12\x18\n\x14\x41\x42ORT_BY_UNSPECIFIED\x10\x00\x12\x11\n\rABORT_BY_HOST\x10\x01\x12\x10\n\x0c\x41\x42ORT_BY_ALL\x10\x02*}\n\x05Hints\x12\x15\n\x11HINTS_UNSPECIFIED\x10\x00\x12\r\n\tHINTS_OFF\x10\x01\x12\x15\n\x11HINTS_PLAY_EXISTS\x10\x02\x12\x0f\n\x0bHINTS_TILES\x10\x03\x12\x0e\n\nHINTS_TURN\x10\x04\x12\x16\n\x12HINTS_AGAINST_BOTS\x10\x05*T\n\nSpectators\x12\x1a\n\x16SPECTATORS_UNSPECIFIED\x10\x00\x12\x16\n\x12SPECTATORS_ALLOWED\x10\x01\x12\x12\n\x0eSPECTATORS_OFF\x10\x02*z\n\nRacksShown\x12\x1b\n\x17RACKS_SHOWN_UNSPECIFIED\x10\x00\x12\x16\n\x12RACKS_SHOWN_HIDDEN\x10\x01\x12\x1b\n\x17RACKS_SHOWN_AFTER_ROUND\x10\x02\x12\x1a\n\x16RACKS_SHOWN_AFTER_GAME\x10\x03*n\n\x0f\x44raftVisibility\x12 \n\x1c\x44RAFT_VISIBILITY_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x44RAFT_VISIBILITY_OWNER\x10\x01\x12\x1d\n\x19\x44RAFT_VISIBILITY_EVERYONE\x10\x02*<\n\x04\x42ots\x12\x14\n\x10\x42OTS_UNSPECIFIED\x10\x00\x12\x10\n\x0c\x42OTS_ALLOWED\x10\x01\x12\x0c\n\x08\x42OTS_OFF\x10\x02*Q\n\x08\x46\x61irDeal\x12\x19\n\x15\x46\x41IR_DEAL_UNSPECIFIED\x10\x00\x12\x11\n\rFAIR_DEAL_OFF\x10\x01\x12\x17\n\x13\x46\x41IR_DEAL_COMMITTED\x10\x02*a\n\x08OpenSeat\x12\x19\n\x15OPEN_SEAT_UNSPECIFIED\x10\x00\x12\x11\n\rOPEN_SEAT_OFF\x10\x01\x12\x11\n\rOPEN_SEAT_BOT\x10\x02\x12\x14\n\x10OPEN_SEAT_ANYONE\x10\x03\x42\x89\x01\n\x0brummikub.v1B\x11RoomSettingsProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\x0bRummikub.V1\xba\x02\x08Rummikub\xca\x02\x0bRummikub\\V1\xea\x02\x0cRummikub::V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,26 +33,28 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'rummikub.v1.room_settings_p
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\013rummikub.v1B\021RoomSettingsProtoP\001Z)rummikub.example/go/rummikubv1;rummikubv1\242\002\003RMK\252\002\013Rummikub.V1\272\002\010Rummikub\312\002\013Rummikub\\V1\352\002\014Rummikub::V1'
-  _globals['_CLOCKFLAG']._serialized_start=836
-  _globals['_CLOCKFLAG']._serialized_end=933
-  _globals['_ABSENTACTION']._serialized_start=936
-  _globals['_ABSENTACTION']._serialized_end=1116
-  _globals['_STARTBY']._serialized_start=1118
-  _globals['_STARTBY']._serialized_end=1245
-  _globals['_ABORTBY']._serialized_start=1247
-  _globals['_ABORTBY']._serialized_end=1319
-  _globals['_HINTS']._serialized_start=1321
-  _globals['_HINTS']._serialized_end=1446
-  _globals['_SPECTATORS']._serialized_start=1448
-  _globals['_SPECTATORS']._serialized_end=1532
-  _globals['_RACKSSHOWN']._serialized_start=1534
-  _globals['_RACKSSHOWN']._serialized_end=1656
-  _globals['_DRAFTVISIBILITY']._serialized_start=1658
-  _globals['_DRAFTVISIBILITY']._serialized_end=1768
-  _globals['_BOTS']._serialized_start=1770
-  _globals['_BOTS']._serialized_end=1830
-  _globals['_FAIRDEAL']._serialized_start=1832
-  _globals['_FAIRDEAL']._serialized_end=1913
+  _globals['_CLOCKFLAG']._serialized_start=878
+  _globals['_CLOCKFLAG']._serialized_end=975
+  _globals['_ABSENTACTION']._serialized_start=978
+  _globals['_ABSENTACTION']._serialized_end=1158
+  _globals['_STARTBY']._serialized_start=1160
+  _globals['_STARTBY']._serialized_end=1287
+  _globals['_ABORTBY']._serialized_start=1289
+  _globals['_ABORTBY']._serialized_end=1361
+  _globals['_HINTS']._serialized_start=1363
+  _globals['_HINTS']._serialized_end=1488
+  _globals['_SPECTATORS']._serialized_start=1490
+  _globals['_SPECTATORS']._serialized_end=1574
+  _globals['_RACKSSHOWN']._serialized_start=1576
+  _globals['_RACKSSHOWN']._serialized_end=1698
+  _globals['_DRAFTVISIBILITY']._serialized_start=1700
+  _globals['_DRAFTVISIBILITY']._serialized_end=1810
+  _globals['_BOTS']._serialized_start=1812
+  _globals['_BOTS']._serialized_end=1872
+  _globals['_FAIRDEAL']._serialized_start=1874
+  _globals['_FAIRDEAL']._serialized_end=1955
+  _globals['_OPENSEAT']._serialized_start=1957
+  _globals['_OPENSEAT']._serialized_end=2054
   _globals['_ROOMSETTINGS']._serialized_start=81
-  _globals['_ROOMSETTINGS']._serialized_end=834
+  _globals['_ROOMSETTINGS']._serialized_end=876
 # @@protoc_insertion_point(module_scope)

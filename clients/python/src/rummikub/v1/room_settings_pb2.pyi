@@ -343,6 +343,37 @@ from the seeds of the players. The record has them (GameRecord.deal_seed). Evide
 """
 Global___FairDeal: _TypeAlias = FairDeal  # noqa: Y015
 
+class _OpenSeat:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _OpenSeatEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_OpenSeat.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    OPEN_SEAT_UNSPECIFIED: _OpenSeat.ValueType  # 0
+    """Unset: the default applies."""
+    OPEN_SEAT_OFF: _OpenSeat.ValueType  # 1
+    """Nobody (GAME_ALREADY_STARTED): the tiles stay out of play. Evidence: the sources are silent."""
+    OPEN_SEAT_BOT: _OpenSeat.ValueType  # 2
+    """A bot, if the host adds one (AddBot). Evidence: none; our own."""
+    OPEN_SEAT_ANYONE: _OpenSeat.ValueType  # 3
+    """As BOT, and any person who joins with the number of the seat (JoinGame). Evidence: none; our own."""
+
+class OpenSeat(_OpenSeat, metaclass=_OpenSeatEnumTypeWrapper):
+    """Who may take over the seat of a player who has resigned (option open_seat). The new player has the rack, the points and
+    the melds of the one who resigned, and plays on from the seat's next turn. A seat that resigned in an earlier round can
+    be taken over in the pause between two rounds only (ROUND_IN_PROGRESS).
+    """
+
+OPEN_SEAT_UNSPECIFIED: OpenSeat.ValueType  # 0
+"""Unset: the default applies."""
+OPEN_SEAT_OFF: OpenSeat.ValueType  # 1
+"""Nobody (GAME_ALREADY_STARTED): the tiles stay out of play. Evidence: the sources are silent."""
+OPEN_SEAT_BOT: OpenSeat.ValueType  # 2
+"""A bot, if the host adds one (AddBot). Evidence: none; our own."""
+OPEN_SEAT_ANYONE: OpenSeat.ValueType  # 3
+"""As BOT, and any person who joins with the number of the seat (JoinGame). Evidence: none; our own."""
+Global___OpenSeat: _TypeAlias = OpenSeat  # noqa: Y015
+
 @_typing.final
 class RoomSettings(_message.Message):
     """What the players of a game agree on beside its rules: clocks, absent players, the lobby, and who sees what. It never
@@ -371,6 +402,7 @@ class RoomSettings(_message.Message):
     BOT_PAUSE_FIELD_NUMBER: _builtins.int
     BOTS_FIELD_NUMBER: _builtins.int
     FAIR_DEAL_FIELD_NUMBER: _builtins.int
+    OPEN_SEAT_FIELD_NUMBER: _builtins.int
     clock_flag: Global___ClockFlag.ValueType
     """What happens to a player whose time is used up. Default RESIGN. Another value requires clock_total_seconds."""
     absent_after_timeouts: _builtins.int
@@ -396,6 +428,8 @@ class RoomSettings(_message.Message):
     """Whether bots, also programs of others, may have seats. Default ALLOWED."""
     fair_deal: Global___FairDeal.ValueType
     """Whether players can check after the game that its deals were fair. Default OFF, but COMMITTED in public games."""
+    open_seat: Global___OpenSeat.ValueType
+    """Who may take over the seat of a player who has resigned. Default BOT."""
     @_builtins.property
     def turn_time_limit(self) -> _duration_pb2.Duration:
         """Time limit of a turn, in whole seconds (turn_time_limit_seconds): 0 (no limit) to 1209600 (14 days). Default 120.
@@ -447,10 +481,11 @@ class RoomSettings(_message.Message):
         bot_pause: _duration_pb2.Duration | None = ...,
         bots: Global___Bots.ValueType = ...,
         fair_deal: Global___FairDeal.ValueType = ...,
+        open_seat: Global___OpenSeat.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_absent_after_timeouts", b"_absent_after_timeouts", "absent_after_timeouts", b"absent_after_timeouts", "bot_pause", b"bot_pause", "clock_increment", b"clock_increment", "clock_total", b"clock_total", "round_pause", b"round_pause", "turn_time_limit", b"turn_time_limit"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_absent_after_timeouts", b"_absent_after_timeouts", "abort_by", b"abort_by", "absent_action", b"absent_action", "absent_after_timeouts", b"absent_after_timeouts", "bot_pause", b"bot_pause", "bots", b"bots", "clock_flag", b"clock_flag", "clock_increment", b"clock_increment", "clock_total", b"clock_total", "draft_visibility", b"draft_visibility", "fair_deal", b"fair_deal", "hints", b"hints", "racks_shown", b"racks_shown", "round_pause", b"round_pause", "spectators", b"spectators", "start_by", b"start_by", "turn_time_limit", b"turn_time_limit"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_absent_after_timeouts", b"_absent_after_timeouts", "abort_by", b"abort_by", "absent_action", b"absent_action", "absent_after_timeouts", b"absent_after_timeouts", "bot_pause", b"bot_pause", "bots", b"bots", "clock_flag", b"clock_flag", "clock_increment", b"clock_increment", "clock_total", b"clock_total", "draft_visibility", b"draft_visibility", "fair_deal", b"fair_deal", "hints", b"hints", "open_seat", b"open_seat", "racks_shown", b"racks_shown", "round_pause", b"round_pause", "spectators", b"spectators", "start_by", b"start_by", "turn_time_limit", b"turn_time_limit"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__absent_after_timeouts: _TypeAlias = _typing.Literal["absent_after_timeouts"]  # noqa: Y015
     _WhichOneofArgType__absent_after_timeouts: _TypeAlias = _typing.Literal["_absent_after_timeouts", b"_absent_after_timeouts"]  # noqa: Y015
