@@ -10,6 +10,7 @@ from engine.events import (
     PlayerReadied,
     PlayerReturned,
     RoundEnded,
+    SeatTakenOver,
     SeatTokenRenewed,
     TurnStarted,
 )
@@ -21,7 +22,8 @@ from service.runtime.rate_limit import TokenBuckets
 SEAT_CHANGES: Final = 20
 """How many such changes a seat, or the host without one, may make at once after a pause.
 
-Joining has no limit in a game: nobody joins more often than others leave.
+Joining has no limit in a lobby: nobody joins more often than others leave. In a started game, a seat may change hands
+as often, because a person who takes it over may resign at once.
 """
 REISSUES: Final = -1
 """Stands for all who reissue tokens of a game. They have a pace of their own, so a thief cannot use it up."""
@@ -33,6 +35,7 @@ _FREE: Final = (
     | PlayerLeft
     | PlayerKicked
     | PlayerReadied
+    | SeatTakenOver
     | SeatTokenRenewed
     | AbortRequested
     | PlayerReturned

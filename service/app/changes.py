@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Concatenate, Final, ParamSpec, TypeVar
 
-from engine.events import PlayerKicked, PlayerLeft, SeatTokenRenewed
+from engine.events import PlayerKicked, PlayerLeft, SeatTakenOver, SeatTokenRenewed
 from engine.game import Game, Lobby, Playing, bots_to_act
 from engine.seats import HOST
 from engine.timers import due_ms, earliest_due_ms, is_due
@@ -315,7 +315,11 @@ class ChangeLoop:
         change = encode_change(game.revision, basis.now_ms, nonce, decision.applied.events, cause)
         etag = lineage(before.etag, change)
         after = replace(before, game=game, etag=etag, tokens=decision.tokens, updated_ms=basis.now_ms)
-        return (_with_lobby(after, before, decision) if isinstance(before.game.phase, Lobby) else after), change
+        if isinstance(before.game.phase, Lobby):
+            after = _with_lobby(after, before, decision)
+        elif decision.new_seat:
+            after = replace(after, operator_data=_operator_after(before.operator_data, decision))
+        return after, change
 
     async def _check_room(self, command: Command, record: Record) -> None:
         """Raises StoreFull for a change of a long game if the store's room is reserved for the growth of small ones."""
@@ -353,7 +357,7 @@ class ChangeLoop:
             request_key,
             memo if request_key else None,
             sender="" if decision.actor is None else str(decision.actor),
-            vacated=_vacated(decision.applied) if is_of_lobby else 0,
+            vacated=_vacated(decision.applied) if is_of_lobby or decision.new_seat else 0,
             until_ms=basis.until_ms,
         )
         outcome = await (self._store_change(before, commit) if is_change else self._store.games.commit(commit))
@@ -401,7 +405,8 @@ class ChangeLoop:
                 self._on_bot_turn(after)
             if is_moved or stays_in_lobby:
                 await self._update_lists(after, stays_in_lobby=stays_in_lobby)
-            if after.operator_data.player_refs and (is_moved or is_in_lobby):
+            is_other = after.operator_data is not before.operator_data
+            if after.operator_data.player_refs and (is_moved or is_in_lobby or is_other):
                 await self.note_players(after)
         return outcome
 
@@ -515,7 +520,7 @@ def _operator_after(before: OperatorData, decision: Decision) -> OperatorData:
     """Returns what only the operator sees of a game after a change."""
     after = before
     for event in decision.applied.events if before.player_refs else ():
-        if isinstance(event, PlayerLeft | PlayerKicked):
+        if isinstance(event, PlayerLeft | PlayerKicked | SeatTakenOver):
             after = after.left(event.seat)
     if decision.player_ref:
         revision = decision.applied.game.revision
@@ -545,8 +550,9 @@ def _is_emptied(before: Record, applied: Applied) -> bool:
 
 
 def _vacated(applied: Applied) -> int:
-    """Returns the seat that a change frees; 0 if it frees none."""
-    return next((event.seat for event in applied.events if isinstance(event, PlayerLeft | PlayerKicked)), 0)
+    """Returns the seat that a person has no more after a change; 0 if there is none."""
+    vacating = PlayerLeft | PlayerKicked | SeatTakenOver
+    return next((event.seat for event in applied.events if isinstance(event, vacating)), 0)
 
 
 def _is_of_person(game: Game, seat: int) -> bool:
@@ -571,6 +577,8 @@ def _paced_seat(game: Game, decision: Decision) -> int | None:
     """Returns the seat that a change without a cost is counted for (ChangePace); None: it is not counted."""
     if _is_of_bot(game, decision.actor):
         return None
+    if decision.actor is None and decision.new_seat and not isinstance(game.phase, Lobby):
+        return decision.new_seat
     is_reissued = any(isinstance(event, SeatTokenRenewed) for event in decision.applied.events)
     return REISSUES if is_reissued and decision.actor is None else decision.actor
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from engine.deal import Shuffle
-from engine.events import Event, PlayerKicked, PlayerLeft, SeatTokenRenewed
+from engine.events import Event, PlayerKicked, PlayerLeft, SeatTakenOver, SeatTokenRenewed
 from engine.seats import HOST
 from engine.sight import is_open_to_spectators
 from engine.tiles import Tile
@@ -181,7 +181,9 @@ def revoked_by(events: Iterable[Event]) -> set[int]:
         match event:
             case PlayerLeft(seat, None) | PlayerKicked(seat, None) | SeatTokenRenewed(seat):
                 revoked.add(seat)
-            case PlayerLeft(seat, _) | PlayerKicked(seat, _):
+            case SeatTakenOver(seat, new_host=None):
+                revoked.add(seat)
+            case PlayerLeft(seat, _) | PlayerKicked(seat, _) | SeatTakenOver(seat):
                 revoked.update((seat, HOST))
             case _:
                 pass

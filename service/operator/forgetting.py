@@ -16,7 +16,7 @@ from typing import Final
 
 import structlog
 
-from engine.events import Event, GameCreated, PlayerJoined
+from engine.events import Event, GameCreated, PlayerJoined, SeatTakenOver
 from engine.game import Game
 from engine.seats import ReservedSeat
 from service.app.changes import ATTEMPTS, NONCE_BYTES
@@ -253,7 +253,7 @@ class _Whom:
         for stored in changes:
             for event in decode_entry(stored.change, stored.etag).events:
                 match event:
-                    case PlayerJoined(seat, _) if seat == self.seat:
+                    case PlayerJoined(seat) | SeatTakenOver(seat) if seat == self.seat:
                         last = stored.revision
                     case GameCreated(reserved=seats) if ReservedSeat(self.seat, name) in seats:
                         reserved = stored.revision
@@ -330,7 +330,7 @@ def _rewritten(record: Record, changes: Sequence[StoredChange], whom: _Whom) -> 
 def _renamed(event: Event, revision: int, names: Mapping[tuple[int, int], str]) -> Event:
     """Returns an event with new names, by revision and seat of the arrival or the reservation."""
     match event:
-        case PlayerJoined(seat, name):
+        case PlayerJoined(seat, name) | SeatTakenOver(seat, name):
             return replace(event, name=names.get((revision, seat), name))
         case GameCreated(reserved=reserved):
             own = {seat: name for (at, seat), name in names.items() if at == revision}

@@ -6,9 +6,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Final
 
-from engine.actions import Join, Leave
+from engine.actions import Join, Leave, TakeOverSeat
 from engine.fair_deal import commitment_to
-from engine.game import Game
+from engine.game import Game, Lobby
 from engine.melding.position import Position
 from engine.replay import advance
 from engine.room_settings import DEFAULT_SETTINGS, RoomSettings
@@ -121,7 +121,7 @@ class JoinOrCreateGame(Command):
 
 @dataclass(frozen=True, slots=True)
 class JoinGame(GameCommand):
-    """Seats a player; the answer has the seat's token.
+    """Seats a player, in a started game in place of one who has resigned; the answer has the seat's token.
 
     Attributes:
         person: The player.
@@ -146,12 +146,16 @@ class JoinGame(GameCommand):
         check_ticket(basis, person, reserved or self.seat, is_known=invited is not None)
         if actor is None and not invited and not (reserved and person.ticket):
             check_code(record, self.join_code)
-        check_admitted(record, person, reserved)
+        wanted = reserved or (person.ticket.seat if person.ticket else 0) or self.seat
+        takes_over = bool(wanted) and not isinstance(record.game.phase, Lobby)
+        check_admitted(record, person, wanted if takes_over else reserved)
         may_be_host = reserved or not record.game.reserved
-        wanted = person.ticket.seat if person.ticket else 0
+        if takes_over:
+            taking = TakeOverSeat(HOST, wanted, person.name, is_program=person.is_program)
+            return _seated(basis, _taken_over(basis, taking), self, actor, wanted)
         join = Join(
             person.name,
-            seat=reserved or wanted or self.seat,
+            seat=wanted,
             is_host=is_host or (bool(may_be_host) and not _has_host(record)),
             takes_reserved=bool(reserved),
             is_program=person.is_program,
@@ -162,7 +166,7 @@ class JoinGame(GameCommand):
 
 @dataclass(frozen=True, slots=True)
 class AddBot(GameCommand):
-    """Seats a bot on behalf of the host or a player in the lobby.
+    """Seats a bot on behalf of the host or a player in the lobby; in a started game in place of one who has resigned.
 
     An empty name stands for an unused one, seat 0 for the lowest free one. The bot's token digest is random, so no
     token matches it and only the service acts for the bot.
@@ -175,11 +179,15 @@ class AddBot(GameCommand):
     def decide(self, basis: Basis) -> Decision:
         record = basis.record
         seat = member_in(record, self.request.caller)
-        join = Join(self.name or _unused_name(record.game), self.level, self.seat)
-        applied = _joined(basis, join)
-        bot = _new_seat(record.game, applied.game)
+        name, bot = self.name or _unused_name(record.game), self.seat
+        if bot and not isinstance(record.game.phase, Lobby):
+            applied = _taken_over(basis, TakeOverSeat(seat, bot, name, self.level))
+        else:
+            applied = _joined(basis, Join(name, self.level, bot))
+            bot = _new_seat(record.game, applied.game)
         token = SeatToken(bot, basis.chance.token_bytes(DIGEST_BYTES))
-        return Decision(applied, (*record.tokens, token), viewer=seat, actor=seat, new_seat=bot)
+        viewer = None if seat == bot else seat
+        return Decision(applied, (*valid_tokens(record, applied), token), viewer=viewer, actor=seat, new_seat=bot)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,12 +264,26 @@ def _joined(basis: Basis, join: Join) -> Applied:
     return applied
 
 
-def _seated(basis: Basis, applied: Applied, command: JoinGame | JoinOrCreateGame, actor: int | None = None) -> Decision:
-    """Returns the decision that seats a person, with a new token."""
+def _taken_over(basis: Basis, action: TakeOverSeat) -> Applied:
+    """Returns the engine's result of taking over a seat. Raises ActionRefused, also as `_joined` for the name."""
+    game = basis.record.game
+    applied = applied_or_refused(apply(game, action, basis.now_ms))
+    if any(are_alike(action.name, player.name) for player in game.players if player.seat != action.taken):
+        raise ActionRefused(refused(Reason.PLAYER_ALREADY_JOINED))
+    return applied
+
+
+def _seated(
+    basis: Basis, applied: Applied, command: JoinGame | JoinOrCreateGame, actor: int | None = None, taken: int = 0
+) -> Decision:
+    """Returns the decision that seats a person, with a new token; `taken` is the seat of one who had resigned."""
     before = basis.record
-    seat = _new_seat(before.game, applied.game)
-    ref, ticket = command.person.player_ref or before.operator_data.ref_of(seat), command.person.ticket
-    seated = Decision(applied, before.tokens, viewer=seat, actor=actor, new_seat=seat, player_ref=ref, ticket=ticket)
+    seat = taken or _new_seat(before.game, applied.game)
+    ref, ticket = command.person.player_ref, command.person.ticket
+    if not (ref or taken):
+        ref = before.operator_data.ref_of(seat)
+    tokens = valid_tokens(before, applied)
+    seated = Decision(applied, tokens, viewer=seat, actor=actor, new_seat=seat, player_ref=ref, ticket=ticket)
     return command.with_new_token(seated, seat, basis.chance)
 
 

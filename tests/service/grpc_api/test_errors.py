@@ -58,7 +58,7 @@ from engine.melding.ruleset import (
 )
 from engine.melding.table import Table, tiles_on
 from engine.notation import parse_tile
-from engine.room_settings import DEFAULT_SETTINGS, Hints, RacksShown, Spectators
+from engine.room_settings import DEFAULT_SETTINGS, Hints, OpenSeat, RacksShown, Spectators
 from engine.seats import Player, Rack, Turn
 from engine.tiles import JOKER, Tile, in_order, without
 from engine.turns.lobby import LOBBY_CHANGES_MAX
@@ -1856,14 +1856,29 @@ async def _with_the_host_token(stage: Stage, rpc: str) -> Ask:
     return Ask(request_of(rpc, stage), stage.game.as_host())
 
 
+ANYONE = room_settings_pb2.RoomSettings(open_seat=room_settings_pb2.OPEN_SEAT_ANYONE)
+
+
+async def to_take_over(rpc: str, game: GameAtHand, seat: int) -> Message:
+    """Returns a request to take over a seat of a started game, after seat 2 has resigned."""
+    await game.client.turns.ResignGame(ts.ResignGameRequest(game_id=game.game_id), metadata=game.as_seat(2))
+    return usual_request(rpc, game.game_id, "", seat=seat)
+
+
 @case("NOT_THE_HOST", *of_the_lobby("NOT_THE_HOST"))
 async def _(stage: Stage, rpc: str) -> Ask:
+    if rpc == "AddBot":
+        started = await stage.client.new_game(players=3)
+        return Ask(await to_take_over(rpc, started, 2), started.as_seat(3))
     game = await stage.client.new_game(players=2, start=False)
     return Ask(on_game(rpc, stage, game), game.as_seat(2))
 
 
 @case("PLAYER_NOT_IN_GAME", *of_the_lobby("PLAYER_NOT_IN_GAME"))
 async def _(stage: Stage, rpc: str) -> Ask:
+    if rpc in {"AddBot", "JoinGame"}:
+        started = await stage.client.new_game(players=3, settings=ANYONE)
+        return Ask(await to_take_over(rpc, started, 4), as_usual(rpc, started))
     game = await stage.client.new_game(players=1, start=False)
     return Ask(on_game(rpc, stage, game), game.as_seat(1))
 
@@ -1935,6 +1950,14 @@ async def _(stage: Stage, rpc: str) -> Ask:
 
 
 @case("GAME_ALREADY_STARTED", *of_the_lobby("GAME_ALREADY_STARTED"))
+@case("ROUND_IN_PROGRESS", "AddBot", "JoinGame")
+async def _in_a_later_round(stage: Stage, rpc: str) -> Ask:
+    without_third = a_game(Playing(a_round()), room(SABRA, open_seat=OpenSeat.ANYONE))
+    third = Player(3, "Cleo", resigned=True)
+    game = await put(stage, replace(without_third, players=(*without_third.players, third)))
+    return Ask(usual_request(rpc, game.game_id, "", seat=3), as_usual(rpc, game))
+
+
 @case("ROUND_IN_PROGRESS", "StartNextRound")
 async def _(stage: Stage, rpc: str) -> Ask:
     return Ask(request_of(rpc, stage), as_usual(rpc, stage.game))

@@ -46,6 +46,7 @@ from engine.events import (
     PlayerReturned,
     RematchCreated,
     RoundEnded,
+    SeatTakenOver,
     SeatTokenRenewed,
     TurnStarted,
     TurnTimedOut,
@@ -387,6 +388,7 @@ def second_round(made: MadeGame) -> None:
     made.happens(GameAborted(by_host=True))  # no game that has ended: the phase is stored like any other
     made.happens(RematchCreated("b" * 32))
     made.happens(PlayerKnocked(2))
+    made.happens(SeatTakenOver(1, "Zoë", BotLevel.HARD, new_host=2))
 
 
 @cache
