@@ -505,13 +505,16 @@ impl crate::Rummikub {
     /// Takes a free seat while the game is in the lobby, and returns its token, which only this response contains. No token
     /// is needed. The host sends the host token to become the player who is the host. A player of the game before sends the
     /// token of that game to take the seat that is reserved in its rematch, whatever `seat` says and without a join code.
-    /// A player for whom CreateGame has reserved a seat takes that one. A key may require a ticket of its back end
+    /// A player for whom CreateGame has reserved a seat takes that one. In a started game with OPEN_SEAT_ANYONE, a person
+    /// takes over the seat of a player who has resigned, with `seat` and without a token of this game; a deal_seed has no
+    /// effect then. A key may require a ticket of its back end
     /// (join_ticket, docs/tickets.md), except for a player of the game before.
     /// Errors: UNAUTHENTICATED (TICKET_REQUIRED, TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
     /// TICKET_AUDIENCE_WRONG, TICKET_EXPIRED), NOT_FOUND (JOIN_CODE_UNKNOWN),
     /// PERMISSION_DENIED (JOIN_CODE_REQUIRED, PLAYER_KICKED, TICKET_OUT_OF_SCOPE, TICKET_USED), ALREADY_EXISTS
-    /// (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER,
-    /// TOO_MANY_CHANGES, BOTS_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
+    /// (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, ROUND_IN_PROGRESS,
+    /// PLAYER_NOT_IN_GAME, GAME_OVER, TOO_MANY_CHANGES, BOTS_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED
+    /// (TOO_MANY_GUESSES).
     pub async fn join_game(&self, request: JoinGameRequest) -> Result<JoinGameResponse, crate::Refusal> {
         self.call(request).await
     }
@@ -538,9 +541,11 @@ impl crate::Rummikub {
     /// agrees to claims of illegal plays. It never starts a round or demands a new deal. A bot has no token, stays for the
     /// whole game unless the host removes it from the lobby, and plays on when others resign; when only bots are left, the
     /// game ends with the round.
-    /// Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER), ALREADY_EXISTS (PLAYER_ALREADY_JOINED),
-    /// FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER, TOO_MANY_CHANGES, BOTS_NOT_ALLOWED),
-    /// ABORTED (DUPLICATE_REQUEST).
+    /// In a started game, `seat` is that of a player who has resigned, for whom the bot plays on (open_seat). Only the host
+    /// may call it then; if the host has resigned too, any player who has not. The token of that seat is void.
+    /// Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), ALREADY_EXISTS
+    /// (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, ROUND_IN_PROGRESS,
+    /// PLAYER_NOT_IN_GAME, GAME_OVER, TOO_MANY_CHANGES, BOTS_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
     pub async fn add_bot(&self, request: AddBotRequest) -> Result<AddBotResponse, crate::Refusal> {
         self.call(request).await
     }

@@ -4617,6 +4617,9 @@ pub struct RoomSettings {
     /// Whether players can check after the game that its deals were fair. Default OFF, but COMMITTED in public games.
     #[prost(enumeration = "FairDeal", tag = "16")]
     pub fair_deal: i32,
+    /// Who may take over the seat of a player who has resigned. Default BOT.
+    #[prost(enumeration = "OpenSeat", tag = "17")]
+    pub open_seat: i32,
 }
 /// What happens to a player whose time by clock_total_seconds is used up (option clock_flag).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -4997,6 +5000,45 @@ impl FairDeal {
             "FAIR_DEAL_UNSPECIFIED" => Some(Self::Unspecified),
             "FAIR_DEAL_OFF" => Some(Self::Off),
             "FAIR_DEAL_COMMITTED" => Some(Self::Committed),
+            _ => None,
+        }
+    }
+}
+/// Who may take over the seat of a player who has resigned (option open_seat). The new player has the rack, the points and
+/// the melds of the one who resigned, and plays on from the seat's next turn. A seat that resigned in an earlier round can
+/// be taken over in the pause between two rounds only (ROUND_IN_PROGRESS).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum OpenSeat {
+    /// Unset: the default applies.
+    Unspecified = 0,
+    /// Nobody (GAME_ALREADY_STARTED): the tiles stay out of play. Evidence: the sources are silent.
+    Off = 1,
+    /// A bot, if the host adds one (AddBot). Evidence: none; our own.
+    Bot = 2,
+    /// As BOT, and any person who joins with the number of the seat (JoinGame). Evidence: none; our own.
+    Anyone = 3,
+}
+impl OpenSeat {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "OPEN_SEAT_UNSPECIFIED",
+            Self::Off => "OPEN_SEAT_OFF",
+            Self::Bot => "OPEN_SEAT_BOT",
+            Self::Anyone => "OPEN_SEAT_ANYONE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "OPEN_SEAT_UNSPECIFIED" => Some(Self::Unspecified),
+            "OPEN_SEAT_OFF" => Some(Self::Off),
+            "OPEN_SEAT_BOT" => Some(Self::Bot),
+            "OPEN_SEAT_ANYONE" => Some(Self::Anyone),
             _ => None,
         }
     }
@@ -5628,6 +5670,27 @@ pub struct PlayerResigned {
     #[prost(uint32, tag = "1")]
     pub seat: u32,
 }
+/// A new player plays on for one who had resigned (open_seat), with the same rack, points and initial meld. The token of
+/// the one who had resigned is void. The player is not resigned, not absent and wants no abort, timeouts_in_a_row begins
+/// anew, a bot is ready, and time_left is clock_total, where there are clocks. The seat is not one of last_chance_seats.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SeatTakenOver {
+    /// The seat.
+    #[prost(uint32, tag = "1")]
+    pub seat: u32,
+    /// The name of the new player.
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
+    /// The strength of a bot. Unspecified for a person.
+    #[prost(enumeration = "BotLevel", tag = "3")]
+    pub bot_level: i32,
+    /// Whether a program of others plays the seat.
+    #[prost(bool, tag = "4")]
+    pub is_program: bool,
+    /// The seat of the host from now on, if this seat was the host's; host tokens are void then. Otherwise unset.
+    #[prost(uint32, optional, tag = "5")]
+    pub host_seat: ::core::option::Option<u32>,
+}
 /// A player counts as absent, after absent_after_timeouts time-outs in a row. If it has a bot_level, is_absent is true.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct PlayerAbsent {
@@ -5786,7 +5849,7 @@ pub struct GameEvent {
     /// The event.
     #[prost(
         oneof = "game_event::Event",
-        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 20, 21, 22, 23, 26, 30, 31, 24, 25, 27, 36, 32, 33, 34, 35, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46"
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 47, 11, 12, 13, 14, 15, 16, 17, 18, 20, 21, 22, 23, 26, 30, 31, 24, 25, 27, 36, 32, 33, 34, 35, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46"
     )]
     pub event: ::core::option::Option<game_event::Event>,
 }
@@ -5825,6 +5888,9 @@ pub mod game_event {
         /// A player resigned.
         #[prost(message, tag = "10")]
         PlayerResigned(super::PlayerResigned),
+        /// A new player plays on for one who had resigned.
+        #[prost(message, tag = "47")]
+        SeatTakenOver(super::SeatTakenOver),
         /// A round was scored.
         #[prost(message, tag = "11")]
         RoundEnded(super::RoundEnded),
@@ -9136,13 +9202,16 @@ pub mod game_service_client {
         /// Takes a free seat while the game is in the lobby, and returns its token, which only this response contains. No token
         /// is needed. The host sends the host token to become the player who is the host. A player of the game before sends the
         /// token of that game to take the seat that is reserved in its rematch, whatever `seat` says and without a join code.
-        /// A player for whom CreateGame has reserved a seat takes that one. A key may require a ticket of its back end
+        /// A player for whom CreateGame has reserved a seat takes that one. In a started game with OPEN_SEAT_ANYONE, a person
+        /// takes over the seat of a player who has resigned, with `seat` and without a token of this game; a deal_seed has no
+        /// effect then. A key may require a ticket of its back end
         /// (join_ticket, docs/tickets.md), except for a player of the game before.
         /// Errors: UNAUTHENTICATED (TICKET_REQUIRED, TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
         /// TICKET_AUDIENCE_WRONG, TICKET_EXPIRED), NOT_FOUND (JOIN_CODE_UNKNOWN),
         /// PERMISSION_DENIED (JOIN_CODE_REQUIRED, PLAYER_KICKED, TICKET_OUT_OF_SCOPE, TICKET_USED), ALREADY_EXISTS
-        /// (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER,
-        /// TOO_MANY_CHANGES, BOTS_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
+        /// (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, ROUND_IN_PROGRESS,
+        /// PLAYER_NOT_IN_GAME, GAME_OVER, TOO_MANY_CHANGES, BOTS_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED
+        /// (TOO_MANY_GUESSES).
         pub async fn join_game(
             &mut self,
             request: impl tonic::IntoRequest<super::JoinGameRequest>,
@@ -9209,9 +9278,11 @@ pub mod game_service_client {
         /// agrees to claims of illegal plays. It never starts a round or demands a new deal. A bot has no token, stays for the
         /// whole game unless the host removes it from the lobby, and plays on when others resign; when only bots are left, the
         /// game ends with the round.
-        /// Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER), ALREADY_EXISTS (PLAYER_ALREADY_JOINED),
-        /// FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, GAME_OVER, TOO_MANY_CHANGES, BOTS_NOT_ALLOWED),
-        /// ABORTED (DUPLICATE_REQUEST).
+        /// In a started game, `seat` is that of a player who has resigned, for whom the bot plays on (open_seat). Only the host
+        /// may call it then; if the host has resigned too, any player who has not. The token of that seat is void.
+        /// Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER, NOT_THE_HOST), ALREADY_EXISTS
+        /// (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL, SEAT_TAKEN, GAME_ALREADY_STARTED, ROUND_IN_PROGRESS,
+        /// PLAYER_NOT_IN_GAME, GAME_OVER, TOO_MANY_CHANGES, BOTS_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
         pub async fn add_bot(
             &mut self,
             request: impl tonic::IntoRequest<super::AddBotRequest>,
@@ -10113,6 +10184,9 @@ pub struct RecordedMove {
     /// The melds or pairs of MOVE_KIND_FINISH, or the table after MOVE_KIND_LAY_TILES or MOVE_KIND_FOOT.
     #[prost(message, repeated, tag = "10")]
     pub hand: ::prost::alloc::vec::Vec<HandPart>,
+    /// The new player of MOVE_KIND_TAKE_OVER, without a deal_seed.
+    #[prost(message, optional, tag = "11")]
+    pub player: ::core::option::Option<RecordedPlayer>,
 }
 /// The points of a seat in a round.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -10221,6 +10295,8 @@ pub enum MoveKind {
     Foot = 23,
     /// Finished with tiles that are no finished hand, which cost points (score_false_finish).
     FalseFinish = 24,
+    /// Took over the seat of a player who had resigned (open_seat).
+    TakeOver = 25,
 }
 impl MoveKind {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -10254,6 +10330,7 @@ impl MoveKind {
             Self::TakeTrump => "MOVE_KIND_TAKE_TRUMP",
             Self::Foot => "MOVE_KIND_FOOT",
             Self::FalseFinish => "MOVE_KIND_FALSE_FINISH",
+            Self::TakeOver => "MOVE_KIND_TAKE_OVER",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -10284,6 +10361,7 @@ impl MoveKind {
             "MOVE_KIND_TAKE_TRUMP" => Some(Self::TakeTrump),
             "MOVE_KIND_FOOT" => Some(Self::Foot),
             "MOVE_KIND_FALSE_FINISH" => Some(Self::FalseFinish),
+            "MOVE_KIND_TAKE_OVER" => Some(Self::TakeOver),
             _ => None,
         }
     }
