@@ -78,6 +78,7 @@ ABOUT = {
     "claims": {MoveKind.SHOW, MoveKind.CLAIM, MoveKind.OBJECT},
     "penalties": {MoveKind.PENALTY},
     "redeals": {MoveKind.REDEAL},
+    "draws one by one, and a knock": {MoveKind.KNOCK},
     "absences": {MoveKind.TIME_OUT, MoveKind.RETURN_TO_SEAT, MoveKind.RESIGN},
     "take-overs": {MoveKind.TAKE_OVER},
 }

@@ -89,6 +89,8 @@ async def test_the_walkthrough_does_all_that_a_front_end_does(preset: str, shown
         "seated at 1 table",
         "The table is full, so the game starts by itself",
         "is used up",
+        "play on with their tiles: Ann, Bot Rosa, Dora",
+        "Bob sees the seat no more",
         "Mallory cannot take the seat that Ann reserved for Bob",
         "finds the game among his own: seat 2",
         "the solution is right: True",

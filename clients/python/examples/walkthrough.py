@@ -19,18 +19,21 @@ from join_ticket import join_ticket
 
 from rummikub import (
     ABSENT_ACTION_BOT_EASY,
+    BOT_LEVEL_MEDIUM,
     COACH_STAGE_COUNT,
     COACH_STAGE_MELDS,
     COACH_STAGE_STEP,
     DRAFT_VISIBILITY_EVERYONE,
     HINTS_TURN,
     MATCH_END_FIXED_ROUNDS,
+    OPEN_SEAT_ANYONE,
     PRESET_SABRA,
     RECORD_FORM_TEXT,
     TABLE_LAYOUT_GRID,
     TURN_STEP_OPEN,
     VISIBILITY_UNLISTED,
     AbortGameRequest,
+    AddBotRequest,
     BotLevel,
     CheckPuzzleRequest,
     CoachedTurn,
@@ -60,6 +63,7 @@ from rummikub import (
     OwnSeat,
     Placement,
     Preset,
+    ResignGameRequest,
     ReturnToSeatRequest,
     ReviewGameRequest,
     RoomSettings,
@@ -317,6 +321,26 @@ def run_out_of_time(service: Rummikub, preset: Preset.ValueType) -> None:
     say(f"The time of seat {resigned.seat} is used up; seat {ended.winner_seats[0]} wins")
 
 
+def take_over(service: Rummikub) -> None:
+    """Bob and Cem resign. A bot plays on for Bob, and Dora, who comes by, for Cem."""
+    settings = RoomSettings(open_seat=OPEN_SEAT_ANYONE)
+    game_id = service.games.CreateGame(CreateGameRequest(settings=settings)).game.game_id
+    names = ("Ann", "Bob", "Cem")
+    seats = [service.games.JoinGame(JoinGameRequest(game_id=game_id, name=name)) for name in names]
+    ann, bob, cem = (service.seated(seat.seat_token) for seat in seats)
+    ann.games.StartGame(StartGameRequest(game_id=game_id))
+    bob.turns.ResignGame(ResignGameRequest(game_id=game_id))
+    ann.games.AddBot(AddBotRequest(game_id=game_id, level=BOT_LEVEL_MEDIUM, seat=BOB))
+    cem.turns.ResignGame(ResignGameRequest(game_id=game_id))
+    dora = service.games.JoinGame(JoinGameRequest(game_id=game_id, name="Dora", seat=seats[2].seat))
+    players = ", ".join(player.name for player in dora.game.players)
+    say(f"Bob and Cem have resigned; a bot and Dora play on with their tiles: {players}")
+    try:
+        read(bob, game_id)
+    except grpc.RpcError as error:
+        say(f"Bob sees the seat no more: {explain(error)}")
+
+
 def invite(service: Rummikub) -> None:
     """Ann reserves a seat for Bob, by the front end's reference to him. He takes it, and finds the game again."""
     seat = SeatReservation(seat=BOB, player_ref="account of Bob", name="Bob")
@@ -414,6 +438,7 @@ def main() -> None:
         with service_at(target) as address, Rummikub(address) as service:
             play_rematch(*play_first_game(service, preset))
             run_out_of_time(service, preset)
+            take_over(service)
             invite(service)
             solve_puzzle(service)
             learn(service)

@@ -41,7 +41,7 @@ def recorded_with_jokers(seed: int) -> GameRecord:
 
 
 def test_records_have_moves_of_every_kind() -> None:
-    games = [*map(recorded, (14, 56, 69)), recorded_101(0), recorded_with_jokers(21)]
+    games = [*map(recorded, (14, 40, 56, 69)), recorded_101(0), recorded_with_jokers(21)]
     kinds = {move.kind for game in games for move in game.moves}
     assert kinds | {MoveKind.ABORT, MoveKind.FOOT} == BY_BOTS | OF_ALL_GAMES | {MoveKind.FALSE_FINISH}
     assert any(move.by_bot for game in games for move in game.moves)

@@ -1949,15 +1949,15 @@ async def _(stage: Stage, rpc: str) -> Ask:
     return Ask(on_game(rpc, stage, game), as_usual(rpc, game))
 
 
-@case("GAME_ALREADY_STARTED", *of_the_lobby("GAME_ALREADY_STARTED"))
 @case("ROUND_IN_PROGRESS", "AddBot", "JoinGame")
 async def _in_a_later_round(stage: Stage, rpc: str) -> Ask:
-    without_third = a_game(Playing(a_round()), room(SABRA, open_seat=OpenSeat.ANYONE))
-    third = Player(3, "Cleo", resigned=True)
-    game = await put(stage, replace(without_third, players=(*without_third.players, third)))
+    started = a_game(Playing(a_round()), room(SABRA, open_seat=OpenSeat.ANYONE))
+    players = (replace(started.players[0], is_host=True), started.players[1], Player(3, "Cleo", resigned=True))
+    game = await put(stage, replace(started, players=players))
     return Ask(usual_request(rpc, game.game_id, "", seat=3), as_usual(rpc, game))
 
 
+@case("GAME_ALREADY_STARTED", *of_the_lobby("GAME_ALREADY_STARTED"))
 @case("ROUND_IN_PROGRESS", "StartNextRound")
 async def _(stage: Stage, rpc: str) -> Ask:
     return Ask(request_of(rpc, stage), as_usual(rpc, stage.game))
