@@ -322,15 +322,16 @@ def run_out_of_time(service: Rummikub, preset: Preset.ValueType) -> None:
 
 
 def take_over(service: Rummikub) -> None:
-    """Bob and Cem resign. A bot plays on for Bob, and Dora, who comes by, for Cem."""
+    """Bob and Cem resign. A bot of the host plays on for Bob, and Dora, who comes by, for Cem."""
     settings = RoomSettings(open_seat=OPEN_SEAT_ANYONE)
-    game_id = service.games.CreateGame(CreateGameRequest(settings=settings)).game.game_id
+    created = service.games.CreateGame(CreateGameRequest(settings=settings))
+    host, game_id = service.seated(created.host_token), created.game.game_id
     names = ("Ann", "Bob", "Cem")
     seats = [service.games.JoinGame(JoinGameRequest(game_id=game_id, name=name)) for name in names]
-    ann, bob, cem = (service.seated(seat.seat_token) for seat in seats)
-    ann.games.StartGame(StartGameRequest(game_id=game_id))
+    _, bob, cem = (service.seated(seat.seat_token) for seat in seats)
+    host.games.StartGame(StartGameRequest(game_id=game_id))
     bob.turns.ResignGame(ResignGameRequest(game_id=game_id))
-    ann.games.AddBot(AddBotRequest(game_id=game_id, level=BOT_LEVEL_MEDIUM, seat=BOB))
+    host.games.AddBot(AddBotRequest(game_id=game_id, level=BOT_LEVEL_MEDIUM, seat=BOB))
     cem.turns.ResignGame(ResignGameRequest(game_id=game_id))
     dora = service.games.JoinGame(JoinGameRequest(game_id=game_id, name="Dora", seat=seats[2].seat))
     players = ", ".join(player.name for player in dora.game.players)

@@ -90,6 +90,8 @@ export function eventText(whole: GameEvent, game: Game, list: (tiles: readonly T
       return t("evRematch");
     case "playerResigned":
       return t("evResigned", { name: name(event.value.seat) });
+    case "seatTakenOver":
+      return t("evTakesOver", { name: event.value.name, seat: event.value.seat });
     case "riverTileLaid":
       return t("evLaid", { name: name(event.value.seat), tile: tiles });
     case "illegalPlayShown":

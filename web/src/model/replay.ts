@@ -110,6 +110,8 @@ function after(before: Position, move: RecordedMove, { hasRiver, hasBoard }: Rul
     }
     case MoveKind.RESIGN:
       return { ...still, choice: [], board: resigned(still.board, move.seat) };
+    case MoveKind.TAKE_OVER:
+      return { ...still, board: takenOver(still.board, move.seat) };
     default:
       return still;
   }
@@ -196,6 +198,10 @@ function discardForced(before: Position, seat: number | undefined): Position {
 
 function resigned(board: OpenBoard | undefined, seat: number | undefined): OpenBoard | undefined {
   return board && { ...board, playing: board.playing.filter((one) => one !== seat) };
+}
+
+function takenOver(board: OpenBoard | undefined, seat: number | undefined): OpenBoard | undefined {
+  return board && { ...board, playing: board.turnOrder.filter((one) => one === seat || board.playing.includes(one)) };
 }
 
 function lay(before: Position, seat: number | undefined, tiles: readonly Tile[]): Position {

@@ -1,5 +1,5 @@
 /** The menu of a running game: resign, abort, rules. */
-import { AbortBy, type Game, GameState } from "rummikub-client";
+import { AbortBy, BotLevel, Bots, type Game, GameState, OpenSeat, type Player } from "rummikub-client";
 import { useState } from "preact/hooks";
 import type { Acting } from "../control/acting.js";
 import { useStore } from "../control/store.js";
@@ -37,6 +37,13 @@ function AlertChoices() {
   );
 }
 
+/** Returns the players who have resigned, if the player may let bots play on for them. */
+function seatsForBots({ players, settings }: Game, me: Player): readonly Player[] {
+  const isLed = players.some((one) => one.isHost && !one.resigned && one.botLevel === BotLevel.UNSPECIFIED);
+  const isOff = settings?.openSeat === OpenSeat.OFF || settings?.bots === Bots.OFF;
+  return isOff || (isLed && !me.isHost) ? [] : players.filter(({ resigned }) => resigned);
+}
+
 type Question = { text: string; act: () => Promise<void> };
 
 export function Menu({ game, acting }: { game: Game; acting: Acting }) {
@@ -69,6 +76,18 @@ export function Menu({ game, acting }: { game: Game; acting: Acting }) {
             {t("rules")}
           </button>
           <AlertChoices />
+          {seatsForBots(game, me).map(({ seat, name }) => (
+            <button
+              key={seat}
+              type="button"
+              onClick={() => {
+                close();
+                void acting.addBot(BotLevel.MEDIUM, seat);
+              }}
+            >
+              {t("botPlaysOn", { name })}
+            </button>
+          ))}
           <button type="button" onClick={() => setQuestion({ text: t("resignSure"), act: () => acting.resign() })}>
             {t("resign")}
           </button>

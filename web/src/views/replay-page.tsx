@@ -44,6 +44,7 @@ const MOVE_TEXTS: { readonly [kind in MoveKind]?: Key } = {
   [MoveKind.TIME_OUT]: "mvTimeOut",
   [MoveKind.RESIGN]: "mvResign",
   [MoveKind.RETURN_TO_SEAT]: "mvReturn",
+  [MoveKind.TAKE_OVER]: "mvTakesOver",
   [MoveKind.ABORT]: "gameAborted",
   [MoveKind.TAKE_DISCARD]: "mvTakeDiscard",
   [MoveKind.DISCARD]: "mvDiscard",
@@ -200,7 +201,7 @@ function Replay({ record, gameId, move, isReview }: ShownReplay) {
     if (isReview && frames[0]?.board === undefined) void ask();
   }, []);
   const frame = frames[at];
-  const name = (seat: number | undefined) => record.players.find((player) => player.seat === seat)?.name ?? "";
+  const name = (seat: number | undefined) => nameAt(record, at, seat);
   const reviewOf = new Map(review?.moves.map((move) => [move.moveIndex, move]));
   const reviewed = review?.moves.filter(({ seat }) => !isMine || seat === mySeat) ?? [];
   const nextMissed = reviewed.find(({ moveIndex, missed }) => moveIndex > at && missed > 0)?.moveIndex;
@@ -446,9 +447,15 @@ function Explained({ frame, record, name }: { frame: Frame; record: GameRecord; 
   );
 }
 
+/** Returns the name of who has a seat after a move: the player at the start, or who has taken it over. */
+function nameAt({ players, moves }: GameRecord, at: number, seat: number | undefined): string {
+  const taken = moves.slice(0, at + 1).findLast((move) => move.seat === seat && move.player !== undefined)?.player;
+  return (taken ?? players.find((player) => player.seat === seat))?.name ?? "";
+}
+
 function moveText({ move, played }: Frame, name: string): string {
   const key = MOVE_TEXTS[move.kind];
   if (key === undefined) return "";
   const isFoot = move.kind === MoveKind.FOOT;
-  return t(key, { name, tiles: tilesList(played.length > 0 && !isFoot ? played : move.tiles) });
+  return t(key, { name, seat: move.seat ?? 0, tiles: tilesList(played.length > 0 && !isFoot ? played : move.tiles) });
 }

@@ -32,6 +32,7 @@ const EXAMPLES: readonly (readonly [Case, object, string])[] = [
   ["turnPenalised", { seat: 2, tileCount: 3 }, "Ben draws 3 penalty tiles."],
   ["turnPenalised", { seat: 1, tileCount: 1, tiles: tiles("O1") }, "You draw penalty tiles: orange 1."],
   ["playerResigned", { seat: 2 }, "Ben resigns."],
+  ["seatTakenOver", { seat: 2, name: "Zoe" }, "Zoe takes over seat 2."],
   ["playerAbsent", { seat: 2 }, "Ben is absent."],
   ["playerReturned", { seat: 2 }, "Ben is back."],
   ["playerKnocked", { seat: 2 }, "Ben knocks."],

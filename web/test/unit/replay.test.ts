@@ -155,6 +155,20 @@ test("in Okey, tiles go to the discards, and are taken from those of the player 
   );
 });
 
+test("in Okey, a seat that is taken over is the one before again", () => {
+  assert.deepEqual(
+    replayOkey(
+      { kind: MoveKind.DISCARD, seat: 3, tiles: tiles("K1") },
+      { kind: MoveKind.RESIGN, seat: 2 },
+      { kind: MoveKind.TAKE_OVER, seat: 2 },
+      { kind: MoveKind.DRAW, seat: 2, tiles: tiles("R9") },
+      { kind: MoveKind.DISCARD, seat: 2, tiles: tiles("F") },
+      { kind: MoveKind.TAKE_DISCARD, seat: 1, tiles: tiles("F") },
+    ).at(-1),
+    "R1 R2 F / B1 R9 / K2 O5 / 2 / 3{K1} 2{} 1{}",
+  );
+});
+
 test("in Okey, a time-out discards the tile taken, but no okey", () => {
   assert.deepEqual(
     replayOkey(
