@@ -300,7 +300,8 @@ def recorded_take_over(action: TakeOverSeat) -> GameRecord:
     """Returns the record of a game whose second player resigns and is followed by another one."""
     changes = [Change(None, NOW, create(*parts(OPEN)))]
     start = StartGame(HOST, random_shuffle(SABRA, random.Random(3), 3))
-    for step in (*(Join(name) for name in ("Ada", "Ben", "Cleo")), start, Resign(2), action):
+    steps: list[Action] = [Join("Ada"), Join("Ben"), Join("Cleo"), start, Resign(2), action]
+    for step in steps:
         changes.append(Change(step, NOW, do(changes[-1].applied.game, step)))
     return recorded(changes)
 

@@ -1473,7 +1473,7 @@ Global___PlayerResigned: _TypeAlias = PlayerResigned  # noqa: Y015
 class SeatTakenOver(_message.Message):
     """A new player plays on for one who had resigned (open_seat), with the same rack, points and initial meld. The token of
     the one who had resigned is void. The player is not resigned, not absent and wants no abort, timeouts_in_a_row begins
-    anew, and time_left is a full one, where there are clocks. The seat is not one of last_chance_seats.
+    anew, a bot is ready, and time_left is clock_total, where there are clocks. The seat is not one of last_chance_seats.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
