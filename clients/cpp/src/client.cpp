@@ -111,6 +111,8 @@ Client::Client(std::shared_ptr<const Connection> connection)
       validation(connection),
       analysis(connection),
       records(connection),
+      puzzles(connection),
+      challenges(connection),
       connection_(std::move(connection)) {}
 
 Client Client::seated(const std::string& token) const {

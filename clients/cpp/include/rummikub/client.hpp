@@ -36,6 +36,8 @@ class Client {
   Validation validation;
   Analysis analysis;
   Records records;
+  Puzzles puzzles;
+  Challenges challenges;
 
   // Returns a client on the same connection that sends a token with every call: that of a seat, or the host token.
   // Throws std::invalid_argument for a text that cannot be sent.
