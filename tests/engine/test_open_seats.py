@@ -32,7 +32,7 @@ from engine.record_text import RecordTextError, format_record, parse_record
 from engine.room_settings import AbortBy, Bots, FairDeal, OpenSeat
 from engine.seats import HOST, BotLevel, Player
 from engine.sight import see, see_event
-from engine.turns import create
+from engine.turns import Applied, apply, create
 from engine.violations import Reason
 from support.okey_games import random_action, shuffle
 from support.positions import NOW, do, game_at, is_a, lobby, only_reason, play
@@ -41,6 +41,7 @@ from support.records import check_record, recorded
 from support.rooms import parts, room, room_of
 
 POOL = " ".join(f"{color}{value}" for color in "KOB" for value in range(1, 14))
+HIDDEN_POOL = " ".join(reversed(POOL.split()))
 THREE = f". / 1{{R1 R9}} 2{{R2 R9}} 3{{R3 R9}} / {{{POOL}}} / 1"
 OPEN = room(SABRA, open_seat=OpenSeat.ANYONE)
 ROUNDS = room(OPEN, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=3)
@@ -255,6 +256,20 @@ def test_everyone_sees_who_takes_a_seat_over_and_nothing_else() -> None:
     for viewer in (None, HOST, 1, 2, 3):
         assert see_event(event, viewer) == event
         assert see(game, viewer).rack == (round_of(game).rack(viewer).tiles if viewer else ())
+
+
+@pytest.mark.parametrize("viewer", [None, HOST, 1])
+@pytest.mark.parametrize("action", [BOT, PERSON, replace(BOT, taken=3), replace(BOT, name="Cleo")])
+def test_a_take_over_or_its_refusal_looks_the_same_whatever_is_hidden(viewer: int | None, action: TakeOverSeat) -> None:
+    worlds = [game_at(THREE, OPEN), game_at(f". / 1{{R1 R9}} 2{{J B2}} 3{{K5 K6}} / {{{HIDDEN_POOL}}} / 1", OPEN)]
+    seen: list[object] = []
+    for world in worlds:
+        outcome = apply(resigned(world, 2), action, NOW)
+        if isinstance(outcome, Applied):
+            seen.append((see(outcome.game, viewer), [see_event(event, viewer) for event in outcome.events]))
+        else:
+            seen.append(outcome)
+    assert seen[0] == seen[1]
 
 
 # Every family
