@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Awaitable
 import grpc
 import grpc.aio
 import pytest
+from google.protobuf.duration_pb2 import Duration
 
 from rummikub.admin.v1 import admin_service_pb2 as pb
 from rummikub.v1 import error_reason_pb2, game_pb2, room_settings_pb2
@@ -20,9 +21,10 @@ from tools.games import changes_of
 pytestmark = pytest.mark.slow
 
 HARD = game_pb2.BOT_LEVEL_HARD
-SLOW = room_settings_pb2.RoomSettings(turn_time_limit={"seconds": 0}, bot_pause={"seconds": 10})
+UNTIMED = room_settings_pb2.RoomSettings(turn_time_limit=Duration())
+SLOW = room_settings_pb2.RoomSettings(turn_time_limit=Duration(), bot_pause=Duration(seconds=10))
 """No time-outs, and bots that do not act within a test."""
-OPEN = room_settings_pb2.RoomSettings(open_seat=room_settings_pb2.OPEN_SEAT_ANYONE, turn_time_limit={"seconds": 0})
+OPEN = room_settings_pb2.RoomSettings(open_seat=room_settings_pb2.OPEN_SEAT_ANYONE, turn_time_limit=Duration())
 
 
 class Watcher:
@@ -41,17 +43,18 @@ class Watcher:
     async def end(self) -> str:
         with pytest.raises(grpc.aio.AioRpcError) as raised:
             await self.next()
-        return raised.value.code().name
+        code: grpc.StatusCode = raised.value.code()
+        return str(code.name)
 
 
-async def add_bot(game: GameAtHand, seat: int, by: int = 0, **other: str) -> gs.AddBotResponse:
+async def add_bot(game: GameAtHand, seat: int, by: int = 0, name: str = "") -> gs.AddBotResponse:
     """Adds a bot for the owner of the host token, or for a seat."""
-    request = gs.AddBotRequest(game_id=game.game_id, level=HARD, seat=seat, request_id=new_id(), **other)
+    request = gs.AddBotRequest(game_id=game.game_id, level=HARD, seat=seat, name=name, request_id=new_id())
     return await game.client.games.AddBot(request, metadata=game.as_seat(by) if by else game.as_host())
 
 
-async def take(game: GameAtHand, seat: int, name: str = "Zoe", **other: str) -> gs.JoinGameResponse:
-    request = gs.JoinGameRequest(game_id=game.game_id, name=name, seat=seat, request_id=new_id(), **other)
+async def take(game: GameAtHand, seat: int, name: str = "Zoe", ref: str = "") -> gs.JoinGameResponse:
+    request = gs.JoinGameRequest(game_id=game.game_id, name=name, seat=seat, player_ref=ref, request_id=new_id())
     return await game.client.games.JoinGame(request)
 
 
@@ -63,7 +66,7 @@ async def resign(game: GameAtHand, seat: int) -> None:
 async def refusal(call: Awaitable[object]) -> str:
     with pytest.raises(grpc.aio.AioRpcError) as raised:
         await call
-    return error_info(raised.value).reason
+    return str(error_info(raised.value).reason)
 
 
 def player(game: game_pb2.Game, seat: int) -> game_pb2.Player:
@@ -71,8 +74,7 @@ def player(game: game_pb2.Game, seat: int) -> game_pb2.Player:
 
 
 async def test_a_bot_plays_on_for_a_player_who_resigned(client: Client) -> None:
-    settings = room_settings_pb2.RoomSettings(turn_time_limit={"seconds": 0})
-    game = await client.new_game(players=3, settings=settings)
+    game = await client.new_game(players=3, settings=UNTIMED)
     await resign(game, 2)
     left = player(await game.see(), 2)
     taken = await add_bot(game, 2)
@@ -211,7 +213,7 @@ async def game_of_refs(house: Operated) -> GameAtHand:
     """Returns a game of three with references, in which seat 2 has resigned."""
     game = await house.client.new_game(players=0, start=False, settings=OPEN)
     for seat, name in enumerate(("Ada", "Ben", "Cleo"), 1):
-        joined = await take(game, seat, name, player_ref=name.lower())
+        joined = await take(game, seat, name, ref=name.lower())
         game.tokens[seat] = joined.seat_token
     await house.client.games.StartGame(gs.StartGameRequest(game_id=game.game_id), metadata=game.as_host())
     await resign(game, 2)
@@ -220,14 +222,14 @@ async def game_of_refs(house: Operated) -> GameAtHand:
 
 async def test_the_reference_of_the_seat_is_that_of_the_new_player(house: Operated) -> None:
     game = await game_of_refs(house)
-    assert await refusal(take(game, 2, player_ref="cleo")) == "PLAYER_ALREADY_JOINED"
-    await take(game, 2, player_ref="zoe")
+    assert await refusal(take(game, 2, ref="cleo")) == "PLAYER_ALREADY_JOINED"
+    await take(game, 2, ref="zoe")
     assert await refs(house, game) == {1: "ada", 2: "zoe", 3: "cleo"}
 
 
 async def test_who_resigned_may_come_back_with_the_same_reference(house: Operated) -> None:
     game = await game_of_refs(house)
-    await take(game, 2, "Ben", player_ref="ben")
+    await take(game, 2, "Ben", ref="ben")
     assert await refs(house, game) == {1: "ada", 2: "ben", 3: "cleo"}
 
 
@@ -240,7 +242,7 @@ async def test_a_bot_has_no_reference_of_the_one_who_resigned(house: Operated) -
 @pytest.mark.parametrize("ref", ["ben", "zoe"])
 async def test_a_player_of_a_seat_is_forgotten_and_the_other_is_not(house: Operated, ref: str) -> None:
     game = await game_of_refs(house)
-    token = (await take(game, 2, player_ref="zoe")).seat_token
+    token = (await take(game, 2, ref="zoe")).seat_token
     async for _ in house.admin.ForgetPlayer(pb.ForgetPlayerRequest(player_ref=ref)):
         pass
     joined = [event.player_joined.name for event in await events_of(game) if event.HasField("player_joined")]
@@ -253,7 +255,7 @@ async def test_a_player_of_a_seat_is_forgotten_and_the_other_is_not(house: Opera
 
 async def test_the_new_player_has_the_own_name_deleted(house: Operated) -> None:
     game = await game_of_refs(house)
-    token = (await take(game, 2, player_ref="zoe")).seat_token
+    token = (await take(game, 2, ref="zoe")).seat_token
     await house.client.games.ForgetSeat(gs.ForgetSeatRequest(game_id=game.game_id), metadata=bearer(token))
     taken = [event.seat_taken_over.name for event in await events_of(game) if event.HasField("seat_taken_over")]
     joined = [event.player_joined.name for event in await events_of(game) if event.HasField("player_joined")]
