@@ -306,6 +306,19 @@ async def test_a_player_finds_the_games_with_any_ticket_also_on_another_server(
         assert error_info(refused.value).reason == "TICKET_EXPIRED"
 
 
+async def test_a_seat_that_is_taken_over_is_among_the_games_of_the_new_player_only(web: Client) -> None:
+    open_seats = room_settings_pb2.RoomSettings(open_seat=room_settings_pb2.OPEN_SEAT_ANYONE)
+    game = await lobby(web, settings=open_seats)
+    for name in ("ada", "ben", "cleo"):
+        await join(game, signed(name), name)
+    await web.games.StartGame(gs.StartGameRequest(game_id=game.game_id), metadata=game.as_host())
+    await web.turns.ResignGame(ts.ResignGameRequest(game_id=game.game_id), metadata=game.as_seat(2))
+    assert await games_of(web, signed("ben")) == [(game.game_id, 2)]
+    assert (await join(game, signed("zoe"), "zoe", seat=2)).seat == 2
+    assert await games_of(web, signed("zoe")) == [(game.game_id, 2)]
+    assert await games_of(web, signed("ben")) == []
+
+
 async def test_an_entry_has_whose_turn_it_is_its_deadline_and_the_winners(web: Client) -> None:
     game = await started(web)
     turn = (await game.see()).turn
