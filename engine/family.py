@@ -94,6 +94,9 @@ class Family(Protocol[RulesetT_contra, StartT, RoundT, ActionT_contra, EventT_co
     def may_search(self, ruleset: RulesetT_contra) -> bool:
         """Returns whether decisions of a game may search for plays, which can take seconds."""
 
+    def can_play_on(self, game: Game, seat: int) -> bool:
+        """Returns whether the rules know how a new player goes on at a seat in the round in progress (open_seat)."""
+
     def may_have_searched_all_racks(self, game: Game, events: tuple[Event, ...]) -> bool:
         """Returns whether an analysis may have searched the racks of other players for these events."""
 

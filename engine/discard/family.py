@@ -2,6 +2,7 @@
 
 from engine.discard.deal import deal
 from engine.discard.evolution import evolve
+from engine.discard.game import round_of, rules_of
 from engine.discard.ruleset import Ruleset
 from engine.discard.settlement import settle
 from engine.discard.turns import decide, outcome, time_out
@@ -10,6 +11,7 @@ from engine.events import Event
 from engine.game import Game
 
 __all__ = [
+    "can_play_on",
     "deal",
     "decide",
     "evolve",
@@ -21,6 +23,17 @@ __all__ = [
     "settle",
     "time_out",
 ]
+
+
+def can_play_on(game: Game, seat: int) -> bool:
+    """Returns whether a seat has a rack, of a size from which a hand can be finished.
+
+    Who resigned with a tile taken, and had not opened, has one tile too many: the next turn would take another one.
+    """
+    if seat not in round_of(game).order:
+        return False
+    rack = round_of(game).rack(seat)
+    return rack.has_melded or len(rack.tiles) <= rules_of(game).hand_size
 
 
 def may_search(ruleset: Ruleset) -> bool:

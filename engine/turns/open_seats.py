@@ -5,6 +5,7 @@ The new player has the rack, the points and the part in the shuffles of the one 
 
 from engine.actions import TakeOverSeat
 from engine.events import SeatTakenOver
+from engine.family import family_of
 from engine.game import Aborted, Finished, Game, Lobby, Playing, RoundOver
 from engine.room_settings import Bots, OpenSeat
 from engine.seats import BotLevel
@@ -45,13 +46,13 @@ def _may_add_bots(game: Game, seat: int) -> bool:
 
 
 def _not_open(game: Game, action: TakeOverSeat) -> Refused | None:
-    """Returns a refusal unless the player of the seat has resigned, in the round in progress if there is one."""
+    """Returns a refusal unless the player of the seat has resigned, and can be followed in the round in progress."""
     seat = action.taken
     if all(player.seat != seat for player in game.players):
         return refused(Reason.PLAYER_NOT_IN_GAME, seat=seat)
     if not game.player(seat).resigned:
         return refused(Reason.SEAT_TAKEN, seat=seat)
-    if isinstance(game.phase, Playing) and seat not in game.phase.round.order:
+    if isinstance(game.phase, Playing) and not family_of(game).can_play_on(game, seat):
         return refused(Reason.ROUND_IN_PROGRESS)
     if any(player.name == action.name for player in game.players if player.seat != seat):
         return refused(Reason.PLAYER_ALREADY_JOINED)

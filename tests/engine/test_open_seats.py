@@ -8,6 +8,8 @@ from functools import partial
 import pytest
 
 from engine.actions import AbortGame, Action, Join, Resign, StartGame, StartNextRound, TakeOverSeat, TimeOut
+from engine.discard.actions import DiscardTile
+from engine.discard.game import round_of as discard_round_of
 from engine.discard.presets import PRESETS as DISCARD_PRESETS
 from engine.discard.ruleset import Preset as DiscardPreset
 from engine.events import GameEnded, PlayerReturned, RoundEnded, SeatTakenOver, TurnStarted
@@ -34,7 +36,7 @@ from engine.seats import HOST, BotLevel, Player
 from engine.sight import see, see_event
 from engine.turns import Applied, apply, create
 from engine.violations import Reason
-from support.okey_games import random_action, shuffle
+from support.okey_games import random_action, shuffle, started
 from support.positions import NOW, do, game_at, is_a, lobby, only_reason, play
 from support.random_play import ANALYSIS, Change, RandomPlayers, random_shuffle
 from support.records import check_record, recorded
@@ -310,6 +312,16 @@ def game_with_a_take_over(name: Preset | DiscardPreset) -> list[Change]:
         applied = do(applied.game, action, NOW, ANALYSIS)
         changes.append(Change(action, NOW, applied))
     return changes
+
+
+def test_a_seat_that_resigned_with_a_tile_taken_waits_for_the_next_round() -> None:
+    """In a game of discards it has one tile too many to finish, unless it has opened."""
+    game = started(1, bots=(None,) * 4)
+    first = discard_round_of(game).order[0]
+    taking = replace(BOT, taken=first)
+    assert only_reason(resigned(game, first), taking) is Reason.ROUND_IN_PROGRESS
+    discarded = do(game, DiscardTile(first, discard_round_of(game).rack(first).tiles[0])).game
+    assert do(resigned(discarded, first), taking).game.player(first).bot
 
 
 # Records

@@ -3,6 +3,7 @@
 import random
 
 from engine.actions import TakeOverSeat
+from engine.family import family_of
 from engine.game import Game, Playing
 from engine.room_settings import Bots, OpenSeat
 from engine.seats import HOST, BotLevel
@@ -10,8 +11,9 @@ from engine.seats import HOST, BotLevel
 
 def open_seats(game: Game) -> list[int]:
     """Returns the seats that may be taken over now in a started game."""
-    order = game.phase.round.order if isinstance(game.phase, Playing) else [player.seat for player in game.players]
-    return [player.seat for player in game.players if player.resigned and player.seat in order]
+    is_playing = isinstance(game.phase, Playing)
+    seats = [player.seat for player in game.players if player.resigned]
+    return [seat for seat in seats if not is_playing or family_of(game).can_play_on(game, seat)]
 
 
 def random_take_over(game: Game, rng: random.Random) -> TakeOverSeat | None:
