@@ -5,11 +5,13 @@ oversight lasts for the turn. It depends on the turn and on what is overlooked, 
 and another turn another chance.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import starmap
 from typing import Final
 
+from engine.seats import BotLevel
 from engine.tiles import Tile
 from engine.views import GameView
 
@@ -26,10 +28,23 @@ class Skill:
     rack: int
     table: int
 
+    def sharper(self) -> "Skill":
+        """Returns the skill of a closer look, which notices the same things and others."""
+        return Skill(min(_PERCENT, self.rack + _CLOSER), min(_PERCENT, self.table + _CLOSER))
+
 
 _PERCENT: Final = 100
+_CLOSER: Final = 10
+"""How much more a closer look notices, in percent."""
 ALL: Final = Skill(_PERCENT, _PERCENT)
 """The skill of a level that overlooks nothing."""
+Skills = Mapping[BotLevel, Skill]
+"""The skills of the levels that overlook something."""
+
+
+def skills(*rates: tuple[int, int]) -> Skills:
+    """Returns the skills of the levels from BEGINNER on, given as (rack, table); levels beyond overlook nothing."""
+    return dict(zip(BotLevel, starmap(Skill, rates), strict=False))
 
 
 def is_noticed(view: GameView, thing: Iterable[int], percent: int) -> bool:

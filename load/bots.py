@@ -11,7 +11,6 @@ import multiprocessing
 import random
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import reduce
@@ -24,6 +23,8 @@ from rich.progress import Progress
 from engine.actions import Action, Join, StartGame
 from engine.deal import Shuffle
 from engine.discard.presets import PRESETS as DISCARD_PRESETS
+from engine.discard.ruleset import Ruleset as DiscardRuleset
+from engine.discard.scoring import game_winners
 from engine.effort import Budget
 from engine.family import bots_of
 from engine.game import Game, Playing, RoundEnd, bots_to_act
@@ -51,13 +52,19 @@ TURNS_MAX: Final = 3_000
 BUDGET: Final = Budget(nodes=20_000)
 AGAIN: Final = Budget(nodes=500_000)
 """The budget after a refusal: the rules know a play that must be made."""
+NEIGHBORS: Final = tuple(pairwise(BotLevel))
 NORMAL: Final = 1.96
 """The quantile of an interval of 95%."""
 
 
 @dataclass(frozen=True)
 class Pairing:
-    """Rounds of two neighboring levels: those that the better one won, the other won, and that ended blocked."""
+    """Rounds of two neighboring levels: those that the better one won, the other won, and that ended blocked.
+
+    Attributes:
+        seconds: The processor's time of all rounds.
+        slowest: The longest time of the processor that the better level took to choose an action, in seconds.
+    """
 
     worse: str
     better: str
@@ -66,6 +73,7 @@ class Pairing:
     blocked: int = 0
     rounds: int = 0
     seconds: float = 0.0
+    slowest: float = 0.0
 
     def plus(self, other: "Pairing") -> "Pairing":
         """Returns the sum of two runs."""
@@ -77,6 +85,7 @@ class Pairing:
             self.blocked + other.blocked,
             self.rounds + other.rounds,
             self.seconds + other.seconds,
+            max(self.slowest, other.slowest),
         )
 
     @property
@@ -112,30 +121,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("presets", nargs="*", metavar="PRESET", help="presets to play (all)")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"rounds of each pairing ({ROUNDS})")
+    parser.add_argument(
+        "--level",
+        choices=[better.name for _, better in NEIGHBORS],
+        help="only this level against the one below, and do not write docs/bots.md",
+    )
     parser.add_argument("--quick", action="store_true", help=f"{QUICK} rounds, and do not write docs/bots.md")
     parser.add_argument("--processes", type=int, default=PROCESSES, help=f"processes that play ({PROCESSES})")
     chosen = parser.parse_args(arguments)
     presets = chosen.presets or list(PRESETS)
+    neighbors = [pair for pair in NEIGHBORS if chosen.level in {None, pair[1].name}]
+    is_kept = not (chosen.quick or chosen.level)
     unknown = set(presets) - PRESETS.keys()
     if unknown:
         parser.error(f"no presets: {', '.join(sorted(unknown))}")
     with Progress(console=printer()) as progress:
         for preset in progress.track(presets, description="presets"):
-            pairings = played(preset, QUICK if chosen.quick else chosen.rounds, chosen.processes)
+            rounds = QUICK if chosen.quick else chosen.rounds
+            pairings = played(preset, neighbors, rounds, chosen.processes)
             progress.console.print(" | ".join(row_of(preset, pairings)), markup=False, highlight=False)
-            if not chosen.quick:
+            if is_kept:
                 keep(preset, pairings)
-    if not chosen.quick:
+    if is_kept:
         write("bots.md", "make bots", page_text(RESULTS))
     return 0
 
 
-def played(preset: str, rounds: int, processes: int) -> list[Pairing]:
-    """Returns the pairings of all neighboring levels under a preset."""
-    jobs: list[Job] = [(preset, *levels, number) for levels in pairwise(BotLevel) for number in range(rounds)]
+def played(preset: str, neighbors: Sequence[tuple[BotLevel, BotLevel]], rounds: int, processes: int) -> list[Pairing]:
+    """Returns the pairings of some neighboring levels under a preset."""
+    jobs: list[Job] = [(preset, *levels, number) for levels in neighbors for number in range(rounds)]
     with multiprocessing.Pool(processes) as pool:
         parts = pool.imap_unordered(play, jobs)
-        totals = {(worse.name, better.name): Pairing(worse.name, better.name) for worse, better in pairwise(BotLevel)}
+        totals = {(worse.name, better.name): Pairing(worse.name, better.name) for worse, better in neighbors}
         for part in parts:
             totals[part.worse, part.better] = totals[part.worse, part.better].plus(part)
     return list(totals.values())
@@ -148,9 +165,10 @@ def play(job: Job) -> Pairing:
     seats = range(rules.players_min, rules.players_max + 1)
     count = next((players for players in seats if players % 2 == 0), rules.players_min)
     levels = [(worse, better)[(seat + number) % 2] for seat in range(count)]
-    game = finished(rules, levels, random.Random(f"{preset} {number // 2}"))
+    times = dict.fromkeys(levels, 0.0)
+    game = finished(rules, levels, random.Random(f"{preset} {number // 2}"), times)
     result = game.results[-1]
-    won = Counter({levels[seat - 1] for seat in result.winners})
+    won = {levels[seat - 1] for seat in result.winners or _ahead(game)}
     is_decided = len(won) == 1
     return Pairing(
         worse.name,
@@ -160,11 +178,18 @@ def play(job: Job) -> Pairing:
         blocked=int(result.end is RoundEnd.BLOCKED),
         rounds=1,
         seconds=time.process_time() - began,
+        slowest=times[better],
     )
 
 
-def finished(rules: Ruleset, levels: Sequence[BotLevel], rng: random.Random) -> Game:
-    """Returns a game after its first round."""
+def _ahead(game: Game) -> tuple[int, ...]:
+    """Returns the seats with the best points after a round that no player has finished, in games of discards."""
+    rules = game.ruleset
+    return game_winners(game.players, rules) if isinstance(rules, DiscardRuleset) else ()
+
+
+def finished(rules: Ruleset, levels: Sequence[BotLevel], rng: random.Random, times: dict[BotLevel, float]) -> Game:
+    """Returns a game after its first round. Raises `times` to the longest time that each level took for an action."""
     game = reduce(done, (Join(f"bot {seat}", level, seat) for seat, level in enumerate(levels, 1)), create(rules).game)
     tiles = rules.tiles(len(levels))
     start_draw, deal = (tuple(rng.sample(tiles, len(tiles))) for _ in range(2))
@@ -172,17 +197,20 @@ def finished(rules: Ruleset, levels: Sequence[BotLevel], rng: random.Random) -> 
     for _ in range(TURNS_MAX):
         if not isinstance(game.phase, Playing):
             return game
-        game = acted(game)
+        game = acted(game, times)
     raise RuntimeError("the round does not end")
 
 
-def acted(game: Game) -> Game:
+def acted(game: Game, times: dict[BotLevel, float]) -> Game:
     """Returns a game after the action of the bot that is to act."""
     seat = bots_to_act(game)[0]
     view, level = see(game, seat), game.player(seat).bot
     if level is None:
         raise RuntimeError(f"seat {seat} is no bot's")
-    applied = apply(game, bots_of(view).choose_action(view, level, BUDGET), 0)
+    began = time.process_time()
+    action = bots_of(view).choose_action(view, level, BUDGET)
+    times[level] = max(times[level], time.process_time() - began)
+    applied = apply(game, action, 0)
     return applied.game if isinstance(applied, Applied) else done(game, bots_of(view).choose_action(view, level, AGAIN))
 
 
@@ -214,8 +242,8 @@ def _lines(reports: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     dates, revisions = ({str(fact[name]) for fact in facts} for name in ("date", "revision"))
     yield f"{', '.join(sorted(dates))}, revision {', '.join(sorted(revisions))}, {facts[0]['machine']}."
     yield ""
-    heads = [f"{better.name} against {worse.name}" for worse, better in pairwise(BotLevel)]
-    head = ["preset", "rounds each", *heads, "most blocked", "seconds a round"]
+    heads = [f"{better.name} against {worse.name}" for worse, better in NEIGHBORS]
+    head = ["preset", "rounds each", *heads, "blocked, most and of the best", "slowest turn", "seconds a round"]
     yield f"| {' | '.join(head)} |"
     yield f"| --- |{' ---: |' * (len(head) - 1)}"
     for preset, report in reports.items():
@@ -224,10 +252,18 @@ def _lines(reports: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
 
 def row_of(preset: str, pairings: Sequence[Pairing]) -> list[str]:
     """Returns the row of a preset."""
-    rounds, blocked = sum(one.rounds for one in pairings), max(one.blocked / one.rounds for one in pairings)
-    shown = f"{blocked:.0%}" if blocked <= BLOCKED else f"**{blocked:.0%}**"
-    seconds = sum(one.seconds for one in pairings) / rounds
-    return [preset, str(pairings[0].rounds), *(one.text for one in pairings), shown, f"{seconds:.2f}"]
+    rounds, blocked = sum(one.rounds for one in pairings), [one.blocked / one.rounds for one in pairings]
+    shown = f"{max(blocked):.0%}" if max(blocked) <= BLOCKED else f"**{max(blocked):.0%}**"
+    seconds, slowest = sum(one.seconds for one in pairings) / rounds, pairings[-1].slowest * 1000
+    blocks = f"{shown}, {blocked[-1]:.0%}"
+    return [
+        preset,
+        str(pairings[0].rounds),
+        *(one.text for one in pairings),
+        blocks,
+        f"{slowest:.0f} ms",
+        f"{seconds:.2f}",
+    ]
 
 
 if __name__ == "__main__":

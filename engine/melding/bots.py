@@ -1,9 +1,9 @@
 """Bots: choose an action for a seat that the service plays.
 
 A bot gets a view, so it knows only what its seat may see. The same view gives the same action. Every level plays the
-best turn that the solver finds: EXPERT of all tiles, the levels below it of what they notice (skill.py). MASTER also
-looks ahead (foresight.py). The rules judge each play before a bot chooses it. Where a bot must play if it can, it
-overlooks nothing.
+best turn that the solver finds: MASTER of all tiles, weaker levels of what they notice (skills.py). MASTER also
+looks ahead (foresight.py). The rules judge each play before a bot chooses it. A bot that must play looks again, closer
+each time, until it notices a play.
 """
 
 from collections import Counter
@@ -33,12 +33,13 @@ from engine.melding.ruleset import (
 )
 from engine.melding.run_shape import run_shape
 from engine.melding.scoring import may_knock, rack_value
+from engine.melding.skills import skill_of
 from engine.melding.solver import LegalTurn, Objective, best_turn
 from engine.melding.table import Melds, ProposedMelds
 from engine.melding.twist.bots import joined_tables, melds_with_special_jokers
 from engine.melding.views import MeldingView
 from engine.seats import BotLevel, Turn
-from engine.skill import Skill, is_noticed, noticed_tiles
+from engine.skill import ALL, Skill, is_noticed, noticed_tiles
 from engine.tiles import (
     COLORS,
     JOKER,
@@ -62,13 +63,6 @@ FIRST_MELDS: Final = 80
 """How many melds of a rack a bot tries as the first one."""
 CANDIDATES: Final = 60
 """How many combinations of melds the rules judge for a bot."""
-SKILLS: Final = {
-    BotLevel.BEGINNER: Skill(rack=80, table=36),
-    BotLevel.EASY: Skill(rack=85, table=46),
-    BotLevel.MEDIUM: Skill(rack=89, table=57),
-    BotLevel.HARD: Skill(rack=93, table=72),
-}
-"""The levels that overlook something, calibrated by `make bots`: each wins two of three duels against the one below."""
 LIKELY_POINTS: Final = 3
 """What a tile on another rack counts at least in a bot's eyes, when it decides on a knock."""
 
@@ -89,7 +83,7 @@ def choose_action(view: GameView, level: BotLevel, budget: Budget = BUDGET) -> B
         return action_without_play(view)
     position = _position_of(view, seat, sight)
     if isinstance(position, GridPosition):
-        return play_on_grid(position, view, SKILLS.get(level), budget) or action_without_play(view)
+        return play_on_grid(position, view, skill_of(level, rules_of(view)), budget) or action_without_play(view)
     found = _found(position, view, level, budget)
     if found is None or (level is BotLevel.MASTER and _waits(position, view, found, budget)):
         return action_without_play(view)
@@ -267,10 +261,15 @@ def _must_play(view: GameView, *, after_draw: bool, has_melded: bool) -> bool:
 
 
 def _found(position: _Position, view: GameView, level: BotLevel, budget: Budget) -> _Found | None:
-    """Returns the play that a bot of a level finds."""
-    skill = SKILLS.get(level)
-    found = _solved(_as_noticed(position, view, skill) if skill else position, budget)
-    return found or (_solved(position, budget) if skill and position.must_play else None)
+    """Returns the play that a bot of a level finds. One that must play looks until it notices a play."""
+    skill = skill_of(level, position.situation.ruleset)
+    if skill is None:
+        return _solved(position, budget)
+    found = _solved(_as_noticed(position, view, skill), budget)
+    while found is None and position.must_play and skill != ALL:
+        skill = skill.sharper()
+        found = _solved(_as_noticed(position, view, skill), budget)
+    return found
 
 
 def _waits(position: _Position, view: GameView, found: _Found, budget: Budget) -> bool:

@@ -21,7 +21,7 @@ class HandHint:
 
     Attributes:
         lacks: What its hand lacks, or what it lacks to open; None if it has opened.
-        action: The action that a bot of level EXPERT would take; None on another's turn.
+        action: The action that a bot of level MASTER would take; None on another's turn.
     """
 
     lacks: Standing | Missing | None
@@ -41,7 +41,7 @@ class HandQuery:
         lacks = _lacks(view)
         has_turn = view.turn is not None and view.turn.seat == view.seat
         asks = self.tier is HintTier.TURN
-        return HandHint(lacks, choose_action(view, BotLevel.EXPERT, budget) if asks and has_turn else None)
+        return HandHint(lacks, choose_action(view, BotLevel.MASTER, budget) if asks and has_turn else None)
 
 
 def own_hand_query(view: GameView, tier: HintTier) -> HandQuery:

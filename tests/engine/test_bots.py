@@ -35,9 +35,11 @@ from engine.melding.ruleset import (
     TurnVoluntaryDraw,
     WinCall,
 )
+from engine.melding.skills import skill_of
 from engine.notation import format_rack, format_tile, format_tiles, parse_tile, parse_tiles
 from engine.seats import HOST, BotLevel
 from engine.sight import see
+from engine.skill import ALL
 from engine.turns import Applied, apply, create
 from engine.violations import Reason, Refused
 from support.invariants import Invariants
@@ -132,6 +134,24 @@ def test_weaker_levels_overlook_more(position: str, play: str) -> None:
     ]
     assert found == sorted(found)
     assert 0 < found[0] < found[-1] == len(turns_of(position))
+
+
+@pytest.mark.parametrize("preset", Preset)
+def test_each_level_notices_more_than_the_one_below(preset: Preset) -> None:
+    noticed = [skill_of(level, PRESETS[preset]) or ALL for level in LEVELS]
+    rates = [(skill.rack, skill.table) for skill in noticed]
+    assert rates == sorted(rates)
+    assert len({*rates[:-1]}) == len(LEVELS) - 1
+    assert noticed[-1] == ALL
+
+
+def test_a_weak_bot_that_must_play_plays_about_the_first_play_that_it_notices() -> None:
+    position = ". / 1*{R1 R2 R3 B5 B6 B7 K9 K10 K11 O13} 2{B1} / {R1} / 1"
+    games = [replace(game, ruleset=PRESETS[Preset.SHANGHAI]) for game in turns_of(position, 20)]
+    plays = {what(game, BEGINNER) for game in games}
+    assert plays > {"{R1 R2 R3}", "{B5 B6 B7}", "{K9 K10 K11}"}
+    assert {what(game, EXPERT) for game in games} >= {what(game, MASTER) for game in games}
+    assert {what(game, MASTER) for game in games} == {"{R1 R2 R3 B5 B6 B7 K9 K10 K11}"}
 
 
 def test_of_equal_tiles_and_melds_some_are_overlooked() -> None:

@@ -204,7 +204,7 @@ def test_a_player_who_can_play_on_a_grid_may_have_to() -> None:
 def test_a_bot_plays_on_a_grid_from_the_view_of_its_seat(rack: str, expected: str | None) -> None:
     game = cross_game(rack)
     view = see(game, 1)
-    action = bots_of(view).choose_action(view, BotLevel.EXPERT, Budget(nodes=5_000))
+    action = bots_of(view).choose_action(view, BotLevel.MASTER, Budget(nodes=5_000))
     played = [one for one in do(game, action).events if isinstance(one, TilesPlayed)]
     assert [format_tiles(one.tiles) for one in played] == ([expected] if expected else [])
 

@@ -452,7 +452,7 @@ def test_what_needs_all_turns_is_not_known_with_special_jokers() -> None:
 )
 def test_bots_lay_special_jokers_of_their_rack(position: str, played: str) -> None:
     game = game_at(position, TWIST)
-    events = do(game, choose_action(see(game, 1), BotLevel.EXPERT, Budget(nodes=800))).events
+    events = do(game, choose_action(see(game, 1), BotLevel.MASTER, Budget(nodes=800))).events
     assert [format_tiles(one.tiles) for one in events if isinstance(one, TilesPlayed)] == [played]
 
 
@@ -474,6 +474,6 @@ def test_bots_lay_special_jokers_of_their_rack(position: str, played: str) -> No
 )
 def test_bots_join_melds_by_special_jokers(position: str, after: str | None) -> None:
     game = game_at(position, TWIST)
-    events = do(game, choose_action(see(game, 1), BotLevel.EXPERT, Budget(nodes=800))).events
+    events = do(game, choose_action(see(game, 1), BotLevel.MASTER, Budget(nodes=800))).events
     tables = [format_table(one.table, ruleset=TWIST) for one in events if isinstance(one, TilesPlayed)]
     assert tables == ([after] if after else [])

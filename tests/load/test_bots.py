@@ -19,6 +19,11 @@ def test_a_round_is_repeatable_and_has_one_result() -> None:
     assert (first.rounds, first.won + first.lost) == (1, 1)
 
 
+def test_a_round_that_no_player_finishes_goes_to_the_better_points() -> None:
+    pairing = bots.play(("OKEY_101_PARTNERS", WEAK, STRONG, 3))
+    assert (pairing.blocked, pairing.won + pairing.lost) == (1, 1)
+
+
 def test_the_better_level_wins_more() -> None:
     wins = [bots.play(("AMERICAN", WEAK, STRONG, number)).won for number in range(12)]
     assert sum(wins) > 6
@@ -33,17 +38,22 @@ def test_the_interval_of_a_share_contains_it() -> None:
 
 
 def test_the_page_has_a_row_for_each_preset_that_was_played(tmp_path: Path) -> None:
-    pairings = [Pairing("EASY", "MEDIUM", 60, 30, 6, 96, 9.6)]
+    pairings = [Pairing("EASY", "MEDIUM", 60, 30, 6, 96, 9.6, 0.25)]
     bots.keep("OKEY", pairings, tmp_path)
     assert json.loads((tmp_path / "OKEY.json").read_text())["pairings"] == [asdict(pairings[0])]
     rows = [line for line in bots.page_text(tmp_path).splitlines() if line.startswith("| OKEY")]
-    assert rows == ["| OKEY | 96 | 67% (56% to 76%) | **6%** | 0.10 |"]
+    assert rows == ["| OKEY | 96 | 67% (56% to 76%) | **6%**, 6% | 250 ms | 0.10 |"]
 
 
 def test_a_preset_that_does_not_exist_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         bots.main(["CHESS"])
     assert "no presets: CHESS" in capsys.readouterr().err
+
+
+def test_a_run_of_one_level_plays_one_pairing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert bots.main(["AMERICAN", "--rounds", "2", "--level", "EASY", "--processes", "1"]) == 0
+    assert capsys.readouterr().out.count("%)") == 1
 
 
 def test_a_quick_run_prints_its_table(capsys: pytest.CaptureFixture[str]) -> None:

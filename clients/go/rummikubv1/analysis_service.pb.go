@@ -926,7 +926,7 @@ type SuggestTurnResponse struct {
 	// the game that was searched, and no request_id. It plays the suggestion. If no turn was found, it draws, or
 	// passes if the pool is empty or a tile was drawn; after TURN_DRAW_TWO_RIVER it lays the less useful tile on the River.
 	// Set with HINT_TIER_TURN, for a game in which the caller has the turn. In a game of discards it is the action that a
-	// bot of BOT_LEVEL_EXPERT would take.
+	// bot of BOT_LEVEL_MASTER would take.
 	//
 	// If the search ended without a turn, although play_exists is not EXISTENCE_NO, the rules may require a play, and refuse
 	// the draw or the pass (DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS): ask again with more time.

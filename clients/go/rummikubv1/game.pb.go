@@ -156,10 +156,10 @@ const (
 	BotLevel_BOT_LEVEL_MEDIUM BotLevel = 3
 	// Overlooks little.
 	BotLevel_BOT_LEVEL_HARD BotLevel = 4
-	// Overlooks nothing: plays as many tiles as possible, with any rearrangement of the table.
+	// Plays as many tiles as possible, with any rearrangement of the table. Overlooks nothing where MASTER looks ahead.
 	BotLevel_BOT_LEVEL_EXPERT BotLevel = 5
-	// Also looks ahead, and keeps tiles back that would help the next players. In games of discards, on the cross layout and
-	// with the special jokers of Twist it plays like EXPERT.
+	// Overlooks nothing, looks ahead, and keeps tiles back that would help the next players. In games of discards, on the
+	// cross layout and with the special jokers of Twist it does not look ahead, and EXPERT overlooks a little.
 	BotLevel_BOT_LEVEL_MASTER BotLevel = 6
 )
 

@@ -19,7 +19,7 @@ from engine.tiles import NATURALS, without
 from support.okey_games import game_at, started
 from support.positions import do
 
-BEGINNER, EXPERT = BotLevel.BEGINNER, BotLevel.EXPERT
+BEGINNER, MASTER = BotLevel.BEGINNER, BotLevel.MASTER
 ELEVEN = "K3 K4 K5 K6 O7 B7 R7 B9 B10 B11 B12"
 
 
@@ -66,14 +66,14 @@ def test_weaker_levels_overlook_discards_that_help_more_often() -> None:
 
 def test_weaker_levels_discard_without_care_more_often() -> None:
     game = at(f"{ELEVEN} R12 R13 R3 R4")
-    best = choose_action(see(game, 2), EXPERT)
+    best = choose_action(see(game, 2), MASTER)
     found = [in_turns(game, level, 40).count(best) for level in (BEGINNER, BotLevel.HARD)]
     assert 0 < found[0] < found[1] < 40
 
 
 def test_the_discard_of_a_player_who_has_resigned_is_not_there_to_take() -> None:
     game = do(at(f"{ELEVEN} R12 R13 O1", "R1"), Resign(3)).game
-    assert choose_action(see(game, 2), EXPERT) == TakeFromPool(2)
+    assert choose_action(see(game, 2), MASTER) == TakeFromPool(2)
 
 
 @pytest.mark.unmeasured
@@ -83,7 +83,7 @@ def test_bots_discard_what_their_hand_can_do_without() -> None:
         round_ = round_of(game)
         seat = round_.turn.seat
         tiles = round_.rack(seat).tiles
-        action = choose_action(replace(see(game, seat), ruleset=replace(OKEY, show_indicator=False)), EXPERT)
+        action = choose_action(replace(see(game, seat), ruleset=replace(OKEY, show_indicator=False)), MASTER)
         assert isinstance(action, DiscardTile)
         left = standing(without(tiles, (action.tile,)), round_.okey, one_high=True)
         assert left.missing == standing(tiles, round_.okey, one_high=True).missing
@@ -92,12 +92,12 @@ def test_bots_discard_what_their_hand_can_do_without() -> None:
 
 def test_bots_keep_what_more_unseen_tiles_help() -> None:
     rack = f"{ELEVEN} R12 R13 R3 R4"
-    assert choose_action(see(at(rack), 2), EXPERT) in {
+    assert choose_action(see(at(rack), 2), MASTER) in {
         DiscardTile(2, parse_tile("R12")),
         DiscardTile(2, parse_tile("R13")),
     }
     without_high = replace(OKEY, run_one_high=False)
-    assert choose_action(see(at(rack, ruleset=without_high), 2), EXPERT).seat == 2
+    assert choose_action(see(at(rack, ruleset=without_high), 2), MASTER).seat == 2
 
 
 def test_a_search_that_is_over_leaves_the_first_of_the_spare_tiles() -> None:
@@ -110,7 +110,7 @@ def test_a_search_that_is_over_leaves_the_first_of_the_spare_tiles() -> None:
     game = started(3)
     seat = round_of(game).turn.seat
     view = replace(see(game, seat), ruleset=replace(OKEY, show_indicator=False))
-    action = choose_action(view, EXPERT, Budget(is_over=is_over))
+    action = choose_action(view, MASTER, Budget(is_over=is_over))
     assert isinstance(action, DiscardTile)
     assert asked["times"] == 1
     do(game, action)
@@ -158,7 +158,7 @@ def play(seed: int, levels: tuple[BotLevel, ...]) -> Game:
 
 @pytest.mark.slow
 @pytest.mark.unmeasured
-@pytest.mark.parametrize(("worse", "better", "rounds"), [(BEGINNER, EXPERT, 8)])
+@pytest.mark.parametrize(("worse", "better", "rounds"), [(BEGINNER, MASTER, 8)])
 def test_rounds_of_bots_end_and_better_ones_win_more_of_them(worse: BotLevel, better: BotLevel, rounds: int) -> None:
     wins = Counter[BotLevel]()
     for seed in range(rounds):

@@ -30,7 +30,7 @@ from engine.sight import see
 from support.okey_games import game_at, started
 from support.positions import do
 
-EXPERT = BotLevel.EXPERT
+MASTER = BotLevel.MASTER
 TAKEN = ToDiscard(parse_tile("O1"))
 HIGH = "R10 R11 R12 R13 R1 B10 B11 B12 B13 B1 K10 K11 K12 K13"
 
@@ -56,7 +56,7 @@ def at(
 
 def chosen(game: Game) -> BotAction:
     """Returns the action of a bot that overlooks nothing, which must be legal."""
-    action = choose_action(see(game, 2), EXPERT)
+    action = choose_action(see(game, 2), MASTER)
     do(game, action)
     return action
 

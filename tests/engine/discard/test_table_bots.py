@@ -22,7 +22,7 @@ from engine.sight import see
 from support.okey_games import game_at, started
 from support.positions import do
 
-EXPERT = BotLevel.EXPERT
+MASTER = BotLevel.MASTER
 OPENS = "R7 R8 R9 R10 B10 K10 O10 O11 O12 K6 B6 O6"
 """105 points. The indicator is R4, the okey R5."""
 PAIRS = "R1 R1 B3 B3 K7 K7 O9 O9 B12 B12"
@@ -50,7 +50,7 @@ def at(
 
 def chosen(game: Game) -> BotAction:
     """Returns the action of a bot that overlooks nothing, which must be legal."""
-    action = choose_action(see(game, 2), EXPERT)
+    action = choose_action(see(game, 2), MASTER)
     do(game, action)
     return action
 
@@ -66,7 +66,7 @@ def laid(game: Game) -> str:
 
 def test_bots_open_as_soon_as_they_can() -> None:
     game = at(f"{OPENS} R1 K1")
-    after = do(game, choose_action(see(game, 2), EXPERT)).game
+    after = do(game, choose_action(see(game, 2), MASTER)).game
     table = round_of(after).table
     assert table
     assert table.openings[0].amount == 105
@@ -85,9 +85,9 @@ def test_bots_do_not_open_in_the_first_turn_of_the_starter_nor_with_too_little()
 
 
 def test_an_opening_leaves_a_tile_to_discard_which_finishes() -> None:
-    game = do(at(f"{OPENS} O13"), choose_action(see(at(f"{OPENS} O13"), 2), EXPERT)).game
+    game = do(at(f"{OPENS} O13"), choose_action(see(at(f"{OPENS} O13"), 2), MASTER)).game
     assert len(round_of(game).rack(2).tiles) == 1
-    done = do(game, choose_action(see(game, 2), EXPERT))
+    done = do(game, choose_action(see(game, 2), MASTER))
     finish = done.events[0]
     assert isinstance(finish, RackFinished)
     assert finish.is_at_once
@@ -238,7 +238,7 @@ def test_a_search_that_is_over_leaves_the_first_of_the_discards() -> None:
         return True
 
     game = at("R10 R11 B10 K9 K1 O3 O7")
-    action = choose_action(see(game, 2), EXPERT, Budget(is_over=is_over))
+    action = choose_action(see(game, 2), MASTER, Budget(is_over=is_over))
     assert isinstance(action, DiscardTile)
     assert asked["times"] == 1
 

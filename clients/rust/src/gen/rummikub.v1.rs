@@ -6106,10 +6106,10 @@ pub enum BotLevel {
     Medium = 3,
     /// Overlooks little.
     Hard = 4,
-    /// Overlooks nothing: plays as many tiles as possible, with any rearrangement of the table.
+    /// Plays as many tiles as possible, with any rearrangement of the table. Overlooks nothing where MASTER looks ahead.
     Expert = 5,
-    /// Also looks ahead, and keeps tiles back that would help the next players. In games of discards, on the cross layout and
-    /// with the special jokers of Twist it plays like EXPERT.
+    /// Overlooks nothing, looks ahead, and keeps tiles back that would help the next players. In games of discards, on the
+    /// cross layout and with the special jokers of Twist it does not look ahead, and EXPERT overlooks a little.
     Master = 6,
 }
 impl BotLevel {
@@ -6979,7 +6979,7 @@ pub struct SuggestTurnResponse {
     /// the game that was searched, and no request_id. It plays the suggestion. If no turn was found, it draws, or
     /// passes if the pool is empty or a tile was drawn; after TURN_DRAW_TWO_RIVER it lays the less useful tile on the River.
     /// Set with HINT_TIER_TURN, for a game in which the caller has the turn. In a game of discards it is the action that a
-    /// bot of BOT_LEVEL_EXPERT would take.
+    /// bot of BOT_LEVEL_MASTER would take.
     ///
     /// If the search ended without a turn, although play_exists is not EXISTENCE_NO, the rules may require a play, and refuse
     /// the draw or the pass (DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS): ask again with more time.

@@ -105,10 +105,10 @@ class _BotLevelEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_BotLevel.Val
     BOT_LEVEL_HARD: _BotLevel.ValueType  # 4
     """Overlooks little."""
     BOT_LEVEL_EXPERT: _BotLevel.ValueType  # 5
-    """Overlooks nothing: plays as many tiles as possible, with any rearrangement of the table."""
+    """Plays as many tiles as possible, with any rearrangement of the table. Overlooks nothing where MASTER looks ahead."""
     BOT_LEVEL_MASTER: _BotLevel.ValueType  # 6
-    """Also looks ahead, and keeps tiles back that would help the next players. In games of discards, on the cross layout and
-    with the special jokers of Twist it plays like EXPERT.
+    """Overlooks nothing, looks ahead, and keeps tiles back that would help the next players. In games of discards, on the
+    cross layout and with the special jokers of Twist it does not look ahead, and EXPERT overlooks a little.
     """
 
 class BotLevel(_BotLevel, metaclass=_BotLevelEnumTypeWrapper):
@@ -125,10 +125,10 @@ BOT_LEVEL_MEDIUM: BotLevel.ValueType  # 3
 BOT_LEVEL_HARD: BotLevel.ValueType  # 4
 """Overlooks little."""
 BOT_LEVEL_EXPERT: BotLevel.ValueType  # 5
-"""Overlooks nothing: plays as many tiles as possible, with any rearrangement of the table."""
+"""Plays as many tiles as possible, with any rearrangement of the table. Overlooks nothing where MASTER looks ahead."""
 BOT_LEVEL_MASTER: BotLevel.ValueType  # 6
-"""Also looks ahead, and keeps tiles back that would help the next players. In games of discards, on the cross layout and
-with the special jokers of Twist it plays like EXPERT.
+"""Overlooks nothing, looks ahead, and keeps tiles back that would help the next players. In games of discards, on the
+cross layout and with the special jokers of Twist it does not look ahead, and EXPERT overlooks a little.
 """
 Global___BotLevel: _TypeAlias = BotLevel  # noqa: Y015
 

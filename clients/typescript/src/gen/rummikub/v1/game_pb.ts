@@ -2403,15 +2403,15 @@ export enum BotLevel {
   HARD = 4,
 
   /**
-   * Overlooks nothing: plays as many tiles as possible, with any rearrangement of the table.
+   * Plays as many tiles as possible, with any rearrangement of the table. Overlooks nothing where MASTER looks ahead.
    *
    * @generated from enum value: BOT_LEVEL_EXPERT = 5;
    */
   EXPERT = 5,
 
   /**
-   * Also looks ahead, and keeps tiles back that would help the next players. In games of discards, on the cross layout and
-   * with the special jokers of Twist it plays like EXPERT.
+   * Overlooks nothing, looks ahead, and keeps tiles back that would help the next players. In games of discards, on the
+   * cross layout and with the special jokers of Twist it does not look ahead, and EXPERT overlooks a little.
    *
    * @generated from enum value: BOT_LEVEL_MASTER = 6;
    */

@@ -1,0 +1,33 @@
+"""What the weaker levels of bots overlook in melding games: a row for games that are alike.
+
+The rates are such that each level wins about two of three duels against the one below it (`make bots`, docs/bots.md).
+MASTER looks ahead (foresight.py). Where it cannot, EXPERT overlooks something too.
+"""
+
+from typing import Final
+
+from engine.melding.ruleset import JokerKinds, Ruleset, TableLayout, TurnVoluntaryDraw
+from engine.seats import BotLevel
+from engine.skill import Skill, Skills, skills
+
+SABRA: Final = skills((80, 36), (85, 46), (89, 57), (93, 72))
+"""The row of all games without a row of their own."""
+MUST_PLAY: Final = skills((0, 0), (20, 20), (40, 40), (60, 60), (80, 80))
+"""Games in which a player who can play must (turn_voluntary_draw).
+
+A bot looks until it notices a play, so a BEGINNER plays about the first one that it sees. Even so the odds grow only by
+a factor of about 7 from nothing to everything, as 50 duels of Shanghai with random rates show.
+"""
+NO_FORESIGHT: Final = skills((74, 27), (80, 36), (85, 46), (89, 57), (93, 72))
+"""Twist, and the cross layout, where a bot notices the whole table or nothing of it: the rates of SABRA a level higher."""
+
+
+def skill_of(level: BotLevel, ruleset: Ruleset) -> Skill | None:
+    """Returns what a level notices under a ruleset; None if it overlooks nothing."""
+    return _row(ruleset).get(level)
+
+
+def _row(ruleset: Ruleset) -> Skills:
+    if ruleset.table_layout is TableLayout.GRID or ruleset.joker_kinds is JokerKinds.TWIST:
+        return NO_FORESIGHT
+    return MUST_PLAY if ruleset.turn_voluntary_draw is TurnVoluntaryDraw.ONLY_IF_NO_PLAY else SABRA
