@@ -49,7 +49,8 @@ WINS: Final = (0.60, 0.75)
 BLOCKED: Final = 0.05
 """How many rounds of a pairing may end blocked."""
 TURNS_MAX: Final = 3_000
-BUDGET: Final = Budget(nodes=20_000)
+BUDGET: Final = Budget(nodes=8_000, change_nodes=500)
+"""About 200 milliseconds of a search. Only a few turns need more, most of them in Tahiti."""
 AGAIN: Final = Budget(nodes=500_000)
 """The budget after a refusal: the rules know a play that must be made."""
 NEIGHBORS: Final = tuple(pairwise(BotLevel))

@@ -61,9 +61,9 @@ SKILLS: Final[Mapping[ScoreSystem, Skills]] = {
 }
 """The levels that overlook something: in how many turns they see the best discard, and what they can take or lay.
 
-The rates follow from 75 to 156 duels of bots with random rates in each game. The odds to win grow evenly with them: from
-nothing to everything by a factor of about 65 in Okey and International Rummikub, of 17 in American Rummikub and of 15 in
-101 Okey, where luck decides more. There, bots that overlook more would block many rounds.
+The rates follow from 75 to 156 duels of bots with random rates in each game. The odds to win grow evenly with them,
+from nothing to everything by a factor of about 65 in Okey and International Rummikub, of 17 in American Rummikub and of
+15 in 101 Okey, where luck decides more. There, bots that overlook more would block many rounds.
 """
 _LAST: Final = 4
 """No bot overlooks anything in the last part of the pool, one in so many, or rounds would end without a winner."""

@@ -19,7 +19,7 @@ A bot looks until it notices a play, so a BEGINNER plays about the first one tha
 a factor of about 7 from nothing to everything, as 50 duels of Shanghai with random rates show.
 """
 NO_FORESIGHT: Final = skills((74, 27), (80, 36), (85, 46), (89, 57), (93, 72))
-"""Twist, and the cross layout, where a bot notices the whole table or nothing of it: the rates of SABRA a level higher."""
+"""Twist, and the cross layout, where a bot notices the whole table or none of it: SABRA's rates, a level higher."""
 
 
 def skill_of(level: BotLevel, ruleset: Ruleset) -> Skill | None:
