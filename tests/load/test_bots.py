@@ -6,9 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from engine.discard.bots import SKILLS as DISCARD_SKILLS
+from engine.discard.ruleset import ScoreSystem
+from engine.melding import skills as melding_skills
 from engine.seats import BotLevel
 from load import bots
 from load.bots import Pairing
+from tools.servers import ROOT
 
 WEAK, STRONG = BotLevel.BEGINNER, BotLevel.EXPERT
 
@@ -43,6 +47,17 @@ def test_the_page_has_a_row_for_each_preset_that_was_played(tmp_path: Path) -> N
     assert json.loads((tmp_path / "OKEY.json").read_text())["pairings"] == [asdict(pairings[0])]
     rows = [line for line in bots.page_text(tmp_path).splitlines() if line.startswith("| OKEY")]
     assert rows == ["| OKEY | 96 | 67% (56% to 76%) | **6%**, 6% | 250 ms | 0.10 |"]
+
+
+def test_the_page_states_the_rates_of_each_level() -> None:
+    page = (ROOT / "docs" / "bots.md").read_text()
+    melding = (melding_skills.SABRA, melding_skills.NO_FORESIGHT, melding_skills.MUST_PLAY)
+    systems = (ScoreSystem.OKEY, ScoreSystem.OKEY_101, ScoreSystem.AMERICAN)
+    for level in (BotLevel.BEGINNER, BotLevel.EASY, BotLevel.MEDIUM, BotLevel.HARD, BotLevel.EXPERT):
+        pairs = [f"{row[level].rack}, {row[level].table}" if level in row else "all" for row in melding]
+        rates = [str(DISCARD_SKILLS[system][level].rack) for system in systems]
+        assert f"| {' | '.join((level.name, *pairs, *rates))} |" in page
+    assert DISCARD_SKILLS[ScoreSystem.INTERNATIONAL] == DISCARD_SKILLS[ScoreSystem.OKEY]
 
 
 def test_a_preset_that_does_not_exist_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
