@@ -16,7 +16,7 @@ MUST_PLAY: Final = skills((0, 0), (20, 20), (40, 40), (60, 60), (80, 80))
 """Games in which a player who can play must (turn_voluntary_draw).
 
 A bot looks until it notices a play, so a BEGINNER plays about the first one that it sees. Even so the odds grow only by
-a factor of about 7 from nothing to everything, as 50 duels of Shanghai with random rates show.
+a factor of at most 7 from nothing to everything, as 50 duels of Shanghai with random rates showed.
 """
 NO_FORESIGHT: Final = skills((74, 27), (80, 36), (85, 46), (89, 57), (93, 72))
 """Twist, and the cross layout, where a bot notices the whole table or none of it: SABRA's rates, a level higher."""
