@@ -5,7 +5,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import closing
@@ -21,6 +20,7 @@ from service.storage.embedded import EmbeddedStore
 from support.grpc_play import history
 from support.harness import ROOT, Client, GameAtHand, redis_store, running_redis, running_server
 from tools.redis_servers import RedisServer
+from tools.store_faults import compiled_library, cut_to_durable
 
 pytestmark = pytest.mark.slow
 
@@ -114,14 +114,10 @@ class OfCompose:
 @pytest.fixture(scope="session")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Returns a library, for LD_PRELOAD, that logs synced file sizes."""
-    compiler = shutil.which("cc")
-    if compiler is None:
+    if shutil.which("cc") is None:
         assert not os.environ.get("CI"), "these tests compile a library: put a C compiler on PATH as cc"
         pytest.skip("needs a C compiler as cc; run: apt-get install gcc libc6-dev")
-    made = tmp_path_factory.mktemp("library") / "power_loss.so"
-    source = ROOT / "tests" / "support" / "power_loss.c"
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", str(made), str(source), "-ldl"], check=True, timeout=60)
-    return made
+    return compiled_library(tmp_path_factory.mktemp("library"))
 
 
 @pytest.fixture
@@ -133,18 +129,6 @@ def log(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     monkeypatch.setenv("POWER_LOSS_LOG", str(log))
     yield log
     monkeypatch.undo()
-
-
-def cut(folder: Path, log: Path) -> None:
-    """Truncates every file in a folder to its synced size."""
-    durable = {}
-    for line in log.read_text().splitlines():
-        device, inode, size = map(int, line.split())
-        durable[device, inode] = size
-    for path in folder.rglob("*"):
-        if path.is_file():
-            file = path.stat()
-            os.truncate(path, min(file.st_size, durable.get((file.st_dev, file.st_ino), 0)))
 
 
 class Players:
@@ -215,7 +199,7 @@ async def test_a_power_loss_loses_acknowledged_turns_only_if_the_store_syncs_eve
             await store.kill()
             await asyncio.gather(*playing)
         await backed.close()
-        cut(store.folder, log)
+        cut_to_durable(store.folder, log)
         await store.start()
         backed = redis_store(store.url)
         async with running_server(backed) as (_, client):
