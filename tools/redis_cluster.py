@@ -1,6 +1,6 @@
 """A real Redis Cluster for tests and drills, on the loopback address: primaries, and replicas of each."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -181,15 +181,24 @@ class RedisCluster:
 
 @contextmanager
 def redis_cluster(
-    *options: str, primaries: int = 3, replicas: int = 0, node_timeout_ms: int = NODE_TIMEOUT_MS, program: str = ""
+    *options: str,
+    primaries: int = 3,
+    replicas: int = 0,
+    node_timeout_ms: int = NODE_TIMEOUT_MS,
+    program: str = "",
+    environment: Callable[[ClusterNode], Mapping[str, str]] = lambda _: {},
 ) -> Iterator[RedisCluster]:
-    """Runs a cluster with this many replicas of each primary; yields it when it works."""
+    """Runs a cluster with this many replicas of each primary; yields it when it works.
+
+    `environment` returns more environment variables of a node.
+    """
     with ExitStack() as stack:
         nodes = [
             ClusterNode(*options, node_timeout_ms=node_timeout_ms, program=program)
             for _ in range(primaries * (1 + replicas))
         ]
         for node in nodes:
+            node.environment.update(environment(node))
             stack.enter_context(closing(node)).start()
         cluster = RedisCluster(nodes, primaries)
         try:

@@ -84,7 +84,8 @@ class RedisServer:
         self, *options: str, port: int = 0, environment: Mapping[str, str] | None = None, program: str = ""
     ) -> None:
         self._folder = short_folder("rummikub-redis-")
-        self._environment = environment or {}
+        self.environment = dict(environment or {})
+        """More environment variables of its next start."""
         self.folder = Path(self._folder.name)
         self.socket = self.folder / "redis.sock"
         self._log = self.folder / "log"
@@ -101,7 +102,7 @@ class RedisServer:
 
     def start(self) -> None:
         """Starts it, empty or with its data from before it was stopped. Raises ServerError, which shows its log."""
-        environment = {**os.environ, **self._environment}
+        environment = {**os.environ, **self.environment}
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(self._command(), stdout=log, env=environment)
         try:
@@ -149,6 +150,11 @@ class RedisServer:
     def is_running(self) -> bool:
         """Whether it was started, and neither stopped nor killed."""
         return self._process is not None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has ended by itself."""
+        return self._process is not None and self._process.poll() is not None
 
     def pause(self) -> None:
         """Suspends it; connections stay open."""

@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Final
 
 from tools.servers import ROOT, START_SECONDS, ServerError, ended, late
@@ -34,7 +35,7 @@ async def from_another_address(port: int, address: str = "127.0.0.2") -> AsyncIt
 
 
 class ServerProcess:
-    """A server in another process, started as by `make run`."""
+    """A server in another process, started as by `make run`, of this checkout or another one."""
 
     def __init__(
         self,
@@ -42,8 +43,10 @@ class ServerProcess:
         port: int = 0,
         stderr: int | None = None,
         program: Sequence[str] = ("-m", "service"),
+        checkout: Path = ROOT,
     ) -> None:
         self._stderr = stderr
+        self._checkout = checkout
         self._program = program
         clean = {name: value for name, value in os.environ.items() if not name.startswith("RUMMIKUB_")}
         self._environment = {
@@ -90,7 +93,7 @@ class ServerProcess:
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
             *self._program,
-            cwd=ROOT,
+            cwd=self._checkout,
             env=self._environment,
             stdout=asyncio.subprocess.PIPE,
             stderr=self._stderr,
