@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -18,7 +18,7 @@ import grpc.aio
 
 from load.calls import OWN_CONNECTION
 from load.chaos.deployments import ADMIN_TOKEN, DEPLOYMENTS, LOBBY_SECONDS, Deployment
-from load.chaos.history import Archived, Fault, Fed, History, Run, StoredGame
+from load.chaos.history import Archived, Entry, Fault, Fed, History, Run, StoredGame
 from load.chaos.players import Game, Players
 from load.chaos.proxy import Proxy
 from rummikub.admin.v1 import admin_service_pb2 as admin
@@ -58,16 +58,17 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a run has left: its history, what the proxies did, and why games were given up."""
+    """What a run has left: its history and the file with it, what the proxies did, and why games were given up."""
 
     path: Path
+    entries: Sequence[Entry]
     mischief: Counter[str]
     given_up: Counter[str]
     seconds: float
 
 
-async def run(plan: Plan, is_enough: Callable[[History], bool] = lambda _: False) -> Done:
-    """Runs a plan; returns what it has left. It ends early when a function of the history says so."""
+async def run(plan: Plan) -> Done:
+    """Runs a plan; returns what it has left."""
     began = time.monotonic()
     chance = random.Random(f"{plan.store} {plan.seed}")
     history = History(RESULTS / f"{plan.store}-{plan.seed}.jsonl")
@@ -103,7 +104,7 @@ async def _played(
             await asyncio.wait([following])
         history.extend(await _archived(deployment, stored))
         mischief = sum((proxy.done for proxy in proxies), Counter[str]())
-        return Done(history.path, mischief, players.given_up, time.monotonic() - began)
+        return Done(history.path, history.entries, mischief, players.given_up, time.monotonic() - began)
 
 
 async def _make_faults(plan: Plan, deployment: Deployment, history: History, chance: random.Random) -> None:
