@@ -1,4 +1,4 @@
-"""Seeded bugs: small changes of a copy of the service, each of which the checker must find. They show that it can fail."""
+"""Seeded bugs: small changes of a copy of the service that the checker must find. They show that it can fail."""
 
 import asyncio
 import shutil
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from load.chaos.checker import check
-from load.chaos.run import Plan, run
+from load.chaos.run import SETTLE_SECONDS, Plan, run
 from tools.servers import ROOT
 
 CODE: Final = ("service", "engine")
@@ -65,6 +65,9 @@ def _bug(
 _CHANGES: Final = "service/app/changes.py"
 _COMMIT: Final = "service/storage/redis/scripts/commit.lua"
 _ETAG_FENCE: Final = "if (redis.call('HGET', KEYS[1], 'etag') or '') ~= ARGV[1] then"
+_LOADING: Final = (
+    '        try:\n            loaded, _ = await self._settle(game_id, "", caller)\n        except StoreUnavailable:\n'
+)
 _COMMITTING: Final = (
     "        outcome = await (self._store_change(before, commit) if is_change else self._store.games.commit(commit))\n"
 )
@@ -106,6 +109,7 @@ BUGS: Final = (
             "            if commit.request_key and commit.memo:\n"
             "                requests = keys_of(record.game_id)[1]\n"
             "                memo_bytes = encode_memo(commit.memo)\n"
+            '                await __import__("asyncio").sleep(0.05)\n'
             '                await self._nodes.execute(requests, "HSET", requests, commit.request_key, memo_bytes)\n',
         ),
     ),
@@ -132,17 +136,20 @@ BUGS: Final = (
         "stale",
         Edit(
             _CHANGES,
-            "        try:\n            loaded, _ = await self._settle(game_id, \"\", caller)\n        except StoreUnavailable:\n",
+            _LOADING,
             "        cached = self._store.games.cached(game_id)\n"
             "        if cached is not None:\n"
-            "            return cached\n"
-            "        try:\n            loaded, _ = await self._settle(game_id, \"\", caller)\n        except StoreUnavailable:\n",
+            "            return cached\n" + _LOADING,
         ),
     ),
     _bug(
         "cache believed for a refusal",
         "refusal",
-        Edit(_CHANGES, "        except Fault:\n            raise Overtaken from None\n", "        except Fault:\n            raise\n"),
+        Edit(
+            _CHANGES,
+            "        except Fault:\n            raise Overtaken from None\n",
+            "        except Fault:\n            raise\n",
+        ),
     ),
     _bug(
         "doubled tile",
@@ -191,7 +198,11 @@ BUGS: Final = (
     _bug(
         "a watcher's gap",
         "watch",
-        Edit("service/app/watcher.py", "for change in changes[:LAG]:", "for change in changes[len(changes) == 2 :][:LAG]:"),
+        Edit(
+            "service/app/watcher.py",
+            "for change in changes[:LAG]:",
+            "for change in changes[len(changes) == 2 :][:LAG]:",
+        ),
         faults=("stop a server", "kill a server"),
     ),
     _bug(
@@ -299,7 +310,8 @@ def seek(bug: Bug, seed: int) -> Found:
     with tempfile.TemporaryDirectory(prefix="chaos-bug-") as folder:
         copy_with(bug, Path(folder))
         while time.monotonic() - began < MOST_SECONDS:
-            plan = Plan(bug.store, seed, ROUND_SECONDS, Path(folder), bug.faults, games=16, gap_seconds=2.0)
+            settle_seconds = SETTLE_SECONDS if "archive" in bug.rules else 5.0
+            plan = Plan(bug.store, seed, ROUND_SECONDS, Path(folder), bug.faults, 16, 2.0, 0.5, settle_seconds)
             done = asyncio.run(run(plan))
             verdict = check(done.entries)
             by = sorted({violation.rule for violation in verdict.violations})

@@ -58,7 +58,7 @@ class Verdict:
 class GameHistory:
     """What a history has of one game."""
 
-    game: str
+    game: str = ""
     calls: list[Call] = field(default_factory=list)
     watched: list[Watched] = field(default_factory=list)
     fed: list[str] = field(default_factory=list)
@@ -78,37 +78,42 @@ class GameHistory:
 
 def check(entries: Iterable[Entry]) -> Verdict:
     """Returns what a history shows. Raises ValueError if it does not begin with its Run."""
-    verdict, games = Verdict(), dict[str, GameHistory]()
-    run = None
-
-    def of(game: str) -> GameHistory:
-        return games.setdefault(game, GameHistory(game))
-
-    for entry in entries:
-        match entry:
-            case Run():
-                run = entry
-            case Call():
-                of(entry.game).calls.append(entry)
-            case Watched():
-                of(entry.game).watched.append(entry)
-            case StoredGame():
-                of(entry.game).stored = entry
-            case Fed():
-                of(entry.game).fed.append(entry.etag)
-            case Archived():
-                of(entry.game).archived = entry.etag
-            case Fault():
-                verdict.faults[entry.name] += 1
-    if run is None:
-        raise ValueError("a history begins with the entry of its run")
-    games.pop("", None)  # calls that created nothing
-    for one in games.values():
+    entries = iter(entries)
+    run = next(entries, None)
+    if not isinstance(run, Run):
+        raise ValueError("a history begins with the entry of its run")  # noqa: TRY004 - a wrong file
+    verdict = Verdict()
+    for one in _games(entries, verdict.faults).values():
         _check_game(one, run, verdict)
     if run.is_lossy:
         verdict.losses = [one for one in verdict.violations if one.rule in LOSSES]
         verdict.violations = [one for one in verdict.violations if one.rule not in LOSSES]
     return verdict
+
+
+def _games(entries: Iterable[Entry], faults: Counter[str]) -> Mapping[str, GameHistory]:
+    """Returns the history of each game, and counts the faults by name."""
+    games: dict[str, GameHistory] = defaultdict(GameHistory)
+    for entry in entries:
+        match entry:
+            case Call(game=game):
+                games[game].calls.append(entry)
+            case Watched(game=game):
+                games[game].watched.append(entry)
+            case StoredGame(game=game):
+                games[game].stored = entry
+            case Fed(game=game, etag=etag):
+                games[game].fed.append(etag)
+            case Archived(game=game, etag=etag):
+                games[game].archived = etag
+            case Fault(name=name):
+                faults[name] += 1
+            case Run():
+                raise ValueError("a history is of one run")
+    games.pop("", None)  # calls that created nothing
+    for game, one in games.items():
+        one.game = game
+    return games
 
 
 def _check_game(one: GameHistory, run: Run, verdict: Verdict) -> None:
@@ -124,7 +129,7 @@ def _check_game(one: GameHistory, run: Run, verdict: Verdict) -> None:
     for rule in (_chain, _changes, _bases, _reads, _repeats, _refusals, _watches, _tokens, _feed, _archive):
         verdict.violations += rule(one)
     replay = Replay(one.game)
-    for change in one.stored.changes if one.stored else ():
+    for change in one.stored.changes if one.stored and one.stored.is_whole else ():
         verdict.violations += replay.apply(change)
     verdict.time_outs += replay.time_outs
     verdict.latest_time_out_ms = max(verdict.latest_time_out_ms, *replay.lateness_ms, 0)
@@ -241,7 +246,9 @@ class _Known:
 
     def __init__(self, one: GameHistory) -> None:
         seen = [(call.ended, revision_of(call.etag)) for call in one.calls if call.status == OK]
-        seen += [(update.at, revision_of(update.etag)) for update in one.watched if update.update in {"change", "snapshot"}]
+        seen += [
+            (update.at, revision_of(update.etag)) for update in one.watched if update.update in {"change", "snapshot"}
+        ]
         self._times: list[float] = []
         self._revisions: list[int] = []
         highest = 0
@@ -276,7 +283,7 @@ def _repeats(one: GameHistory) -> Iterator[Violation]:
 def _refusals(one: GameHistory) -> Iterator[Violation]:
     """A turn is refused as outdated only if the game was another one at some time during the call."""
     first_sent: dict[str, float] = {}
-    began = {}
+    began: dict[tuple[str, str], float] = {}
     for call in sorted(one.calls, key=lambda call: call.began):
         if not call.is_read:
             began.setdefault((call.token, call.request_id), call.began)
@@ -346,4 +353,3 @@ def _archive(one: GameHistory) -> Iterator[Violation]:
         yield Violation("archive", one.game, "a finished game is not in the archive")
     if one.archived is not None and one.archived not in one.etags[-1:]:
         yield Violation("archive", one.game, f"the archive has {one.archived}, not {one.etags[-1:]}")
-

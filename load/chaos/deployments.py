@@ -197,7 +197,7 @@ class OneRedis(Deployment):
         with contextlib.suppress(redis.RedisError):
             self._redis.execute("BGREWRITEAOF")
         await self.lasts(0.0, 0.3)
-        if self.chance.random() < 0.5:  # noqa: PLR2004 - half of the time
+        if self.chance.random() < 0.5:
             await self.lose_power()
         return "Redis"
 
@@ -305,7 +305,7 @@ class Cluster(Deployment):
         """Kills a primary, and starts it again before or after its replica has taken over."""
         node = self._primary()
         node.kill()
-        if self.chance.random() < 0.7:  # noqa: PLR2004 - mostly
+        if self.chance.random() < 0.7:
             await self._taken_over(node)
         await self._whole()
         return str(node.port)
@@ -444,7 +444,7 @@ class Embedded(Deployment):
         with contextlib.suppress(redis.RedisError):
             self._execute("BGREWRITEAOF")
         await self.lasts(0.0, 0.3)
-        if self.chance.random() < 0.5:  # noqa: PLR2004 - half of the time
+        if self.chance.random() < 0.5:
             await self.lose_power()
         return "embedded store"
 

@@ -114,11 +114,13 @@ class StoredGame:
         state: The name of its state.
         changes: All changes, in the contract's JSON form with numbers of enums. Events have what each seat alone saw:
             the tiles that it drew; RoundStarted has `racks` by seat.
+        is_whole: Whether the changes have what each seat saw: not if a seat's token is unknown.
     """
 
     game: str
     state: str
     changes: list[dict[str, Any]]
+    is_whole: bool = True
 
 
 @dataclass(frozen=True, slots=True)

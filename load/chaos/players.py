@@ -38,6 +38,9 @@ CATCH_UP_SECONDS: Final = 30.0
 CONNECTIONS: Final = 4
 """Connections to each server."""
 NAMES: Final = ("Ann", "Bob")
+ASLEEP: Final = 0.08
+"""How often a player misses a turn with a deadline."""
+ASLEEP_SECONDS: Final = 2.5
 PAGE: Final = 200
 REFUSED_FOR_NOW: Final = frozenset({"STORE_FULL", "OVERLOADED", "TOO_MANY_GAMES", "SHUTTING_DOWN", "STORE_UNAVAILABLE"})
 """Refusals after which the same request is sent again, and may have been executed before."""
@@ -99,6 +102,7 @@ class Players:
         history: Where calls are recorded.
         seed: Chooses games, turns and mischief.
         games: How many games are played at once.
+        stunts: The share of turns with mischief.
         pause: The longest pause before a turn, in seconds.
     """
 
@@ -106,6 +110,7 @@ class Players:
     history: History
     seed: int
     games: int = 10
+    stunts: float = 0.2
     pause: float = 0.02
     calls: int = 0
     finished: list["Game"] = field(default_factory=list)
@@ -166,7 +171,7 @@ class Players:
         """Creates lobbies that nobody joins, and reads them until they have expired."""
         lobbies: list[Game] = []
         while not self.is_stopping:
-            if len(lobbies) < 5:  # noqa: PLR2004 - a few
+            if len(lobbies) < 5:
                 game = Game(self, PLAIN_GAME)
                 with contextlib.suppress(GivenUp):
                     await game.create("abandon")
@@ -205,7 +210,9 @@ class Game:
         watching = [asyncio.create_task(self._watch(number)) for number in range(self._chance.randint(1, 2))]
         try:
             start = gs.StartGameRequest(game_id=self.game_id, request_id=new_id())
-            await self._send("StartGame", lambda client: client.games.StartGame, start, token=self._host, action="start")
+            await self._send(
+                "StartGame", lambda client: client.games.StartGame, start, token=self._host, action="start"
+            )
             last = await self._play_rounds()
             await self._caught_up(last)
         finally:
@@ -232,7 +239,7 @@ class Game:
 
     async def _between_rounds(self) -> None:
         """Waits until the next round starts by itself, or starts it."""
-        if self._chance.random() < 0.7:  # noqa: PLR2004 - mostly
+        if self._chance.random() < 0.7:
             await asyncio.sleep(0.4)
             return
         seat = self._seats[self._chance.choice((1, 2))]
@@ -247,29 +254,29 @@ class Game:
 
     async def _turn(self, number: int) -> None:
         """Takes a turn for a seat, with some mischief."""
-        seat, chance = self._seats[number], self._chance.random()
+        seat = self._seats[number]
         own = await self.read(number)
         if own.state != game_pb2.GAME_STATE_PLAYING or own.turn.seat != number:
             return
-        if "clock_total_seconds" in self._options or self._options.get("turn_time_limit_seconds"):
-            if chance < 0.06:  # noqa: PLR2004 - some sleep
-                await asyncio.sleep(2.5)
-                return
+        if own.turn.HasField("deadline") and self._chance.random() < ASLEEP:
+            await asyncio.sleep(ASLEEP_SECONDS)
+            return
         request, action = turn_of(own)
-        match int(chance * 40):
-            case 3:
+        is_stunt = self._chance.random() < self._players.stunts
+        match self._chance.randrange(7) if is_stunt else None:
+            case 0:
                 await self._twice(request, seat, action)
-            case 4:
+            case 1:
                 await self._at_once(own, request, seat, action)
-            case 5:
+            case 2:
                 await self._reused(request, seat, action)
-            case 6:
+            case 3:
                 await self._forged(request, seat, action)
-            case 7:
+            case 4:
                 await self._by_the_other(request, number, action)
-            case 8:
+            case 5:
                 await self._renewed(seat)
-            case 9 if seat.replaced:
+            case 6 if seat.replaced:
                 await self._with_replaced(request, seat, action)
             case _:
                 await self._play_turn(request, seat, action)
@@ -324,7 +331,9 @@ class Game:
 
         answers = await asyncio.gather(renew(), renew())
         seat.token, seat.replaced = answers[0].seat_token, old.token
-        await self._try("GetGame", lambda client: client.games.GetGame, gs.GetGameRequest(game_id=self.game_id), old, "")
+        await self._try(
+            "GetGame", lambda client: client.games.GetGame, gs.GetGameRequest(game_id=self.game_id), old, ""
+        )
 
     async def _with_replaced(self, request: ts.PlayTurnRequest, seat: Seat, action: str) -> None:
         """Sends a turn with a replaced token, then with the new one."""
@@ -360,8 +369,9 @@ class Game:
     ) -> Any:  # noqa: ANN401 - an answer of any RPC
         """Returns the answer to a call, repeated until it has one. Raises Refused, GivenUp."""
         token = seat.token if seat else token
-        until = time.monotonic() + ANSWER_SECONDS
-        for attempt in itertools.count(1):
+        until, attempt = time.monotonic() + ANSWER_SECONDS, 0
+        while True:
+            attempt += 1
             answer, status = await self._attempt(method, rpc, request, token, seat.number if seat else 0, action)
             if answer is not None:
                 return answer
@@ -421,7 +431,9 @@ class Game:
             seat = self._seats.get(number)
             self._note(watcher, "resume", watcher.etag)
             try:
-                async for update in players.client().games.WatchGame(request, metadata=bearer(seat.token if seat else "")):
+                async for update in players.client().games.WatchGame(
+                    request, metadata=bearer(seat.token if seat else "")
+                ):
                     kind = update.WhichOneof("update")
                     if kind in {"snapshot", "change"}:
                         watcher.etag = getattr(update, kind).etag
@@ -437,24 +449,29 @@ class Game:
     async def _caught_up(self, etag: str) -> None:
         """Waits until all watchers have the last change; notes what they have then."""
         deadline = time.monotonic() + CATCH_UP_SECONDS
-        while any(watcher.etag != etag for watcher in self._watchers) and time.monotonic() < deadline:
-            await asyncio.sleep(RETRY_SECONDS)
+        while any(watcher.etag != etag for watcher in self._watchers) and time.monotonic() < deadline:  # noqa: ASYNC110 - many streams
+            await asyncio.sleep(RETRY_SECONDS)  # rarely: the watchers are as fast as the players
         for watcher in self._watchers:
             self._note(watcher, "end", watcher.etag)
 
     async def stored(self, client: Client) -> StoredGame:
         """Returns the game as it is stored: the changes as spectators see them, with what only seats see of tiles."""
-        by_viewer = [await self._changes(client, token) for token in ("", *(seat.token for seat in self._seats.values()))]
-        changes, *of_seats = by_viewer
-        for number, of_seat in zip(self._seats, of_seats, strict=True):
+        changes = await self._changes(client, "") or []
+        is_whole = True
+        for number, seat in self._seats.items():
+            of_seat = await self._changes(client, seat.token)
+            if of_seat is None or len(of_seat) != len(changes):
+                is_whole = False
+                continue
             for change, own in zip(changes, of_seat, strict=True):
                 for event, seen in zip(change.get("events", ()), own.get("events", ()), strict=True):
                     _merge(number, event, seen)
         request = gs.GetGameRequest(game_id=self.game_id)
         state = (await client.games.GetGame(request)).game.state if changes else game_pb2.GAME_STATE_UNSPECIFIED
-        return StoredGame(self.game_id, game_pb2.GameState.Name(state), changes)
+        return StoredGame(self.game_id, game_pb2.GameState.Name(state), changes, is_whole=is_whole)
 
-    async def _changes(self, client: Client, token: str) -> list[dict[str, Any]]:
+    async def _changes(self, client: Client, token: str) -> list[dict[str, Any]] | None:
+        """Returns all changes as the owner of a token sees them; None if the game is lost, or the token is void."""
         changes: list[dict[str, Any]] = []
         page = ""
         while True:
@@ -462,8 +479,8 @@ class Game:
             try:
                 answer = await client.games.ListChanges(request, metadata=bearer(token))
             except grpc.aio.AioRpcError as error:
-                if error.code() is grpc.StatusCode.NOT_FOUND:
-                    return []
+                if error.code() in {grpc.StatusCode.NOT_FOUND, grpc.StatusCode.UNAUTHENTICATED}:
+                    return None
                 raise
             changes += (
                 MessageToDict(change, preserving_proto_field_name=True, use_integers_for_enums=True)
@@ -487,7 +504,7 @@ def _play_turn(client: Client) -> Callable[..., Awaitable[Any]]:
 
 
 def turn_of(own: game_pb2.Game) -> tuple[ts.PlayTurnRequest, str]:
-    """Returns the next turn of the seat that sees this game, and what it does: it lays melds, else draws, else passes."""
+    """Returns the next turn of the seat that sees this game, and its action: it lays melds, else draws, else passes."""
     has_melded = next(player.has_melded for player in own.players if player.seat == own.seat)
     melds = melds_to_lay(cast("Sequence[Tile]", own.rack), has_melded=has_melded)
     if melds:

@@ -1,4 +1,4 @@
-"""A TCP proxy between callers and a server: it delays, cuts connections before and after a request got through, and repeats.
+"""A TCP proxy that delays requests, cuts connections before and after a request got through, and repeats.
 
 A repetition sends all that a connection has sent so far once more, over a new connection: the same requests with the
 same ids, whose answers go nowhere. It is a copy that arrives late, after a cut connection for example.
@@ -69,9 +69,8 @@ class Proxy:
         if task:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        with contextlib.suppress(OSError, asyncio.CancelledError):
+        with contextlib.closing(writer), contextlib.suppress(OSError, asyncio.CancelledError):
             await _Connection(self, reader, writer).run()
-        writer.close()
 
     def chosen(self) -> str:
         """Returns what happens to the next bytes; empty for nothing. Counts it."""
@@ -100,12 +99,12 @@ class Proxy:
     async def _repeat(self, sent: bytes) -> None:
         with contextlib.suppress(OSError):
             reader, writer = await self.open()
-            writer.write(sent)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(REPEAT_SECONDS):
-                    while await reader.read(CHUNK):
-                        pass
-            writer.close()
+            with contextlib.closing(writer):
+                writer.write(sent)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(REPEAT_SECONDS):
+                        while await reader.read(CHUNK):
+                            pass
 
 
 class _Connection:

@@ -1,6 +1,6 @@
 """A replay of the stored changes of a game of Sabra, written from the rules alone, without the engine.
 
-It follows tiles, turns, deadlines, banks, absence, pauses and points, and yields what is wrong. It does not judge melds.
+It follows tiles, turns, deadlines, banks, absence, pauses and points. It does not judge melds.
 """
 
 from collections import Counter
@@ -124,11 +124,14 @@ class Replay:
         elif self._deadline is not None and self._time > self._deadline:
             yield self._wrong("turn", f"seat {seat} acts {self._time - self._deadline} ms after the deadline")
         self._timeouts[seat] = 0
-        self._turn = None if self._turn is None else {"seat": seat, "deadline": self._turn.get("deadline"), "over": True}
+        self._turn = (
+            None if self._turn is None else {"seat": seat, "deadline": self._turn.get("deadline"), "over": True}
+        )
 
     def _played(self, fields: Fields) -> Iterator[Violation]:
         yield from self._acted(fields)
-        rack, played, table = self._racks[fields["seat"]], Counter(fields.get("tiles", ())), on_table(fields["table"])
+        rack, table = self._racks[fields["seat"]], on_table(fields["table"])
+        played: Counter[int] = Counter(fields.get("tiles", ()))
         if played - rack:
             yield self._wrong("tiles", f"seat {fields['seat']} plays {sorted((played - rack).elements())}, not its own")
         if table != self._table + played:
@@ -166,10 +169,11 @@ class Replay:
         """Yields absences of a change that the time-outs do not explain, and time-outs that lack one."""
         names = dict(events)
         late = names.get("turn_timed_out", {}).get("seat")
-        is_due = late is not None and 0 < self._absent_after <= self._timeouts[late] + 1
+        before = 0 if late is None else self._timeouts[late]
+        is_due = late is not None and 0 < self._absent_after <= before + 1
         absent = names.get("player_absent", {}).get("seat")
         if absent != (late if is_due else None):
-            yield self._wrong("absence", f"seat {absent} is absent, seat {late} has timed out {self._timeouts[late]} times before")
+            yield self._wrong("absence", f"seat {absent} is absent, seat {late} has timed out {before} times before")
 
     def _stopped(self, fields: Fields) -> Iterator[Violation]:
         seat, left = fields["seat"], duration_ms(fields.get("time_left", "0s"))
@@ -186,7 +190,9 @@ class Replay:
         for seat, rack in self._racks.items():
             shown = Counter(seats.get(seat, {}).get("rack", ()))
             if shown != +rack:
-                yield self._wrong("tiles", f"seat {seat} ends with {sorted(shown.elements())}, not {sorted(rack.elements())}")
+                yield self._wrong(
+                    "tiles", f"seat {seat} ends with {sorted(shown.elements())}, not {sorted(rack.elements())}"
+                )
         pool = result.get("pool", [])
         if len(pool) != self._pool or sum(self._racks.values(), self._table + Counter(pool)) != SET:
             yield self._wrong("tiles", "racks, table and pool are not the tiles of the game at the end of a round")

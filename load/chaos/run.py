@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -24,7 +25,8 @@ from load.chaos.proxy import Proxy
 from rummikub.admin.v1 import admin_service_pb2 as admin
 from rummikub.admin.v1.admin_service_pb2_grpc import AdminServiceStub
 from tools.games import Client, bearer
-from tools.servers import ROOT, free_port
+from tools.server_process import ServerProcess
+from tools.servers import ROOT
 from tools.store_faults import compiled_library
 
 RESULTS: Final = Path("build") / "chaos"
@@ -45,6 +47,8 @@ class Plan:
         faults: The names of the faults to make; none for all.
         games: How many games are played at once.
         gap_seconds: The longest pause between two faults.
+        stunts: The share of turns with mischief.
+        settle_seconds: How long after the last fault feed and archive may take.
     """
 
     store: str
@@ -54,6 +58,8 @@ class Plan:
     faults: Collection[str] = ()
     games: int = 10
     gap_seconds: float = 3.0
+    stunts: float = 0.2
+    settle_seconds: float = SETTLE_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +67,7 @@ class Done:
     """What a run has left: its history and the file with it, what the proxies did, and why games were given up."""
 
     path: Path
-    entries: Sequence[Entry]
+    entries: list[Entry]
     mischief: Counter[str]
     given_up: Counter[str]
     seconds: float
@@ -74,16 +80,17 @@ async def run(plan: Plan) -> Done:
     history = History(RESULTS / f"{plan.store}-{plan.seed}.jsonl")
     kind = DEPLOYMENTS[plan.store]
     history.add(Run(plan.store, plan.seed, code_revision(), LOBBY_SECONDS, is_lossy=plan.store == "everysec"))
-    with tempfile.TemporaryDirectory(prefix="chaos-", ignore_cleanup_errors=True) as folder, contextlib.closing(history):
+    with (
+        tempfile.TemporaryDirectory(prefix="chaos-", ignore_cleanup_errors=True) as folder,
+        contextlib.closing(history),
+    ):
         library = compiled_library(Path(folder))
         async with kind(Path(folder), library, chance, plan.checkout).running() as deployment:
             return await _played(plan, deployment, history, chance, began)
 
 
-async def _played(
-    plan: Plan, deployment: Deployment, history: History, chance: random.Random, began: float
-) -> Done:
-    proxies = [Proxy(lambda server=server: server.port, random.Random(chance.random())) for server in deployment.servers]  # type: ignore[misc]
+async def _played(plan: Plan, deployment: Deployment, history: History, chance: random.Random, began: float) -> Done:
+    proxies = [Proxy(partial(_port_of, server), random.Random(chance.random())) for server in deployment.servers]
     async with contextlib.AsyncExitStack() as stack:
         for proxy in proxies:
             await stack.enter_async_context(proxy.listening())
@@ -91,20 +98,24 @@ async def _played(
         following = asyncio.create_task(feed.follow())
         targets = [f"127.0.0.1:{proxy.port}" for proxy in proxies]
         try:
-            async with Players(targets, history, plan.seed, plan.games) as players:
+            async with Players(targets, history, plan.seed, plan.games, plan.stunts) as players:
                 await _make_faults(plan, deployment, history, chance)
                 await deployment.revive()
                 async with asyncio.timeout(3 * SETTLE_SECONDS):
                     await players.stop()
             stored = await _stored(deployment, players.finished)
             history.extend(stored)
-            await feed.has(stored)
+            await feed.has(stored, plan.settle_seconds)
         finally:
             following.cancel()
             await asyncio.wait([following])
-        history.extend(await _archived(deployment, stored))
+        history.extend(await _archived(deployment, stored, plan.settle_seconds))
         mischief = sum((proxy.done for proxy in proxies), Counter[str]())
         return Done(history.path, history.entries, mischief, players.given_up, time.monotonic() - began)
+
+
+def _port_of(server: ServerProcess) -> int:
+    return server.port
 
 
 async def _make_faults(plan: Plan, deployment: Deployment, history: History, chance: random.Random) -> None:
@@ -161,18 +172,18 @@ class _Feed:
                 self._history.add(Fed(changed.game_id, changed.change.etag))
             self._cursor = update.cursor or self._cursor
 
-    async def has(self, stored: Sequence[StoredGame]) -> None:
-        """Waits until it has had all changes, or for SETTLE_SECONDS."""
+    async def has(self, stored: Sequence[StoredGame], seconds: float) -> None:
+        """Waits until it has had all changes, at most for some seconds."""
         wanted = {change["etag"] for game in stored for change in game.changes}
-        deadline = time.monotonic() + SETTLE_SECONDS
-        while not wanted <= self._seen and time.monotonic() < deadline:
+        deadline = time.monotonic() + seconds
+        while not wanted <= self._seen and time.monotonic() < deadline:  # noqa: ASYNC110 - many updates
             await asyncio.sleep(0.2)
 
 
-async def _archived(deployment: Deployment, stored: Sequence[StoredGame]) -> list[Archived]:
-    """Returns the games in the archive, when it has all that are finished, or after SETTLE_SECONDS."""
+async def _archived(deployment: Deployment, stored: Sequence[StoredGame], seconds: float) -> list[Archived]:
+    """Returns the games in the archive, when it has all that are finished, or after some seconds."""
     wanted = {game.game for game in stored if game.state == "GAME_STATE_FINISHED"}
-    deadline = time.monotonic() + SETTLE_SECONDS
+    deadline = time.monotonic() + seconds
     while True:
         with contextlib.closing(sqlite3.connect(deployment.archive)) as database:
             rows = database.execute("SELECT game_id, revision, etag FROM games WHERE history IS NOT NULL").fetchall()

@@ -1,0 +1,126 @@
+"""The report of a run: tables of what was done, what held, and which seeded bugs were found."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from load.bench.figures import Tables, are_met, goal, print_report, printer, requirement, run_facts, told_of_run
+from load.chaos.bugs import MOST_SECONDS, Found
+from load.chaos.checker import Verdict
+from load.chaos.deployments import DEPLOYMENTS
+from load.chaos.run import RESULTS, Done, code_revision
+from load.pages import text_of, write
+from load.parts import every_part_ends
+from tools.redis_servers import redis_version
+
+PAGE: Final = "reliability.md"
+COMMAND: Final = "make chaos"
+CALLS, FAULTS = 500_000, 300
+"""The goals of a complete run."""
+
+Results = Mapping[str, tuple[Done, Verdict]]
+
+
+def total_of(results: Results) -> Verdict:
+    """Returns what all histories together have shown."""
+    total = Verdict()
+    for _, verdict in results.values():
+        total.add(verdict)
+    return total
+
+
+def requirements_of(total: Verdict, found: Sequence[Found], *, is_complete: bool) -> list[dict[str, Any]]:
+    """Returns what has to hold of a run, and the goals of a complete one."""
+    rules = Counter(violation.rule for violation in total.violations)
+    required = [
+        requirement(
+            "nothing lost, doubled, reordered or otherwise wrong",
+            met=not rules,
+            measured=", ".join(f"{rule} {count}" for rule, count in sorted(rules.items())) or f"{total.games:,} games",
+        ),
+        requirement("something was measured", met=bool(total.acknowledged), measured=f"{total.acknowledged:,} changes"),
+        requirement("faults happened", met=bool(total.faults), measured=f"{total.faults.total():,} faults"),
+    ]
+    if found:
+        count = sum(one.seconds is not None for one in found)
+        what = f"every seeded bug is found within {MOST_SECONDS:g} s"
+        required.append(requirement(what, met=count == len(found), measured=f"{count} of {len(found)}"))
+    if is_complete:
+        required.append(goal(f"{CALLS:,} calls", met=total.calls >= CALLS, measured=f"{total.calls:,}"))
+        faults = total.faults.total()
+        required.append(goal(f"{FAULTS:,} faults", met=faults >= FAULTS, measured=f"{faults:,}"))
+    return required
+
+
+def tables_of(results: Results, found: Sequence[Found]) -> Tables:
+    """Returns the tables of a report."""
+    head = [
+        "store",
+        "calls",
+        "unanswered",
+        "games",
+        "changes",
+        "watched",
+        "time-outs",
+        "faults",
+        "violations",
+        "losses",
+    ]
+    stores = [head]
+    for store, (_, one) in results.items():
+        counts = (one.calls, one.unanswered, one.games, one.changes, one.watched, one.time_outs, one.faults.total())
+        numbers = (*counts, len(one.violations), len(one.losses))
+        stores.append([DEPLOYMENTS[store].name, *(f"{number:,}" for number in numbers)])
+    faults = [["fault", *(DEPLOYMENTS[store].name for store in results)]]
+    faults += [
+        [name, *(f"{one.faults[name]:,}" for _, one in results.values())] for name in sorted(total_of(results).faults)
+    ]
+    mischief = sum((done.mischief for done, _ in results.values()), Counter[str]())
+    faults += [
+        [f"{name.replace('_', ' ')} (proxy)", *(f"{done.mischief[name]:,}" for done, _ in results.values())]
+        for name in sorted(mischief)
+    ]
+    tables = {"Histories of players under faults": stores, "Faults that were made": faults}
+    if found:
+        rows = [
+            [one.bug.name, "not found" if one.seconds is None else f"{one.seconds:.0f}", ", ".join(one.by)]
+            for one in found
+        ]
+        tables["Seeded bugs, and after how many seconds which rules found them"] = [["bug", "seconds", "rules"], *rows]
+    return tables
+
+
+def finish(  # noqa: PLR0913 - the parts of a report
+    results: Results,
+    found: Sequence[Found],
+    errors: Mapping[str, str],
+    seed: int,
+    seconds: float,
+    *,
+    is_complete: bool,
+) -> int:
+    """Prints and writes the report, that of a complete run also into the page; returns 1 if a requirement is missed."""
+    total = total_of(results)
+    report: dict[str, Any] = {
+        **run_facts("grpcio"),
+        "store": redis_version(),
+        "seed": seed,
+        "revision": code_revision(),
+        "seconds": seconds,
+        "given_up": dict(sum((done.given_up for done, _ in results.values()), Counter[str]())),
+        "violations": [str(violation) for violation in total.violations],
+        "requirements": requirements_of(total, found, is_complete=is_complete),
+    }
+    if errors:
+        report["requirements"].append(every_part_ends(errors))
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    (RESULTS / "report.json").write_text(json.dumps(report, indent=2) + "\n")
+    told = (*told_of_run(report), report["store"], f"revision {report['revision']}", f"seed {seed}")
+    tables = tables_of(results, found)
+    violations = [str(violation) for violation in total.violations[:20]]
+    print_report(report, tables, [*told, *violations, f"All figures: {RESULTS / 'report.json'}"], printer(160))
+    if is_complete and not errors:
+        write(PAGE, COMMAND, text_of(report, told, tables))
+        print(f"docs/{PAGE} has the figures of this run now.")
+    return 0 if are_met(report) else 1
