@@ -10,7 +10,7 @@ FUZZ := .venv/.fuzz
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 3 --dist worksteal
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help setup run web web-test envoy play demo walkthrough puzzle test quick flaky check canary fmt bench figures speed load load-ci drill fuzz capacity soak secrets solver-soak mutants goldens house baseline names release audit proto clients clients-check conformance edge-config deploy-check deploy-tools openapi docs wire deals lock image bots puzzles tournament clean
+.PHONY: help setup run web web-test envoy play demo walkthrough puzzle test quick flaky check canary fmt bench figures speed load load-ci drill chaos fuzz capacity soak secrets solver-soak mutants goldens house baseline names release audit proto clients clients-check conformance edge-config deploy-check deploy-tools openapi docs wire deals lock image bots puzzles tournament clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -151,6 +151,9 @@ $(FUZZ): requirements/fuzz.txt $(STAMP)
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --require-hashes -r requirements/fuzz.txt \
 	  || { echo "Atheris has packages for Python 3.11 to 3.13 on Linux and macOS only; elsewhere: .venv/bin/python -m load.fuzz calls" >&2; exit 1; }
 	@touch $@
+
+chaos: $(STAMP) ## Play through faults of everything, check the histories and write docs/reliability.md (ARGS="--seconds 90" or bugs)
+	@$(BIN)/python -m load.chaos $(ARGS)
 
 capacity: $(STAMP) ## Measure what games, turns, watchers and lists cost and write docs/capacity.md (ARGS="watchers --quick")
 	@$(BIN)/python -m load.capacity $(ARGS)

@@ -27,7 +27,7 @@ from tools.servers import end_in_order
 COMPLETE_SECONDS: Final = 3_600.0
 SHARES: Final[Mapping[str, float]] = {"redis": 0.4, "embedded": 0.25, "cluster": 0.25, "everysec": 0.1}
 """The share of each store in the time of a run."""
-OVERHEAD: Final = 0.25
+OVERHEAD: Final = 0.35
 """The share of a run in which there are no faults: starting servers, and reading what is stored at the end."""
 
 
