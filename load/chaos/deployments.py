@@ -8,7 +8,7 @@ import contextlib
 import os
 import random
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -32,8 +32,10 @@ MEMORY_MARGIN: Final = 65_536
 MOST_WRONG_MS: Final = 4_000
 """By how much the clock of a store is wrong at most."""
 
-FaultMethod = Callable[[], Awaitable[str]]
-"""Makes a fault, ends it, and returns its target."""
+FaultMethod = Callable[[random.Random], Awaitable[str]]
+"""Makes a fault, ends it, and returns its target. The generator chooses target and duration."""
+Lanes = Sequence[Mapping[str, FaultMethod]]
+"""Faults by name: those of one lane are made one after the other, beside those of the other lanes."""
 
 
 class Deployment:
@@ -42,7 +44,6 @@ class Deployment:
     Args:
         folder: An empty folder for all files of the run.
         library: The library of FaultyMachine.
-        chance: Chooses targets and durations.
         checkout: The code that the servers run.
     """
 
@@ -50,10 +51,9 @@ class Deployment:
     count = 2
     """The number of servers."""
 
-    def __init__(self, folder: Path, library: Path, chance: random.Random, checkout: Path = ROOT) -> None:
+    def __init__(self, folder: Path, library: Path, checkout: Path = ROOT) -> None:
         self.folder = folder
         self.library = library
-        self.chance = chance
         self.checkout = checkout
         self.servers: list[ServerProcess] = []
         token = folder / "token"
@@ -77,9 +77,9 @@ class Deployment:
         return self.folder / "archive.sqlite"
 
     @property
-    def faults(self) -> Mapping[str, FaultMethod]:
-        """The faults that it can have, by name."""
-        return {"kill a server": self.kill_server, "stop a server": self.stop_server}
+    def lanes(self) -> Lanes:
+        """The faults that it can have."""
+        return [{"kill a server": self.kill_server, "stop a server": self.stop_server}]
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator["Deployment"]:
@@ -121,23 +121,23 @@ class Deployment:
                         raise
                     await asyncio.sleep(1)
 
-    async def lasts(self, least: float = 0.3, most: float = 2.0) -> None:
+    async def lasts(self, chance: random.Random, least: float = 0.3, most: float = 2.0) -> None:
         """Waits for as long as a fault lasts."""
-        await asyncio.sleep(self.chance.uniform(least, most))
+        await asyncio.sleep(chance.uniform(least, most))
 
-    async def kill_server(self) -> str:
+    async def kill_server(self, chance: random.Random) -> str:
         """Kills a server with SIGKILL, and starts it again."""
-        server = self.chance.choice(self.servers)
+        server = chance.choice(self.servers)
         await server.kill()
-        await self.lasts(0.0, 1.0)
+        await self.lasts(chance, 0.0, 1.0)
         await self.revive()
         return server.target
 
-    async def stop_server(self) -> str:
+    async def stop_server(self, chance: random.Random) -> str:
         """Suspends a server."""
-        server = self.chance.choice(self.servers)
+        server = chance.choice(self.servers)
         os.kill(server.pid, signal.SIGSTOP)
-        await self.lasts()
+        await self.lasts(chance)
         os.kill(server.pid, signal.SIGCONT)
         return server.target
 
@@ -157,10 +157,9 @@ class OneRedis(Deployment):
             yield {"RUMMIKUB_REDIS_URL": self._redis.url}
 
     @property
-    def faults(self) -> Mapping[str, FaultMethod]:
+    def lanes(self) -> Lanes:
         """See Deployment."""
-        return {
-            **super().faults,
+        store: Mapping[str, FaultMethod] = {
             "kill the store": self.kill_store,
             "stop the store": self.stop_store,
             "lose power": self.lose_power,
@@ -170,63 +169,64 @@ class OneRedis(Deployment):
             "demote": self.demote,
             "step the clock": self.step_clock,
         }
+        return [*super().lanes, store]
 
-    async def kill_store(self) -> str:
+    async def kill_store(self, chance: random.Random) -> str:
         """Kills the Redis with SIGKILL."""
         self._redis.kill()
-        await self.lasts(0.0, 1.0)
+        await self.lasts(chance, 0.0, 1.0)
         await asyncio.to_thread(self._redis.start)
         return "Redis"
 
-    async def stop_store(self) -> str:
+    async def stop_store(self, chance: random.Random) -> str:
         """Suspends the Redis."""
         self._redis.pause()
-        await self.lasts()
+        await self.lasts(chance)
         self._redis.resume()
         return "Redis"
 
-    async def lose_power(self) -> str:
+    async def lose_power(self, _chance: random.Random) -> str:
         """Kills the Redis, and drops everything that it had not synced."""
         self._redis.kill()
         self._machine.lose_power(self._redis.folder)
         await asyncio.to_thread(self._redis.start)
         return "Redis"
 
-    async def rewrite(self) -> str:
+    async def rewrite(self, chance: random.Random) -> str:
         """Rewrites the append-only file, and half of the time loses power meanwhile."""
         with contextlib.suppress(redis.RedisError):
             self._redis.execute("BGREWRITEAOF")
-        await self.lasts(0.0, 0.3)
-        if self.chance.random() < 0.5:
-            await self.lose_power()
+        await self.lasts(chance, 0.0, 0.3)
+        if chance.random() < 0.5:
+            await self.lose_power(chance)
         return "Redis"
 
-    async def fill_disk(self) -> str:
+    async def fill_disk(self, chance: random.Random) -> str:
         """Refuses writes to files; the Redis ends if it cannot sync, and is started when there is room."""
         self._machine.disk_is_full = True
-        await self.lasts(0.5, 1.5)
+        await self.lasts(chance, 0.5, 1.5)
         self._machine.disk_is_full = False
         if self._redis.has_ended:
             self._redis.kill()
             await asyncio.to_thread(self._redis.start)
         return "Redis"
 
-    async def fill_memory(self) -> str:
+    async def fill_memory(self, chance: random.Random) -> str:
         """Bounds the memory to little more than it takes."""
-        await _bounded(self._redis.execute, self)
+        await _bounded(self._redis.execute, self, chance)
         return "Redis"
 
-    async def demote(self) -> str:
+    async def demote(self, chance: random.Random) -> str:
         """Makes the Redis a replica of a primary that is not there, and a primary again."""
         self._redis.execute("REPLICAOF", "127.0.0.1", 1)
-        await self.lasts()
+        await self.lasts(chance)
         self._redis.execute("REPLICAOF", "NO", "ONE")
         return "Redis"
 
-    async def step_clock(self) -> str:
+    async def step_clock(self, chance: random.Random) -> str:
         """Sets the clock of the Redis forward or back."""
-        self._machine.clock_ms = self.chance.randint(-MOST_WRONG_MS, MOST_WRONG_MS)
-        await self.lasts()
+        self._machine.clock_ms = chance.randint(-MOST_WRONG_MS, MOST_WRONG_MS)
+        await self.lasts(chance)
         return f"Redis, {self._machine.clock_ms} ms"
 
 
@@ -237,14 +237,14 @@ class ForgetfulRedis(OneRedis):
     options = (*DURABLE, "--appendfsync", "everysec")
 
 
-async def _bounded(execute: Callable[..., object], deployment: Deployment) -> None:
+async def _bounded(execute: Callable[..., object], deployment: Deployment, chance: random.Random) -> None:
     """Bounds the memory of a store for a while."""
     info = execute("INFO", "memory")
     lines = info.decode().splitlines() if isinstance(info, bytes) else ()
     fields = info if isinstance(info, dict) else dict(line.split(":", 1) for line in lines if ":" in line)
     before = fields["maxmemory"]
     execute("CONFIG", "SET", "maxmemory", int(fields["used_memory"]) + MEMORY_MARGIN)
-    await deployment.lasts()
+    await deployment.lasts(chance)
     execute("CONFIG", "SET", "maxmemory", int(before))
 
 
@@ -271,10 +271,9 @@ class Cluster(Deployment):
             running.__exit__(None, None, None)
 
     @property
-    def faults(self) -> Mapping[str, FaultMethod]:
+    def lanes(self) -> Lanes:
         """See Deployment."""
-        return {
-            **super().faults,
+        store: Mapping[str, FaultMethod] = {
             "kill the store": self.kill_store,
             "stop the store": self.stop_store,
             "lose power": self.lose_power,
@@ -284,9 +283,10 @@ class Cluster(Deployment):
             "demote": self.demote,
             "step the clock": self.step_clock,
         }
+        return [*super().lanes, store]
 
-    def _primary(self) -> ClusterNode:
-        return self._cluster.primary_of(self.chance.randrange(self._cluster.size))
+    def _primary(self, chance: random.Random) -> ClusterNode:
+        return self._cluster.primary_of(chance.randrange(self._cluster.size))
 
     async def _whole(self) -> None:
         for node in self._cluster.nodes:
@@ -301,69 +301,69 @@ class Cluster(Deployment):
         others = [other for other in self._cluster.nodes[shard :: self._cluster.size] if other is not node]
         await asyncio.to_thread(wait_until, lambda: any(other.is_primary for other in others), "a replica takes over")
 
-    async def kill_store(self) -> str:
+    async def kill_store(self, chance: random.Random) -> str:
         """Kills a primary, and starts it again before or after its replica has taken over."""
-        node = self._primary()
+        node = self._primary(chance)
         node.kill()
-        if self.chance.random() < 0.7:
+        if chance.random() < 0.7:
             await self._taken_over(node)
         await self._whole()
         return str(node.port)
 
-    async def stop_store(self) -> str:
+    async def stop_store(self, chance: random.Random) -> str:
         """Suspends a primary, for so long that its replica may take over."""
-        node = self._primary()
+        node = self._primary(chance)
         node.pause()
-        await self.lasts(0.5, 5.0)
+        await self.lasts(chance, 0.5, 5.0)
         node.resume()
         await self._whole()
         return str(node.port)
 
-    async def lose_power(self) -> str:
+    async def lose_power(self, chance: random.Random) -> str:
         """Kills a primary, and drops everything that it had not synced."""
-        node = self._primary()
+        node = self._primary(chance)
         node.kill()
         self._machines[node].lose_power(node.folder)
         await self._whole()
         return str(node.port)
 
-    async def rewrite(self) -> str:
+    async def rewrite(self, chance: random.Random) -> str:
         """Rewrites the append-only file of a primary."""
-        node = self._primary()
+        node = self._primary(chance)
         with contextlib.suppress(redis.RedisError):
             node.execute("BGREWRITEAOF")
         return str(node.port)
 
-    async def fill_disk(self) -> str:
+    async def fill_disk(self, chance: random.Random) -> str:
         """Refuses writes to files of a node."""
-        node = self.chance.choice(self._cluster.nodes)
+        node = chance.choice(self._cluster.nodes)
         self._machines[node].disk_is_full = True
-        await self.lasts(0.5, 1.5)
+        await self.lasts(chance, 0.5, 1.5)
         self._machines[node].disk_is_full = False
         await self._whole()
         return str(node.port)
 
-    async def fill_memory(self) -> str:
+    async def fill_memory(self, chance: random.Random) -> str:
         """Bounds the memory of a primary to little more than it takes."""
-        node = self._primary()
-        await _bounded(node.execute, self)
+        node = self._primary(chance)
+        await _bounded(node.execute, self, chance)
         return str(node.port)
 
-    async def demote(self) -> str:
+    async def demote(self, chance: random.Random) -> str:
         """Orders a replica to take over."""
-        node = self._primary()
+        node = self._primary(chance)
         for replica in self._cluster.replicas_of(node):
             replica.execute("CLUSTER", "FAILOVER")
         await asyncio.sleep(1)
         await self._whole()
         return str(node.port)
 
-    async def step_clock(self) -> str:
+    async def step_clock(self, chance: random.Random) -> str:
         """Sets the clock of a node forward or back."""
-        node = self.chance.choice(self._cluster.nodes)
+        node = chance.choice(self._cluster.nodes)
         machine = self._machines[node]
-        machine.clock_ms = self.chance.randint(-MOST_WRONG_MS // 8, MOST_WRONG_MS // 8)
-        await self.lasts()
+        machine.clock_ms = chance.randint(-MOST_WRONG_MS // 8, MOST_WRONG_MS // 8)
+        await self.lasts(chance)
         return f"{node.port}, {machine.clock_ms} ms"
 
 
@@ -381,10 +381,9 @@ class Embedded(Deployment):
         yield {**self._machine.environment, "RUMMIKUB_DATA_DIR": str(self._data), "TMPDIR": str(_short(self.folder))}
 
     @property
-    def faults(self) -> Mapping[str, FaultMethod]:
+    def lanes(self) -> Lanes:
         """See Deployment."""
-        return {
-            **super().faults,
+        store: Mapping[str, FaultMethod] = {
             "kill the store": self.kill_store,
             "stop the store": self.stop_store,
             "lose power": self.lose_power,
@@ -393,6 +392,7 @@ class Embedded(Deployment):
             "fill the memory": self.fill_memory,
             "step the clock": self.step_clock,
         }
+        return [{**super().lanes[0], **store}]  # the server runs the store
 
     def _store_pid(self) -> int:
         """Returns the process id of the store. Raises ServerError."""
@@ -417,21 +417,21 @@ class Embedded(Deployment):
             await self.servers[0].kill()
         await self.revive()
 
-    async def kill_store(self) -> str:
+    async def kill_store(self, _chance: random.Random) -> str:
         """Kills the store with SIGKILL; its server ends by itself."""
         os.kill(self._store_pid(), signal.SIGKILL)
         await self._ended()
         return "embedded store"
 
-    async def stop_store(self) -> str:
+    async def stop_store(self, chance: random.Random) -> str:
         """Suspends the store."""
         pid = self._store_pid()
         os.kill(pid, signal.SIGSTOP)
-        await self.lasts()
+        await self.lasts(chance)
         os.kill(pid, signal.SIGCONT)
         return "embedded store"
 
-    async def lose_power(self) -> str:
+    async def lose_power(self, _chance: random.Random) -> str:
         """Kills store and server, and drops everything that was not synced."""
         os.kill(self._store_pid(), signal.SIGKILL)
         await self.servers[0].kill()
@@ -439,33 +439,33 @@ class Embedded(Deployment):
         await self.revive()
         return "embedded store"
 
-    async def rewrite(self) -> str:
+    async def rewrite(self, chance: random.Random) -> str:
         """Rewrites the append-only file, and half of the time loses power meanwhile."""
         with contextlib.suppress(redis.RedisError):
             self._execute("BGREWRITEAOF")
-        await self.lasts(0.0, 0.3)
-        if self.chance.random() < 0.5:
-            await self.lose_power()
+        await self.lasts(chance, 0.0, 0.3)
+        if chance.random() < 0.5:
+            await self.lose_power(chance)
         return "embedded store"
 
-    async def fill_disk(self) -> str:
+    async def fill_disk(self, chance: random.Random) -> str:
         """Refuses writes to files; the store ends if it cannot sync."""
         self._machine.disk_is_full = True
-        await self.lasts(0.5, 1.5)
+        await self.lasts(chance, 0.5, 1.5)
         self._machine.disk_is_full = False
         await asyncio.sleep(1)  # its server has noticed by then
         await self.revive()
         return "embedded store"
 
-    async def fill_memory(self) -> str:
+    async def fill_memory(self, chance: random.Random) -> str:
         """Bounds the memory to little more than it takes."""
-        await _bounded(self._execute, self)
+        await _bounded(self._execute, self, chance)
         return "embedded store"
 
-    async def step_clock(self) -> str:
+    async def step_clock(self, chance: random.Random) -> str:
         """Sets the clock of the machine forward or back."""
-        self._machine.clock_ms = self.chance.randint(-MOST_WRONG_MS, MOST_WRONG_MS)
-        await self.lasts()
+        self._machine.clock_ms = chance.randint(-MOST_WRONG_MS, MOST_WRONG_MS)
+        await self.lasts(chance)
         return f"machine, {self._machine.clock_ms} ms"
 
 

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ import grpc
 import grpc.aio
 
 from load.calls import OWN_CONNECTION
-from load.chaos.deployments import ADMIN_TOKEN, DEPLOYMENTS, LOBBY_SECONDS, Deployment
+from load.chaos.deployments import ADMIN_TOKEN, DEPLOYMENTS, LOBBY_SECONDS, Deployment, FaultMethod
 from load.chaos.history import Archived, Entry, Fault, Fed, History, Run, StoredGame
 from load.chaos.players import Game, Players
 from load.chaos.proxy import Proxy
@@ -76,7 +76,6 @@ class Done:
 async def run(plan: Plan) -> Done:
     """Runs a plan; returns what it has left."""
     began = time.monotonic()
-    chance = random.Random(f"{plan.store} {plan.seed}")
     history = History(RESULTS / f"{plan.store}-{plan.seed}.jsonl")
     kind = DEPLOYMENTS[plan.store]
     history.add(Run(plan.store, plan.seed, code_revision(), LOBBY_SECONDS, is_lossy=plan.store == "everysec"))
@@ -85,12 +84,15 @@ async def run(plan: Plan) -> Done:
         contextlib.closing(history),
     ):
         library = compiled_library(Path(folder))
-        async with kind(Path(folder), library, chance, plan.checkout).running() as deployment:
-            return await _played(plan, deployment, history, chance, began)
+        async with kind(Path(folder), library, plan.checkout).running() as deployment:
+            return await _played(plan, deployment, history, began)
 
 
-async def _played(plan: Plan, deployment: Deployment, history: History, chance: random.Random, began: float) -> Done:
-    proxies = [Proxy(partial(_port_of, server), random.Random(chance.random())) for server in deployment.servers]
+async def _played(plan: Plan, deployment: Deployment, history: History, began: float) -> Done:
+    proxies = [
+        Proxy(partial(_port_of, server), random.Random(f"{plan.seed} {number}"))
+        for number, server in enumerate(deployment.servers)
+    ]
     async with contextlib.AsyncExitStack() as stack:
         for proxy in proxies:
             await stack.enter_async_context(proxy.listening())
@@ -99,7 +101,7 @@ async def _played(plan: Plan, deployment: Deployment, history: History, chance: 
         targets = [f"127.0.0.1:{proxy.port}" for proxy in proxies]
         try:
             async with Players(targets, history, plan.seed, plan.games, plan.stunts) as players:
-                await _make_faults(plan, deployment, history, chance)
+                await _make_faults(plan, deployment, history)
                 await deployment.revive()
                 async with asyncio.timeout(3 * SETTLE_SECONDS):
                     await players.stop()
@@ -118,9 +120,19 @@ def _port_of(server: ServerProcess) -> int:
     return server.port
 
 
-async def _make_faults(plan: Plan, deployment: Deployment, history: History, chance: random.Random) -> None:
-    """Makes all faults in random order, again and again, until the time is over."""
-    faults = {name: method for name, method in deployment.faults.items() if not plan.faults or name in plan.faults}
+async def _make_faults(plan: Plan, deployment: Deployment, history: History) -> None:
+    """Makes all faults of each lane in random order, again and again, until the time is over."""
+    async with asyncio.TaskGroup() as tasks:
+        for number, lane in enumerate(deployment.lanes):
+            chosen = {name: fault for name, fault in lane.items() if not plan.faults or name in plan.faults}
+            if chosen:
+                chance = random.Random(f"{plan.store} {plan.seed} {number}")
+                tasks.create_task(_make_faults_of(chosen, plan, history, chance))
+
+
+async def _make_faults_of(
+    faults: Mapping[str, FaultMethod], plan: Plan, history: History, chance: random.Random
+) -> None:
     deadline = time.monotonic() + plan.seconds
     while True:
         for name in chance.sample(sorted(faults), len(faults)):
@@ -128,7 +140,7 @@ async def _make_faults(plan: Plan, deployment: Deployment, history: History, cha
             if time.monotonic() > deadline:
                 return
             began = time.monotonic()
-            target = await faults[name]()
+            target = await faults[name](chance)
             history.add(Fault(name, target, began, time.monotonic()))
 
 
