@@ -19,7 +19,7 @@ from load.chaos.bugs import BUGS, Found, seek
 from load.chaos.checker import Verdict, check
 from load.chaos.deployments import DEPLOYMENTS
 from load.chaos.history import read
-from load.chaos.report import finish
+from load.chaos.report import finish, keep
 from load.chaos.run import Done, Plan, run
 from load.parts import run_parts
 from tools.servers import end_in_order
@@ -47,6 +47,7 @@ def hunt(names: Sequence[str], seed: int) -> list[Found]:
     for bug in BUGS:
         if not names or bug.name in names:
             found.append(seek(bug, seed))
+            keep(found)
             seconds = found[-1].seconds
             told = "NOT FOUND" if seconds is None else f"found after {seconds:.0f} s"
             print(f"{bug.name}: {told} ({', '.join(found[-1].by)})", flush=True)
@@ -71,6 +72,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, help=f"time of all stores together, by default {COMPLETE_SECONDS:g}")
     parser.add_argument("--seed", type=int, default=None, help="repeats a schedule; by default the time")
     parser.add_argument("--store", action="append", choices=sorted(DEPLOYMENTS), help="only this one; may be repeated")
+    parser.add_argument("--page", action="store_true", help="write the page, with the bugs that were sought before")
     parser.add_argument("--check", type=Path, metavar="FILE", help="check a history again")
     chosen = parser.parse_args()
     if chosen.part and chosen.part[0] != "bugs":
@@ -80,7 +82,10 @@ def main() -> int:
     end_in_order()
     seed = int(time.time()) if chosen.seed is None else chosen.seed
     if chosen.part:
-        return 0 if all(one.seconds is not None for one in hunt(chosen.part[1:], seed)) else 1
+        return 0 if all(one.is_found for one in hunt(chosen.part[1:], seed)) else 1
+    is_complete = chosen.page or not (chosen.store or chosen.seconds)
+    if is_complete and not chosen.page:
+        hunt((), seed)
     began = time.monotonic()
     seconds = chosen.seconds or COMPLETE_SECONDS
     stores = chosen.store or list(SHARES)
@@ -89,9 +94,7 @@ def main() -> int:
         lambda store: play(store, seed, seconds * (1 - OVERHEAD) * SHARES[store] / whole),
         {store: store for store in stores},
     )
-    is_complete = not (chosen.store or chosen.seconds)
-    found = hunt((), seed) if is_complete else []
-    return finish(results, found, errors, seed, time.monotonic() - began, is_complete=is_complete)
+    return finish(results, errors, seed, time.monotonic() - began, is_complete=is_complete)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from tools.servers import ROOT
 
 CODE: Final = ("service", "engine")
 """What a copy consists of; servers in it take all else from the environment."""
-ROUND_SECONDS: Final = 12.0
+ROUND_SECONDS: Final = 25.0
 """How long a copy is played on before its history is checked."""
 MOST_SECONDS: Final = 120.0
 """Within this time a bug must be found."""
@@ -280,11 +280,16 @@ BUGS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """How long it took to find a bug; None: it was not found. `by` has the rules, or the error of the run."""
+    """How long it took to find a bug, by its name, in seconds; None: it was not found. `by` has the rules."""
 
-    bug: Bug
+    bug: str
     seconds: float | None
     by: Sequence[str]
+
+    @property
+    def is_found(self) -> bool:
+        """Whether it was found in time."""
+        return self.seconds is not None
 
 
 def check_edits(bug: Bug, root: Path = ROOT) -> None:
@@ -316,6 +321,6 @@ def seek(bug: Bug, seed: int) -> Found:
             verdict = check(done.entries)
             by = sorted({violation.rule for violation in verdict.violations})
             if bug.rules & set(by):
-                return Found(bug, time.monotonic() - began, by)
+                return Found(bug.name, time.monotonic() - began, by)
             seed += 1
-    return Found(bug, None, by)
+    return Found(bug.name, None, by)

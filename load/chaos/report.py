@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, Final
 
 from load.bench.figures import Tables, are_met, goal, print_report, printer, requirement, run_facts, told_of_run
@@ -16,6 +17,7 @@ from tools.redis_servers import redis_version
 
 PAGE: Final = "reliability.md"
 COMMAND: Final = "make chaos"
+BUGS_FOUND: Final = RESULTS / "bugs.json"
 CALLS, FAULTS = 500_000, 300
 """The goals of a complete run."""
 
@@ -43,7 +45,7 @@ def requirements_of(total: Verdict, found: Sequence[Found], *, is_complete: bool
         requirement("faults happened", met=bool(total.faults), measured=f"{total.faults.total():,} faults"),
     ]
     if found:
-        count = sum(one.seconds is not None for one in found)
+        count = sum(one.is_found for one in found)
         what = f"every seeded bug is found within {MOST_SECONDS:g} s"
         required.append(requirement(what, met=count == len(found), measured=f"{count} of {len(found)}"))
     if is_complete:
@@ -84,16 +86,25 @@ def tables_of(results: Results, found: Sequence[Found]) -> Tables:
     tables = {"Histories of players under faults": stores, "Faults that were made": faults}
     if found:
         rows = [
-            [one.bug.name, "not found" if one.seconds is None else f"{one.seconds:.0f}", ", ".join(one.by)]
-            for one in found
+            [one.bug, "not found" if one.seconds is None else f"{one.seconds:.0f}", ", ".join(one.by)] for one in found
         ]
         tables["Seeded bugs, and after how many seconds which rules found them"] = [["bug", "seconds", "rules"], *rows]
     return tables
 
 
+def keep(found: Sequence[Found]) -> None:
+    """Writes the results of a search for bugs, for the next complete run."""
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    BUGS_FOUND.write_text(json.dumps([asdict(one) for one in found], indent=2) + "\n")
+
+
+def found_before() -> list[Found]:
+    """Returns the results of the last search for bugs; nothing without one."""
+    return [Found(**one) for one in json.loads(BUGS_FOUND.read_text())] if BUGS_FOUND.exists() else []
+
+
 def finish(  # noqa: PLR0913 - the parts of a report
     results: Results,
-    found: Sequence[Found],
     errors: Mapping[str, str],
     seed: int,
     seconds: float,
@@ -102,6 +113,7 @@ def finish(  # noqa: PLR0913 - the parts of a report
 ) -> int:
     """Prints and writes the report, that of a complete run also into the page; returns 1 if a requirement is missed."""
     total = total_of(results)
+    found = found_before() if is_complete else ()
     report: dict[str, Any] = {
         **run_facts("grpcio"),
         "store": redis_version(),
