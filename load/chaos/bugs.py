@@ -280,7 +280,7 @@ BUGS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """How long it took to find a bug, by its name, in seconds; None: it was not found. `by` has the rules."""
+    """How long it took to find a bug, by its name, in seconds; None: it was not found. `by` has its rules that found it."""
 
     bug: str
     seconds: float | None
@@ -311,7 +311,6 @@ def copy_with(bug: Bug, folder: Path) -> None:
 def seek(bug: Bug, seed: int) -> Found:
     """Plays on a copy with a bug until it is found, or the time is over."""
     began = time.monotonic()
-    by: list[str] = []
     with tempfile.TemporaryDirectory(prefix="chaos-bug-") as folder:
         copy_with(bug, Path(folder))
         while time.monotonic() - began < MOST_SECONDS:
@@ -319,8 +318,8 @@ def seek(bug: Bug, seed: int) -> Found:
             plan = Plan(bug.store, seed, ROUND_SECONDS, Path(folder), bug.faults, 16, 2.0, 0.5, settle_seconds)
             done = asyncio.run(run(plan))
             verdict = check(done.entries)
-            by = sorted({violation.rule for violation in verdict.violations})
-            if bug.rules & set(by):
+            by = sorted(bug.rules & {violation.rule for violation in verdict.violations})
+            if by:
                 return Found(bug.name, time.monotonic() - began, by)
             seed += 1
-    return Found(bug.name, None, by)
+    return Found(bug.name, None, ())

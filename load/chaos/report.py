@@ -103,7 +103,7 @@ def found_before() -> list[Found]:
     return [Found(**one) for one in json.loads(BUGS_FOUND.read_text())] if BUGS_FOUND.exists() else []
 
 
-def finish(  # noqa: PLR0913 - the parts of a report
+def finish(
     results: Results,
     errors: Mapping[str, str],
     seed: int,
