@@ -280,7 +280,7 @@ BUGS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """How long it took to find a bug, by its name, in seconds; None: it was not found. `by` has its rules that found it."""
+    """A bug's name, after how many seconds it was found, None if it was not, and its rules that found it."""
 
     bug: str
     seconds: float | None
