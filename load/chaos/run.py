@@ -30,6 +30,8 @@ from tools.servers import ROOT
 from tools.store_faults import compiled_library
 
 RESULTS: Final = Path("build") / "chaos"
+OF_COPIES: Final = RESULTS / "copies"
+"""The histories of servers of another checkout."""
 SETTLE_SECONDS: Final = 45.0
 """How long after the last fault feed and archive may take: claims of a dead server's entries last ten seconds."""
 AT_ONCE: Final = 8
@@ -76,7 +78,7 @@ class Done:
 async def run(plan: Plan) -> Done:
     """Runs a plan; returns what it has left."""
     began = time.monotonic()
-    history = History(RESULTS / f"{plan.store}-{plan.seed}.jsonl")
+    history = History((RESULTS if plan.checkout == ROOT else OF_COPIES) / f"{plan.store}-{plan.seed}.jsonl")
     kind = DEPLOYMENTS[plan.store]
     history.add(Run(plan.store, plan.seed, code_revision(), LOBBY_SECONDS, is_lossy=plan.store == "everysec"))
     with (

@@ -1,18 +1,24 @@
 """The checker of histories: a history by hand that is right, and for each rule a change that breaks that rule alone."""
 
 import asyncio
+import contextlib
 import copy
 import dataclasses
+import os
 import random
+import shutil
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 
 from load.chaos.bugs import BUGS, Bug, Edit, check_edits
 from load.chaos.checker import check
+from load.chaos.deployments import DEPLOYMENTS
 from load.chaos.history import (
     OK,
     UNANSWERED,
@@ -30,6 +36,8 @@ from load.chaos.history import (
 from load.chaos.proxy import Mischief, Proxy
 from load.chaos.replay import SET, points_of
 from load.chaos.violations import LOSSES, RULES
+from tools.redis_servers import running_redis
+from tools.store_faults import FaultyMachine, compiled_library
 
 GAME, LOBBY = "game", "lobby"
 OLD = "old token of 1"
@@ -376,6 +384,42 @@ def test_every_seeded_bug_applies(bug: Bug) -> None:
 def test_an_edit_that_does_not_apply_is_an_error() -> None:
     with pytest.raises(ValueError, match="0 times in a_file"):
         Edit("a_file", "old", "new").applied("text")
+
+
+@pytest.mark.parametrize("store", DEPLOYMENTS)
+def test_each_store_has_each_fault(store: str, tmp_path: Path) -> None:
+    lanes = DEPLOYMENTS[store](tmp_path, tmp_path).lanes
+    of_servers = {"kill a server", "stop a server"}
+    of_stores = {
+        "kill the store",
+        "stop the store",
+        "lose power",
+        "rewrite the file",
+        "fill the disk",
+        "step the clock",
+    }
+    demotion = set() if store == "embedded" else {"demote"}
+    assert {name for lane in lanes for name in lane} == of_servers | of_stores | {"fill the memory"} | demotion
+
+
+@pytest.mark.skipif(shutil.which("cc") is None and not os.environ.get("CI"), reason="needs a C compiler as cc")
+def test_the_machine_of_a_store_steps_its_clock_fills_its_disk_and_loses_power(tmp_path: Path) -> None:
+    machine = FaultyMachine(compiled_library(tmp_path), tmp_path)
+    with running_redis(environment=machine.environment) as server:
+        machine.clock_ms = -60_000
+        assert 55 < time.time() - server.execute("TIME")[0] < 65
+        server.execute("CONFIG", "SET", "appendfsync", "always")
+        server.execute("SET", "synced", 1)
+        server.execute("CONFIG", "SET", "appendfsync", "no")
+        server.execute("SET", "not synced", 1)
+        machine.disk_is_full = True
+        with contextlib.suppress(redis.RedisError):
+            server.execute("SET", "refused", 1)
+        server.kill()
+        machine.disk_is_full = False
+        machine.lose_power(server.folder)
+        server.start()
+        assert server.execute("KEYS", "*") == [b"synced"]
 
 
 @pytest.mark.parametrize(
