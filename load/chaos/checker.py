@@ -1,6 +1,6 @@
 """The checker of histories. It knows the contract's promises and the rules' arithmetic, and nothing of the service.
 
-Each game is a register: its changes form one chain of etags. What callers were told must fit into that chain, and into
+Each game is a register: its changes form one chain of etags. What callers got must fit into that chain, and into
 the order of their calls in real time: a call that began after another one was answered came after it.
 """
 

@@ -168,7 +168,7 @@ class Players:
                 self.finished.append(game)
 
     async def _leave_lobbies(self) -> None:
-        """Creates lobbies that nobody joins, and reads them until they have expired."""
+        """Creates lobbies that no player joins, and reads them until they have expired."""
         lobbies: list[Game] = []
         while not self.is_stopping:
             if len(lobbies) < 5:
