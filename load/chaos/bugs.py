@@ -218,7 +218,7 @@ BUGS: Final = (
             "        if isinstance(outcome, Committed):\n            if bots:\n",
             "        if isinstance(outcome, Committed):\n"
             "            if self._is_archived and after.has_record:\n"
-            "                await asyncio.sleep(2)\n"
+            "                await asyncio.sleep(8)\n"
             "                await self._store.outbox.append(after.game_id)\n"
             "            if bots:\n",
         ),
