@@ -239,7 +239,7 @@ BUGS: Final = (
         Edit(
             "service/storage/redis/games.py",
             "is_logged = commit.change and self._log.kept_ms",
-            "is_logged = commit.change and self._log.kept_ms and commit.record.game.revision % 50",
+            "is_logged = commit.change and self._log.kept_ms and commit.record.game.revision % 5",
         ),
     ),
     _bug(
