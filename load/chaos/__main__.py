@@ -20,7 +20,7 @@ from load.chaos.checker import Verdict, check
 from load.chaos.deployments import DEPLOYMENTS
 from load.chaos.history import read
 from load.chaos.report import finish, keep
-from load.chaos.run import Done, Plan, run
+from load.chaos.run import Plan, run
 from load.parts import run_parts
 from tools.servers import end_in_order
 
@@ -31,14 +31,14 @@ OVERHEAD: Final = 0.35
 """The share of a run in which there are no faults: starting servers, and reading what is stored at the end."""
 
 
-def play(store: str, seed: int, seconds: float) -> tuple[Done, Verdict]:
+def play(store: str, seed: int, seconds: float) -> Verdict:
     """Runs one store, and checks its history."""
     print(f"{store} ...", flush=True)
     done = asyncio.run(run(Plan(store, seed, seconds)))
     verdict = check(done.entries)
-    done.entries.clear()
     print(f"{store}: {verdict.calls:,} calls, {verdict.faults.total()} faults, {len(verdict.violations)} violations")
-    return done, verdict
+    print(*(f"given up: {reason} ({count} games)" for reason, count in done.given_up.items()), sep="\n", end="")
+    return verdict
 
 
 def hunt(names: Sequence[str], seed: int) -> list[Found]:
@@ -54,15 +54,6 @@ def hunt(names: Sequence[str], seed: int) -> list[Found]:
     return found
 
 
-def check_again(path: Path) -> int:
-    """Checks a history once more; returns 1 if something is wrong."""
-    verdict = check(read(path))
-    for violation in verdict.violations:
-        print(violation)
-    print(f"{verdict.calls:,} calls of {verdict.games:,} games, {len(verdict.violations)} violations")
-    return 1 if verdict.violations else 0
-
-
 def main() -> int:
     """Runs what the arguments say; returns 1 if something was violated, or a bug not found."""
     parser = argparse.ArgumentParser(
@@ -72,13 +63,14 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, help=f"time of all stores together, by default {COMPLETE_SECONDS:g}")
     parser.add_argument("--seed", type=int, default=None, help="repeats a schedule; by default the time")
     parser.add_argument("--store", action="append", choices=sorted(DEPLOYMENTS), help="only this one; may be repeated")
-    parser.add_argument("--page", action="store_true", help="write the page, with the bugs that were sought before")
-    parser.add_argument("--check", type=Path, metavar="FILE", help="check a history again")
+    parser.add_argument("--check", type=Path, nargs="+", metavar="FILE", help="check histories again")
+    parser.add_argument("--page", action="store_true", help="write the page, with the bugs that were sought last")
     chosen = parser.parse_args()
     if chosen.part and chosen.part[0] != "bugs":
         parser.error(f"unknown part: {chosen.part[0]}")
     if chosen.check:
-        return check_again(chosen.check)
+        verdicts = [check(read(path)) for path in chosen.check]
+        return finish({one.run.store: one for one in verdicts if one.run}, {}, is_complete=chosen.page)
     end_in_order()
     seed = int(time.time()) if chosen.seed is None else chosen.seed
     if chosen.part:
@@ -86,7 +78,6 @@ def main() -> int:
     is_complete = chosen.page or not (chosen.store or chosen.seconds)
     if is_complete and not chosen.page:
         hunt((), seed)
-    began = time.monotonic()
     seconds = chosen.seconds or COMPLETE_SECONDS
     stores = chosen.store or list(SHARES)
     whole = sum(SHARES[store] for store in stores)
@@ -94,7 +85,7 @@ def main() -> int:
         lambda store: play(store, seed, seconds * (1 - OVERHEAD) * SHARES[store] / whole),
         {store: store for store in stores},
     )
-    return finish(results, errors, seed, time.monotonic() - began, is_complete=is_complete)
+    return finish(results, errors, is_complete=is_complete)
 
 
 if __name__ == "__main__":

@@ -109,7 +109,7 @@ BUGS: Final = (
             "            if commit.request_key and commit.memo:\n"
             "                requests = keys_of(record.game_id)[1]\n"
             "                memo_bytes = encode_memo(commit.memo)\n"
-            '                await __import__("asyncio").sleep(0.05)\n'
+            '                await __import__("asyncio").sleep(0.5)\n'
             '                await self._nodes.execute(requests, "HSET", requests, commit.request_key, memo_bytes)\n',
         ),
     ),

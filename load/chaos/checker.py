@@ -11,7 +11,20 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
 
-from load.chaos.history import OK, UNANSWERED, Archived, Call, Entry, Fault, Fed, Run, StoredGame, Watched, revision_of
+from load.chaos.history import (
+    OK,
+    UNANSWERED,
+    Archived,
+    Call,
+    Entry,
+    Fault,
+    Fed,
+    Mischief,
+    Run,
+    StoredGame,
+    Watched,
+    revision_of,
+)
 from load.chaos.replay import ACTIONS, PLAYER, TILES, Replay
 from load.chaos.violations import LOSSES, Violation
 
@@ -43,13 +56,18 @@ class Verdict:
     time_outs: int = 0
     latest_time_out_ms: int = 0
     faults: Counter[str] = field(default_factory=Counter)
+    mischief: Counter[str] = field(default_factory=Counter)
+    seconds: float = 0.0
+    """From the first call to the last."""
+    run: Run | None = None
 
     def add(self, other: "Verdict") -> None:
         """Adds what another history has shown."""
         self.violations += other.violations
         self.losses += other.losses
         self.faults += other.faults
-        for name in ("calls", "unanswered", "games", "changes", "acknowledged", "watched", "time_outs"):
+        self.mischief += other.mischief
+        for name in ("calls", "unanswered", "games", "changes", "acknowledged", "watched", "time_outs", "seconds"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.latest_time_out_ms = max(self.latest_time_out_ms, other.latest_time_out_ms)
 
@@ -82,17 +100,20 @@ def check(entries: Iterable[Entry]) -> Verdict:
     run = next(entries, None)
     if not isinstance(run, Run):
         raise ValueError("a history begins with the entry of its run")  # noqa: TRY004 - a wrong file
-    verdict = Verdict()
-    for one in _games(entries, verdict.faults).values():
+    verdict = Verdict(run=run)
+    games = _games(entries, verdict)
+    for one in games.values():
         _check_game(one, run, verdict)
+    times = [call.ended for one in games.values() for call in one.calls]
+    verdict.seconds = max(times, default=0.0) - min(times, default=0.0)
     if run.is_lossy:
         verdict.losses = [one for one in verdict.violations if one.rule in LOSSES]
         verdict.violations = [one for one in verdict.violations if one.rule not in LOSSES]
     return verdict
 
 
-def _games(entries: Iterable[Entry], faults: Counter[str]) -> Mapping[str, GameHistory]:
-    """Returns the history of each game, and counts the faults by name."""
+def _games(entries: Iterable[Entry], verdict: Verdict) -> Mapping[str, GameHistory]:  # noqa: C901 - a line for each kind
+    """Returns the history of each game, and counts faults and mischief by name."""
     games: dict[str, GameHistory] = defaultdict(GameHistory)
     for entry in entries:
         match entry:
@@ -107,7 +128,9 @@ def _games(entries: Iterable[Entry], faults: Counter[str]) -> Mapping[str, GameH
             case Archived(game=game, etag=etag):
                 games[game].archived = etag
             case Fault(name=name):
-                faults[name] += 1
+                verdict.faults[name] += 1
+            case Mischief(name=name, count=count):
+                verdict.mischief[name] += count
             case Run():
                 raise ValueError("a history is of one run")
     games.pop("", None)  # calls that created nothing
@@ -140,8 +163,8 @@ def _expiry(one: GameHistory, run: Run) -> Iterator[Violation]:
     created = [call for call in one.calls if call.action == "abandon" and call.status == OK]
     if not created:
         return
-    earliest = min(call.began for call in created) + run.lobby_seconds
-    latest = max(call.ended for call in created) + run.lobby_seconds + EXPIRY_SLACK
+    earliest = min(call.began for call in created) + run.lobby_seconds - run.clock_seconds
+    latest = max(call.ended for call in created) + run.lobby_seconds + run.clock_seconds + EXPIRY_SLACK
     for call in one.calls:
         if call.is_read and call.status == OK and call.began > latest:
             yield Violation("expiry", one.game, f"a lobby is there {call.began - latest:.1f} s after its time")

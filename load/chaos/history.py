@@ -25,6 +25,7 @@ class Run:
         revision: The revision of the code.
         lobby_seconds: How long a lobby is kept after its last change.
         is_lossy: Whether the store is set up so that it may lose the last changes, as the pages say.
+        clock_seconds: How far the store's clock may step, in seconds. Expiry follows that clock.
     """
 
     store: str
@@ -32,6 +33,7 @@ class Run:
     revision: str
     lobby_seconds: float = 60.0
     is_lossy: bool = False
+    clock_seconds: float = 8.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,14 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
+class Mischief:
+    """How often the proxies did something to connections."""
+
+    name: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class StoredGame:
     """A game as it was stored at the end of the run.
 
@@ -139,9 +149,9 @@ class Archived:
     etag: str
 
 
-Entry: TypeAlias = Run | Call | Watched | Fault | StoredGame | Fed | Archived
+Entry: TypeAlias = Run | Call | Watched | Fault | Mischief | StoredGame | Fed | Archived
 _KINDS: Final[Mapping[str, type[Entry]]] = {
-    kind.__name__: kind for kind in (Run, Call, Watched, Fault, StoredGame, Fed, Archived)
+    kind.__name__: kind for kind in (Run, Call, Watched, Fault, Mischief, StoredGame, Fed, Archived)
 }
 _FIELDS: Final = {kind: tuple(field.name for field in fields(kind)) for kind in _KINDS.values()}
 

@@ -10,7 +10,7 @@ from load.bench.figures import Tables, are_met, goal, print_report, printer, req
 from load.chaos.bugs import MOST_SECONDS, Found
 from load.chaos.checker import Verdict
 from load.chaos.deployments import DEPLOYMENTS
-from load.chaos.run import RESULTS, Done, code_revision
+from load.chaos.run import RESULTS
 from load.pages import text_of, write
 from load.parts import every_part_ends
 from tools.redis_servers import redis_version
@@ -21,13 +21,14 @@ BUGS_FOUND: Final = RESULTS / "bugs.json"
 CALLS, FAULTS = 500_000, 300
 """The goals of a complete run."""
 
-Results = Mapping[str, tuple[Done, Verdict]]
+Results = Mapping[str, Verdict]
+"""What the histories have shown, by store."""
 
 
 def total_of(results: Results) -> Verdict:
     """Returns what all histories together have shown."""
     total = Verdict()
-    for _, verdict in results.values():
+    for verdict in results.values():
         total.add(verdict)
     return total
 
@@ -70,18 +71,17 @@ def tables_of(results: Results, found: Sequence[Found]) -> Tables:
         "losses",
     ]
     stores = [head]
-    for store, (_, one) in results.items():
+    for store, one in results.items():
         counts = (one.calls, one.unanswered, one.games, one.changes, one.watched, one.time_outs, one.faults.total())
         numbers = (*counts, len(one.violations), len(one.losses))
         stores.append([DEPLOYMENTS[store].name, *(f"{number:,}" for number in numbers)])
     faults = [["fault", *(DEPLOYMENTS[store].name for store in results)]]
     faults += [
-        [name, *(f"{one.faults[name]:,}" for _, one in results.values())] for name in sorted(total_of(results).faults)
+        [name, *(f"{one.faults[name]:,}" for one in results.values())] for name in sorted(total_of(results).faults)
     ]
-    mischief = sum((done.mischief for done, _ in results.values()), Counter[str]())
     faults += [
-        [f"{name.replace('_', ' ')} (proxy)", *(f"{done.mischief[name]:,}" for done, _ in results.values())]
-        for name in sorted(mischief)
+        [f"{name} (proxy)", *(f"{one.mischief[name]:,}" for one in results.values())]
+        for name in sorted(total_of(results).mischief)
     ]
     tables = {"Histories of players under faults": stores, "Faults that were made": faults}
     if found:
@@ -103,24 +103,16 @@ def found_before() -> list[Found]:
     return [Found(**one) for one in json.loads(BUGS_FOUND.read_text())] if BUGS_FOUND.exists() else []
 
 
-def finish(
-    results: Results,
-    errors: Mapping[str, str],
-    seed: int,
-    seconds: float,
-    *,
-    is_complete: bool,
-) -> int:
+def finish(results: Results, errors: Mapping[str, str], *, is_complete: bool) -> int:
     """Prints and writes the report, that of a complete run also into the page; returns 1 if a requirement is missed."""
     total = total_of(results)
     found = found_before() if is_complete else ()
     report: dict[str, Any] = {
         **run_facts("grpcio"),
         "store": redis_version(),
-        "seed": seed,
-        "revision": code_revision(),
-        "seconds": seconds,
-        "given_up": dict(sum((done.given_up for done, _ in results.values()), Counter[str]())),
+        "revision": ", ".join(sorted({one.run.revision for one in results.values() if one.run})),
+        "seed": ", ".join(sorted({str(one.run.seed) for one in results.values() if one.run})),
+        "seconds": total.seconds,
         "violations": [str(violation) for violation in total.violations],
         "requirements": requirements_of(total, found, is_complete=is_complete),
     }
@@ -128,7 +120,7 @@ def finish(
         report["requirements"].append(every_part_ends(errors))
     RESULTS.mkdir(parents=True, exist_ok=True)
     (RESULTS / "report.json").write_text(json.dumps(report, indent=2) + "\n")
-    told = (*told_of_run(report), report["store"], f"revision {report['revision']}", f"seed {seed}")
+    told = (*told_of_run(report), report["store"], f"revision {report['revision']}", f"seed {report['seed']}")
     tables = tables_of(results, found)
     violations = [str(violation) for violation in total.violations[:20]]
     print_report(report, tables, [*told, *violations, f"All figures: {RESULTS / 'report.json'}"], printer(160))

@@ -19,7 +19,7 @@ import grpc.aio
 
 from load.calls import OWN_CONNECTION
 from load.chaos.deployments import ADMIN_TOKEN, DEPLOYMENTS, LOBBY_SECONDS, Deployment, FaultMethod
-from load.chaos.history import Archived, Entry, Fault, Fed, History, Run, StoredGame
+from load.chaos.history import Archived, Entry, Fault, Fed, History, Mischief, Run, StoredGame
 from load.chaos.players import Game, Players
 from load.chaos.proxy import Proxy
 from rummikub.admin.v1 import admin_service_pb2 as admin
@@ -66,18 +66,14 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a run has left: its history and the file with it, what the proxies did, and why games were given up."""
+    """What a run has left: its history, and why games were given up."""
 
-    path: Path
     entries: list[Entry]
-    mischief: Counter[str]
     given_up: Counter[str]
-    seconds: float
 
 
 async def run(plan: Plan) -> Done:
     """Runs a plan; returns what it has left."""
-    began = time.monotonic()
     history = History((RESULTS if plan.checkout == ROOT else OF_COPIES) / f"{plan.store}-{plan.seed}.jsonl")
     kind = DEPLOYMENTS[plan.store]
     history.add(Run(plan.store, plan.seed, code_revision(), LOBBY_SECONDS, is_lossy=plan.store == "everysec"))
@@ -87,10 +83,10 @@ async def run(plan: Plan) -> Done:
     ):
         library = compiled_library(Path(folder))
         async with kind(Path(folder), library, plan.checkout).running() as deployment:
-            return await _played(plan, deployment, history, began)
+            return await _played(plan, deployment, history)
 
 
-async def _played(plan: Plan, deployment: Deployment, history: History, began: float) -> Done:
+async def _played(plan: Plan, deployment: Deployment, history: History) -> Done:
     proxies = [
         Proxy(partial(_port_of, server), random.Random(f"{plan.seed} {number}"))
         for number, server in enumerate(deployment.servers)
@@ -115,7 +111,8 @@ async def _played(plan: Plan, deployment: Deployment, history: History, began: f
             await asyncio.wait([following])
         history.extend(await _archived(deployment, stored, plan.settle_seconds))
         mischief = sum((proxy.done for proxy in proxies), Counter[str]())
-        return Done(history.path, history.entries, mischief, players.given_up, time.monotonic() - began)
+        history.extend(Mischief(name.replace("_", " "), count) for name, count in mischief.items())
+        return Done(history.entries, players.given_up)
 
 
 def _port_of(server: ServerProcess) -> int:

@@ -43,7 +43,7 @@ GAME, LOBBY = "game", "lobby"
 OLD = "old token of 1"
 TOKENS = {1: "token of 1", 2: "token of 2"}
 RACKS = {1: [1, 2, 3, 53], 2: [4, 5, 6, 20]}
-RUN = Run("redis", 1, "", lobby_seconds=60.0)
+RUN = Run("redis", 1, "", lobby_seconds=60.0, clock_seconds=0.0)
 
 
 def at(second: float) -> str:
@@ -348,6 +348,12 @@ def test_losses_of_a_store_that_may_lose_are_told_apart() -> None:
     verdict = check([lossy, *lost[1:]])
     assert (rules_of([lossy, *lost[1:]]), [loss.rule for loss in verdict.losses]) == (set(), ["lost"])
     assert set(RULES) >= LOSSES
+
+
+def test_a_lobby_expires_by_a_clock_that_may_step() -> None:
+    stepping = dataclasses.replace(RUN, clock_seconds=8.0)
+    assert rules_of([RUN, *history()[1:], lobby_read(56.0, "GAME_NOT_FOUND")]) == {"expiry"}
+    assert not rules_of([stepping, *history()[1:], lobby_read(56.0, "GAME_NOT_FOUND")])
 
 
 @pytest.mark.parametrize(
