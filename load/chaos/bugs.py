@@ -47,6 +47,7 @@ class Bug:
         edits: What is changed.
         store: The kind of store that shows it.
         faults: The faults that are made; none for no faults at all.
+        kinds: The kinds of games that show it; none for all.
     """
 
     name: str
@@ -54,12 +55,18 @@ class Bug:
     edits: tuple[Edit, ...]
     store: str = "redis"
     faults: Collection[str] = ()
+    kinds: Collection[str] = ()
 
 
 def _bug(
-    name: str, rules: str, *edits: Edit, store: str = "redis", faults: Collection[str] = ("stop a server",)
+    name: str,
+    rules: str,
+    *edits: Edit,
+    store: str = "redis",
+    faults: Collection[str] = ("stop a server",),
+    kinds: Collection[str] = (),
 ) -> Bug:
-    return Bug(name, frozenset(rules.split(", ")), edits, store, faults)
+    return Bug(name, frozenset(rules.split(", ")), edits, store, faults, kinds)
 
 
 _CHANGES: Final = "service/app/changes.py"
@@ -182,6 +189,7 @@ BUGS: Final = (
             "            twice, change = self.after(replace(late, now_ms=loaded.now_ms), again, TIME)\n"
             "            await self._store_change(after, Commit(after.etag, twice, change))\n",
         ),
+        kinds=("timed",),
     ),
     _bug(
         "another seat's turn",
@@ -255,6 +263,7 @@ BUGS: Final = (
         "a bank that does not run",
         "bank",
         Edit("engine/clocks.py", "min(left_ms - used_ms + ", "min(left_ms + "),
+        kinds=("bank",),
     ),
     _bug(
         "absent one turn too late",
@@ -264,6 +273,7 @@ BUGS: Final = (
             "0 < settings.absent_after_timeouts <= player.timeouts_in_a_row",
             "0 < settings.absent_after_timeouts < player.timeouts_in_a_row",
         ),
+        kinds=("timed",),
     ),
     _bug(
         "a pause cut short",
@@ -271,8 +281,9 @@ BUGS: Final = (
         Edit(
             "engine/timers.py",
             "    return at_ms is not None and now_ms > at_ms\n",
-            "    return at_ms is not None and now_ms > at_ms - 500 * isinstance(game.phase, RoundOver)\n",
+            "    return at_ms is not None and now_ms > at_ms - 5_000 * isinstance(game.phase, RoundOver)\n",
         ),
+        kinds=("pauses",),
     ),
 )
 """The bugs, with the rules that find them."""
@@ -315,7 +326,9 @@ def seek(bug: Bug, seed: int) -> Found:
         copy_with(bug, Path(folder))
         while time.monotonic() - began < MOST_SECONDS:
             settle_seconds = SETTLE_SECONDS if "archive" in bug.rules else 5.0
-            plan = Plan(bug.store, seed, ROUND_SECONDS, Path(folder), bug.faults, 16, 2.0, 0.5, settle_seconds)
+            plan = Plan(
+                bug.store, seed, ROUND_SECONDS, Path(folder), bug.faults, 16, 2.0, 0.5, settle_seconds, bug.kinds
+            )
             done = asyncio.run(run(plan))
             verdict = check(done.entries)
             by = sorted(bug.rules & {violation.rule for violation in verdict.violations})

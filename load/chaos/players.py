@@ -12,7 +12,7 @@ import itertools
 import random
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
@@ -38,6 +38,8 @@ CATCH_UP_SECONDS: Final = 30.0
 CONNECTIONS: Final = 4
 """Connections to each server."""
 NAMES: Final = ("Ann", "Bob")
+MOST_TURNS: Final = 1_000
+"""How many turns a game with pauses may take, which is played to the end of its rounds."""
 ASLEEP: Final = 0.08
 """How often a player misses a turn with a deadline."""
 ASLEEP_SECONDS: Final = 2.5
@@ -61,9 +63,9 @@ KINDS: Final[dict[str, tuple[int, Options]]] = {
         2,
         options(
             turn_time_limit_seconds=0,
-            deal_hand_size=5,
+            deal_hand_size=21,
             match_end=ruleset_pb2.MATCH_END_FIXED_ROUNDS,
-            match_rounds=3,
+            match_rounds=2,
             round_pause_seconds=1,
         ),
     ),
@@ -103,6 +105,7 @@ class Players:
         seed: Chooses games, turns and mischief.
         games: How many games are played at once.
         stunts: The share of turns with mischief.
+        kinds: The kinds of games (KINDS); none for all.
         pause: The longest pause before a turn, in seconds.
     """
 
@@ -111,6 +114,7 @@ class Players:
     seed: int
     games: int = 10
     stunts: float = 0.2
+    kinds: Collection[str] = ()
     pause: float = 0.02
     calls: int = 0
     finished: list["Game"] = field(default_factory=list)
@@ -156,7 +160,7 @@ class Players:
         return next(self._numbers)
 
     async def _play(self) -> None:
-        names = [name for name, (count, _) in KINDS.items() for _ in range(count)]
+        names = [name for name in self.kinds or KINDS for _ in range(KINDS[name][0])]
         while not self.is_stopping:
             game = Game(self, KINDS[self.chance.choice(names)][1])
             try:
@@ -222,7 +226,8 @@ class Game:
 
     async def _play_rounds(self) -> str:
         """Plays until the game is over; returns its last etag."""
-        left = self._chance.randint(10, 120)
+        is_whole = "match_rounds" in self._options
+        left = MOST_TURNS if is_whole else self._chance.randint(10, 120)
         game = await self.read(0)
         while game.state in {game_pb2.GAME_STATE_PLAYING, game_pb2.GAME_STATE_ROUND_OVER}:
             left -= 1

@@ -120,7 +120,7 @@ def finish(results: Results, errors: Mapping[str, str], *, is_complete: bool) ->
         report["requirements"].append(every_part_ends(errors))
     RESULTS.mkdir(parents=True, exist_ok=True)
     (RESULTS / "report.json").write_text(json.dumps(report, indent=2) + "\n")
-    told = (*told_of_run(report), report["store"], f"revision {report['revision']}", f"seed {report['seed']}")
+    told = (*told_of_run(report), report["store"], f"seed {report['seed']}")
     tables = tables_of(results, found)
     violations = [str(violation) for violation in total.violations[:20]]
     print_report(report, tables, [*told, *violations, f"All figures: {RESULTS / 'report.json'}"], printer(160))

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import random
 import sqlite3
-import subprocess
 import tempfile
 import time
 from collections import Counter
@@ -17,6 +16,7 @@ from typing import Final
 import grpc
 import grpc.aio
 
+from load.bench.figures import run_facts
 from load.calls import OWN_CONNECTION
 from load.chaos.deployments import ADMIN_TOKEN, DEPLOYMENTS, LOBBY_SECONDS, Deployment, FaultMethod
 from load.chaos.history import Archived, Entry, Fault, Fed, History, Mischief, Run, StoredGame
@@ -50,6 +50,7 @@ class Plan:
         games: How many games are played at once.
         gap_seconds: The longest pause between two faults.
         stunts: The share of turns with mischief.
+        kinds: The kinds of games (players.KINDS); none for all.
         settle_seconds: How long after the last fault feed and archive may take.
     """
 
@@ -62,6 +63,7 @@ class Plan:
     gap_seconds: float = 3.0
     stunts: float = 0.2
     settle_seconds: float = SETTLE_SECONDS
+    kinds: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ async def run(plan: Plan) -> Done:
     """Runs a plan; returns what it has left."""
     history = History((RESULTS if plan.checkout == ROOT else OF_COPIES) / f"{plan.store}-{plan.seed}.jsonl")
     kind = DEPLOYMENTS[plan.store]
-    history.add(Run(plan.store, plan.seed, code_revision(), LOBBY_SECONDS, is_lossy=plan.store == "everysec"))
+    history.add(Run(plan.store, plan.seed, run_facts()["revision"], LOBBY_SECONDS, is_lossy=plan.store == "everysec"))
     with (
         tempfile.TemporaryDirectory(prefix="chaos-", ignore_cleanup_errors=True) as folder,
         contextlib.closing(history),
@@ -98,7 +100,7 @@ async def _played(plan: Plan, deployment: Deployment, history: History) -> Done:
         following = asyncio.create_task(feed.follow())
         targets = [f"127.0.0.1:{proxy.port}" for proxy in proxies]
         try:
-            async with Players(targets, history, plan.seed, plan.games, plan.stunts) as players:
+            async with Players(targets, history, plan.seed, plan.games, plan.stunts, plan.kinds) as players:
                 await _make_faults(plan, deployment, history)
                 await deployment.revive()
                 async with asyncio.timeout(3 * SETTLE_SECONDS):
@@ -201,9 +203,3 @@ async def _archived(deployment: Deployment, stored: Sequence[StoredGame], second
         if wanted <= {game for game, *_ in rows} or time.monotonic() > deadline:
             return [Archived(game, f"{revision}-{etag}") for game, revision, etag in rows]
         await asyncio.sleep(0.5)
-
-
-def code_revision() -> str:
-    """Returns the revision of this checkout; empty outside of git."""
-    command = ["git", "rev-parse", "--short=12", "HEAD"]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
