@@ -74,7 +74,7 @@ def main() -> int:
     end_in_order()
     seed = int(time.time()) if chosen.seed is None else chosen.seed
     if chosen.part:
-        return 0 if all(one.is_found for one in hunt(chosen.part[1:], seed)) else 1
+        return 0 if all(one.is_in_time for one in hunt(chosen.part[1:], seed)) else 1
     is_complete = chosen.page or not (chosen.store or chosen.seconds)
     if is_complete and not chosen.page:
         hunt((), seed)

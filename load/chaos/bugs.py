@@ -298,9 +298,9 @@ class Found:
     by: Sequence[str]
 
     @property
-    def is_found(self) -> bool:
-        """Whether it was found in time."""
-        return self.seconds is not None
+    def is_in_time(self) -> bool:
+        """Whether it was found within MOST_SECONDS."""
+        return self.seconds is not None and self.seconds <= MOST_SECONDS
 
 
 def check_edits(bug: Bug, root: Path = ROOT) -> None:
