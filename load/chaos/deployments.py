@@ -295,7 +295,8 @@ class Cluster(Deployment):
                     node.kill()
                     await asyncio.to_thread(node.start)
             try:
-                return await asyncio.to_thread(self._cluster.wait_until_whole)
+                await asyncio.to_thread(self._cluster.wait_until_whole)
+                break
             except ServerError:  # a busy machine, or a node that has ended meanwhile
                 if attempt == START_ATTEMPTS - 1:
                     raise
