@@ -84,6 +84,16 @@ def write_plain_rules() -> None:
 
 def alerts() -> list[Document]:
     """Returns all alerts."""
+    return [rule for rule in rules() if "alert" in rule]
+
+
+def recordings() -> list[Document]:
+    """Returns all recording rules."""
+    return [rule for rule in rules() if "record" in rule]
+
+
+def rules() -> list[Document]:
+    """Returns all rules."""
     return [rule for group in yaml.safe_load(RULES.read_text())["spec"]["groups"] for rule in group["rules"]]
 
 
@@ -98,8 +108,9 @@ def panels() -> list[Document]:
 
 
 def metrics_in(expressions: Iterable[str]) -> set[str]:
-    """Returns the metrics of the service that PromQL expressions name."""
-    return {name for expression in expressions for name in re.findall(r"\brummikub_\w+", expression)}
+    """Returns the metrics of the service, and what rules record of them, that PromQL expressions name."""
+    names = re.compile(r"\b(?:rummikub_\w+|process_\w+|rummikub:\w+:\w+)")
+    return {name for expression in expressions for name in names.findall(expression)}
 
 
 def served_metrics() -> set[str]:
