@@ -140,7 +140,7 @@ load: $(STAMP) ## Load-test a temporary server from a browser, or ARGS="--host h
 load-ci: $(STAMP) ## Load-test for a minute without a browser; fails if a threshold is missed (report in build/load)
 	@$(BIN)/python -m load.run --ci $(ARGS)
 
-drill: $(if $(filter rolling,$(firstword $(ARGS))),$(EDGE),$(STAMP)) ## Make a failure under load and report what callers noticed (ARGS="cluster --help")
+drill: $(if $(filter rolling upgrade,$(firstword $(ARGS))),$(EDGE),$(STAMP)) ## Make a failure under load and report what callers noticed (ARGS="cluster --help")
 	@$(BIN)/python -m load.drills $(ARGS)
 
 fuzz: $(FUZZ) ## Fuzz decoders and rules with Atheris, and send mutated calls to all listeners (ARGS="--quick" or "--help")

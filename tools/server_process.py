@@ -46,7 +46,8 @@ class ServerProcess:
         checkout: Path = ROOT,
     ) -> None:
         self._stderr = stderr
-        self._checkout = checkout
+        self.checkout = checkout
+        """The folder to run it in, which can change before it starts again."""
         self._program = program
         clean = {name: value for name, value in os.environ.items() if not name.startswith("RUMMIKUB_")}
         self._environment = {
@@ -93,7 +94,7 @@ class ServerProcess:
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
             *self._program,
-            cwd=self._checkout,
+            cwd=self.checkout,
             env=self._environment,
             stdout=asyncio.subprocess.PIPE,
             stderr=self._stderr,
@@ -144,10 +145,10 @@ class ServerProcess:
 
 @asynccontextmanager
 async def server_process(
-    environment: Mapping[str, str], stderr: int | None = None, module: str = "service"
+    environment: Mapping[str, str], stderr: int | None = None, module: str = "service", checkout: Path = ROOT
 ) -> AsyncIterator[ServerProcess]:
     """Runs a server, or another module that serves, in another process. It logs to the file descriptor `stderr`."""
-    process = ServerProcess(environment, stderr=stderr, program=("-m", module))
+    process = ServerProcess(environment, stderr=stderr, program=("-m", module), checkout=checkout)
     try:
         await process.start()
         yield process

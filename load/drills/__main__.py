@@ -12,6 +12,7 @@ DRILLS: Final[dict[str, str]] = {
     "flood": "load.drills.flood",
     "rolling": "load.drills.rolling",
     "sentinel": "load.drills.sentinel",
+    "upgrade": "load.drills.upgrade",
 }
 """The module of each drill, by name. It has `main`, which takes the arguments and returns the exit code."""
 

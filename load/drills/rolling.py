@@ -14,7 +14,8 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -29,9 +30,10 @@ from load.parts import run_parts
 from rummikub import aio
 from rummikub.v1 import validation_service_pb2 as vs
 from tools.edge_config import Address, LocalEdge, local
-from tools.redis_servers import running_redis
+from tools.redis_cluster import RedisCluster
+from tools.redis_servers import RedisServer, running_redis
 from tools.server_process import ServerProcess, server_process
-from tools.servers import free_port
+from tools.servers import ROOT, free_port
 from tools.web import WebError, check_envoy, collect_page, running_envoy, wait_until_ready
 
 RESTARTS: Final = 10
@@ -46,6 +48,7 @@ HEALTHY_SECONDS: Final = 60.0
 """How long the edge may take to see both servers healthy."""
 SERVERS: Final = 2
 HOST: Final = "127.0.0.1"
+TITLE: Final = f"{SERVERS} servers behind the web edge, restarted under load"
 RETRYING: Final = "retries, request ids"
 PLAIN: Final = "plain: no retries"
 
@@ -64,26 +67,31 @@ class Run:
     lame_duck_seconds: float
     exits: Sequence[int]
     reports: dict[str, Report] = field(default_factory=dict)
+    named: str = ""
+
+    @property
+    def name(self) -> str:
+        """What the report calls the run."""
+        return self.named or f"lame duck {self.lame_duck_seconds:g} s"
 
     def as_json(self) -> dict[str, Any]:
         """Returns the values for a file."""
         kinds = {kind: report.as_json() for kind, report in self.reports.items()}
-        return {"lame_duck_seconds": self.lame_duck_seconds, "exits": self.exits, "kinds": kinds}
+        return {"name": self.name, "lame_duck_seconds": self.lame_duck_seconds, "exits": self.exits, "kinds": kinds}
 
     def requirements(self, restarts: int) -> list[dict[str, Any]]:
         """Returns what has to hold: nothing fails for a client that retries, and nothing is lost for anyone."""
-        name = f"lame duck {self.lame_duck_seconds:g} s"
         wrong = [f"{fault} ({kind})" for kind, report in self.reports.items() for fault in report.faults()]
         failed = sum(code != 0 for code in self.exits)
         found = [
             requirement(
-                f"each server restarts {restarts} times and ends in order, {name}",
+                f"each server restarts {restarts} times and ends in order, {self.name}",
                 met=not failed and len(self.exits) == SERVERS * restarts > 0,
                 measured=f"{len(self.exits)} restarts, {failed} with an exit code other than 0",
             ),
             self._no_failure(RETRYING),
             requirement(
-                f"no turn lost or doubled, no gap in a watch, {name}",
+                f"no turn lost or doubled, no gap in a watch, {self.name}",
                 met=not wrong,
                 measured=", ".join(wrong) or f"{sum(report.acknowledged for report in self.reports.values()):,} turns",
             ),
@@ -93,7 +101,7 @@ class Run:
     def _no_failure(self, kind: str) -> dict[str, Any]:
         report = self.reports[kind]
         return requirement(
-            f"no failed call of a client ({kind}), lame duck {self.lame_duck_seconds:g} s",
+            f"no failed call of a client ({kind}), {self.name}",
             met=report.calls > 0 and not report.failed,
             measured=f"{report.failed:,} of {report.calls:,}",
         )
@@ -141,10 +149,25 @@ class Edge:
         return len(statuses) == 2 * SERVERS and all(status == healthy for status in statuses)
 
 
-async def rolling(lame_duck_seconds: float, restarts: int) -> Run:
-    """Restarts each server some times under load; returns what callers of both kinds noticed."""
+async def rolling(
+    lame_duck_seconds: float,
+    checkouts: Sequence[Path],
+    store: Callable[[], AbstractContextManager[RedisServer | RedisCluster]] = running_redis,
+    *,
+    begin: Path = ROOT,
+    name: str = "",
+) -> Run:
+    """Restarts each server some times under load; returns what callers of both kinds noticed.
+
+    Args:
+        lame_duck_seconds: The lame duck of the servers.
+        checkouts: The version of the servers after each round of restarts, as a folder to run them in.
+        store: Runs their store.
+        begin: Their version before.
+        name: What the report calls the run; by default it names the lame duck.
+    """
     async with contextlib.AsyncExitStack() as stack:
-        redis = stack.enter_context(running_redis())
+        redis = stack.enter_context(store())
         servers = []
         for _ in range(SERVERS):
             environment = {
@@ -154,7 +177,7 @@ async def rolling(lame_duck_seconds: float, restarts: int) -> Run:
                 "RUMMIKUB_VALIDATION_LISTEN": f"{HOST}:{free_port()}",
                 "RUMMIKUB_LAME_DUCK_SECONDS": str(lame_duck_seconds),
             }
-            servers.append(await stack.enter_async_context(server_process(environment)))
+            servers.append(await stack.enter_async_context(server_process(environment, checkout=begin)))
         edge = Edge([(HOST, server.port) for server in servers], [(HOST, server.validation_port) for server in servers])
         await stack.enter_async_context(edge.running())
         await edge.sees_all_healthy()
@@ -164,16 +187,17 @@ async def rolling(lame_duck_seconds: float, restarts: int) -> Run:
         }
         validators = [asyncio.create_task(_validate(some)) for some in players.values()]
         await asyncio.sleep(SETTLE_SECONDS)
-        exits = [await _restart(server, edge) for _ in range(restarts) for server in servers]
+        exits = [await _restart(server, edge, checkout) for checkout in checkouts for server in servers]
         await asyncio.sleep(SETTLE_SECONDS)
         reports = {kind: await some.stop() for kind, some in players.items()}
         await asyncio.gather(*validators)
-        return Run(lame_duck_seconds, exits, reports)
+        return Run(lame_duck_seconds, exits, reports, name)
 
 
-async def _restart(server: ServerProcess, edge: Edge) -> int:
-    """Stops a server and starts it again; returns its exit code."""
+async def _restart(server: ServerProcess, edge: Edge, checkout: Path) -> int:
+    """Stops a server and starts it again as a version; returns its exit code."""
     code = await server.terminate()
+    server.checkout = checkout
     await server.start_again()
     await edge.sees_all_healthy()
     return code
@@ -190,9 +214,9 @@ async def _validate(players: Players) -> None:
         await asyncio.sleep(PAUSE_SECONDS)
 
 
-def tables_of(runs: Sequence[Run]) -> Tables:
+def tables_of(runs: Sequence[Run], title: str = TITLE) -> Tables:
     """Returns the tables of a report."""
-    head = ["client", "lame duck", "calls", "failed", "p99 ms", "longest ms", "turns", "lost", "doubled", "watch gaps"]
+    head = ["client", "run", "calls", "failed", "p99 ms", "longest ms", "turns", "lost", "doubled", "watch gaps"]
     rows = [head]
     for run in runs:
         for kind, report in run.reports.items():
@@ -200,23 +224,31 @@ def tables_of(runs: Sequence[Run]) -> Tables:
             rows.append(
                 [
                     kind,
-                    f"{run.lame_duck_seconds:g} s",
+                    run.name,
                     *(f"{count:,}" for count in (report.calls, report.failed)),
                     *(f"{report.milliseconds.get(name, 0):,.0f}" for name in ("p99", "max")),
                     *(f"{count:,}" for count in counts),
                 ]
             )
-    return {f"{SERVERS} servers behind the web edge, restarted under load": rows}
+    return {title: rows}
 
 
 def failures_of(runs: Sequence[Run]) -> list[str]:
     """Returns a line for each kind of failed call."""
     return [
-        f"{kind}, lame duck {run.lame_duck_seconds:g} s: {count} x {failure}"
+        f"{kind}, {run.name}: {count} x {failure}"
         for run in runs
         for kind, report in run.reports.items()
         for failure, count in report.failed_calls.items()
     ]
+
+
+def needs_envoy() -> None:
+    """Ends the program with what to do if Envoy is missing."""
+    try:
+        check_envoy()
+    except WebError as error:
+        sys.exit(str(error))
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -229,13 +261,10 @@ def main(arguments: Sequence[str]) -> int:
         "--lame-duck", type=float, nargs="+", default=LAME_DUCKS, metavar="SECONDS", help="lame ducks to try (0 5)"
     )
     chosen = parser.parse_args(arguments)
-    try:
-        check_envoy()
-    except WebError as error:
-        sys.exit(str(error))
+    needs_envoy()
     began = time.monotonic()
     finished, errors = run_parts(
-        lambda seconds: asyncio.run(rolling(seconds, chosen.restarts)),
+        lambda seconds: asyncio.run(rolling(seconds, [ROOT] * chosen.restarts)),
         {f"lame duck {seconds:g} s": seconds for seconds in chosen.lame_duck},
     )
     runs = list(finished.values())

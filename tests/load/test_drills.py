@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from load.drills import cluster, flood, reports, rolling, sentinel
+from load.drills import cluster, flood, reports, rolling, sentinel, upgrade
 from load.drills.__main__ import DRILLS
 from load.drills.players import Report
 from load.floods.aftermath import Bound
 from load.floods.honest import OWN_LISTENER
 from load.pages import DOCS, page_with
+from tools.servers import ROOT
 
 MEASURED = Report(acknowledged=100, watchers=5, calls=200, longest_wait=2.0)
 LOST = replace(MEASURED, lost=3, lost_told={"STALE_STATE": 3})
@@ -201,6 +202,7 @@ def test_the_results_of_finished_parts_are_printed_and_kept(
         "cluster": (cluster, "play", cluster.Result(KILLED, 1, MEASURED), ["--quick"]),
         "flood": (flood, "flooded", flooded(), ["drafts", "lists"]),
         "rolling": (rolling, "rolling", run(), ["--restarts", "1"]),
+        "upgrade": (upgrade, "rolling", run(), ["--installed", str(ROOT)]),
         "sentinel": (sentinel, "_play", sentinel.Result(SAFE, happened=True, report=MEASURED), ["--quick"]),
     }[name]
     monkeypatch.setattr(module, part, broken_later(result, is_async=name != "flood"))
