@@ -187,7 +187,7 @@ def broken_later(result: object, *, is_async: bool) -> Callable[..., object]:
             return one
         raise ValueError("the second part is broken")
 
-    async def play_async(*arguments: object) -> object:
+    async def play_async(*arguments: object, **_options: object) -> object:
         return play(*arguments)
 
     return play_async if is_async else play
