@@ -1,10 +1,14 @@
 """A FastJudge agrees with the plain rules on the same plays."""
 
+import gc
 import random
 import sys
 import threading
+import weakref
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -228,6 +232,20 @@ def by_tiles(ruleset: Ruleset) -> FastJudge[tuple[int, ...], tuple[int, ...]]:
         return ProposedMeld(tuple(map(Tile, sent)))
 
     return FastJudge(ruleset, melds_by_key(parse)(ruleset, CacheBudget()))
+
+
+@pytest.mark.parametrize("make", [by_tiles, fast_judge_of])
+def test_a_judge_that_is_dropped_leaves_no_garbage(make: Callable[[Ruleset], FastJudge[Any, Any]]) -> None:
+    """A server collects garbage of all generations rarely, and a client may make it replace its judges often."""
+    gc.disable()
+    try:
+        fast_judge = make(SABRA)
+        fast_judge.judge((), (), PlayerState((), has_melded=True))
+        reader = weakref.ref(fast_judge._melds.reader)  # noqa: SLF001 - the caches of melds refer to it
+        del fast_judge
+        assert reader() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize(

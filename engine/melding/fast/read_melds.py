@@ -130,7 +130,7 @@ class KeyedMelds(dict[K, ReadMeld]):
         self._budget = budget
         self._counts: dict[K, int] = {}
         """The counts alone: most turns need nothing else, and a second dict saves an attribute lookup per meld."""
-        self._get, self._get_counts = self.__getitem__, self._counts.__getitem__
+        self._get_counts = self._counts.__getitem__  # that of `self` would be a reference cycle, which outlives its judge
 
     def __missing__(self, key: K) -> ReadMeld:
         meld = self._read(key)
@@ -140,7 +140,7 @@ class KeyedMelds(dict[K, ReadMeld]):
         return meld
 
     def read(self, melds: Collection[K]) -> list[ReadMeld]:
-        return list(map(self._get, melds))
+        return list(map(self.__getitem__, melds))
 
     def total(self, melds: Collection[K]) -> int:
         return sum(map(self._get_counts, melds))
