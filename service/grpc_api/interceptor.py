@@ -104,15 +104,20 @@ class _HandlerWrapper:
         self._max_bytes = interceptor.policy.max_bytes
 
     def unary_unary(self, behavior: Callable[[Any, Context], Awaitable[Any]]) -> Callable[[Any, Context], Any]:
-        async def handle(_requests: object, context: Context) -> Any:  # noqa: ANN401 - any message or its bytes
+        async def handle(requests: object, context: Context) -> Any:  # noqa: ANN401 - any message or its bytes
             call = _Call(self._interceptor, self._method, context)
             try:
                 origin = call.enter()  # the request is not kept here: a refusal may wait for a minute
                 response = await behavior(self._decoded(await self._receive(context, origin)), context)
                 call.succeed()
             except BaseException as error:
-                await call.fail(error)
-                raise
+                try:
+                    await call.fail(error)
+                    raise
+                except AbortError as abort:
+                    _forget_frames(abort)
+                    del requests, context, call
+                    raise
             return response
 
         return handle
@@ -121,24 +126,34 @@ class _HandlerWrapper:
         if not inspect.isasyncgenfunction(behavior):
             return self.unary_unary(behavior)  # it writes to the context
 
-        async def handle(_requests: object, context: Context) -> AsyncIterator[Any]:
-            async with (
-                _Call(self._interceptor, self._method, context) as origin,
-                aclosing(behavior(self._decoded(await self._receive(context, origin)), context)) as responses,
-            ):
-                async for response in responses:
-                    yield response
+        async def handle(requests: object, context: Context) -> AsyncIterator[Any]:
+            try:
+                async with (
+                    _Call(self._interceptor, self._method, context) as origin,
+                    aclosing(behavior(self._decoded(await self._receive(context, origin)), context)) as responses,
+                ):
+                    async for response in responses:
+                        yield response
+            except AbortError as abort:
+                _forget_frames(abort)
+                del requests, context
+                raise
 
         return handle
 
     def stream_stream(self, behavior: Callable[[Any, Context], Any]) -> Callable[[AsyncIterator[bytes], Context], Any]:
         async def handle(stream: AsyncIterator[bytes], context: Context) -> AsyncIterator[Any]:
-            async with (
-                _Call(self._interceptor, self._method, context),
-                aclosing(behavior(self._decoded_stream(stream), context)) as responses,
-            ):
-                async for response in responses:
-                    yield response
+            try:
+                async with (
+                    _Call(self._interceptor, self._method, context),
+                    aclosing(behavior(self._decoded_stream(stream), context)) as responses,
+                ):
+                    async for response in responses:
+                        yield response
+            except AbortError as abort:
+                _forget_frames(abort)
+                del stream, context
+                raise
 
         return handle
 
@@ -270,8 +285,17 @@ class _Call:
 
 
 def _forget_request(error: BaseException) -> None:
-    """Drops the frames of an exception, which have the request: grpcio keeps the end of a call in a reference cycle."""
+    """Drops the frames of an exception, which have the request: a refusal may wait for a minute."""
     error.__traceback__ = error.__context__ = error.__cause__ = None
+
+
+def _forget_frames(abort: AbortError) -> None:
+    """Drops the frames of the end of a call, which have its context, and that has the end: a reference cycle.
+
+    Garbage of calls that were in progress during a collection would stay until one of all generations (gc_tuning). The
+    handler that raises the end must have no context either.
+    """
+    abort.__traceback__ = None
 
 
 def _client_disconnected() -> asyncio.CancelledError:

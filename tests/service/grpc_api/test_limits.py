@@ -551,15 +551,18 @@ REFUSED: dict[str, Message] = {
 }
 
 
-def refused_requests_in_memory() -> list[Fault]:
-    """Returns the refusals that refer to their requests, by frames of their traceback."""
+def refused_calls_in_memory() -> list[BaseException]:
+    """Returns the refusals that refer to their requests, by frames of their traceback, and the ends of refused calls."""
     return [
-        found for found in gc.get_objects() if isinstance(found, Fault) and (found.__traceback__ or found.__context__)
+        found
+        for found in gc.get_objects()
+        if (isinstance(found, Fault) and (found.__traceback__ or found.__context__))
+        or isinstance(found, grpc.aio.AbortError)
     ]
 
 
 @pytest.mark.parametrize("listener", ["port", "validation_port"])
-async def test_nothing_of_a_refused_request_outlives_its_answer(listener: str) -> None:
+async def test_nothing_of_a_refused_call_outlives_its_answer(listener: str) -> None:
     """Also if the garbage collector, which is rare in a server, does not run."""
     settings = server_settings(validation_listen="127.0.0.1:0")
     async with (
@@ -575,7 +578,7 @@ async def test_nothing_of_a_refused_request_outlives_its_answer(listener: str) -
                     call: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = channel.unary_stream(path)
                     assert await call(request.SerializeToString()).code() is grpc.StatusCode.INVALID_ARGUMENT
             async with asyncio.timeout(10):
-                while refused_requests_in_memory():  # noqa: ASYNC110 - a thread may still be at its last line
+                while refused_calls_in_memory():  # noqa: ASYNC110 - a thread may still be at its last line
                     await asyncio.sleep(0.01)
         finally:
             gc.enable()
