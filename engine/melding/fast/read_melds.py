@@ -130,7 +130,7 @@ class KeyedMelds(dict[K, ReadMeld]):
         self._budget = budget
         self._counts: dict[K, int] = {}
         """The counts alone: most turns need nothing else, and a second dict saves an attribute lookup per meld."""
-        self._get_counts = self._counts.__getitem__  # that of `self` would be a reference cycle, which outlives its judge
+        self._get_counts = self._counts.__getitem__  # that of `self` would be a reference cycle
 
     def __missing__(self, key: K) -> ReadMeld:
         meld = self._read(key)
