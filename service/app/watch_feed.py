@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping, S
 from contextvars import Context
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, NoReturn, TypeVar
 
 from engine.events import Event, GameAborted, GameEnded, RematchCreated, RoundEnded, TurnStarted
 from engine.game import Playing
@@ -242,6 +242,14 @@ class CoalescedRead(Generic[_T]):
         self._running, self._next = self._next, None
         return await self._read()
 
+    def close(self) -> None:
+        """Drops the function and its last result. There are no more calls."""
+        self._read, self._running = _closed, None
+
+
+async def _closed() -> NoReturn:
+    raise AssertionError("no watcher is left")
+
 
 def _in_background(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
     """Starts a task in a context of its own, because what it reads is not for one watcher's trace."""
@@ -308,11 +316,13 @@ class Feed:
         self._tasks += map(_in_background, work)
 
     async def close(self) -> None:
-        """Stops; the last watcher is gone."""
+        """Stops; the last watcher is gone. Drops what refers to the feed: garbage may stay for long (gc_tuning)."""
         self._is_closed = True
-        for task in self._tasks:
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
             task.cancel()
-        await asyncio.wait(self._tasks)
+        await asyncio.wait(tasks)
+        self.snapshot.close()
 
     def start_at(self, record: Record) -> None:
         """Sets the head to a loaded game, unless the feed has a head. Follows the game's drafts if all may see them."""

@@ -25,7 +25,7 @@ from service.app.identity import SPECTATOR, Caller, digest, new_shuffle
 from service.app.use_cases import use_cases
 from service.app.views import ChangeView, GameSnapshotView
 from service.app.watch import Watch
-from service.app.watch_feed import LAG, RECENT
+from service.app.watch_feed import LAG, RECENT, Feed
 from service.app.watch_updates import (
     Change,
     Closing,
@@ -680,6 +680,20 @@ async def test_a_reader_who_does_not_read_uses_no_memory_as_the_game_continues(p
     assert updates_alive() <= before
     for watcher in watchers:
         await watcher.aclose()
+
+
+async def test_a_watch_that_has_ended_leaves_no_garbage(played: Played) -> None:
+    """A server collects garbage of all generations rarely, and a client may open and close watches in a loop."""
+    gc.collect()
+    gc.disable()
+    try:
+        watcher = played.watched()
+        assert isinstance(await anext(watcher), Snapshot)
+        await watcher.aclose()
+        del watcher
+        assert [one for one in gc.get_objects() if isinstance(one, Feed)] == []
+    finally:
+        gc.enable()
 
 
 # Many watchers
