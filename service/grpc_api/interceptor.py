@@ -107,17 +107,17 @@ class _HandlerWrapper:
         async def handle(requests: object, context: Context) -> Any:  # noqa: ANN401 - any message or its bytes
             call = _Call(self._interceptor, self._method, context)
             try:
-                origin = call.enter()  # the request is not kept here: a refusal may wait for a minute
-                response = await behavior(self._decoded(await self._receive(context, origin)), context)
-                call.succeed()
-            except BaseException as error:
                 try:
+                    origin = call.enter()  # the request is not kept here: a refusal may wait for a minute
+                    response = await behavior(self._decoded(await self._receive(context, origin)), context)
+                    call.succeed()
+                except BaseException as error:
                     await call.fail(error)
                     raise
-                except AbortError as abort:
-                    _forget_frames(abort)
-                    del requests, context, call
-                    raise
+            except AbortError as abort:
+                _forget_frames(abort)
+                del requests, context, call
+                raise
             return response
 
         return handle

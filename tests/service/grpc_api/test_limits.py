@@ -552,7 +552,7 @@ REFUSED: dict[str, Message] = {
 
 
 def refused_calls_in_memory() -> list[BaseException]:
-    """Returns the refusals that refer to their requests, by frames of their traceback, and the ends of refused calls."""
+    """Returns the refusals that refer to their requests, by frames of their traceback, and ends of refused calls."""
     return [
         found
         for found in gc.get_objects()
