@@ -4,6 +4,7 @@ guided    Coverage-guided fuzzing of decoders, judging, texts and stored values 
           is kept in build/fuzz/guided, as `crash-*` or `timeout-*`; `python -m load.fuzz replay FILE` runs it again
           without Atheris.
 calls     Mutated calls at all listeners, beside honest calls whose answers are checked (load/fuzz/calls.py).
+dearest   The requests that take most CPU for each of their bytes (load/fuzz/dearest.py).
 wire      Abuse of HTTP/2 at the main and the validation listener, beside honest calls (load/fuzz/wire.py).
 
 Figures of each part go into build/fuzz/; `make fuzz ARGS=page` writes those of the last runs into
@@ -22,15 +23,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from load.bench.figures import are_met, print_report, printer, run_facts
-from load.fuzz import calls, report, wire
+from load.fuzz import calls, dearest, report, wire
 from load.pages import text_of, write
 from tools.servers import ROOT, end_in_order
 
 RESULTS: Final = Path("build") / "fuzz"
-PARTS: Final = ("guided", "calls", "wire")
+PARTS: Final = ("guided", "calls", "dearest", "wire")
 PAGE: Final = "reliability.md"
 QUICK_GUIDED_SECONDS: Final = 12.0
 QUICK_CALLS_SECONDS: Final = 8.0
+QUICK_DEAREST_SECONDS: Final = 5.0
 QUICK_ATTACK_SECONDS: Final = 0.4
 ATTACK_SECONDS: Final = 5.0
 """The time of each attack of HTTP/2."""
@@ -95,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="the part to run (all); page: write the last results into the page",
     )
     parser.add_argument("files", nargs="*", help="inputs to replay")
-    parser.add_argument("--seconds", type=float, default=600, help="seconds of guided, and of calls (600)")
+    parser.add_argument("--seconds", type=float, default=600, help="seconds of guided, calls and dearest (600)")
     parser.add_argument("--calls", type=int, default=1_000_000, help="the most mutated calls (1000000)")
     parser.add_argument("--seed", type=int, default=1, help="the seed of all mutations (1)")
     parser.add_argument("--quick", action="store_true", help="half a minute of all, for CI")
@@ -111,6 +113,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         elif name == "guided":
             found = guided(chosen.seed, QUICK_GUIDED_SECONDS if chosen.quick else chosen.seconds)
             results[name] = write_results(name, chosen.seed, found)
+        elif name == "dearest":
+            costs = asyncio.run(dearest.find(chosen.seed, QUICK_DEAREST_SECONDS if chosen.quick else chosen.seconds))
+            results[name] = write_results(name, chosen.seed, dataclasses.asdict(costs))
         elif name == "wire":
             found = dataclasses.asdict(
                 asyncio.run(wire.abuse(QUICK_ATTACK_SECONDS if chosen.quick else ATTACK_SECONDS))

@@ -157,23 +157,26 @@ class _World:
         return game, await game.see()
 
 
-class _Attacker:
+class Attacker:
     """Sends mutated calls.
 
     Args:
         targets: The address of each listener.
         client: A client with the attacker's key.
         findings: Gets the outcomes.
+
+    Attributes:
+        rpcs: The RPCs of each listener.
     """
 
     def __init__(self, targets: Mapping[str, str], client: Client, findings: Findings) -> None:
         self._rng = random.Random(findings.seed)
         self._findings = findings
-        self._rpcs = {name: rpcs for name, rpcs in served_rpcs().items() if name in targets}
-        everything = [seed for rpcs in self._rpcs.values() for rpc in rpcs for seed in rpc.seeds]
+        self.rpcs = {name: rpcs for name, rpcs in served_rpcs().items() if name in targets}
+        everything = [seed for rpcs in self.rpcs.values() for rpc in rpcs for seed in rpc.seeds]
         self._mutator = Mutator(self._rng, everything)
-        self._weights = {name: [_weight(rpc) for rpc in rpcs] for name, rpcs in self._rpcs.items()}
-        self._shares = [SHARES[name] for name in self._rpcs]
+        self._weights = {name: [_weight(rpc) for rpc in rpcs] for name, rpcs in self.rpcs.items()}
+        self._shares = [SHARES[name] for name in self.rpcs]
         self._connections = {name: [Calls(target) for _ in range(CONNECTIONS)] for name, target in targets.items()}
         self._world = _World(client, self._rng)
         self._left = 0
@@ -192,25 +195,35 @@ class _Attacker:
             await self._one(number)
 
     async def _one(self, number: int) -> None:
-        rng, findings = self._rng, self._findings
-        [listener] = rng.choices(list(self._rpcs), self._shares)
-        [rpc] = rng.choices(self._rpcs[listener], self._weights[listener])
+        [listener] = self._rng.choices(list(self.rpcs), self._shares)
+        [rpc] = self._rng.choices(self.rpcs[listener], self._weights[listener])
+        body, metadata = await self.request(listener, rpc)
+        status = await self.send(listener, rpc, body, metadata, number % CONNECTIONS)
+        self._findings.ends[f"{listener}: {status}"] += 1
+        self._findings.rpcs[rpc.path] += 1
+        if status in NEVER or status.startswith("no status"):
+            self._findings.bad.append(Bad(rpc.path, status, body, metadata))
+
+    async def request(
+        self, listener: str, rpc: Served, most_edits: int = 4, hurried: float = HURRIED
+    ) -> tuple[bytes, Sequence[Header]]:
+        """Returns the body and the metadata of a request, which is mutated unless it may have no edits."""
+        rng = self._rng
         game, seen = await self._world.pick()
         self._mutator.hints = {"game_id": game.game_id, "etag": seen.etag, "request_id": str(uuid.uuid4())}
         seed = self._with_hints(rpc)
-        data = self._mutator.mutated(seed)
+        data = self._mutator.mutated(seed, most_edits) if most_edits else seed.SerializeToString()
         metadata = [
             *self._authorization(listener, game, seen),
-            ("grpc-timeout", "1m" if rng.random() < HURRIED else "5S"),
+            ("grpc-timeout", "1m" if rng.random() < hurried else "5S"),
         ]
-        connection = self._connections[listener][number % CONNECTIONS]
-        body = message(data) if rng.random() < 0.97 else message(data) + message(data)
+        return message(data) if rng.random() < 0.97 else message(data) + message(data), metadata
+
+    async def send(self, listener: str, rpc: Served, body: bytes, metadata: Sequence[Header], place: int = 0) -> str:
+        """Sends a request on one of the connections; returns the name of its status, or what came in place of one."""
+        connection = self._connections[listener][place]
         status = await connection.send(rpc.path, body, metadata, first_answer=rpc.streams)
-        outcome = STATUSES.get(status, status)
-        findings.ends[f"{listener}: {outcome}"] += 1
-        findings.rpcs[rpc.path] += 1
-        if outcome in NEVER or outcome.startswith("no status"):
-            findings.bad.append(Bad(rpc.path, outcome, body, metadata))
+        return STATUSES.get(status, status)
 
     def _with_hints(self, rpc: Served) -> Any:  # noqa: ANN401 - a request of any type
         """Returns a seed, in most cases on a game that there is."""
@@ -376,7 +389,7 @@ async def attack(seed: int, calls: int, seconds: float) -> Findings:
             ):
                 admin = f"127.0.0.1:{server.admin_port}"
                 targets = {"main": server.target, "validation": server.validation_target, "admin": admin}
-                attacker = _Attacker(targets, hostile, findings)
+                attacker = Attacker(targets, hostile, findings)
                 honest = asyncio.create_task(Honest(main, validation, findings).run())
                 started = time.monotonic()
                 await attacker.run(round(calls * WARM_UP), started + seconds * WARM_UP)
@@ -394,7 +407,7 @@ async def attack(seed: int, calls: int, seconds: float) -> Findings:
     return findings
 
 
-async def _idle(attacker: _Attacker, pid: int, before: tuple[int, float] | None) -> tuple[int, float]:
+async def _idle(attacker: Attacker, pid: int, before: tuple[int, float] | None) -> tuple[int, float]:
     """Closes the attacker's connections; returns descriptors and memory, once they are as before or after a while."""
     attacker.close()
     deadline = time.monotonic() + (SETTLE_SECONDS if before else 2.0)

@@ -6,9 +6,10 @@ from typing import Any
 
 from load.bench.figures import Tables, requirement
 from load.fuzz.calls import MOST_GROWTH_MB, MOST_MORE_DESCRIPTORS
+from load.fuzz.dearest import MOST_MS, MOST_SEARCH_SECONDS, MOST_US_A_BYTE, as_rows
 
 Results = Mapping[str, Mapping[str, Any]]
-"""The figures of each part, as its file has them: "guided", "calls" and "wire"."""
+"""The figures of each part, as its file has them: "guided", "calls", "dearest" and "wire"."""
 
 
 def requirements_of(results: Results) -> list[dict[str, Any]]:
@@ -32,10 +33,34 @@ def requirements_of(results: Results) -> list[dict[str, Any]]:
                 measured=f"{len(calls['bad'])} of {sum(calls['ends'].values()):,}",
             )
         )
+    if "dearest" in results:
+        found += _of_dearest(results["dearest"])
     for name in ("calls", "wire"):
         if name in results:
             found += _beside(name, results[name])
     return found
+
+
+def _of_dearest(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Returns what has to hold of the dearest requests."""
+    a_byte = max((one["server_ms"] * 1e3 / one["size"] for one in found["by_byte"]), default=0.0)
+    a_call = max((one["server_ms"] for one in found["by_call"]), default=0.0)
+    searches = max((one["search_ms"] / 1e3 for one in found["by_search"]), default=0.0)
+    return [
+        requirement(
+            f"dearest: the server's process takes at most {MOST_US_A_BYTE:g} us of CPU for a byte of a call",
+            met=a_byte <= MOST_US_A_BYTE,
+            measured=f"{a_byte:.1f} us",
+        ),
+        requirement(
+            f"dearest: it takes at most {MOST_MS:g} ms for a call", met=a_call <= MOST_MS, measured=f"{a_call:.1f} ms"
+        ),
+        requirement(
+            f"dearest: searches take at most {MOST_SEARCH_SECONDS:g} s of CPU for a call with a deadline of 5 s",
+            met=searches <= MOST_SEARCH_SECONDS,
+            measured=f"{searches:.2f} s",
+        ),
+    ]
 
 
 def _beside(name: str, found: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -70,6 +95,13 @@ def tables_of(results: Results) -> Tables:
         tables["Coverage-guided fuzzing"] = _guided_rows(results["guided"])
     if "calls" in results:
         tables["Mutated calls by listener and status"] = _call_rows(results["calls"])
+    if "dearest" in results:
+        found = results["dearest"]
+        tables["The dearest requests by CPU of the server's process for a byte, one of each RPC"] = as_rows(
+            found["by_byte"]
+        )
+        tables["The same by CPU of the server's process for a call"] = as_rows(found["by_call"])
+        tables["The same by CPU of search processes"] = as_rows(found["by_search"])
     if "wire" in results:
         tables["Abuse of HTTP/2: what was sent, and connections that the server closed"] = _wire_rows(results["wire"])
     return tables

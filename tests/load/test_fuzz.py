@@ -1,8 +1,13 @@
 """Fuzzing: every RPC has a seed, seeds and mutations raise documented errors only, and findings miss requirements."""
 
 import contextlib
+import dataclasses
 import json
+import os
 import random
+import subprocess
+import sys
+import time
 from typing import Any
 
 import pytest
@@ -10,7 +15,7 @@ from google.protobuf import message_factory
 from google.protobuf.message import DecodeError
 
 from load.floods.http2 import DATA, HEADERS, call, header_block, message
-from load.fuzz import report, targets
+from load.fuzz import dearest, report, targets
 from load.fuzz.calls import Bad, Findings
 from load.fuzz.mutations import MOST_BYTES, Mutator
 from load.fuzz.seeds import ADMIN, HEALTH, path_of, served_rpcs
@@ -136,3 +141,42 @@ def test_a_call_is_a_block_of_headers_and_frames_of_data() -> None:
         kinds.append((kind, flags))
         sent = sent[9 + size :]
     assert kinds == [(HEADERS, 4), (DATA, 0), (DATA, 1)]
+
+
+def dearest_of(size: int, server_ms: float, search_ms: float) -> dict[str, Any]:
+    cost = dataclasses.asdict(dearest.Cost("main", "/x.Y/Z", True, size, "OK", server_ms, search_ms))  # noqa: FBT003
+    return {"by_byte": [cost], "by_call": [cost], "by_search": [cost]}
+
+
+def test_the_dearest_requests_are_a_table_and_have_bounds() -> None:
+    found = {"dearest": dearest_of(200, 2.5, 1_000)}
+    assert [one["met"] for one in report.requirements_of(found)] == [True] * 3
+    rows = next(iter(report.tables_of(found).values()))
+    assert rows[1] == ["main: Y/Z, mutated", "OK", "200", "2.50", "1,000", "12.5"]
+    most = 1.01 * dearest.MOST_MS
+    dear = (
+        dearest_of(1, 1.0, 0),
+        dearest_of(10**6, most, 0),
+        dearest_of(10**6, 1.0, 1.01e3 * dearest.MOST_SEARCH_SECONDS),
+    )
+    for place, costs in enumerate(dear):
+        assert [one["met"] for one in report.requirements_of({"dearest": costs})] == [place != one for one in range(3)]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it reads the CPU of threads from /proc")
+def test_the_cpu_of_a_process_and_of_its_children_is_counted() -> None:
+    clock = dearest.Clock(os.getpid())
+    before = clock.read()
+    ended = time.process_time() + 0.05
+    while time.process_time() < ended:
+        pass
+    assert clock.read()[0] - before[0] >= 40
+    child = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        deadline = time.monotonic() + 30
+        while clock.read()[1] - before[1] < 50 and time.monotonic() < deadline:
+            time.sleep(0.02)
+    finally:
+        child.kill()
+        child.wait()
+    assert clock.read()[1] - before[1] >= 50, "a process that has ended still counts"

@@ -1,0 +1,231 @@
+"""The requests that are dearest for the server: its CPU for each byte of a request, of all RPCs of all listeners.
+
+Seeds and mutated requests are sent one at a time to a server without other callers. The CPU of its process, and that of
+its search processes, are read before and after each (Linux counts the nanoseconds of each thread). The dearest are then
+sent again, and the median counts.
+"""
+
+import asyncio
+import contextlib
+import statistics
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from load.floods.http2 import Header, call
+from load.fuzz.calls import ATTACKER, Attacker, Findings, attacked_server, client_with
+from load.fuzz.seeds import Served
+
+MOST_MS: Final = 100.0
+"""The most CPU of the server's process for a call, in milliseconds."""
+MOST_US_A_BYTE: Final = 150.0
+"""The most CPU of the server's process for a byte of a call, its headers included, in microseconds."""
+MOST_SEARCH_SECONDS: Final = 5.5
+"""The most CPU of search processes for a call: the call's deadline ends a search, after five seconds here."""
+ROWS: Final = 10
+REPEATED: Final = 24
+"""How many RPCs are measured again, by each measure."""
+REPEATS: Final = 5
+SCREENING: Final = 0.6
+"""The share of the time for the first measurement of many requests."""
+SETTLE_SECONDS: Final = 0.02
+"""How long the server may go on with a call after its answer."""
+
+
+@dataclass
+class Cost:
+    """A request with what it costs.
+
+    Attributes:
+        listener: The listener.
+        path: The RPC.
+        is_mutated: Whether it is no valid seed.
+        size: Its bytes, headers included.
+        status: How it ended.
+        server_ms: CPU of the server's process.
+        search_ms: CPU of its search processes.
+    """
+
+    listener: str
+    path: str
+    is_mutated: bool
+    size: int
+    status: str = ""
+    server_ms: float = 0.0
+    search_ms: float = 0.0
+
+    @property
+    def us_a_byte(self) -> float:
+        """CPU of the server's process for a byte, in microseconds."""
+        return self.server_ms * 1e3 / self.size
+
+
+@dataclass
+class Dearest:
+    """The result of a run.
+
+    Attributes:
+        seconds: How long it took.
+        calls: How many requests were measured.
+        by_byte: The dearest request of each RPC by CPU of the server's process for a byte.
+        by_call: The same by CPU for a call.
+        by_search: The same by CPU of search processes.
+    """
+
+    seconds: float = 0.0
+    calls: int = 0
+    by_byte: list[Cost] = field(default_factory=list)
+    by_call: list[Cost] = field(default_factory=list)
+    by_search: list[Cost] = field(default_factory=list)
+
+
+class Clock:
+    """CPU of a process and of those that it has started.
+
+    Args:
+        pid: The process.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._of_children: dict[int, float] = {}
+        """By process, also of those that have ended."""
+
+    def read(self) -> tuple[float, float]:
+        """Returns the CPU of the process and of its children, in milliseconds."""
+        for child in _children(self._pid):
+            self._of_children[child] = max(cpu_ms(child), self._of_children.get(child, 0.0))
+        return cpu_ms(self._pid), sum(self._of_children.values())
+
+
+def cpu_ms(pid: int) -> float:
+    """Returns the CPU of a process's threads, in milliseconds; 0 if it has ended."""
+    total = 0
+    with contextlib.suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with contextlib.suppress(OSError):
+                total += int((task / "schedstat").read_text().split()[0])
+    return total / 1e6
+
+
+def _children(pid: int) -> list[int]:
+    with contextlib.suppress(OSError):
+        lists = [(task / "children").read_text() for task in Path(f"/proc/{pid}/task").iterdir()]
+        return [int(child) for text in lists for child in text.split()]
+    return []
+
+
+class _Meter:
+    def __init__(self, attacker: Attacker, clock: Clock) -> None:
+        self._attacker = attacker
+        self._clock = clock
+        self.calls = 0
+
+    async def measure(self, listener: str, rpc: Served, body: bytes, metadata: Sequence[Header], cost: Cost) -> None:
+        """Sends a request, and writes its cost."""
+        before = self._clock.read()
+        cost.status = await self._attacker.send(listener, rpc, body, metadata)
+        await asyncio.sleep(SETTLE_SECONDS)
+        after = self._clock.read()
+        cost.server_ms, cost.search_ms = after[0] - before[0], after[1] - before[1]
+        self.calls += 1
+
+
+_Sent = tuple[Cost, Served, bytes, Sequence[Header]]
+
+
+async def find(seed: int, seconds: float) -> Dearest:
+    """Measures requests of all RPCs for a time; returns the dearest."""
+    found, started = Dearest(), time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="rummikub-fuzz-") as name:
+        folder = Path(name)
+        with (folder / "server.log").open("wb") as log:
+            async with (
+                attacked_server(folder, log.fileno()) as server,
+                client_with(server.target, ATTACKER) as client,
+            ):
+                admin = f"127.0.0.1:{server.admin_port}"
+                targets = {"main": server.target, "validation": server.validation_target, "admin": admin}
+                attacker = Attacker(targets, client, Findings(seed))
+                meter = _Meter(attacker, Clock(server.pid))
+                try:
+                    sent = await _screen(attacker, meter, started + seconds * SCREENING)
+                    await _repeat(meter, sent, found, started + seconds)
+                finally:
+                    attacker.close()
+                found.calls = meter.calls
+    found.seconds = time.monotonic() - started
+    return found
+
+
+async def _screen(attacker: Attacker, meter: _Meter, until: float) -> list[_Sent]:
+    """Measures requests of each RPC in turn, every other one a valid one."""
+    sent: list[_Sent] = []
+    turn = 0
+    while time.monotonic() < until or turn < 2:
+        for listener, rpcs in attacker.rpcs.items():
+            for rpc in rpcs:
+                body, metadata = await attacker.request(listener, rpc, 4 * (turn % 2), hurried=0)
+                cost = Cost(listener, rpc.path, bool(turn % 2), len(call(1, rpc.path, body, metadata)))
+                await meter.measure(listener, rpc, body, metadata, cost)
+                if turn:  # the first time, caches are empty
+                    sent.append((cost, rpc, body, metadata))
+        turn += 1
+    return sent
+
+
+async def _repeat(meter: _Meter, sent: Sequence[_Sent], found: Dearest, until: float) -> None:
+    """Measures the dearest again, and keeps those that still are."""
+    done: dict[int, Cost] = {}
+    found.by_byte = await _dearest(meter, sent, "us_a_byte", done, until)
+    found.by_call = await _dearest(meter, sent, "server_ms", done, until)
+    found.by_search = await _dearest(meter, sent, "search_ms", done, until)
+
+
+async def _dearest(
+    meter: _Meter, sent: Sequence[_Sent], measure: str, done: dict[int, Cost], until: float
+) -> list[Cost]:
+    """Returns the dearest request of each of the dearest RPCs by an attribute of costs."""
+
+    def dear(cost: Cost) -> float:
+        return -float(getattr(cost, measure))
+
+    best: dict[str, _Sent] = {}
+    for one in sorted(sent, key=lambda one: dear(one[0])):
+        best.setdefault(f"{one[0].listener}{one[0].path}", one)
+    for one in list(best.values())[:REPEATED]:
+        if id(one[0]) not in done and dear(one[0]) < 0:
+            await _median(meter, one, REPEATS if time.monotonic() < until else 1)
+            done[id(one[0])] = one[0]
+    return sorted((one[0] for one in list(best.values())[:REPEATED]), key=dear)[:ROWS]
+
+
+async def _median(meter: _Meter, one: _Sent, times: int) -> None:
+    cost, rpc, body, metadata = one
+    measured: list[tuple[float, float]] = []
+    for _ in range(times):
+        await meter.measure(cost.listener, rpc, body, metadata, cost)
+        measured.append((cost.server_ms, cost.search_ms))
+    cost.server_ms, cost.search_ms = (statistics.median(values) for values in zip(*measured, strict=True))
+
+
+def as_rows(costs: Sequence[Any]) -> list[list[str]]:
+    """Returns a table of costs, as their file has them."""
+    rows = [["request", "status", "bytes", "server, ms", "searches, ms", "server, us a byte"]]
+    for one in costs:
+        kind = "mutated" if one["is_mutated"] else "valid"
+        name = one["path"].rpartition(".")[2]
+        rows.append(
+            [
+                f"{one['listener']}: {name}, {kind}",
+                one["status"],
+                f"{one['size']:,}",
+                f"{one['server_ms']:.2f}",
+                f"{one['search_ms']:,.0f}",
+                f"{one['server_ms'] * 1e3 / one['size']:.1f}",
+            ]
+        )
+    return rows
