@@ -101,7 +101,7 @@ def tables_of(results: Results) -> Tables:
             found["by_byte"]
         )
         tables["The same by CPU of the server's process for a call"] = as_rows(found["by_call"])
-        tables["The same by CPU of search processes"] = as_rows(found["by_search"])
+        tables["The same by CPU of search processes, when it was sent first"] = as_rows(found["by_search"])
     if "wire" in results:
         tables["Abuse of HTTP/2: what was sent, and connections that the server closed"] = _wire_rows(results["wire"])
     return tables
