@@ -32,7 +32,7 @@ REPEATED: Final = 24
 REPEATS: Final = 5
 SCREENING: Final = 0.6
 """The share of the time for the first measurement of many requests."""
-SETTLE_SECONDS: Final = 0.02
+SETTLE_SECONDS: Final = 0.01
 """How long the server may go on with a call after its answer."""
 
 
