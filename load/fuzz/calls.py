@@ -63,7 +63,7 @@ WARM_UP: Final = 0.1
 """The share of the calls before memory is measured first: caches and the interpreter's arenas fill up."""
 MOST_GROWTH_MB: Final = 48.0
 """How much memory the server may have taken more at the end: less than one full cache of melds (50 MB), of which the
-calls fill a small part. A refused call that stays in memory takes 1.5 KB, so that 100,000 calls find it."""
+calls fill a small part. When refused calls stayed in memory, it grew by as much in 30,000 calls."""
 
 
 @dataclass
