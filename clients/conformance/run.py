@@ -74,7 +74,7 @@ CHECKS = (
     "retry",
     "watches",
 )
-SHELL_SECONDS = 900
+SHELL_SECONDS = 1_800
 RUN_SECONDS = 600
 DISCARDS = {
     "PRESET_OKEY": PRESET_OKEY,
