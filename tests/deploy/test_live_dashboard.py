@@ -30,6 +30,7 @@ Values: TypeAlias = list[tuple[dict[str, str], float]]
 WITHOUT_EVENTS = {
     "Operations that did not succeed": "the store of the test does not fail",
     "Archived games": "the servers of the test have no archive",
+    "Burn of the objectives": "promtool tests the rules that record it; this Prometheus has none",
 }
 """Panels that may be empty, and why."""
 

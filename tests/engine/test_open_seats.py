@@ -41,6 +41,7 @@ from support.positions import NOW, do, game_at, is_a, lobby, only_reason, play
 from support.random_play import ANALYSIS, Change, RandomPlayers, random_shuffle
 from support.records import check_record, recorded
 from support.rooms import parts, room, room_of
+from support.soak import few_of
 
 POOL = " ".join(f"{color}{value}" for color in "KOB" for value in range(1, 14))
 HIDDEN_POOL = " ".join(reversed(POOL.split()))
@@ -281,7 +282,7 @@ OF_THREE = [preset for preset in Preset if PRESETS[preset].players_max > 2]
 """The presets of more than two players: a game of two ends when one of them resigns."""
 
 
-@pytest.mark.parametrize("name", [*OF_THREE, *DiscardPreset])
+@pytest.mark.parametrize("name", [*few_of(OF_THREE, 4), *few_of(DiscardPreset, 3)])
 def test_a_bot_takes_over_in_the_games_of_every_preset_and_the_record_plays_again(name: Preset | DiscardPreset) -> None:
     changes = list(game_with_a_take_over(name))
     taken = [change for change in changes if any(isinstance(one, SeatTakenOver) for one in change.applied.events)]

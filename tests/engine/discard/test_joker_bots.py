@@ -29,6 +29,7 @@ from engine.seats import BotLevel
 from engine.sight import see
 from support.okey_games import game_at, started
 from support.positions import do
+from support.soak import few_of
 
 MASTER = BotLevel.MASTER
 TAKEN = ToDiscard(parse_tile("O1"))
@@ -188,7 +189,7 @@ def test_with_an_empty_pool_a_bot_shows_no_hand_without_the_taken_discard() -> N
 
 
 @pytest.mark.parametrize("rules", [AMERICAN, INTERNATIONAL], ids=["American", "International"])
-@pytest.mark.parametrize("level", BotLevel)
+@pytest.mark.parametrize("level", few_of(BotLevel, 2))
 def test_bots_play_a_round_to_its_end(level: BotLevel, rules: Ruleset) -> None:
     game = started(7, replace(rules, match_rounds=1), (None,) * 3)
     for _ in range(400):

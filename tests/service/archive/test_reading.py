@@ -279,11 +279,14 @@ async def test_few_reads_are_made_at_once() -> None:
         async def read(self, _game_id: str) -> ArchivedGame | None:
             self.reading += 1
             self.most = max(self.most, self.reading)
-            await asyncio.sleep(0.01)
+            if self.most >= reader.READS:
+                full.set()
+            await asyncio.wait_for(full.wait(), 30)  # as many as may are at it
+            await asyncio.sleep(0.01)  # and more would come
             self.reading -= 1
             return None
 
-    sink = Counting()
+    full, sink = asyncio.Event(), Counting()
     async with served(sink) as (_, client):
         calls = (client.games.GetGame(gs.GetGameRequest(game_id=f"{number:032x}")) for number in range(50))
         refusals = await asyncio.gather(*map(refusal, calls))
