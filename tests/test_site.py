@@ -138,9 +138,8 @@ def test_the_reference_is_the_same_each_time() -> None:
 
 
 def test_the_site_has_every_page_of_the_repository(pages: Pages) -> None:
-    listed = subprocess.run(
-        ["git", "ls-files", "*.md", ":!.github"], cwd=ROOT, capture_output=True, text=True, check=True
-    )  # noqa: S607
+    command = ["git", "ls-files", "*.md", ":!.github"]  # templates of issues are no pages
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert set(listed.stdout.split()) - {*pages.sources} == set()
     assert set(pages.sources.values()) <= set(pages.written)
 
