@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from engine.actions import Action, TimeOut
+from engine.actions import Action, Resign, TimeOut
 from engine.discard.actions import (
     DiscardTile,
     FinishFoot,
@@ -27,9 +27,9 @@ from engine.discard.events import (
 )
 from engine.discard.game import round_of
 from engine.discard.notation import parse_hand
-from engine.discard.presets import AMERICAN, OKEY_101
+from engine.discard.presets import AMERICAN, INTERNATIONAL, OKEY_101
 from engine.discard.round import HasLaid, ToDiscard, ToTake
-from engine.discard.ruleset import PoolEmpty, WildRetrieval
+from engine.discard.ruleset import PoolEmpty, Ruleset, WildRetrieval
 from engine.discard.scoring import game_winners
 from engine.discard.views import DiscardView
 from engine.events import RoundEnded, TurnStarted, TurnTimedOut
@@ -405,3 +405,9 @@ def test_okey_has_no_foot_and_no_trump() -> None:
     discarding, taking = (game_at(position, step=step) for step in (TAKEN, ToTake()))
     assert only_reason(discarding, FinishFoot(1, parse_tile("R1"), ())) is Reason.ACTION_NOT_IN_GAME
     assert only_reason(taking, TakeTrump(1)) is Reason.TRUMP_NOT_TAKEABLE
+
+
+@pytest.mark.parametrize("rules", [AMERICAN, INTERNATIONAL], ids=["American", "International"])
+def test_a_round_that_all_others_have_left_gives_no_points(rules: Ruleset) -> None:
+    game = do(at(LOOSE, rules=rules), Resign(1)).game
+    assert points(game, Resign(3))[:2] == (RoundEnd.RESIGNED, {1: 0, 2: 0, 3: 0})
