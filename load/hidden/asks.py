@@ -106,6 +106,8 @@ def _beside(seen: game_pb2.Game, viewer: Viewer, clock: FakeClock, rng: random.R
         if rpc in WITH_TICKET or rpc in {"ListOwnGames", "JoinOrCreateGame", "WatchOwnGames", "CreateGame"}:
             if "join_ticket" in fields:
                 ref = rng.choice(("ada", "ben", "zoe"))
+                if rpc == "ChallengePlayer":  # one player makes, and gets, only some in a minute
+                    ref, usual.player_ref = (f"{name} {rng.getrandbits(64)}" for name in (ref, "ben"))
                 usual.join_ticket = _ticket(ref, clock)
             if "seats" in fields:
                 usual.ClearField("seats")
