@@ -45,6 +45,8 @@ OF_PROCESSES: Final = ("process_", "rummikub_event_loop_")
 OF_TIMES: Final = ("_seconds_bucket", "_seconds_sum", "_created")
 """Samples that differ between equal calls: what the process uses, how late its loop is, and durations."""
 SETTLED_SECONDS: Final = 5.0
+LOGGED_SECONDS: Final = 0.003
+"""How long after its span the end of a stream may be logged."""
 CALL_SECONDS: Final = 120.0
 
 Metadata = tuple[tuple[str, str], ...]
@@ -189,6 +191,7 @@ class Stage:
                 sum(span.name.startswith("rummikub") for span in self.spans.get_finished_spans()) < calls
             ):
                 await asyncio.sleep(0.0005)
+        await asyncio.sleep(LOGGED_SECONDS)
 
 
 def _with_one_end(text: str) -> str:
