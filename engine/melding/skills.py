@@ -1,4 +1,4 @@
-"""What the weaker levels of bots overlook in melding games: a row for games that are alike.
+"""The rates of bots in melding games: how much each level notices. Games that are alike share a row.
 
 The rates are such that each level wins about two of three duels against the one below it (`make bots`, docs/bots.md).
 MASTER looks ahead (foresight.py). Where it cannot, EXPERT overlooks something too.

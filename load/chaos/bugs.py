@@ -14,7 +14,7 @@ from load.chaos.run import SETTLE_SECONDS, Plan, run
 from tools.servers import ROOT
 
 CODE: Final = ("service", "engine")
-"""What a copy consists of; servers in it take all else from the environment."""
+"""The folders of a copy. Servers in it take everything else from the environment."""
 ROUND_SECONDS: Final = 25.0
 """How long a copy is played on before its history is checked."""
 MOST_SECONDS: Final = 120.0

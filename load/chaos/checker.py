@@ -40,7 +40,7 @@ EVENT_OF: Final = {"draw": "tiles_drawn", "play": "tiles_played", "pass": "turn_
 
 @dataclass(slots=True)
 class Verdict:
-    """What a history has shown."""
+    """The violations and the counts of a history."""
 
     violations: list[Violation] = field(default_factory=list)
     losses: list[Violation] = field(default_factory=list)
@@ -74,7 +74,7 @@ class Verdict:
 
 @dataclass(slots=True)
 class GameHistory:
-    """What a history has of one game."""
+    """The part of a history that is about one game."""
 
     game: str = ""
     calls: list[Call] = field(default_factory=list)

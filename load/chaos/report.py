@@ -22,7 +22,7 @@ CALLS, FAULTS = 500_000, 300
 """The goals of a complete run."""
 
 Results = Mapping[str, Verdict]
-"""What the histories have shown, by store."""
+"""The results of the histories, by store."""
 
 
 def total_of(results: Results) -> Verdict:

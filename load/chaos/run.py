@@ -39,7 +39,7 @@ AT_ONCE: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run does.
+    """The plan of a run.
 
     Attributes:
         store: The kind of store, a name in DEPLOYMENTS.
@@ -68,7 +68,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a run has left: its history, and why games were given up."""
+    """The outcome of a run: its history, and why games were given up."""
 
     entries: list[Entry]
     given_up: Counter[str]

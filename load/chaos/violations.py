@@ -27,10 +27,10 @@ RULES: Final = {
     "tiles": "tiles are not conserved",
     "score": "the score of a round is wrong",
 }
-"""What each rule forbids."""
+"""The meaning of each rule."""
 
 LOSSES: Final = frozenset({"lost", "read", "stale", "repeat", "refusal", "watch", "token", "feed", "archive", "expiry"})
-"""What may happen, as the pages say, on a store that may lose the last changes."""
+"""The rules whose violations the pages allow on a store that may lose the last changes."""
 
 
 @dataclass(frozen=True, slots=True)

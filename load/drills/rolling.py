@@ -71,7 +71,7 @@ class Run:
 
     @property
     def name(self) -> str:
-        """What the report calls the run."""
+        """The name of the run in the report."""
         return self.named or f"lame duck {self.lame_duck_seconds:g} s"
 
     def as_json(self) -> dict[str, Any]:
@@ -164,7 +164,7 @@ async def rolling(
         checkouts: The version of the servers after each round of restarts, as a folder to run them in.
         store: Runs their store.
         begin: Their version before.
-        name: What the report calls the run; by default it names the lame duck.
+        name: The name of the run in the report; by default it names the lame duck.
     """
     async with contextlib.AsyncExitStack() as stack:
         redis = stack.enter_context(store())
