@@ -1,5 +1,6 @@
 """Commits of a game in the lobby, for tests of stores."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -9,6 +10,7 @@ from engine.turns import Applied, apply, create
 from service.model.change import NO_ETAG, Commit, Memo, lineage
 from service.model.record import Record, SeatToken
 from service.storage.snapshot import FINGERPRINT_BYTES
+from service.storage.store import Store
 from service.storage.stored_events import encode_change
 from support.harness import START_MS
 
@@ -32,3 +34,14 @@ def joining(record: Record, name: str) -> Commit:
     tokens = tuple(SeatToken(player.seat, bytes([player.seat]) * 32) for player in applied.game.players)
     after = replace(record, game=applied.game, etag=lineage(record.etag, change), tokens=tokens)
     return Commit(record.etag, after, change, name, MEMO)
+
+
+async def put_everywhere(store: Store, ids: Iterable[str]) -> None:
+    """Creates games, each with its entries in a list, the deadlines, the names and the outbox."""
+    for game_id in ids:
+        commit = creation(game_id)
+        await store.games.commit(commit)
+        await store.lists.index(commit.record)
+        await store.deadlines.arm(game_id, 1)
+        await store.names.point(f"code:{game_id}", game_id)
+        await store.outbox.append(game_id)

@@ -25,7 +25,7 @@ from service.operator.migration import migrate
 from service.storage.embedded import EmbeddedStore
 from service.storage.redis.deployment import HALF_MOVED, find_move
 from service.storage.redis.keys import UNFINISHED, deadlines_key, keys_of
-from support.commits import GAME, creation
+from support.commits import GAME, creation, put_everywhere
 from support.grpc_play import Fleet, history, play_game
 from support.harness import ROOT, new_id, redis_store, running_redis, running_server, server_settings
 from tools.redis_cluster import RedisCluster
@@ -118,13 +118,7 @@ async def test_lists_deadlines_outbox_names_and_players_come_back(source: RedisS
     old, new = redis_store(source.url), redis_store(cluster.url)
     secret = await old.secret()
     ids = [f"{number:032x}" for number in range(2 * BATCH)]
-    for game_id in ids:
-        commit = creation(game_id)
-        await old.games.commit(commit)
-        await old.lists.index(commit.record)
-        await old.deadlines.arm(game_id, 1)
-        await old.names.point(f"code:{game_id}", game_id)
-        await old.outbox.append(game_id)
+    await put_everywhere(old, ids)
     source.execute("ZREM", deadlines_key("rummikub:"), ids[3])  # as if it had been created meanwhile
     one = creation(ids[0]).record
     await old.lists.note_players(replace(one, operator_data=OperatorData(player_refs=(PlayerRef(1, 1, "ada"),))))

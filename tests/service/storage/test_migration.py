@@ -30,7 +30,7 @@ from service.operator.migration import MigrationError, migrate, undo
 from service.storage.redis.deployment import GUARD, MAX_LAG, REFUSE_ALL
 from service.storage.redis.keys import CLUSTER_PARTS, MARK, ONE_PART, UNFINISHED, keys_of
 from service.storage.store import Store
-from support.commits import GAME, creation, joining
+from support.commits import GAME, creation, joining, put_everywhere
 from support.grpc_play import Fleet, history, lost_or_doubled, play_game
 from support.harness import (
     ROOT,
@@ -151,13 +151,7 @@ async def test_games_go_on_in_a_cluster_and_back_with_their_tokens_and_request_i
 async def test_lists_deadlines_outbox_and_lifetimes_move(source: RedisServer, target: str) -> None:
     old, new = redis_store(source.url), redis_store(target)
     ids = [f"{number:032x}" for number in range(2 * BATCH)]
-    for game_id in ids:
-        commit = creation(game_id)
-        await old.games.commit(commit)
-        await old.lists.index(commit.record)
-        await old.deadlines.arm(game_id, 1)
-        await old.names.point(f"code:{game_id}", game_id)
-        await old.outbox.append(game_id)
+    await put_everywhere(old, ids)
     one = creation(ids[0]).record
     await old.lists.note_players(replace(one, operator_data=OperatorData(player_refs=(PlayerRef(1, 1, "ada"),))))
     secret = await old.secret()
