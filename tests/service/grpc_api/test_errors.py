@@ -14,7 +14,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass, fields, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import grpc
 import grpc.aio
@@ -556,20 +556,23 @@ async def full_with_long_game(_redis_url: str) -> AsyncIterator[Stage]:
 
 @asynccontextmanager
 async def analysis_busy(_redis_url: str) -> AsyncIterator[Stage]:
-    """Analysis has reached its limit of one call, which searches for longer than the test."""
+    """Analysis has reached its limit of one call, which is followed by the next one however long the test takes."""
     clock = FakeClock()
     store = memory_store(clock)
     bounds = settings(analysis_workers=1, analysis_queue=0)
     async with running_server(store, bounds, analysis_command=SCRIPTED) as (_, client):
         stage = await staged(client, store, clock)
-        while True:  # of two calls one is rejected and one searches
-            calls = [client.analysis.HasLegalTurn(scripted(Script.SEARCHES_TO_THE_END)) for _ in range(2)]
-            await asyncio.wait([asyncio.create_task(call.code()) for call in calls], return_when="FIRST_COMPLETED")
-            if sum(call.done() for call in calls) == 1:
-                break
+        callers = [asyncio.create_task(_searching(client)) for _ in range(2)]
+        with pytest.raises(grpc.aio.AioRpcError, match="RESOURCE_EXHAUSTED"):
+            await asyncio.gather(*callers)  # of two calls one is rejected and one searches
         yield stage
-        for call in calls:
-            call.cancel()
+        for caller in callers:
+            caller.cancel()
+
+
+async def _searching(client: Client) -> NoReturn:
+    while True:
+        await client.analysis.HasLegalTurn(scripted(Script.SEARCHES_TO_THE_END))
 
 
 @asynccontextmanager
