@@ -24,6 +24,7 @@ async def test_the_bot_of_the_page_plays_a_game(tmp_path: Path) -> None:
             GODOT,
             "-s",
             str(ROOT / "clients" / "godot" / "bot.gd"),
+            cwd=tmp_path,  # it writes its log there
             env={**os.environ, "HOME": str(tmp_path), "EDGE_URL": web.edge.url},
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
