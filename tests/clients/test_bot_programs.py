@@ -28,6 +28,8 @@ RULES = rummikub.Ruleset(
         initial_meld=rummikub.InitialMeldOptions(threshold=0),
     )
 )
+COMPILING_SECONDS = 600
+"""The limit of tests that compile a client first, which takes minutes on a fresh machine."""
 PYTHON = (sys.executable, str(ROOT / "clients" / "python" / "examples" / "bot.py"))
 
 
@@ -124,6 +126,7 @@ async def test_a_python_bot_plays_whole_games(tmp_path: Path, empty_redis_url: s
     await plays_whole_games(PYTHON, tmp_path, empty_redis_url)
 
 
+@pytest.mark.timeout(COMPILING_SECONDS)
 @pytest.mark.skipif(not shutil.which("go"), reason="needs Go: https://go.dev/dl")
 async def test_a_go_bot_plays_whole_games(tmp_path: Path, empty_redis_url: str) -> None:
     bot = tmp_path / "bot"
@@ -133,6 +136,7 @@ async def test_a_go_bot_plays_whole_games(tmp_path: Path, empty_redis_url: str) 
     await plays_whole_games((str(bot),), tmp_path, empty_redis_url)
 
 
+@pytest.mark.timeout(COMPILING_SECONDS)
 @pytest.mark.skipif(not shutil.which("npm"), reason="needs Node.js: https://nodejs.org")
 async def test_a_typescript_bot_plays_whole_games(tmp_path: Path, empty_redis_url: str) -> None:
     folder = ROOT / "clients" / "typescript"

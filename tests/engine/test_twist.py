@@ -103,14 +103,15 @@ def test_melds_and_near_misses_are_read_as_by_the_oracle(seed: int, options: Opt
 
 @pytest.mark.unmeasured
 @pytest.mark.slow
-def test_every_meld_of_up_to_seven_tiles_is_read() -> None:
+@pytest.mark.parametrize(("most", "least_special"), [(6, 13_000), pytest.param(7, 38_000, marks=pytest.mark.soak)])
+def test_every_meld_of_a_few_tiles_is_read(most: int, least_special: int) -> None:
     special = 0
-    for tiles, kind, points in melds_up_to(7):
+    for tiles, kind, points in melds_up_to(most):
         found = read_meld(ProposedMeld(tiles, MeldKind[kind]), TWIST)
         assert isinstance(found, Meld), format_tiles(tiles)
         assert found.points == points, format_tiles(tiles)
         special += not SPECIAL_JOKERS.isdisjoint(tiles)
-    assert special > 30_000
+    assert special > least_special
 
 
 @pytest.mark.unmeasured

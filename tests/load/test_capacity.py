@@ -16,6 +16,7 @@ from load.capacity.report import requirements_of, tables_of, told_of
 from load.corpus.recorded_turns import rounds
 from load.pages import DOCS, page_with, text_of
 from service.settings import Settings
+from support.soak import few_of
 
 pytestmark = pytest.mark.slow
 
@@ -86,9 +87,9 @@ def test_games_of_okey_do_not_change_what_a_live_game_costs() -> None:
     assert unit_of({**PARTS, "games": {**PARTS["games"], "OKEY": okey}}, ASSUMED) == unit_of(PARTS, ASSUMED)
 
 
-@pytest.mark.parametrize(("name", "seed"), [("WIKI_EN", 0), ("WIKI_EN", 3), ("OKEY", 1), ("CROSS", 0)])
-def test_a_round_is_recorded_to_its_end(name: str, seed: int) -> None:
-    recorded = next(rounds(seed, RULESETS[name], 0))
+@pytest.mark.parametrize("name", few_of(["WIKI_EN", "OKEY", "CROSS"], 1))
+def test_a_round_is_recorded_to_its_end(name: str) -> None:
+    recorded = next(rounds(1, RULESETS[name], 0))
     assert len(recorded.turns) > 40
     requests = [turn.request(RULESETS[name], "game", "request").WhichOneof("action") for turn in recorded.turns]
     assert len({*requests}) > 1

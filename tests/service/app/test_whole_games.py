@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 GAMES = 3
 """How many games a server plays, one after the other."""
-CHUNKS = 2
+CHUNKS = 1
 MANY_CHUNKS = 40
 """As many are played by `make soak`."""
 VARIANTS = {
