@@ -1,7 +1,9 @@
 """Plays bots of neighboring levels against each other, and writes how often the better one wins into docs/bots.md.
 
 `python -m load.bots SABRA OKEY --rounds 200` plays 200 rounds of each pairing under two presets. Two rounds in a row
-have the same shuffles, with the levels in each other's seats. Presets that a run leaves out keep their rows.
+have the same shuffles, with the levels in each other's seats. Presets that a run leaves out keep their rows. With
+`--add` the rounds follow those of earlier runs, so that a long table can be played in pieces. Rounds of other rates are
+replaced.
 """
 
 import argparse
@@ -22,6 +24,7 @@ from rich.progress import Progress
 
 from engine.actions import Action, Join, StartGame
 from engine.deal import Shuffle
+from engine.discard.bots import SKILLS
 from engine.discard.presets import PRESETS as DISCARD_PRESETS
 from engine.discard.ruleset import Ruleset as DiscardRuleset
 from engine.discard.scoring import game_winners
@@ -29,6 +32,7 @@ from engine.effort import Budget
 from engine.family import bots_of
 from engine.game import Game, Playing, RoundEnd, bots_to_act
 from engine.melding.presets import PRESETS as MELDING_PRESETS
+from engine.melding.skills import skill_of
 from engine.seats import HOST, BotLevel
 from engine.sight import see
 from engine.turns import Applied, apply, create
@@ -54,6 +58,7 @@ BUDGET: Final = Budget(nodes=8_000, change_nodes=500)
 AGAIN: Final = Budget(nodes=500_000)
 """The budget after a refusal: the rules know a play that must be made."""
 NEIGHBORS: Final = tuple(pairwise(BotLevel))
+_FACTS: Final = ("date", "revision", "machine")
 NORMAL: Final = 1.96
 """The quantile of an interval of 95%."""
 
@@ -111,6 +116,20 @@ class Pairing:
         return shown if is_met else f"**{shown}**"
 
 
+@dataclass(frozen=True)
+class Results:
+    """The results of a preset: the facts of the runs that played it, and its pairings. Both are empty before a run."""
+
+    facts: Sequence[Mapping[str, Any]]
+    pairings: Sequence[Pairing]
+
+    def plus(self, other: "Results") -> "Results":
+        """Returns the results of the rounds of both. The other ones are not empty."""
+        pairings = [one.plus(two) for one, two in zip(self.pairings, other.pairings, strict=False)]
+        return Results([*self.facts, *other.facts], pairings) if self.pairings else other
+
+
+NOTHING: Final = Results((), ())
 Job = tuple[str, BotLevel, BotLevel, int]
 """A preset, the worse and the better level, and the number of the round."""
 
@@ -128,6 +147,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="only this level against the one below, and do not write docs/bots.md",
     )
     parser.add_argument("--quick", action="store_true", help=f"{QUICK} rounds, and do not write docs/bots.md")
+    parser.add_argument("--add", action="store_true", help="add to the rounds of earlier runs with the same rates")
     parser.add_argument("--processes", type=int, default=PROCESSES, help=f"processes that play ({PROCESSES})")
     chosen = parser.parse_args(arguments)
     presets = chosen.presets or list(PRESETS)
@@ -136,21 +156,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     unknown = set(presets) - PRESETS.keys()
     if unknown:
         parser.error(f"no presets: {', '.join(sorted(unknown))}")
+    if chosen.add and not is_kept:
+        parser.error("rounds with --quick or --level are not kept, so --add has no effect; remove one of them")
     with Progress(console=printer()) as progress:
         for preset in progress.track(presets, description="presets"):
             rounds = QUICK if chosen.quick else chosen.rounds
-            pairings = played(preset, neighbors, rounds, chosen.processes)
-            progress.console.print(" | ".join(row_of(preset, pairings)), markup=False, highlight=False)
+            before = kept(preset, RESULTS) if chosen.add else NOTHING
+            first = before.pairings[0].rounds if before.pairings else 0
+            pairings = played(preset, neighbors, range(first, first + rounds), chosen.processes)
+            results = before.plus(Results([run_facts()], pairings))
+            progress.console.print(" | ".join(row_of(preset, results.pairings)), markup=False, highlight=False)
             if is_kept:
-                keep(preset, pairings)
+                keep(preset, results, RESULTS)
     if is_kept:
         write("bots.md", "make bots", page_text(RESULTS))
     return 0
 
 
-def played(preset: str, neighbors: Sequence[tuple[BotLevel, BotLevel]], rounds: int, processes: int) -> list[Pairing]:
-    """Returns the pairings of some neighboring levels under a preset."""
-    jobs: list[Job] = [(preset, *levels, number) for levels in neighbors for number in range(rounds)]
+def played(
+    preset: str, neighbors: Sequence[tuple[BotLevel, BotLevel]], numbers: Sequence[int], processes: int
+) -> list[Pairing]:
+    """Returns the pairings of some neighboring levels under a preset, after the rounds of some numbers."""
+    jobs: list[Job] = [(preset, *levels, number) for levels in neighbors for number in numbers]
     with multiprocessing.Pool(processes) as pool:
         parts = pool.imap_unordered(play, jobs)
         totals = {(worse.name, better.name): Pairing(worse.name, better.name) for worse, better in neighbors}
@@ -223,32 +250,46 @@ def done(game: Game, action: Action) -> Game:
     return applied.game
 
 
-def keep(preset: str, pairings: Sequence[Pairing], results: Path = RESULTS) -> None:
-    """Keeps the results of a preset with the facts of their run."""
-    results.mkdir(parents=True, exist_ok=True)
-    report = {"facts": run_facts(), "pairings": [asdict(pairing) for pairing in pairings]}
-    (results / f"{preset}.json").write_text(json.dumps(report))
+def rates_of(preset: str) -> str:
+    """Returns the rates of all levels under a preset."""
+    rules = PRESETS[preset]
+    if isinstance(rules, DiscardRuleset):
+        return repr([SKILLS[rules.score_system].get(level) for level in BotLevel])
+    return repr([skill_of(level, rules) for level in BotLevel])
 
 
-def page_text(results: Path) -> str:
-    """Returns the table of the page."""
-    reports = {
-        preset: json.loads(path.read_text()) for preset in PRESETS if (path := results / f"{preset}.json").exists()
-    }
-    return "\n".join(_lines(reports))
+def kept(preset: str, folder: Path) -> Results:
+    """Returns the kept results of a preset; none if they are of other rates."""
+    path = folder / f"{preset}.json"
+    report = json.loads(path.read_text()) if path.exists() else {}
+    if report.get("rates") != rates_of(preset):
+        return NOTHING
+    return Results(report["facts"], [Pairing(**pairing) for pairing in report["pairings"]])
 
 
-def _lines(reports: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    facts = [report["facts"] for report in reports.values()]
-    dates, revisions = ({str(fact[name]) for fact in facts} for name in ("date", "revision"))
-    yield f"{', '.join(sorted(dates))}, revision {', '.join(sorted(revisions))}, {facts[0]['machine']}."
+def keep(preset: str, results: Results, folder: Path) -> None:
+    """Keeps the results of a preset."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{preset}.json").write_text(json.dumps({"rates": rates_of(preset), **asdict(results)}))
+
+
+def page_text(folder: Path) -> str:
+    """Returns the table of the page: a row a preset that was played with its present rates."""
+    found = {preset: kept(preset, folder) for preset in PRESETS}
+    return "\n".join(_lines({preset: results for preset, results in found.items() if results.pairings}))
+
+
+def _lines(found: Mapping[str, Results]) -> Iterator[str]:
+    facts = [fact for results in found.values() for fact in results.facts]
+    dates, revisions, machines = (sorted({str(fact[name]) for fact in facts}) for name in _FACTS)
+    yield f"{', '.join(dates)}, revision {', '.join(revisions)}, {', '.join(machines)}."
     yield ""
     heads = [f"{better.name} against {worse.name}" for worse, better in NEIGHBORS]
     head = ["preset", "rounds each", *heads, "blocked, most and of the best", "slowest turn", "seconds a round"]
     yield f"| {' | '.join(head)} |"
     yield f"| --- |{' ---: |' * (len(head) - 1)}"
-    for preset, report in reports.items():
-        yield f"| {' | '.join(row_of(preset, [Pairing(**one) for one in report['pairings']]))} |"
+    for preset, results in found.items():
+        yield f"| {' | '.join(row_of(preset, results.pairings))} |"
 
 
 def row_of(preset: str, pairings: Sequence[Pairing]) -> list[str]:

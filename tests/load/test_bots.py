@@ -1,8 +1,9 @@
 """Tests for the comparison of bots: its rounds are the same each time, and its table says what they show."""
 
-import json
-from dataclasses import asdict
+import contextlib
+from collections import Counter
 from pathlib import Path
+from typing import Self
 
 import pytest
 
@@ -11,7 +12,7 @@ from engine.discard.ruleset import ScoreSystem
 from engine.melding import skills as melding_skills
 from engine.seats import BotLevel
 from load import bots
-from load.bots import Pairing
+from load.bots import Pairing, Results
 from tools.servers import ROOT
 
 WEAK, STRONG = BotLevel.BEGINNER, BotLevel.EXPERT
@@ -41,12 +42,69 @@ def test_the_interval_of_a_share_contains_it() -> None:
     assert Pairing("EASY", "MEDIUM", won=95, lost=5, rounds=100).text == "**95% (89% to 98%)**"
 
 
+FACTS = {"date": "2026-11-29", "revision": "1a2b3c4d", "machine": "AMD EPYC"}
+ROUNDS = Pairing("EASY", "MEDIUM", 60, 30, 6, 96, 9.6, 0.25)
+
+
 def test_the_page_has_a_row_for_each_preset_that_was_played(tmp_path: Path) -> None:
-    pairings = [Pairing("EASY", "MEDIUM", 60, 30, 6, 96, 9.6, 0.25)]
-    bots.keep("OKEY", pairings, tmp_path)
-    assert json.loads((tmp_path / "OKEY.json").read_text())["pairings"] == [asdict(pairings[0])]
+    bots.keep("OKEY", Results([FACTS], [ROUNDS]), tmp_path)
     rows = [line for line in bots.page_text(tmp_path).splitlines() if line.startswith("| OKEY")]
     assert rows == ["| OKEY | 96 | 67% (56% to 76%) | **6%**, 6% | 250 ms | 0.10 |"]
+
+
+class InThisProcess(contextlib.nullcontext["InThisProcess"]):
+    """A pool that runs its jobs in the process of the test."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    imap_unordered = map
+
+
+@pytest.fixture
+def jobs(monkeypatch: pytest.MonkeyPatch) -> list[bots.Job]:
+    """The rounds of a run. None is played; the better level wins them all."""
+    jobs = list[bots.Job]()
+
+    def play(job: bots.Job) -> Pairing:
+        jobs.append(job)
+        return Pairing(job[1].name, job[2].name, won=1, rounds=1)
+
+    monkeypatch.setattr(bots, "play", play)
+    monkeypatch.setattr("multiprocessing.Pool", lambda _: InThisProcess())
+    return jobs
+
+
+def test_a_run_that_adds_plays_the_rounds_after_those_of_earlier_runs(
+    jobs: list[bots.Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = list[str]()
+    monkeypatch.setattr(bots, "RESULTS", tmp_path)
+    monkeypatch.setattr(bots, "write", lambda *part: pages.append(part[-1]))
+    for arguments, revision, rounds in ((["--rounds", "2"], "1a", 2), (["--rounds", "3", "--add"], "2b", 5)):
+        monkeypatch.setattr(bots, "run_facts", lambda revision=revision: {**FACTS, "revision": revision})
+        assert bots.main(["OKEY", *arguments]) == 0
+        assert f"| OKEY | {rounds} | 100%" in pages[-1]
+    assert Counter(jobs) == Counter(("OKEY", *pair, number) for pair in bots.NEIGHBORS for number in range(5))
+    assert pages[-1].startswith("2026-11-29, revision 1a, 2b, AMD EPYC.")
+
+
+def test_rounds_of_other_rates_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    results = Results([FACTS], [ROUNDS])
+    for preset in ("OKEY", "SABRA"):
+        bots.keep(preset, results, tmp_path)
+        assert bots.kept(preset, tmp_path) == results
+    monkeypatch.setitem(DISCARD_SKILLS, ScoreSystem.OKEY, DISCARD_SKILLS[ScoreSystem.AMERICAN])
+    assert bots.kept("OKEY", tmp_path) == bots.NOTHING
+    assert "| OKEY |" not in bots.page_text(tmp_path)
+    assert "| SABRA | 96 |" in bots.page_text(tmp_path)
+
+
+@pytest.mark.parametrize("other", [["--quick"], ["--level", "EASY"]])
+def test_rounds_that_are_not_kept_are_not_added(other: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        bots.main(["OKEY", "--add", *other])
+    assert "--add has no effect" in capsys.readouterr().err
 
 
 def test_the_page_states_the_rates_of_each_level() -> None:
@@ -66,11 +124,12 @@ def test_a_preset_that_does_not_exist_is_refused(capsys: pytest.CaptureFixture[s
     assert "no presets: CHESS" in capsys.readouterr().err
 
 
-def test_a_run_of_one_level_plays_one_pairing(capsys: pytest.CaptureFixture[str]) -> None:
-    assert bots.main(["AMERICAN", "--rounds", "2", "--level", "EASY", "--processes", "1"]) == 0
-    assert capsys.readouterr().out.count("%)") == 1
+def test_a_run_of_one_level_plays_one_pairing(jobs: list[bots.Job]) -> None:
+    assert bots.main(["AMERICAN", "--rounds", "2", "--level", "EASY"]) == 0
+    assert jobs == [("AMERICAN", WEAK, BotLevel.EASY, number) for number in range(2)]
 
 
-def test_a_quick_run_prints_its_table(capsys: pytest.CaptureFixture[str]) -> None:
-    assert bots.main(["AMERICAN", "--quick", "--processes", "1"]) == 0
+def test_a_quick_run_prints_its_table(jobs: list[bots.Job], capsys: pytest.CaptureFixture[str]) -> None:
+    assert bots.main(["AMERICAN", "--quick"]) == 0
     assert "AMERICAN | 4 | " in capsys.readouterr().out
+    assert len(jobs) == 4 * len(bots.NEIGHBORS)
