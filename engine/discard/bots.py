@@ -26,7 +26,7 @@ from engine.discard.actions import (
 )
 from engine.discard.finishing import best_finish
 from engine.discard.game import rules_of, seen_round
-from engine.discard.hands import standing
+from engine.discard.hands import is_nearer, standing
 from engine.discard.laying import TurnAtTable
 from engine.discard.melds import face_of
 from engine.discard.named_finish import judge_named_finish
@@ -210,7 +210,7 @@ def _wants_discard(view: GameView, seat: int, sight: DiscardView, skill: Skill) 
     missing = standing(tiles, sight.okey, one_high=_one_high(view)).missing
     if missing == 0 or not is_noticed(view, _TAKING, skill.table):
         return missing == 0
-    return missing < standing(view.rack, sight.okey, one_high=_one_high(view)).missing
+    return not is_nearer(view.rack, sight.okey, missing + 1, one_high=_one_high(view))
 
 
 def _newest_before(view: GameView, seat: int, sight: DiscardView) -> Tile | None:
@@ -252,7 +252,7 @@ def _with_most_outs(view: GameView, sight: DiscardView, budget: Budget) -> Tile:
     found = (-1, best.spare[0])
     for t in loose[:_COMPARED]:
         left = without(view.rack, (t,))
-        if standing(left, sight.okey, one_high=one_high).missing == best.missing:
+        if is_nearer(left, sight.okey, best.missing + 1, one_high=one_high):
             outs = _outs(left, sight.okey, best.missing, unseen, one_high=one_high)
             found = max(found, (outs, t), key=itemgetter(0))
         if budget.is_over and budget.is_over():
@@ -263,9 +263,7 @@ def _with_most_outs(view: GameView, sight: DiscardView, budget: Budget) -> Tile:
 def _outs(tiles: tuple[Tile, ...], okey: Tile, missing: int, unseen: Counter[Tile], *, one_high: bool) -> int:
     """Returns how many unseen tiles bring a hand nearer to its end."""
     return sum(
-        count
-        for t, count in unseen.items()
-        if standing(in_order((*tiles, t)), okey, one_high=one_high).missing < missing
+        count for t, count in unseen.items() if is_nearer(in_order((*tiles, t)), okey, missing, one_high=one_high)
     )
 
 

@@ -67,6 +67,15 @@ def standing(tiles: tuple[Tile, ...], okey: Tile, *, one_high: bool) -> Standing
     return Standing(len(spare) - len(tiles) + HAND_SIZE, spare)
 
 
+def is_nearer(tiles: tuple[Tile, ...], okey: Tile, missing: int, *, one_high: bool) -> bool:
+    """Returns whether a hand misses fewer tiles than some number: a shorter search than that of `standing`."""
+    hand = _Hand.of(tiles, okey)
+    if len(_spare_of_pairs(hand)) - len(tiles) + HAND_SIZE < missing:
+        return True
+    floor = HAND_SIZE - len(hand.wild) - missing
+    return _search(hand, floor, floor + 1, one_high=one_high) is not None
+
+
 @dataclass(frozen=True, slots=True)
 class _Hand:
     """The faces of a hand, the false joker's among them, and its wild tiles."""
@@ -137,13 +146,13 @@ def _most_kept() -> list[list[int]]:
 _MOST_KEPT: Final = _most_kept()
 
 
-def _search(hand: _Hand, floor: int, *, one_high: bool) -> tuple[_Part, ...] | None:
-    """Returns the parts of melds in which the most tiles can stay; None if no more than `floor` can."""
+def _search(hand: _Hand, floor: int, enough: int = HAND_SIZE, *, one_high: bool) -> tuple[_Part, ...] | None:
+    """Returns the parts of melds in which the most tiles can stay, or `enough`; None if no more than `floor` can."""
     counts = Counter(hand.faces)
     once = sum(1 << face for face in counts)
     twice = sum(1 << face for face, count in counts.items() if count > 1)
     parts = [part for part in _all_parts(one_high=one_high) if not part.faces & ~once]
-    most = min(len(hand.faces), HAND_SIZE - len(hand.wild))
+    most = min(len(hand.faces), HAND_SIZE - len(hand.wild), enough)
     best, found = floor, None
     chosen: list[_Part] = []
 
@@ -154,7 +163,7 @@ def _search(hand: _Hand, floor: int, *, one_high: bool) -> tuple[_Part, ...] | N
             best, found = total, tuple(chosen)
         for index in range(start, len(parts)):
             part = parts[index]
-            if min(most, kept + _MOST_KEPT[part.kept][places]) <= best:
+            if most <= best or kept + _MOST_KEPT[part.kept][places] <= best:
                 return
             if part.places <= places and not part.faces & ~once:
                 chosen.append(part)

@@ -5,7 +5,7 @@ from itertools import chain
 
 import pytest
 
-from engine.discard.hands import FinishedHand, finished_hand, standing
+from engine.discard.hands import FinishedHand, finished_hand, is_nearer, standing
 from engine.discard.melds import is_pair, meld_kind, okey_of
 from engine.notation import parse_tile, parse_tiles
 from engine.tiles import COLORS, FALSE_JOKER, NATURALS, Tile, in_order, tile, without
@@ -184,3 +184,12 @@ def test_without_its_spare_tile_a_hand_of_15_is_as_near_to_its_end() -> None:
         found = standing(tiles, okey, one_high=one_high)
         for t in found.spare:
             assert standing(without(tiles, (t,)), okey, one_high=one_high).missing == found.missing, (tiles, t)
+
+
+def test_a_hand_is_nearer_than_any_number_above_that_of_its_missing_tiles() -> None:
+    hands = random_hands(random.Random(4), 15)
+    for number in range(20):
+        (tiles, okey), one_high = next(hands), number % 2 == 0
+        missing = standing(tiles, okey, one_high=one_high).missing
+        nearer = [is_nearer(tiles, okey, count, one_high=one_high) for count in range(missing + 3)]
+        assert nearer == [count > missing for count in range(missing + 3)], (tiles, okey)
