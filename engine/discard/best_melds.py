@@ -88,9 +88,13 @@ class _Candidate:
 
 _Chosen = tuple[int, tuple[_Candidate, ...]]
 """The score of melds, and the melds."""
+Memo = dict[tuple[int, int, int], _Chosen]
+"""The best melds by the state of a search: the numbered tiles left once, those left twice, and the wild ones."""
 
 
-def best_melds(rack: tuple[Tile, ...], okey: Tile, *, one_high: bool, with_tile: Tile | None = None) -> BestMelds:
+def best_melds(
+    rack: tuple[Tile, ...], okey: Tile, *, one_high: bool, with_tile: Tile | None = None, memo: Memo | None = None
+) -> BestMelds:
     """Returns the melds of a rack with the most points.
 
     Args:
@@ -98,6 +102,7 @@ def best_melds(rack: tuple[Tile, ...], okey: Tile, *, one_high: bool, with_tile:
         okey: The okey.
         one_high: Whether a 1 may follow a 13.
         with_tile: A tile of the rack that must be in one of the melds; the result has no melds if it cannot be.
+        memo: States that searches of racks share if they have the same `one_high`. Racks that are alike share most.
     """
     counts = Counter(face for face in (face_of(t, okey) for t in rack) if face is not None)
     once = sum(1 << face for face in counts)
@@ -108,7 +113,7 @@ def best_melds(rack: tuple[Tile, ...], okey: Tile, *, one_high: bool, with_tile:
         for lowest, melds in _candidates(one_high=one_high).items()
         if once >> lowest & 1
     }
-    search = _Search(held)
+    search = _Search(held, {} if memo is None else memo)
     if with_tile is None:
         return _as_melds(search.best(once, twice, wild)[1], okey)
     return _as_melds(_best_with(search, with_tile, okey, (once, twice, wild)), okey)
@@ -134,10 +139,10 @@ def _left(one: _Candidate, once: int, twice: int) -> tuple[int, int]:
 class _Search:
     """The best melds of the tiles that are left, each state computed once."""
 
-    def __init__(self, held: dict[int, list[_Candidate]]) -> None:
+    def __init__(self, held: dict[int, list[_Candidate]], memo: Memo) -> None:
         self.held = held
         self._lowest = sum(1 << face for face, melds in held.items() if melds)
-        self._known: dict[tuple[int, int, int], _Chosen] = {}
+        self._known = memo
 
     def best(self, once: int, twice: int, wild: int) -> _Chosen:
         """Returns the best melds of the faces that are left once or twice."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final
 
-from engine.discard.best_melds import best_melds, best_pairs, missing_to_open
+from engine.discard.best_melds import Memo, best_melds, best_pairs, missing_to_open
 from engine.discard.laying import TurnAtTable, judge_foot, judge_turn, may_lay_pairs, needed_to_open, penalty_of
 from engine.discard.melds import GROUP_MAX, Arrangement, face_of, is_group, value_on_rack
 from engine.discard.ruleset import HAND_SIZE_MOST, Ruleset, WildRetrieval
@@ -29,6 +29,8 @@ _FAR: Final = 30
 """Hands that lack more points than this are nearer to an opening with pairs if they lack at most one."""
 _COMPARED: Final = 6
 """How many discards a bot compares: those of the least use."""
+_STATES: Final = 30_000
+"""After so many states of searches, about 200 milliseconds, a bot compares no further discards."""
 _POOL_LOW: Final = 4
 _RACK_LOW: Final = 3
 """With so few tiles in the pool or on another rack the round may end soon: no bot keeps an okey."""
@@ -314,27 +316,31 @@ def _with_most_outs(
 
     Of equal ones it is that after which the melds are worth the most, as they are and with one more wild tile.
     """
-    found = ((-1, -1), ranked[0])
+    found, needed = ((-1, -1), ranked[0]), needed_to_open(turn.table, ruleset, is_pairs=False)
     is_quick = turn.rack.count(turn.okey) <= 1  # with two okeys each search takes several times as long
+    memo: Memo = {}
+
+    def worth(rack: tuple[Tile, ...]) -> int:
+        return best_melds(rack, turn.okey, one_high=ruleset.run_one_high, memo=memo).points
+
     for t in ranked:
         left = without(turn.rack, (t,))
-        points, promise = (
-            best_melds(rack, turn.okey, one_high=ruleset.run_one_high).points
-            for rack in (left, in_order((*left, turn.okey)))
+        points, promise = worth(left), worth(in_order((*left, turn.okey)))
+        may_open = is_quick and promise >= needed
+        racks = ((in_order((*left, other)), count) for other, count in unseen.items())
+        outs = sum(
+            count
+            for rack, count in racks
+            if _opens_with_pairs(turn, rack, ruleset) or (may_open and worth(rack) >= needed)
         )
-        may_open = is_quick and promise >= needed_to_open(turn.table, ruleset, is_pairs=False)
-        outs = sum(count for other, count in unseen.items() if _opens(turn, left, other, ruleset, may_open=may_open))
         found = max(found, ((outs, points + promise), t), key=lambda one: one[0])
-        if budget.is_over and budget.is_over():
+        if len(memo) > _STATES or (budget.is_over and budget.is_over()):
             break
     return found[1]
 
 
-def _opens(turn: TurnAtTable, left: tuple[Tile, ...], tile: Tile, ruleset: Ruleset, *, may_open: bool) -> bool:
-    """Returns whether a tile opens a hand. Melds are searched only if they may open it with a wild tile more."""
-    rack = in_order((*left, tile))
-    if ruleset.opening_pairs:
-        pairs = best_pairs(rack, turn.okey)
-        if len(pairs) >= needed_to_open(turn.table, ruleset, is_pairs=True):
-            return True
-    return may_open and bool(_opening(replace(turn, owed=tile), rack, ruleset))
+def _opens_with_pairs(turn: TurnAtTable, rack: tuple[Tile, ...], ruleset: Ruleset) -> bool:
+    """Returns whether the pairs of a rack open a hand."""
+    if not ruleset.opening_pairs:
+        return False
+    return len(best_pairs(rack, turn.okey)) >= needed_to_open(turn.table, ruleset, is_pairs=True)

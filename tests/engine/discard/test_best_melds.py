@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from engine.discard.best_melds import Missing, best_melds, best_pairs, missing_to_open
+from engine.discard.best_melds import Memo, Missing, best_melds, best_pairs, missing_to_open
 from engine.discard.melds import meld_points, okey_of
 from engine.discard.notation import format_hand
 from engine.discard.presets import OKEY_101
@@ -47,6 +47,13 @@ def test_a_tile_that_must_be_in_a_meld() -> None:
     with_okey = best_melds(rack, OKEY, one_high=False, with_tile=OKEY)
     assert any(OKEY in meld for meld in with_okey.melds)
     assert best_melds(parse_tiles("K11 K12 K13 O1"), OKEY, one_high=False, with_tile=parse_tile("O1")).melds == ()
+
+
+def test_racks_that_share_states_have_the_same_melds() -> None:
+    rack, memo = parse_tiles("R5 R5 R6 R7 B7 K7 K8 K9 O9 B9 O1 O2"), Memo()
+    for t in (*NATURALS[:26], OKEY):
+        more = in_order((*rack, t))
+        assert best_melds(more, OKEY, one_high=False, memo=memo) == best_melds(more, OKEY, one_high=False)
 
 
 def test_the_most_pairs() -> None:
