@@ -6,7 +6,7 @@ and another turn another chance.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import starmap
 from typing import Final
@@ -23,14 +23,18 @@ class Skill:
     Attributes:
         rack: Of the tiles of its rack.
         table: Of the melds of the table that it may take apart or add to.
+        best: In how many turns it lays the best play that it notices, and not the smallest.
     """
 
     rack: int
     table: int
+    best: int = 100
 
     def sharper(self) -> "Skill":
         """Returns the skill of a closer look, which notices the same things and others."""
-        return Skill(min(_PERCENT, self.rack + _CLOSER), min(_PERCENT, self.table + _CLOSER))
+        return replace(
+            self, rack=min(_PERCENT, self.rack + _CLOSER), table=min(_PERCENT, self.table + _CLOSER), best=_PERCENT
+        )
 
 
 _PERCENT: Final = 100
@@ -42,8 +46,11 @@ Skills = Mapping[BotLevel, Skill]
 """The skills of the levels that overlook something."""
 
 
-def skills(*rates: tuple[int, int]) -> Skills:
-    """Returns the skills of the levels from BEGINNER on, given as (rack, table); levels beyond overlook nothing."""
+def skills(*rates: tuple[int, ...]) -> Skills:
+    """Returns the skills of the levels from BEGINNER on, given as (rack, table, best); levels beyond overlook nothing.
+
+    `best` may be left out.
+    """
     return dict(zip(BotLevel, starmap(Skill, rates), strict=False))
 
 

@@ -1,9 +1,9 @@
 """Bots: choose an action for a seat that the service plays.
 
 A bot gets a view, so it knows only what its seat may see. The same view gives the same action. Every level plays the
-best turn that the solver finds: MASTER of all tiles, weaker levels of what they notice (skills.py). MASTER also
-looks ahead (foresight.py). The rules judge each play before a bot chooses it. A bot that must play looks again, closer
-each time, until it notices a play.
+best turn that the solver finds: MASTER of all tiles, weaker levels of what they notice, or in some games the smallest
+play (skills.py). MASTER also looks ahead (foresight.py). The rules judge each play before a bot chooses it. A bot that
+must play looks again, closer each time, until it notices a play.
 """
 
 from collections import Counter
@@ -66,6 +66,8 @@ CANDIDATES: Final = 60
 _NODES: Final = 4_000
 """The most work of MASTER's search, about 100 milliseconds: it looks ahead in addition."""
 _CHANGE_NODES: Final = 500
+_BEST: Final = (0,)
+"""The choice between plays, which a bot may overlook."""
 LIKELY_POINTS: Final = 3
 """What a tile on another rack counts at least in a bot's eyes, when it decides on a knock."""
 
@@ -271,7 +273,8 @@ def _found(position: _Position, view: GameView, level: BotLevel, budget: Budget)
     skill = skill_of(level, position.situation.ruleset)
     if skill is None:
         return _solved(position, budget)
-    found = _solved(_as_noticed(position, view, skill), budget)
+    choose = _solved if is_noticed(view, _BEST, skill.best) else _smallest
+    found = choose(_as_noticed(position, view, skill), budget)
     while found is None and position.must_play and skill != ALL:
         skill = skill.sharper()
         found = _solved(_as_noticed(position, view, skill), budget)
@@ -293,6 +296,13 @@ def _as_noticed(position: _Position, view: GameView, skill: Skill) -> _Position:
         (seen if is_noticed(view, in_order(meld.tiles), skill.table) else overlooked).append(meld)
     noticed = replace(situation, table=tuple(seen), rack=noticed_tiles(view, situation.rack, skill))
     return replace(position, situation=noticed, overlooked=tuple(overlooked))
+
+
+def _smallest(position: _Position, budget: Budget) -> _Found | None:
+    """Returns the smallest play that needs no rearrangement: a tile added, or a meld of the rack; else the solver's."""
+    situation = position.situation
+    added = _with_one_more(position, position.table, situation.rack) if situation.has_melded else None
+    return added or _laid(position, fewest=True) or _solved(position, budget)
 
 
 def _solved(position: _Position, budget: Budget) -> _Found | None:
@@ -334,10 +344,11 @@ def _as_proposal(meld: Meld) -> ProposedMeld:
 # Melds of the rack
 
 
-def _laid(position: _Position) -> _Found | None:
-    """Returns the play of melds from the rack with the most tiles."""
+def _laid(position: _Position, *, fewest: bool = False) -> _Found | None:
+    """Returns the play of melds from the rack with the most tiles, or with the fewest."""
     situation = position.situation
-    for laying in _layings(_melds_of(situation.rack, situation.ruleset), situation)[:CANDIDATES]:
+    layings = _layings(_melds_of(situation.rack, situation.ruleset), situation)
+    for laying in (layings[::-1] if fewest else layings)[:CANDIDATES]:
         found = position.judged((*position.table, *map(_as_proposal, laying)))
         if found:
             return found

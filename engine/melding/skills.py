@@ -12,11 +12,11 @@ from engine.skill import Skill, Skills, skills
 
 SABRA: Final = skills((80, 36), (85, 46), (89, 57), (93, 72))
 """The row of all games without a row of their own."""
-MUST_PLAY: Final = skills((0, 0), (20, 20), (40, 40), (60, 60), (80, 80))
-"""Games in which a player who can play must (turn_voluntary_draw).
+MUST_PLAY: Final = skills(*((100, 100, best) for best in (0, 20, 40, 60, 80)))
+"""Games in which a player who can play must (turn_voluntary_draw): the levels differ in how often they play the best.
 
-A bot looks until it notices a play, so a BEGINNER plays about the first one that it sees. Even so the odds grow only by
-a factor of at most 7 from nothing to everything, as 50 duels of Shanghai with random rates showed.
+Oversights hardly matter there, because a bot looks until it notices a play: one that began at nothing lost only 58% of
+60 duels of Shanghai. One that always lays the smallest play lost 71% of 140.
 """
 NO_FORESIGHT: Final = skills((74, 27), (80, 36), (85, 46), (89, 57), (93, 72))
 """Twist, and the cross layout, where a bot notices the whole table or none of it: SABRA's rates, a level higher."""

@@ -139,19 +139,22 @@ def test_weaker_levels_overlook_more(position: str, play: str) -> None:
 @pytest.mark.parametrize("preset", Preset)
 def test_each_level_notices_more_than_the_one_below(preset: Preset) -> None:
     noticed = [skill_of(level, PRESETS[preset]) or ALL for level in LEVELS]
-    rates = [(skill.rack, skill.table) for skill in noticed]
+    rates = [(skill.rack, skill.table, skill.best) for skill in noticed]
     assert rates == sorted(rates)
     assert len({*rates[:-1]}) == len(LEVELS) - 1
     assert noticed[-1] == ALL
 
 
-def test_a_weak_bot_that_must_play_plays_about_the_first_play_that_it_notices() -> None:
-    position = ". / 1*{R1 R2 R3 B5 B6 B7 K9 K10 K11 O13} 2{B1} / {R1} / 1"
-    games = [replace(game, ruleset=PRESETS[Preset.SHANGHAI]) for game in turns_of(position, 20)]
-    plays = {what(game, BEGINNER) for game in games}
-    assert plays > {"{R1 R2 R3}", "{B5 B6 B7}", "{K9 K10 K11}"}
-    assert {what(game, EXPERT) for game in games} >= {what(game, MASTER) for game in games}
-    assert {what(game, MASTER) for game in games} == {"{R1 R2 R3 B5 B6 B7 K9 K10 K11}"}
+@pytest.mark.parametrize(
+    ("table", "smallest", "best"),
+    [(".", "{R1 R2 R3}", "{R1 R2 R3 B5 B6 B7}"), ("[B8 B9 B10]", "{B7}", "{R1 R2 R3 B5 B6 B7}")],
+)
+def test_a_weak_bot_that_must_play_lays_the_smallest_play(table: str, smallest: str, best: str) -> None:
+    position = f"{table} / 1*{{R1 R2 R3 B5 B6 B7 O13}} 2{{B1}} / {{R1}} / 1"
+    games = [replace(game, ruleset=PRESETS[Preset.SHANGHAI]) for game in turns_of(position, 12)]
+    assert {what(game, BEGINNER) for game in games} == {smallest}
+    assert {what(game, MEDIUM) for game in games} == {smallest, best}
+    assert {what(game, MASTER) for game in games} == {best}
 
 
 def test_of_equal_tiles_and_melds_some_are_overlooked() -> None:

@@ -109,12 +109,13 @@ def test_rounds_that_are_not_kept_are_not_added(other: list[str], capsys: pytest
 
 def test_the_page_states_the_rates_of_each_level() -> None:
     page = (ROOT / "docs" / "bots.md").read_text()
-    melding = (melding_skills.SABRA, melding_skills.NO_FORESIGHT, melding_skills.MUST_PLAY)
+    melding = (melding_skills.SABRA, melding_skills.NO_FORESIGHT)
     systems = (ScoreSystem.OKEY, ScoreSystem.OKEY_101, ScoreSystem.AMERICAN)
     for level in (BotLevel.BEGINNER, BotLevel.EASY, BotLevel.MEDIUM, BotLevel.HARD, BotLevel.EXPERT):
         pairs = [f"{row[level].rack}, {row[level].table}" if level in row else "all" for row in melding]
+        best = str(melding_skills.MUST_PLAY[level].best)
         rates = [str(DISCARD_SKILLS[system][level].rack) for system in systems]
-        assert f"| {' | '.join((level.name, *pairs, *rates))} |" in page
+        assert f"| {' | '.join((level.name, *pairs, best, *rates))} |" in page
     assert DISCARD_SKILLS[ScoreSystem.INTERNATIONAL] == DISCARD_SKILLS[ScoreSystem.OKEY]
 
 
