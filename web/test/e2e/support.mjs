@@ -1,6 +1,7 @@
 /** What the tests in a browser share: the servers, Chromium, axe, pictures, and a player's hands. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
 import { mkdir, readFile } from "node:fs/promises";
 import { createServer, connect } from "node:net";
 import { createRequire } from "node:module";
@@ -174,11 +175,10 @@ export async function inspect(page, name) {
   await takePicture(page, name);
 }
 
-/** Takes a picture for docs/pictures if UPDATE_PICTURES is 1. */
+/** Takes a picture again if UPDATE_PICTURES is 1 and docs/pictures has it: only pictures that a page shows are there. */
 export async function takePicture(page, name, options = {}) {
-  if (!UPDATES_PICTURES) return;
-  await mkdir(PICTURES, { recursive: true });
-  await page.screenshot({ path: join(PICTURES, `${name}.png`), animations: "disabled", ...options });
+  const path = join(PICTURES, `${name}.png`);
+  if (UPDATES_PICTURES && existsSync(path)) await page.screenshot({ path, animations: "disabled", ...options });
 }
 
 /** Returns when the page first painted content, in milliseconds after the navigation began. */
