@@ -201,7 +201,7 @@ test("melds are marked as they are judged, while tiles are carried over them", a
   assert.equal(await page.locator("#first .meld").nth(1).getAttribute("class"), "meld");
   assert.equal(await page.locator("#first .fresh").count(), 0);
   await page.mouse.move(0, 0);
-  await takePicture(page, "board", { clip: { x: 0, y: 70, width: 640, height: 305 } });
+  await takePicture(page, "board", { clip: { x: 0, y: 70, width: 640, height: 300 } });
   await leave(page);
 });
 

@@ -84,7 +84,7 @@ test("style: another look and language", async () => {
   await page.getByRole("group", { name: "Reihe 1: Rot 7, Rot 8, Rot 9" }).waitFor();
   await page.getByRole("button", { name: "Von vorn" }).waitFor();
   assert.equal((await tile(page, "J").boundingBox()).width, 54);
-  await takePicture(page, "board-style", { clip: { x: 0, y: 70, width: 720, height: 320 } });
+  await takePicture(page, "board-style", { clip: { x: 0, y: 70, width: 720, height: 360 } });
   await leave(page);
 });
 
