@@ -35,6 +35,16 @@ RULE_PAGES: Final = ("docs/how-to-play.md", "docs/rules.md", "docs/variants.md",
 
 SECTIONS: Final = (
     (
+        "Start",
+        (
+            "docs/start/front-end.md",
+            "docs/start/own-games.md",
+            "docs/start/operators.md",
+            "docs/start/tests.md",
+            "docs/start/analysis.md",
+        ),
+    ),
+    (
         "Tutorial",
         (
             "docs/tutorial/first-game.md",

@@ -21,6 +21,7 @@ from rummikub.v1.error_reason_pb2 import ErrorReason
 from service.metrics.metrics import Metrics
 from service.settings import PREFIX, Settings
 from support.cases import each_of
+from support.pages import PAGES
 
 ROOT = Path(__file__).parents[1]
 RULES = ROOT / "docs" / "rules.md"
@@ -28,23 +29,6 @@ REFERENCE = "\n".join((ROOT / page).read_text() for page in RULE_PAGES)
 """Everything about the rules: those for players, by number, of variants, and our decisions."""
 OPERATION = ROOT / "docs" / "operation.md"
 SETTINGS = ROOT / "docs" / "settings.md"
-PAGES = sorted(
-    page
-    for folder in (
-        "",
-        "clients",
-        "clients/*",
-        "docs",
-        "docs/concepts",
-        "docs/decisions",
-        "docs/tutorial",
-        "engine",
-        "load",
-        "tests",
-        "tests/conformance",
-    )
-    for page in ROOT.glob(f"{folder}/*.md" if folder else "*.md")
-)
 COPIED = [
     *sorted((ROOT / "clients/python/examples").glob("*.py")),
     *sorted((ROOT / "load/users").glob("*.py")),

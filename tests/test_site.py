@@ -32,6 +32,7 @@ from reference import Reference, http_lines, parts_of_reason, relative
 from rummikub.v1.error_reason_pb2 import ErrorReason
 from support.cases import each_of
 from support.harness import ROOT
+from support.pages import PAGES
 
 FILES = contract.described()
 REFERENCE = Reference().pages()
@@ -145,8 +146,8 @@ def test_the_site_has_every_page_of_the_repository(pages: Pages) -> None:
 
 
 @pytest.mark.parametrize("page", [page for page in dict(SECTIONS)["Operation"] if page.startswith("docs/")])
-def test_the_index_and_the_architecture_name_every_page_for_operators(page: str) -> None:
-    assert f"]({page.removeprefix('docs/')})" in (ROOT / "docs" / "index.md").read_text()
+def test_the_path_of_operators_and_the_architecture_name_every_page_for_operators(page: str) -> None:
+    assert f"](../{page.removeprefix('docs/')}" in (ROOT / "docs" / "start" / "operators.md").read_text()
     house = (ROOT / "ARCHITECTURE.md").read_text().partition("\ndocs/ ")[2].partition("\ntests/ ")[0]
     assert Path(page).stem in re.findall(r"[\w-]+", house)
 
@@ -273,6 +274,18 @@ def test_the_home_page_and_the_readme_begin_with_what_can_be_done_in_a_minute() 
         assert "docker compose --profile web up" in text
     home = (ROOT / "docs/index.md").read_text()
     assert home.index("make web") < home.index("pictures/play.gif") < home.index("## Start here")
+
+
+def test_the_home_page_and_the_readme_lead_each_kind_of_user_to_a_path() -> None:
+    paths = dict(SECTIONS)["Start"]
+    assert sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs" / "start").iterdir()) == sorted(paths)
+    for page, folder in ((ROOT / "docs/index.md", "docs/"), (ROOT / "README.md", "")):
+        assert all(f"]({path.removeprefix(folder)})" in page.read_text() for path in paths)
+
+
+def test_every_picture_is_shown_by_a_page() -> None:
+    shown = "".join(page.read_text() for page in PAGES)
+    assert {picture.name for picture in PICTURES.glob("*.[gps][ivn][gf]") if f"/{picture.name})" not in shown} == set()
 
 
 def test_the_moving_picture_moves_and_is_small() -> None:
