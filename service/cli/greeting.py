@@ -55,4 +55,4 @@ Next, in another terminal:
   make demo                 {demo}
   .venv/bin/{program} --help
                             explains the settings
-  README.md                 shows a game from Python; docs/examples.md with a generic gRPC client"""
+  README.md                 leads to the pages for your task; docs/examples.md has calls to try"""
