@@ -85,7 +85,7 @@ def test_the_engine_alone_runs_the_example_of_its_page(sources: Sequence[Path], 
     )
     [program] = [text for language, text in blocks if language == "python"]
     done = subprocess.run([python, "-I", "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert ("", done.stdout) in blocks, done.stdout
+    assert ("text", done.stdout) in blocks, done.stdout
 
 
 def test_the_engine_needs_nothing_and_has_the_version_of_the_service() -> None:

@@ -36,3 +36,16 @@ async def test_what_a_page_shows_can_be_run(page: Path) -> None:
             assert process.returncode == 0
             for comment in re.findall(r"print\([^\n]*\)  # (?:\.\.\. )?(.*)", code):
                 assert comment in printed.decode()
+
+
+async def test_the_calls_with_buf_judge_a_turn() -> None:
+    own_games = (ROOT / "docs" / "start" / "own-games.md").read_text()
+    [validate] = re.findall(r"^ *(\.venv/bin/buf curl .*?\}')$", own_games, re.DOTALL | re.MULTILINE)
+    examples = (ROOT / "docs" / "examples.md").read_text()
+    [define] = re.findall(r"^rpc\(\) .*$", examples, re.MULTILINE)
+    [again] = re.findall(r"^rpc ValidationService/.*?\}'$", examples, re.DOTALL | re.MULTILINE)
+    async with server_process({"RUMMIKUB_REDIS_URL": "memory://"}) as server:
+        script = re.sub(r"127\.0\.0\.1:\d+", server.target, f"set -e\n{validate}\n{define}\n{again}")
+        process = await asyncio.create_subprocess_exec("bash", "-c", script, cwd=ROOT, stdout=asyncio.subprocess.PIPE)
+        printed, _ = await asyncio.wait_for(process.communicate(), 60)
+    assert (process.returncode, printed.count(b'"goesOut": true')) == (0, 2)
