@@ -20,7 +20,7 @@ from engine.melding.events import RoundStarted
 from engine.melding.ruleset import Preset, Ruleset
 from engine.room_settings import FairDeal, Hints, RacksShown, RoomSettings
 from load.hidden.asks import SEARCHES, all_asks, changes_by, reads, turns_of, viewers, watch_from
-from load.hidden.stage import Ask, Stage, Viewer, answer
+from load.hidden.stage import LOST, Ask, Stage, Viewer, answer
 from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from service.grpc_api.call_policy import REQUEST_ID
@@ -296,7 +296,7 @@ class Comparison:
             *(f"after a move {place}" for place in range(len(one))),
         ]
         for place, first, second in zip(places, one, other, strict=False):
-            if first != second:
+            if first != second and LOST not in {first, second}:
                 leak = Leak(pairing.family, pairing.seed, pairing.viewer.kind, place, first, second)
                 self.tally.leaks.append(leak)
 

@@ -203,8 +203,13 @@ def _as_bytes(value: object) -> bytes:
     return repr(value).encode()
 
 
+LOST: Final = b"lost"
+"""The answer of a stream that the server refused while the caller still sent: grpcio may report an error of its own."""
+OF_GRPCIO: Final = "Internal error from Core"
+
+
 async def answer(channel: Any, ask: Ask, metadata: Metadata) -> bytes:  # noqa: ANN401 - a channel of bytes
-    """Returns the initial metadata, the responses, the status and the trailing metadata of a call."""
+    """Returns initial metadata, responses, status and trailing metadata of a call; LOST if it has none."""
     responses: list[bytes] = []
     call: Any
     try:
@@ -222,6 +227,8 @@ async def answer(channel: Any, ask: Ask, metadata: Metadata) -> bytes:  # noqa: 
             call.cancel()
             return _as_bytes((list(initial), responses))
     except grpc.aio.AioRpcError as error:
+        if ask.streams and error.details() == OF_GRPCIO:
+            return LOST
         status = (error.code().name, error.details(), list(error.trailing_metadata() or ()))
         return _as_bytes((list(error.initial_metadata() or ()), responses, status))
     return _as_bytes((list(await call.initial_metadata()), responses, "OK", list(await call.trailing_metadata())))

@@ -6,8 +6,11 @@ import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock, Mock
 
+import grpc
 import pytest
+from grpc.aio import AioRpcError, Metadata
 
 from engine.game import Playing
 from engine.melding.ruleset import SABRA
@@ -17,7 +20,7 @@ from load.hidden.asks import ADMIN, SHOWS_RACKS, all_asks, changes_by, viewers
 from load.hidden.leaks import LEAKS
 from load.hidden.pairs import Comparison, Tally
 from load.hidden.report import COMMAND, PAGE, report
-from load.hidden.stage import OPERATOR_TOKEN, Viewer, staged
+from load.hidden.stage import LOST, OPERATOR_TOKEN, Ask, Viewer, answer, staged
 from load.hidden.times import GET_GAME, Samples, Timing
 from load.hidden.two_samples import distance, probability
 from load.hidden.wire import bytes_of_streams
@@ -68,6 +71,15 @@ async def test_what_differs_on_the_wire_is_found() -> None:
             secret.stage = stage
             await Comparison(stage, tally, most=100, wire=1.0).of_game("SABRA", "0", states=2)
     assert any(found.place == "wire" for found in tally.leaks)
+
+
+@pytest.mark.parametrize(("details", "is_lost"), [("Internal error from Core", True), ("send a key", False)])
+async def test_an_error_of_the_callers_own_library_is_no_answer(details: str, is_lost: bool) -> None:
+    """grpcio reports one if the server refuses a stream to which it still sends."""
+    call = Mock()
+    call.read = AsyncMock(side_effect=AioRpcError(grpc.StatusCode.INTERNAL, Metadata(), Metadata(), details))
+    channel = Mock(stream_stream=Mock(return_value=Mock(return_value=call)))
+    assert (await answer(channel, Ask("/path", b"", updates=1, streams=True), ()) == LOST) == is_lost
 
 
 def test_bytes_of_a_stream_are_joined() -> None:
