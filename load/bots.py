@@ -13,9 +13,9 @@ import multiprocessing
 import random
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import reduce
+from functools import partial, reduce
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -45,6 +45,7 @@ PRESETS: Final[Mapping[str, Ruleset]] = {
     preset.name: rules for table in (MELDING_PRESETS, DISCARD_PRESETS) for preset, rules in table.items()
 }
 RESULTS: Final = ROOT / "build" / "bots"
+WRITE_PAGE: Final = partial(write, "bots.md", "make bots")
 PROCESSES: Final = 2
 ROUNDS: Final = 100
 QUICK: Final = 4
@@ -134,8 +135,20 @@ Job = tuple[str, BotLevel, BotLevel, int]
 """A preset, the worse and the better level, and the number of the round."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Plays, prints a table and writes the page."""
+def in_processes(jobs: Sequence[Job], processes: int) -> Iterator[Pairing]:
+    """Plays rounds in some processes, and yields their outcomes in any order."""
+    with multiprocessing.Pool(processes) as pool:
+        yield from pool.imap_unordered(play, jobs)
+
+
+def main(
+    arguments: Sequence[str] | None = None,
+    *,
+    play_all: Callable[[Sequence[Job], int], Iterable[Pairing]] = in_processes,
+    results: Path = RESULTS,
+    write_page: Callable[[str], object] = WRITE_PAGE,
+) -> int:
+    """Plays, prints a table, keeps results in a folder and writes the page."""
     parser = argparse.ArgumentParser(
         prog="load.bots", description="Play bots of neighboring levels against each other."
     )
@@ -161,28 +174,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with Progress(console=printer()) as progress:
         for preset in progress.track(presets, description="presets"):
             rounds = QUICK if chosen.quick else chosen.rounds
-            before = kept(preset, RESULTS) if chosen.add else NOTHING
+            before = kept(preset, results) if chosen.add else NOTHING
             first = before.pairings[0].rounds if before.pairings else 0
-            pairings = played(preset, neighbors, range(first, first + rounds), chosen.processes)
-            results = before.plus(Results([run_facts()], pairings))
-            progress.console.print(" | ".join(row_of(preset, results.pairings)), markup=False, highlight=False)
+            jobs: list[Job] = [
+                (preset, *levels, number) for levels in neighbors for number in range(first, first + rounds)
+            ]
+            pairings = sums(neighbors, play_all(jobs, chosen.processes))
+            total = before.plus(Results([run_facts()], pairings))
+            progress.console.print(" | ".join(row_of(preset, total.pairings)), markup=False, highlight=False)
             if is_kept:
-                keep(preset, results, RESULTS)
+                keep(preset, total, results)
     if is_kept:
-        write("bots.md", "make bots", page_text(RESULTS))
+        write_page(page_text(results))
     return 0
 
 
-def played(
-    preset: str, neighbors: Sequence[tuple[BotLevel, BotLevel]], numbers: Sequence[int], processes: int
-) -> list[Pairing]:
-    """Returns the pairings of some neighboring levels under a preset, after the rounds of some numbers."""
-    jobs: list[Job] = [(preset, *levels, number) for levels in neighbors for number in numbers]
-    with multiprocessing.Pool(processes) as pool:
-        parts = pool.imap_unordered(play, jobs)
-        totals = {(worse.name, better.name): Pairing(worse.name, better.name) for worse, better in neighbors}
-        for part in parts:
-            totals[part.worse, part.better] = totals[part.worse, part.better].plus(part)
+def sums(neighbors: Sequence[tuple[BotLevel, BotLevel]], rounds: Iterable[Pairing]) -> list[Pairing]:
+    """Returns the sum of the rounds of each pairing of neighboring levels."""
+    totals = {(worse.name, better.name): Pairing(worse.name, better.name) for worse, better in neighbors}
+    for one in rounds:
+        totals[one.worse, one.better] = totals[one.worse, one.better].plus(one)
     return list(totals.values())
 
 

@@ -189,7 +189,8 @@ def problem(command: Command) -> str:
             return "" if (ROOT / file).exists() else f"no file {file}"
         case "node", words:
             return "" if any(((ROOT / command.page).parent / word).exists() for word in words) else "no file"
-    return "no test runs it: add one, or a reason to ELSEWHERE"
+        case _:
+            return "no test runs it: add one, or a reason to ELSEWHERE"
 
 
 def problems(commands: list[Command]) -> list[str]:

@@ -1,9 +1,8 @@
 """Tests for the comparison of bots: its rounds are the same each time, and its table says what they show."""
 
-import contextlib
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Self
 
 import pytest
 
@@ -52,41 +51,26 @@ def test_the_page_has_a_row_for_each_preset_that_was_played(tmp_path: Path) -> N
     assert rows == ["| OKEY | 96 | 67% (56% to 76%) | **6%**, 6% | 250 ms | 0.10 |"]
 
 
-class InThisProcess(contextlib.nullcontext["InThisProcess"]):
-    """A pool that runs its jobs in the process of the test."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    imap_unordered = map
-
-
-@pytest.fixture
-def jobs(monkeypatch: pytest.MonkeyPatch) -> list[bots.Job]:
+class Jobs(list[bots.Job]):
     """The rounds of a run. None is played; the better level wins them all."""
-    jobs = list[bots.Job]()
 
-    def play(job: bots.Job) -> Pairing:
-        jobs.append(job)
-        return Pairing(job[1].name, job[2].name, won=1, rounds=1)
-
-    monkeypatch.setattr(bots, "play", play)
-    monkeypatch.setattr("multiprocessing.Pool", lambda _: InThisProcess())
-    return jobs
+    def play(self, jobs: Sequence[bots.Job], _processes: int) -> list[Pairing]:
+        self += jobs
+        return [Pairing(worse.name, better.name, won=1, rounds=1) for _, worse, better, _ in jobs]
 
 
-def test_a_run_that_adds_plays_the_rounds_after_those_of_earlier_runs(
-    jobs: list[bots.Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pages = list[str]()
-    monkeypatch.setattr(bots, "RESULTS", tmp_path)
-    monkeypatch.setattr(bots, "write", lambda *part: pages.append(part[-1]))
-    for arguments, revision, rounds in ((["--rounds", "2"], "1a", 2), (["--rounds", "3", "--add"], "2b", 5)):
-        monkeypatch.setattr(bots, "run_facts", lambda revision=revision: {**FACTS, "revision": revision})
-        assert bots.main(["OKEY", *arguments]) == 0
+def test_a_run_that_adds_plays_the_rounds_after_those_of_earlier_runs(tmp_path: Path) -> None:
+    jobs, pages = Jobs(), list[str]()
+    for arguments, rounds in ((["--rounds", "2"], 2), (["--rounds", "3", "--add"], 5)):
+        assert bots.main(["OKEY", *arguments], play_all=jobs.play, results=tmp_path, write_page=pages.append) == 0
         assert f"| OKEY | {rounds} | 100%" in pages[-1]
     assert Counter(jobs) == Counter(("OKEY", *pair, number) for pair in bots.NEIGHBORS for number in range(5))
-    assert pages[-1].startswith("2026-11-29, revision 1a, 2b, AMD EPYC.")
+
+
+def test_the_page_names_the_revisions_of_all_runs(tmp_path: Path) -> None:
+    runs = Results([FACTS, {**FACTS, "revision": "2b3c"}], [ROUNDS])
+    bots.keep("OKEY", runs, tmp_path)
+    assert bots.page_text(tmp_path).startswith("2026-11-29, revision 1a2b3c4d, 2b3c, AMD EPYC.")
 
 
 def test_rounds_of_other_rates_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,12 +109,14 @@ def test_a_preset_that_does_not_exist_is_refused(capsys: pytest.CaptureFixture[s
     assert "no presets: CHESS" in capsys.readouterr().err
 
 
-def test_a_run_of_one_level_plays_one_pairing(jobs: list[bots.Job]) -> None:
-    assert bots.main(["AMERICAN", "--rounds", "2", "--level", "EASY"]) == 0
+def test_a_run_of_one_level_plays_one_pairing() -> None:
+    jobs = Jobs()
+    assert bots.main(["AMERICAN", "--rounds", "2", "--level", "EASY"], play_all=jobs.play) == 0
     assert jobs == [("AMERICAN", WEAK, BotLevel.EASY, number) for number in range(2)]
 
 
-def test_a_quick_run_prints_its_table(jobs: list[bots.Job], capsys: pytest.CaptureFixture[str]) -> None:
-    assert bots.main(["AMERICAN", "--quick"]) == 0
+def test_a_quick_run_prints_its_table(capsys: pytest.CaptureFixture[str]) -> None:
+    jobs = Jobs()
+    assert bots.main(["AMERICAN", "--quick"], play_all=jobs.play) == 0
     assert "AMERICAN | 4 | " in capsys.readouterr().out
     assert len(jobs) == 4 * len(bots.NEIGHBORS)

@@ -5,7 +5,6 @@ from itertools import chain
 import pytest
 
 from engine.actions import Resign
-from engine.discard import table_bots
 from engine.discard.actions import BotAction, DiscardTile, LayTiles, ReturnDiscard, TakeDiscard, TakeFromPool
 from engine.discard.bots import action_without_play, choose_action
 from engine.discard.events import RackFinished
@@ -231,7 +230,7 @@ def test_bots_keep_no_tile_whose_neighbors_cannot_come() -> None:
     assert isinstance(chosen(game), DiscardTile)
 
 
-def test_a_search_that_is_over_leaves_the_first_of_the_discards(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_that_is_over_leaves_the_first_of_the_discards() -> None:
     asked = Counter[str]()
 
     def is_over() -> bool:
@@ -242,8 +241,6 @@ def test_a_search_that_is_over_leaves_the_first_of_the_discards(monkeypatch: pyt
     action = choose_action(see(game, 2), MASTER, Budget(is_over=is_over))
     assert isinstance(action, DiscardTile)
     assert asked["times"] == 1
-    monkeypatch.setattr(table_bots, "_STATES", 0)
-    assert choose_action(see(game, 2), MASTER) == action
 
 
 # Whole rounds
