@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
-from typing import Annotated, Final, Literal, get_args
+from typing import Annotated, Final, Literal, get_args, get_origin
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
@@ -417,10 +417,10 @@ def _problem(problem: Mapping[str, object]) -> str:
 
 def _expected(field: FieldInfo) -> str:
     """Returns the values that a number or a choice accepts, as text."""
-    choices = [str(choice) for choice in get_args(field.annotation)]
-    if choices:
+    if get_origin(field.annotation) is Literal:
+        choices = [str(choice) for choice in get_args(field.annotation)]
         return f"expected {', '.join(choices[:-1])} or {choices[-1]}"
-    kind = "a whole number" if field.annotation is int else "a number"
+    kind = "a whole number" if field.annotation in {int, int | None} else "a number"
     limits = {
         name: getattr(limit, name) for limit in field.metadata for name in ("gt", "ge", "le") if hasattr(limit, name)
     }

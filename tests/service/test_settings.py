@@ -88,6 +88,7 @@ def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         ("RUMMIKUB_GAME_TTL_SECONDS", "a week", "expected a whole number from 60 to 3155760000"),
         ("RUMMIKUB_GAME_TTL_SECONDS", "59", "expected a whole number from 60 to 3155760000"),
         ("RUMMIKUB_GAME_TTL_SECONDS", "99999999999999999999", "expected a whole number from 60 to 3155760000"),
+        ("RUMMIKUB_DATA_MEMORY_MB", "1", "expected a whole number from 16 to 100000000"),
         ("RUMMIKUB_HISTORY", "99", "expected a whole number from 100 to 100000000"),
         ("RUMMIKUB_HISTORY", "99999999999999999999", "expected a whole number from 100 to 100000000"),
         ("RUMMIKUB_HEARTBEAT_SECONDS", "0", "expected a number above 0, up to 86400"),
