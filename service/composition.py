@@ -50,6 +50,7 @@ from service.runtime.tracing import Tracing
 from service.server import ADMIN_LISTEN, VALIDATION_LISTEN, Intervals, Server, StoreMonitor, every
 from service.settings import MEMORY_URL, PREFIX, Settings, SettingsError
 from service.storage.embedded import EmbeddedStore
+from service.storage.formats import FORMATS, FormatNotWritten
 from service.storage.memory import MemoryStore
 from service.storage.store import Store
 
@@ -99,6 +100,7 @@ def build_server(  # noqa: PLR0913 - what may be chosen
     metrics, stopping = metrics or Metrics(), asyncio.Event()
     store.reports.operation = tracing.store_observer(metrics.store) if tracing else metrics.store
     store.reports.event = metrics.store_event
+    metrics.stored_format(FORMATS.written)
     archive = ArchiveReader(sink) if sink else None
     app = use_cases(store, chance or SystemChance(), BOT_WAIT_MS + settings.bot_delay_ms, archive)
     app.changes.on_cached(metrics.game_cache_lookup)
@@ -239,6 +241,15 @@ class _Listeners:
         interceptor = CallInterceptor(policy or self._player_policy(), self.stopping, self.settings.request_seconds)
         grpcio = self.tuning.grpcio
         return AioListener(variable, address, self.settings, interceptor, services, grpcio, servicer, end_streams)
+
+
+def choose_stored_format(settings: Settings) -> None:
+    """Makes this process write the stored format of RUMMIKUB_STORED_FORMAT. Raises SettingsError."""
+    if settings.stored_format is not None:
+        try:
+            FORMATS.choose(settings.stored_format)
+        except FormatNotWritten as error:
+            raise SettingsError(f"{PREFIX}STORED_FORMAT={settings.stored_format}: {error}") from None
 
 
 @contextlib.asynccontextmanager

@@ -14,7 +14,7 @@ import structlog
 import uvloop
 
 from service.cli.greeting import ServedAt, greeting
-from service.composition import archive_sink, build_server, open_store, store_url
+from service.composition import archive_sink, build_server, choose_stored_format, open_store, store_url
 from service.errors import StoreUnavailable
 from service.health_check import PROGRAM
 from service.metrics.exporter import serve_metrics
@@ -54,6 +54,7 @@ def serve(given: Sequence[str] | None = None) -> None:
     worker = WorkerArguments(*arguments.as_worker) if arguments.as_worker else None
     try:
         settings = read_settings(arguments.workers)
+        choose_stored_format(settings)
         if settings.keys_file:
             read_keys(settings.keys_file)
         check(os.environ)

@@ -233,6 +233,13 @@ class Settings(BaseSettings):
         description="joins, renewed tokens, votes and other changes that are no turns, per second from one client "
         "address, at each server; 0: no limit",
     )
+    stored_format: int | None = Field(
+        None,
+        ge=1,
+        le=_MOST,
+        description="number of the stored format that is written, the newest or the one before, the same on all "
+        "servers; unset: the newest that servers of the minor version before read too",
+    )
     history: int = Field(
         10_000, ge=100, le=_MOST, description="changes of a game that are stored for WatchGame and ListChanges"
     )

@@ -145,6 +145,9 @@ _METRICS: Final = (
         ("result",),
     ),
     _Metric("archive backlog", "archive_backlog", "Entries in the archive's outbox", GaugeMetricFamily, merge=_latest),
+    _Metric(
+        "stored format", "stored_format", "Number of the stored format that is written", GaugeMetricFamily, merge=max
+    ),
     _Metric("store up", "store_up", "1 if the store answers, else 0", GaugeMetricFamily, merge=min),
 )
 _HISTOGRAMS: Final = frozenset(metric.rows for metric in _METRICS if metric.form is HistogramMetricFamily)
@@ -226,6 +229,10 @@ class Metrics:
     def store_up(self, is_up: bool) -> None:
         """Sets whether the store answers."""
         self._counters.set(("store up",), is_up)
+
+    def stored_format(self, number: int) -> None:
+        """Sets the number of the stored format that is written."""
+        self._counters.set(("stored format",), number)
 
     def analysis_calls(self, count: int) -> None:
         """Sets the number of analysis calls that are running or queued."""

@@ -10,21 +10,22 @@ from service.errors import StoredFormatUnknown
 from service.model.challenge import Challenge
 from service.model.change import Memo
 from service.model.record import Record
+from service.storage.formats import FORMATS
 from service.storage.stored_form import form_of
-from service.storage.stored_values import FORMAT, dump, load, read_number, reading
+from service.storage.stored_values import read_number, reading
 
 FINGERPRINT_BYTES: Final = 32
 
 
 def encode_record(record: Record) -> bytes:
     """Returns a game's stored bytes."""
-    return dump({"format": FORMAT, **form_of(Record).write(record)})
+    return FORMATS.write(form_of(Record).write(record))
 
 
 @reading()
 def decode_record(data: bytes) -> Record:
     """Returns a game from its stored bytes. Raises StoredFormatUnknown."""
-    record: Record = form_of(Record).read(load(data))
+    record: Record = form_of(Record).read(FORMATS.read(data))
     if not _has_its_seats(record.game):
         raise StoredFormatUnknown
     return record
@@ -64,25 +65,25 @@ def _ascending(seats: list[int]) -> bool:
 
 def encode_draft(draft: Draft) -> bytes:
     """Returns a draft's stored bytes, without its number."""
-    return dump({"format": FORMAT, **form_of(Draft).write(replace(draft, number=0))})
+    return FORMATS.write(form_of(Draft).write(replace(draft, number=0)))
 
 
 @reading()
 def decode_draft(data: bytes, number: bytes | int) -> Draft:
     """Returns a draft from its stored bytes and its number. Raises StoredFormatUnknown."""
-    draft: Draft = form_of(Draft).read(load(data))
+    draft: Draft = form_of(Draft).read(FORMATS.read(data))
     return replace(draft, number=read_number(int(number)))
 
 
 def encode_challenge(challenge: Challenge) -> str:
     """Returns a challenge's stored text."""
-    return dump({"format": FORMAT, "challenge": form_of(Challenge).write(challenge)}).decode()
+    return FORMATS.write({"challenge": form_of(Challenge).write(challenge)}).decode()
 
 
 @reading()
 def decode_challenge(text: str) -> Challenge:
     """Returns a challenge from its stored text. Raises StoredFormatUnknown."""
-    challenge: Challenge = form_of(Challenge).read(load(text.encode())["challenge"])
+    challenge: Challenge = form_of(Challenge).read(FORMATS.read(text.encode())["challenge"])
     return challenge
 
 

@@ -6,8 +6,9 @@ from typing import Final
 from engine.events import Event
 from service.errors import StoredFormatUnknown
 from service.model.change import TIME, Cause, Entry
+from service.storage.formats import FORMATS
 from service.storage.stored_form import form_of
-from service.storage.stored_values import FORMAT, LATEST_MS, dump, load, read_number, reading
+from service.storage.stored_values import LATEST_MS, read_number, reading
 
 CHANGE_BYTES_MAX: Final = 1_048_576
 """The largest change that is decompressed, many times the size of the largest table."""
@@ -21,7 +22,7 @@ def encode_change(revision: int, time_ms: int, nonce: bytes, events: tuple[Event
     parts = {"revision": revision, "time": time_ms, "nonce": nonce.hex(), "events": _EVENTS.write(events)}
     if cause != TIME:
         parts["cause"] = _CAUSE.write(cause)
-    return dump({"format": FORMAT, **parts})
+    return FORMATS.write(parts)
 
 
 @reading()
@@ -32,7 +33,7 @@ def decode_entry(change: bytes, etag: str) -> Entry:
         change: The change.
         etag: The game's etag after the change.
     """
-    stored = load(change)
+    stored = FORMATS.read(change)
     return Entry(
         revision=read_number(stored["revision"]),
         etag=etag,
@@ -55,7 +56,7 @@ _DICTIONARY: Final = (
 )
 """Text that changes have in common, the most frequent last. Compression with it takes a third of the memory.
 
-It is part of the stored format: a new dictionary needs a new FORMAT.
+No later version can replace it: a change is decompressed before the number of its format is known.
 """
 _WINDOW_BITS: Final = -12
 """Raw deflate with a window of 4 KiB. The default window takes five times as long to set up."""

@@ -1,6 +1,6 @@
-"""The stored format: JSON with a format version, independent of the API's messages; values with a form of their own.
+"""The stored form of values: JSON, independent of the API's messages; values with a form of their own.
 
-Tiles are hexadecimal text, one byte a tile. Readers refuse an unknown version, and any value that is not of its form.
+Tiles are hexadecimal text, one byte a tile. Readers refuse any value that is not of its form.
 The form of all other values follows from their types (stored_form.py).
 
 `write_` functions return what orjson serializes; `read_` functions decode it and raise StoredFormatUnknown.
@@ -25,7 +25,6 @@ from engine.tiles import LAST_TILE, Tile
 from engine.unions import Ruleset
 from service.errors import StoredFormatUnknown
 
-FORMAT: Final = 7
 LARGEST: Final = 2**31 - 1
 """The largest stored number other than a time."""
 LATEST_MS: Final = 253_402_300_799_999
@@ -69,14 +68,6 @@ def read_flag(stored: object) -> bool:
 def read_text(stored: object) -> str:
     """Returns a string."""
     if type(stored) is not str:
-        raise StoredFormatUnknown
-    return stored
-
-
-def load(data: bytes) -> Json:
-    """Returns a JSON object of this FORMAT."""
-    stored: Json = orjson.loads(data)
-    if stored.get("format") != FORMAT:
         raise StoredFormatUnknown
     return stored
 

@@ -22,12 +22,12 @@ from service.model.change import Entry, Loaded
 from service.model.deadlines import CLAIM_MS, Due
 from service.model.record import GameState, Record
 from service.server import Server
+from service.storage.formats import FORMATS
 from service.storage.memory import MemoryStore
 from service.storage.redis.keys import ONE_PART, deadlines_key
 from service.storage.redis.lists import ORPHAN_MS
 from service.storage.snapshot import encode_record
 from service.storage.store import Store
-from service.storage.stored_values import FORMAT
 from support.delegating_store import DelegatingStore
 from support.harness import (
     Client,
@@ -250,7 +250,7 @@ NOT_STORED = ("UNAVAILABLE", "STORE_UNAVAILABLE")
 
 BAD: dict[str, Callable[[bytes], bytes]] = {
     "truncated": lambda snapshot: snapshot[: len(snapshot) // 2],
-    "newer": lambda snapshot: snapshot.replace(b'"format":%d' % FORMAT, b'"format":%d' % (FORMAT + 1)),
+    "newer": lambda snapshot: snapshot.replace(b'"format":%d' % FORMATS.newest, b'"format":%d' % (FORMATS.newest + 1)),
     "another phase": lambda snapshot: snapshot.replace(b'"type":"Playing"', b'"type":"Paused"'),
     "not ours": lambda _: b"\xff\x00",
     "no number": lambda snapshot: snapshot.replace(b'"created_ms":1', b'"created_ms":"x","was":1'),

@@ -23,9 +23,9 @@ from service.operator.archive.archived_game import (
     from_line,
     to_line,
 )
+from service.storage.formats import FORMATS
 from service.storage.memory import MemoryStore
 from service.storage.store import Store
-from service.storage.stored_values import FORMAT
 from support.archives import store_game
 from support.delegating_store import DelegatingStore
 from support.harness import HISTORY, FakeClock
@@ -154,7 +154,7 @@ async def test_a_damaged_history_is_detected(whole: ArchivedGame) -> None:
         gzip.compress(b"\n".join(lines[:-1])),
         gzip.compress(b"\n".join([*lines[:2], *lines[3:]])),
         gzip.compress(b"\n".join([*lines[:5], lines[5].replace(b'"nonce":"', b'"nonce":"00'), *lines[6:]])),
-        gzip.compress(history.replace(b'"format":%d' % FORMAT, b'"format":%d' % (FORMAT + 1), 1)),
+        gzip.compress(history.replace(b'"format":%d' % FORMATS.newest, b'"format":%d' % (FORMATS.newest + 1), 1)),
     ]
     for bad in damaged:
         with pytest.raises(StoredFormatUnknown):

@@ -11,7 +11,7 @@ import json
 import random
 import sys
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
 from functools import cache
@@ -111,6 +111,7 @@ from service.errors import StoredFormatUnknown
 from service.model.change import NO_ETAG, Entry, Memo, lineage
 from service.model.record import Record, SeatToken
 from service.storage import snapshot as snapshot_module
+from service.storage.formats import FORMATS
 from service.storage.snapshot import (
     FINGERPRINT_BYTES,
     decode_draft,
@@ -122,14 +123,16 @@ from service.storage.snapshot import (
 )
 from service.storage.store import Store
 from service.storage.stored_events import CHANGE_BYTES_MAX, compress, decode_entry, decompress, encode_change
-from service.storage.stored_values import FORMAT
 from support.harness import HISTORY, START_MS, Client, SeededChance
 from support.random_play import Change, random_changes, random_room, time_of
 from support.rooms import room
 
 pytestmark = pytest.mark.slow
 
-GOLDEN_FILE = Path(__file__).parent / "golden" / f"format_{FORMAT}.jsonl"
+GOLDEN = {
+    number: Path(__file__).parent / "golden" / f"format_{number}.jsonl" for number in (*FORMATS.older, FORMATS.newest)
+}
+"""The golden file of each format that is read."""
 GAME_ID = "0123456789abcdef0123456789abcdef"
 EVENT_TYPES: frozenset[type] = frozenset(get_args(CommonEvent | MeldingEvent))
 PHASES: frozenset[type] = frozenset(get_args(Phase))
@@ -397,9 +400,9 @@ def made_game() -> tuple[Stored, ...]:
     return tuple(stored_changes(made_changes(), random.Random(11)))
 
 
-def golden_lines() -> Iterator[str]:
-    """Yields the golden game as text: one line per change, with its compressed form and the snapshot after it."""
-    for stored in made_game():
+def golden_lines(game: Iterable[Stored]) -> Iterator[str]:
+    """Yields a stored game as text: one line per change, with its compressed form and the snapshot after it."""
+    for stored in game:
         line = {
             "etag": stored.record.etag,
             "change": stored.change.decode(),
@@ -841,22 +844,31 @@ def test_an_event_with_a_part_of_another_type_is_refused() -> None:
 # Golden files
 
 
-def stored_lines() -> list[dict[str, str]]:
-    """Returns the lines of the golden file."""
-    return [json.loads(line) for line in GOLDEN_FILE.read_text(encoding="utf-8").splitlines()]
+def stored_lines(number: int = FORMATS.newest) -> list[dict[str, str]]:
+    """Returns the lines of the golden file of a format."""
+    return [json.loads(line) for line in GOLDEN[number].read_text(encoding="utf-8").splitlines()]
 
 
-def golden_stored() -> tuple[list[Entry], list[Record]]:
-    """Returns the entries and the snapshots in the golden file."""
-    lines = stored_lines()
+def golden_stored(number: int = FORMATS.newest) -> tuple[list[Entry], list[Record]]:
+    """Returns the entries and the snapshots in the golden file of a format."""
+    lines = stored_lines(number)
     records = [decode_record(line["snapshot"].encode()) for line in lines]
     return [decode_entry(line["change"].encode(), line["etag"]) for line in lines], records
 
 
-def test_a_golden_snapshot_equals_the_game_after_its_changes() -> None:
+def test_each_golden_file_is_of_a_format_that_is_read() -> None:
+    assert set(GOLDEN.values()) == set(GOLDEN[FORMATS.newest].parent.iterdir())
+
+
+def test_the_golden_game_has_every_event_and_phase() -> None:
     entries, records = golden_stored()
     assert {type(event) for entry in entries for event in entry.events} == EVENT_TYPES
     assert {type(record.game.phase) for record in records} == PHASES
+
+
+@pytest.mark.parametrize("number", GOLDEN)
+def test_a_golden_snapshot_equals_the_game_after_its_changes(number: int) -> None:
+    entries, records = golden_stored(number)
     for record in records:
         before = entries[: record.game.revision]
         assert record.game == replay(entry.events for entry in before)
@@ -885,8 +897,11 @@ def test_golden_etags_are_the_lineage_of_the_golden_bytes() -> None:
         assert line["etag"] == etag
 
 
-def test_encoding_today_reproduces_the_golden_file() -> None:
-    assert GOLDEN_FILE.read_text(encoding="utf-8").splitlines() == list(golden_lines())
+@pytest.mark.parametrize("number", FORMATS.writable)
+def test_encoding_today_reproduces_the_golden_file(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FORMATS, "written", number)
+    game = tuple(stored_changes(made_changes(), random.Random(11)))
+    assert GOLDEN[number].read_text(encoding="utf-8").splitlines() == list(golden_lines(game))
 
 
 # Compression
@@ -1024,16 +1039,17 @@ def test_the_secret_search_detects_secrets() -> None:
 
 
 def write(*, force: bool) -> None:
-    """Writes the golden file of the current format."""
-    path = GOLDEN_FILE
+    """Writes the golden file of the newest format."""
+    FORMATS.choose(FORMATS.newest)
+    path = GOLDEN[FORMATS.newest]
     if path.exists() and not force:
         sys.exit(f"{path.name} is there: games are stored so by now. A change of the format needs a new number.")
     path.parent.mkdir(exist_ok=True)
-    path.write_text("\n".join(golden_lines()) + "\n", encoding="utf-8")
+    path.write_text("\n".join(golden_lines(made_game())) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="A golden stored game: write it anew.")
-    parser.add_argument("--write", action="store_true", required=True, help="write the file of the current format")
+    parser.add_argument("--write", action="store_true", required=True, help="write the file of the newest format")
     parser.add_argument("--force", action="store_true", help="overwrite it: only as long as no game is stored anywhere")
     write(force=parser.parse_args().force)
