@@ -83,17 +83,17 @@ quick: $(STAMP) ## Run the tests without the slow ones, within a minute
 flaky: $(STAMP) ## Run the tests RUNS times (20) beside a busy core, or some with ARGS, and list those that failed
 	@$(BIN)/python -m tools.test_run --flaky $(or $(RUNS),20) $(PYTEST) $(ARGS)
 
-# The contract with which the present one must be compatible.
+# The contract with which the present one must be compatible before the first release; later that of the last tag.
 BASELINE := proto/baseline.binpb.gz
 
-check: $(STAMP) $(OLDEST) ## Check format, lint, types, imports, generated files, and that the contract is compatible with its baseline
+check: $(STAMP) $(OLDEST) ## Check format, lint, types, imports, generated files, and that contract and stored formats are those of the last release
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/buf lint
 	$(BIN)/buf format --diff --exit-code
-	$(BIN)/buf breaking --against $(BASELINE)
+	$(BIN)/python -m tools.release.frozen
 	$(BIN)/python proto/generate.py --check
 	$(BIN)/python docs/generate.py --check
 	$(BIN)/python -m tools.edge_config --check

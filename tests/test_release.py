@@ -9,16 +9,20 @@ from pathlib import Path
 
 import pytest
 
+from service.storage.formats import FORMATS
 from support.harness import ROOT
 from tools import names
+from tools.release import frozen
 from tools.release.bill import LicenseError, check_license
-from tools.release.checks import BASELINE, BUF, GIT, GOLDEN, problems
+from tools.release.checks import problems
+from tools.release.frozen import BASELINE, BUF
 from tools.release.packages import PAGES, with_whole_links
+from tools.revisions import GIT, GOLDEN, last_tag
 
 pytestmark = pytest.mark.slow
 
 VERSION = "1.2.3"
-GAME = GOLDEN / "game.json"
+GAME = GOLDEN / f"format_{FORMATS.written}.jsonl"
 
 
 def git(folder: Path, *arguments: str) -> None:
@@ -44,7 +48,7 @@ def tree(tmp_path: Path) -> Path:
     (tmp_path / names.FILE).write_text("".join(f'{name} = "{value}"\n' for name, value in values.items()))
     (tmp_path / "CHANGELOG.md").write_text(f"# Changelog\n\n## Unreleased\n\n## {VERSION} (2027-01-31)\n")
     (tmp_path / GAME).parent.mkdir(parents=True)
-    (tmp_path / GAME).write_text("{}")
+    (tmp_path / GAME).write_text("{}\n")
     git(tmp_path, "init", "--quiet")
     git(tmp_path, "add", ".")
     git(tmp_path, "commit", "--quiet", "--message", "All")
@@ -56,13 +60,9 @@ def test_a_tree_that_is_as_it_should_be_can_be_released(tree: Path) -> None:
     assert list(problems(tree, VERSION)) == []
 
 
-def _appended(path: Path | str, text: str) -> Callable[[Path], None]:
-    def append(tree: Path) -> None:
-        with (tree / path).open("a") as file:
-            file.write(text)
-        git(tree, "commit", "--all", "--quiet", "--message", "Append")
-
-    return append
+def _removed(tree: Path, path: Path) -> None:
+    (tree / path).unlink()
+    git(tree, "commit", "--all", "--quiet", "--message", "Remove")
 
 
 def _replaced(path: str, old: str, new: str) -> Callable[[Path], None]:
@@ -86,14 +86,19 @@ def _replaced(path: str, old: str, new: str) -> Callable[[Path], None]:
             "not the present contract",
             id="baseline",
         ),
-        pytest.param(_appended(GAME, " "), f"{GAME} is not that of v1.2.2", id="rewritten format"),
+        pytest.param(
+            _replaced(f"{GAME}", "{}", "[]"), f"{GAME} does not begin with what v1.2.2 has", id="rewritten format"
+        ),
+        pytest.param(
+            lambda tree: _removed(tree, GAME), f"{GAME} does not begin with what v1.2.2 has", id="removed format"
+        ),
     ],
 )
 def test_what_is_not_ready_is_refused(tree: Path, break_it: Callable[[Path], object], expected: str) -> None:
     break_it(tree)
     [found] = problems(tree, VERSION)
     assert expected in found
-    assert re.search(r": (commit|choose|change|give|rename|run|a released)", found)
+    assert re.search(r": (commit|choose|change|give|rename|run|restore)", found)
 
 
 @pytest.mark.parametrize("version", ["1.0", "v1.0.0", "1.0.0.0", "01.0.0", ""])
@@ -102,11 +107,57 @@ def test_only_a_semantic_version_is_released(tree: Path, version: str) -> None:
     assert "no semantic version" in found
 
 
-def test_a_new_golden_file_is_no_change_of_a_released_format(tree: Path) -> None:
-    (tree / GOLDEN / "newer.json").write_text("{}")
+def test_a_new_golden_file_and_more_lines_are_no_change_of_a_released_format(tree: Path) -> None:
+    (tree / GOLDEN / "format_99.jsonl").write_text("{}")
+    (tree / GAME).write_text("{}\n{}\n")
     git(tree, "add", ".")
-    git(tree, "commit", "--quiet", "--message", "Add a format")
+    git(tree, "commit", "--quiet", "--message", "Add a format and an event")
     assert list(problems(tree, VERSION)) == []
+
+
+def test_a_format_that_the_last_release_cannot_read_is_not_written(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FORMATS, "written", FORMATS.newest + 1)
+    [found] = problems(tree, VERSION)
+    assert found.startswith(
+        f"servers would write the stored format {FORMATS.newest + 1}, which v1.2.2 cannot read: leave"
+    )
+
+
+def test_every_commit_is_compared_with_the_last_release(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert frozen.main(tree) == 0
+    proto = tree / "proto" / "rummikub" / "v1" / "tile.proto"
+    proto.write_text(proto.read_text().replace("TILE_RED_1 =", "TILE_CRIMSON_1 ="))
+    baseline = subprocess.run([BUF, "build", "-o", "-#format=binpb"], cwd=tree, capture_output=True, check=True).stdout
+    (tree / BASELINE).write_bytes(gzip.compress(baseline))  # the tag has another one
+    (tree / GAME).write_text("")
+    assert frozen.main(tree) == 1
+    contract, stored = capsys.readouterr().out.splitlines()
+    assert "TILE_RED_1" in contract
+    assert contract.endswith("[not compatible with v1.2.2: undo it, and add something beside it]")
+    assert stored.startswith(f"{GAME} does not begin with what v1.2.2 has: restore it (git checkout v1.2.2 -- {GAME})")
+
+
+def test_without_a_release_of_the_major_version_only_the_contract_is_compared(
+    tree: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    git(tree, "tag", "--delete", "v1.2.2")
+    git(tree, "tag", "v1.3.0-rc.1")
+    git(tree, "tag", "v2.0.0")
+    (tree / GAME).write_text("")
+    assert frozen.main(tree) == 0
+    assert "No version is released yet" in capsys.readouterr().out
+
+
+def test_the_last_release_is_one_that_this_revision_comes_from(tree: Path) -> None:
+    git(tree, "tag", "v1.2.10")
+    git(tree, "tag", "v1.2.11-rc.1")
+    git(tree, "checkout", "--quiet", "-b", "other")
+    git(tree, "commit", "--quiet", "--allow-empty", "--message", "Next")
+    git(tree, "tag", "v1.3.0")
+    assert last_tag(tree) == "v1.3.0"
+    git(tree, "checkout", "--quiet", "v1.2.10")
+    assert last_tag(tree) == "v1.2.10"
+    assert not last_tag(tree / "proto" / ".." / "..")
 
 
 @pytest.mark.parametrize("folder", PAGES)

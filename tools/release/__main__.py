@@ -17,9 +17,10 @@ from pathlib import Path
 
 from tools import names
 from tools.release.bill import write_bills
-from tools.release.checks import git, problems
+from tools.release.checks import problems
 from tools.release.packages import BUILDERS, files_of, stage, sums
 from tools.release.plays import PLAYS, server
+from tools.revisions import git
 from tools.servers import ROOT
 
 BUILD = ROOT / "build" / "release"

@@ -2,25 +2,16 @@
 
 import gzip
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from tools import names
-from tools.servers import ROOT
+from tools.release.frozen import BASELINE, BUF, changes, frozen_by
+from tools.revisions import git
 
-GIT: Final = shutil.which("git") or "git"
-BUF: Final = ROOT / ".venv" / "bin" / "buf"
 VERSION: Final = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z.-]+)?")
-BASELINE: Final = Path("proto") / "baseline.binpb.gz"
-GOLDEN: Final = Path("tests") / "service" / "storage" / "golden"
-
-
-def git(root: Path, *arguments: str) -> str:
-    """Returns the output of a command of git. Raises CalledProcessError."""
-    return subprocess.run([GIT, *arguments], cwd=root, capture_output=True, text=True, check=True).stdout
 
 
 def problems(root: Path, version: str) -> Iterator[str]:
@@ -41,7 +32,7 @@ def problems(root: Path, version: str) -> Iterator[str]:
         yield f"CHANGELOG.md has no section {version}: rename Unreleased to `## {version} (date)`"
     if not _is_baseline(root):
         yield f"{BASELINE} is not the present contract: run make baseline, and commit it"
-    yield from _rewritten(root, tags)
+    yield from changes(root, frozen_by(root))
 
 
 def _placeholders(values: dict[str, str]) -> Iterator[str]:
@@ -56,12 +47,3 @@ def _is_baseline(root: Path) -> bool:
         [BUF, "build", "--exclude-source-info", "-o", "-#format=binpb"], cwd=root, capture_output=True, check=True
     )
     return built.stdout == gzip.decompress((root / BASELINE).read_bytes())
-
-
-def _rewritten(root: Path, tags: list[str]) -> Iterator[str]:
-    """Yields the golden files of stored games that differ from those of a release: the released format is frozen."""
-    for tag in tags:
-        for line in git(root, "diff", "--name-status", tag, "--", str(GOLDEN)).splitlines():
-            kind, path = line.split("\t")
-            if kind != "A":
-                yield f"{path} is not that of {tag}: a released format never changes; add another one beside it"

@@ -1,7 +1,6 @@
 """The packages of a release, built from a copy of the committed files in which every README is complete by itself."""
 
 import hashlib
-import io
 import json
 import os
 import re
@@ -15,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from tools import names
-from tools.release.checks import GIT
+from tools.revisions import write_tree
 from tools.servers import ROOT
 
 BIN: Final = ROOT / ".venv" / "bin"
@@ -73,9 +72,7 @@ def stage(root: Path, build: Path, dist: Path) -> Release:
     shutil.rmtree(build, ignore_errors=True)
     shutil.rmtree(dist, ignore_errors=True)
     build.mkdir(parents=True)
-    archive = subprocess.run([GIT, "archive", "HEAD"], cwd=root, capture_output=True, check=True).stdout
-    with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-        files.extractall(build, filter="data")
+    write_tree("HEAD", build, root)
     values = names.values(build)
     for package in PAGES:
         folder = build / package
