@@ -48,6 +48,8 @@ class ServerProcess:
         self._stderr = stderr
         self.checkout = checkout
         """The folder to run it in, which can change before it starts again."""
+        self.settings: Mapping[str, str] = {}
+        """More variables, which can change too."""
         self._program = program
         clean = {name: value for name, value in os.environ.items() if not name.startswith("RUMMIKUB_")}
         self._environment = {
@@ -95,7 +97,7 @@ class ServerProcess:
             sys.executable,
             *self._program,
             cwd=self.checkout,
-            env=self._environment,
+            env={**self._environment, **self.settings},
             stdout=asyncio.subprocess.PIPE,
             stderr=self._stderr,
         )

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,6 +58,17 @@ def _retrying_client(target: str) -> aio.Rummikub:
 
 
 KINDS: Final[dict[str, Connect]] = {RETRYING: _retrying_client, PLAIN: plain_client}
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A version of the servers: the folder to run them in, and settings that only it has."""
+
+    folder: Path
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+PRESENT: Final = Version(ROOT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,17 +162,17 @@ class Edge:
 
 async def rolling(
     lame_duck_seconds: float,
-    checkouts: Sequence[Path],
+    versions: Sequence[Version],
     store: Callable[[], AbstractContextManager[RedisServer | RedisCluster]] = running_redis,
     *,
-    begin: Path = ROOT,
+    begin: Version = PRESENT,
     name: str = "",
 ) -> Run:
     """Restarts each server some times under load; returns what callers of both kinds noticed.
 
     Args:
         lame_duck_seconds: The lame duck of the servers.
-        checkouts: The version of the servers after each round of restarts, as a folder to run them in.
+        versions: The version of the servers after each round of restarts.
         store: Runs their store.
         begin: Their version before.
         name: The name of the run in the report; by default it names the lame duck.
@@ -177,7 +188,8 @@ async def rolling(
                 "RUMMIKUB_VALIDATION_LISTEN": f"{HOST}:{free_port()}",
                 "RUMMIKUB_LAME_DUCK_SECONDS": str(lame_duck_seconds),
             }
-            servers.append(await stack.enter_async_context(server_process(environment, checkout=begin)))
+            environment |= begin.settings
+            servers.append(await stack.enter_async_context(server_process(environment, checkout=begin.folder)))
         edge = Edge([(HOST, server.port) for server in servers], [(HOST, server.validation_port) for server in servers])
         await stack.enter_async_context(edge.running())
         await edge.sees_all_healthy()
@@ -187,17 +199,17 @@ async def rolling(
         }
         validators = [asyncio.create_task(_validate(some)) for some in players.values()]
         await asyncio.sleep(SETTLE_SECONDS)
-        exits = [await _restart(server, edge, checkout) for checkout in checkouts for server in servers]
+        exits = [await _restart(server, edge, version) for version in versions for server in servers]
         await asyncio.sleep(SETTLE_SECONDS)
         reports = {kind: await some.stop() for kind, some in players.items()}
         await asyncio.gather(*validators)
         return Run(lame_duck_seconds, exits, reports, name)
 
 
-async def _restart(server: ServerProcess, edge: Edge, checkout: Path) -> int:
+async def _restart(server: ServerProcess, edge: Edge, version: Version) -> int:
     """Stops a server and starts it again as a version; returns its exit code."""
     code = await server.terminate()
-    server.checkout = checkout
+    server.checkout, server.settings = version.folder, version.settings
     await server.start_again()
     await edge.sees_all_healthy()
     return code
@@ -264,7 +276,7 @@ def main(arguments: Sequence[str]) -> int:
     needs_envoy()
     began = time.monotonic()
     finished, errors = run_parts(
-        lambda seconds: asyncio.run(rolling(seconds, [ROOT] * chosen.restarts)),
+        lambda seconds: asyncio.run(rolling(seconds, [PRESENT] * chosen.restarts)),
         {f"lame duck {seconds:g} s": seconds for seconds in chosen.lame_duck},
     )
     runs = list(finished.values())

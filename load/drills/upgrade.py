@@ -3,15 +3,13 @@
 Two servers of the other version share one store. Players and a validator call them through an Envoy with
 deploy/envoy.yaml: some repeat calls by themselves, others do not. Then each server is stopped with SIGTERM and started
 again as the present version, one after the other, and then each as the other version again: so both versions run on one
-store in between, in both directions. `make drill ARGS=upgrade`. The other version is the last tag, or without a tag
-BEFORE_RELEASES; ARGS="upgrade --from REVISION" names another one. Needs `make envoy`.
+store in between, in both directions. The present version writes the stored format of the other one
+(RUMMIKUB_STORED_FORMAT). `make drill ARGS=upgrade`. The other version is the last release, or without one the revision
+that stands for it; ARGS="upgrade --from REVISION" names another one. Needs `make envoy`.
 """
 
 import argparse
 import asyncio
-import shutil
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -20,16 +18,13 @@ from pathlib import Path
 from typing import Final
 
 from load.drills.reports import finish
-from load.drills.rolling import Run, failures_of, needs_envoy, rolling, tables_of
+from load.drills.rolling import Run, Version, failures_of, needs_envoy, rolling, tables_of
 from load.parts import run_parts
 from tools.redis_cluster import RedisCluster, redis_cluster
 from tools.redis_servers import RedisServer, running_redis
+from tools.revisions import installed, last_release, stored_format_of, write_tree
 from tools.servers import ROOT
 
-GIT: Final = shutil.which("git") or "git"
-BEFORE_RELEASES: Final = "db1f9f86"
-"""Has the present stored format, and was checked as a whole."""
-PACKAGES: Final = (".", "engine", "clients/python")
 LAME_DUCK_SECONDS: Final = 5.0
 STORES: Final[Mapping[str, Callable[[], AbstractContextManager[RedisServer | RedisCluster]]]] = {
     "redis": running_redis,
@@ -37,34 +32,12 @@ STORES: Final[Mapping[str, Callable[[], AbstractContextManager[RedisServer | Red
 }
 
 
-def git(*arguments: str) -> str:
-    """Returns the output of a command of git. Raises CalledProcessError."""
-    return subprocess.run([GIT, *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
-
-
-def released() -> str:
-    """Returns the last tag of a version; without one, the revision with which upgrades are tried until then."""
-    return next(iter(git("tag", "--list", "v*", "--sort=-version:refname").split()), BEFORE_RELEASES)
-
-
-def installed(revision: str, folder: Path) -> Path:
-    """Installs the packages of a revision into a folder, which is returned; what they need is the present one's."""
-    tree, target = folder / "tree", folder / "installed"
-    tree.mkdir()
-    archive = subprocess.run([GIT, "archive", revision], cwd=ROOT, capture_output=True, check=True)
-    subprocess.run(["tar", "-x"], cwd=tree, input=archive.stdout, check=True)  # noqa: S607 - wherever it is
-    options = ("--quiet", "--no-deps", "--no-build-isolation", "--python", sys.executable, "--target", str(target))
-    uv = ROOT / ".venv" / "bin" / "uv"
-    subprocess.run([uv, "pip", "install", *options, *(tree / package for package in PACKAGES)], cwd=tree, check=True)
-    return target
-
-
 def main(arguments: Sequence[str]) -> int:
     """Runs the drill and prints a table; returns 1 if a requirement is missed."""
     parser = argparse.ArgumentParser(
         prog="upgrade", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--from", dest="revision", default=released(), help="the other version (%(default)s)")
+    parser.add_argument("--from", dest="revision", default=last_release(), help="the other version (%(default)s)")
     parser.add_argument("--installed", type=Path, help="a folder in which it is installed already")
     parser.add_argument("--store", nargs="+", choices=STORES, default=[*STORES], help="the stores to try, one by one")
     parser.add_argument("--quick", action="store_true", help="only one Redis; nothing is written into a page")
@@ -73,11 +46,15 @@ def main(arguments: Sequence[str]) -> int:
     began = time.monotonic()
     stores = ["redis"] if chosen.quick else chosen.store
     with tempfile.TemporaryDirectory(prefix="rummikub-upgrade-") as folder:
-        other = chosen.installed or installed(chosen.revision, Path(folder))
-        print(f"{chosen.revision} is in {other}")
+        place = chosen.installed or installed(
+            write_tree(chosen.revision, Path(folder) / "tree"), Path(folder) / "installed"
+        )
+        other = Version(place)
+        present = Version(ROOT, {"RUMMIKUB_STORED_FORMAT": f"{stored_format_of(chosen.revision)}"})
+        print(f"{chosen.revision} is in {place}")
 
         def upgrade(store: str) -> Run:
-            return asyncio.run(rolling(LAME_DUCK_SECONDS, [ROOT, other], STORES[store], begin=other, name=store))
+            return asyncio.run(rolling(LAME_DUCK_SECONDS, [present, other], STORES[store], begin=other, name=store))
 
         finished, errors = run_parts(upgrade, {store: store for store in stores})
     runs = list(finished.values())

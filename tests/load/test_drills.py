@@ -175,6 +175,26 @@ def test_no_restarts_are_no_drill() -> None:
     assert missed(run(exits=()).requirements(0)) == ["0 restarts, 0 with an exit code other than 0"]
 
 
+def test_an_upgraded_server_writes_the_format_of_the_other_version_and_both_are_on_each_store(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[tuple[object, ...]] = []
+
+    async def play(lame_duck: float, versions: object, store: object, **options: object) -> rolling.Run:
+        started.append((lame_duck, versions, store, options["begin"]))
+        return run(exits=(0, 0, 0, 0))
+
+    monkeypatch.setattr(upgrade, "needs_envoy", lambda: None)
+    monkeypatch.setattr(upgrade, "rolling", play)
+    monkeypatch.setattr(upgrade, "stored_format_of", {"v1.0.0": 7}.get)
+    monkeypatch.setattr(reports, "write", lambda *_: None)
+    assert upgrade.main(["--from", "v1.0.0", "--installed", "there", "--store", "redis", "cluster"]) == 0
+    other = rolling.Version(Path("there"))
+    present = rolling.Version(ROOT, {"RUMMIKUB_STORED_FORMAT": "7"})
+    assert started == [(5.0, [present, other], store, other) for store in upgrade.STORES.values()]
+    assert json.loads((results / "upgrade.json").read_text())["from"] == "v1.0.0"
+
+
 # A part that fails
 
 
@@ -202,7 +222,7 @@ def test_the_results_of_finished_parts_are_printed_and_kept(
         "cluster": (cluster, "play", cluster.Result(KILLED, 1, MEASURED), ["--quick"]),
         "flood": (flood, "flooded", flooded(), ["drafts", "lists"]),
         "rolling": (rolling, "rolling", run(), ["--restarts", "1"]),
-        "upgrade": (upgrade, "rolling", run(), ["--installed", str(ROOT)]),
+        "upgrade": (upgrade, "rolling", run(), ["--installed", str(ROOT), "--from", "HEAD"]),
         "sentinel": (sentinel, "_play", sentinel.Result(SAFE, happened=True, report=MEASURED), ["--quick"]),
     }[name]
     monkeypatch.setattr(module, part, broken_later(result, is_async=name != "flood"))
