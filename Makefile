@@ -212,8 +212,8 @@ clients/typescript/node_modules: clients/typescript/package-lock.json
 	cd clients/typescript && npm ci --silent --ignore-scripts
 	@touch $@
 
-conformance: $(STAMP) $(OLDEST) ## Build and test the clients of all languages, and check them against a server (ARGS="go --require go")
-	@$(BIN)/python clients/conformance/run.py $(ARGS)
+conformance: $(STAMP) $(OLDEST) ## Build and test the clients of all languages, and check them against a server (ARGS="go --require go" or "go --against last")
+	@$(BIN)/python -m clients.conformance.run $(ARGS)
 
 edge-config: $(STAMP) ## Generate deploy/envoy-tls.yaml from deploy/envoy.yaml
 	$(BIN)/python -m tools.edge_config

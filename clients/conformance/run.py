@@ -1,12 +1,14 @@
 """Builds, tests and checks the clients of all languages whose tools are there, and prints a table.
 
-Usage: python run.py [LANGUAGE ...] [--require python,go,...] [--quick]
+Usage: python -m clients.conformance.run [LANGUAGE ...] [--require python,go,...] [--quick] [--against REVISION]
+       [--clients-of REVISION]
 
 Fails if a test or a check fails, or if a language of --require was skipped. README.md in this folder describes
-the checks.
+the checks. A REVISION is one of git, or `last`: the last release.
 """
 
 import argparse
+import importlib.util
 import os
 import shlex
 import shutil
@@ -14,13 +16,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import TypeAlias
 
+import grpc
 from google.protobuf.duration_pb2 import Duration
 from rich.console import Console
 from rich.table import Table
@@ -57,9 +61,11 @@ from rummikub import (
     TileOptions,
     TurnOptions,
 )
+from rummikub.errors import error_info
+from tools.revisions import installed, last_release, write_tree
 
 ROOT = Path(__file__).parents[2]
-WIRE = ROOT / "tests" / "conformance" / "wire.json"
+WIRE = Path("tests") / "conformance" / "wire.json"
 CHECKS = (
     "wire",
     "batch",
@@ -238,10 +244,14 @@ class Result:
 
 
 @contextmanager
-def server() -> Iterator[tuple[str, str]]:
-    """Yields the addresses of a server and of its validation listener."""
+def server(packages: Path = ROOT) -> Iterator[tuple[str, str]]:
+    """Yields the addresses of a server and of its validation listener; its packages are in a folder."""
     with tempfile.TemporaryDirectory(prefix="rummikub-conformance-") as folder:
-        clean = {name: value for name, value in os.environ.items() if not name.startswith("RUMMIKUB_")}
+        clean = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("RUMMIKUB_") and name != "PYTHONPATH"
+        }
         environment = {
             **clean,
             "RUMMIKUB_DATA_DIR": folder,
@@ -252,7 +262,7 @@ def server() -> Iterator[tuple[str, str]]:
             "RUMMIKUB_LOG_LEVEL": "warning",
         }
         command = [sys.executable, "-m", "service"]
-        with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        with subprocess.Popen(command, cwd=packages, env=environment, stdout=subprocess.PIPE, text=True) as process:
             try:
                 targets = []
                 for line in process.stdout or ():
@@ -280,6 +290,22 @@ def started_game(lobby: Rummikub, ruleset: Ruleset) -> tuple[str, str]:
         host.games.AddBot(AddBotRequest(game_id=game_id, level=BOT_LEVEL_EASY))
     host.games.StartGame(StartGameRequest(game_id=game_id))
     return game_id, token
+
+
+def known(target: str, rulesets: Mapping[str, Ruleset]) -> dict[str, Ruleset]:
+    """Returns those of some rulesets that a server knows; one of another version may lack options or presets."""
+    found = {}
+    with Rummikub(target) as lobby:
+        for name, ruleset in rulesets.items():
+            try:
+                lobby.games.CreateGame(CreateGameRequest(ruleset=ruleset))
+            except grpc.RpcError as error:
+                if error_info(error).reason not in {"OPTION_UNKNOWN", "OPTION_VALUE_INVALID"}:
+                    raise
+                print(f"the server does not know {name}", file=sys.stderr)
+            else:
+                found[name] = ruleset
+    return found
 
 
 def unfinished_games(target: str, games: dict[str, tuple[str, str]]) -> str:
@@ -328,7 +354,24 @@ def first_games(language: Language, target: str, presets: Iterable[str]) -> tupl
     return time.monotonic() - began, next(filter(None, outputs), "")
 
 
-def run(language: Language, built: Built, target: str, validation: str, *, is_quick: bool) -> Result:
+@dataclass(frozen=True)
+class Service:
+    """The server that programs are checked against.
+
+    Args:
+        target: Its address.
+        validation: The address of its validation listener.
+        wire: The file with the calls of its version.
+        rulesets: The rulesets that it knows.
+    """
+
+    target: str
+    validation: str
+    wire: Path
+    rulesets: Mapping[str, Ruleset]
+
+
+def run(language: Language, built: Built, service: Service, *, is_quick: bool) -> Result:
     """Waits for the build of a language, tests its client, and runs its program."""
     if why := missing(language):
         return Result(problem=why, is_skipped=True)
@@ -338,21 +381,22 @@ def run(language: Language, built: Built, target: str, validation: str, *, is_qu
     test_seconds, output = shell(language.test, language.path)
     if output:
         return Result(problem=f"the client's tests failed: {output}")
-    game_seconds, output = first_games(language, target, [*PRESETS][: 1 if is_quick else None])
+    presets = [name for name in PRESETS if name in service.rulesets]
+    game_seconds, output = first_games(language, service.target, presets[: 1 if is_quick else None])
     if output:
         return Result(problem=f"the first game of the README failed: {output}")
-    rulesets = {name: rules for name, rules in RULESETS.items() if not is_quick or name not in ALIKE}
-    result = checked(language, target, validation, rulesets)
+    result = checked(language, service, {name for name in service.rulesets if not is_quick or name not in ALIKE})
     result.build_seconds, result.test_seconds, result.game_seconds = build_seconds, test_seconds, game_seconds
     return result
 
 
-def checked(language: Language, target: str, validation: str, rulesets: Mapping[str, Ruleset]) -> Result:
-    """Runs the program of a language."""
-    result = Result()
+def checked(language: Language, service: Service, names: Collection[str]) -> Result:
+    """Runs the program of a language, with games of the named rulesets."""
+    result, target = Result(), service.target
     with Rummikub(target) as lobby:
-        games = {name: started_game(lobby, ruleset) for name, ruleset in rulesets.items()}
-    command = [*shlex.split(language.run), "--target", target, "--validation", validation, "--wire", str(WIRE)]
+        games = {name: started_game(lobby, rules) for name, rules in service.rulesets.items() if name in names}
+    command = [*shlex.split(language.run), "--target", target, "--validation", service.validation]
+    command += ["--wire", str(service.wire)]
     command += ["--games", ",".join(f"{game_id}:{token}" for game_id, token in games.values())]
     try:
         ran = subprocess.run(
@@ -413,6 +457,19 @@ def report(results: dict[str, Result], required: set[str]) -> bool:
     return not absent and all(result.is_good or result.is_skipped for result in results.values())
 
 
+def program_of(tree: Path) -> ModuleType:
+    """Returns this program of another version, with its clients, checks and games, but with the present server."""
+    spec = importlib.util.spec_from_file_location("conformance_of_another_version", tree / "clients/conformance/run.py")
+    if spec is None or spec.loader is None:
+        sys.exit("run.py: that revision has no conformance programs")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    vars(module)["server"] = lambda *_: server()
+    os.environ["PYTHONPATH"] = str(tree / "clients" / "python" / "src")  # the programs in Python import it
+    return module
+
+
 def main() -> None:
     """Runs the programs."""
     present = [name for name, language in LANGUAGES.items() if (ROOT / "clients" / language.folder).is_dir()]
@@ -424,19 +481,42 @@ def main() -> None:
         action="store_true",
         help="play first games under one preset, and no games of presets whose turns are like those of another one",
     )
+    others = parser.add_mutually_exclusive_group()
+    others.add_argument("--against", metavar="REVISION", help="check these clients against a server of a revision")
+    others.add_argument("--clients-of", metavar="REVISION", help="check the clients of a revision against this server")
     arguments = parser.parse_args()
+    revision = arguments.against or arguments.clients_of
+    if not revision:
+        sys.exit(not checks(parser, arguments, present, ROOT, ROOT / WIRE))
+    revision = last_release() if revision == "last" else revision
+    with tempfile.TemporaryDirectory(prefix="rummikub-conformance-") as folder:
+        tree = write_tree(revision, Path(folder) / "tree")
+        if arguments.clients_of:
+            quick = ["--quick"] * arguments.quick
+            sys.argv[1:] = [*arguments.languages, *quick, "--require", arguments.require]
+            program_of(tree).main()
+        else:
+            packages = installed(tree, Path(folder) / "installed")
+            sys.exit(not checks(parser, arguments, present, packages, tree / WIRE))
+
+
+def checks(
+    parser: argparse.ArgumentParser, arguments: argparse.Namespace, present: list[str], packages: Path, wire: Path
+) -> bool:
+    """Checks the present clients against a server of some packages; returns whether nothing went wrong."""
     unknown = {*arguments.languages} - {*present}
     if unknown:
         parser.error(f"no client in {', '.join(sorted(unknown))}; there are {', '.join(present)}")
     chosen = {name: LANGUAGES[name] for name in arguments.languages or present}
     needed = dict.fromkeys((one.build, one.path) for one in chosen.values() if not missing(one))
-    with server() as (target, validation), ThreadPoolExecutor(1) as builder:
+    with server(packages) as (target, validation), ThreadPoolExecutor(1) as builder:
         built = {build: builder.submit(shell, *build) for build in needed}  # beside the checks of what is built
+        service = Service(target, validation, wire, RULESETS if packages == ROOT else known(target, RULESETS))
         results = {}
         for name, language in chosen.items():
             print(f"{name} ...", file=sys.stderr, flush=True)
-            results[name] = run(language, built, target, validation, is_quick=arguments.quick)
-    sys.exit(not report(results, {*filter(None, arguments.require.split(","))}))
+            results[name] = run(language, built, service, is_quick=arguments.quick)
+    return report(results, {*filter(None, arguments.require.split(","))})
 
 
 if __name__ == "__main__":
