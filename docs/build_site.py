@@ -98,6 +98,7 @@ SECTIONS: Final = (
             "docs/performance.md",
             "docs/capacity.md",
             "docs/reliability.md",
+            "docs/upgrade.md",
             "docs/compatibility.md",
             "load/README.md",
         ),
