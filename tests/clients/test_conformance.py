@@ -1,10 +1,13 @@
 """The runner of the conformance programs notices what fails or is missing. `make conformance` runs the programs."""
 
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
 import run
 from run import CHECKS, Result
+
+from tools.revisions import last_release
 
 GOOD = Result(checks=dict.fromkeys(CHECKS, ("PASS", "0.1")))
 SKIPPED = Result(problem="not on PATH: go", is_skipped=True)
@@ -51,7 +54,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "    return 'its own'\n"
     )
     monkeypatch.setenv("PYTHONPATH", "")
-    monkeypatch.setattr(run, "write_tree", lambda revision, _folder: {run.last_release(): tmp_path}[revision])
+    monkeypatch.setattr(run, "write_tree", lambda revision, _folder: {last_release(): tmp_path}[revision])
     return tmp_path
 
 
@@ -70,11 +73,12 @@ def test_present_clients_are_checked_with_the_calls_of_an_older_server(
 ) -> None:
     found: list[tuple[list[str], Path, Path]] = []
     monkeypatch.setattr(run, "installed", lambda of, _folder: of / "installed")
-    monkeypatch.setattr(
-        run,
-        "checks",
-        lambda _parser, chosen, _present, packages, wire: found.append((chosen.languages, packages, wire)) or True,
-    )
+
+    def checks(_parser: object, chosen: Namespace, _present: object, packages: Path, wire: Path) -> bool:
+        found.append((chosen.languages, packages, wire))
+        return True
+
+    monkeypatch.setattr(run, "checks", checks)
     monkeypatch.setattr("sys.argv", ["run", "go", "--against", "last"])
     with pytest.raises(SystemExit) as end:
         run.main()
