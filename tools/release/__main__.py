@@ -60,8 +60,10 @@ def _built(ecosystems: list[str], root: Path, *, with_play: bool) -> bool:
     """Builds and plays packages; prints a line for each, and returns whether all work."""
     release = stage(root, BUILD / "tree", DIST)
     failed = False
-    for name in ecosystems:
-        failed |= not _step(f"build {name}", partial(BUILDERS[name][0], release))
+    served = {"python"} if with_play else set()  # the server of the games is that of the wheels
+    for name in BUILDERS:
+        if name in served or name in ecosystems:
+            failed |= not _step(f"build {name}", partial(BUILDERS[name][0], release))
     write_bills(root, DIST)
     (DIST / "SHA256SUMS").write_text(sums(DIST))
     if with_play and not failed:
