@@ -1,6 +1,7 @@
 """`make release` refuses what must not be released, and its packages have pages that work outside of the repository."""
 
 import gzip
+import hashlib
 import re
 import shutil
 import subprocess
@@ -16,7 +17,8 @@ from tools.release import frozen
 from tools.release.bill import LicenseError, check_license
 from tools.release.checks import problems
 from tools.release.frozen import BASELINE, BUF
-from tools.release.packages import PAGES, with_whole_links
+from tools.release.packages import PAGES, Release, sums, with_whole_links
+from tools.release.provenance import FILE, LOCKS, statement
 from tools.revisions import GIT, GOLDEN, last_tag
 
 pytestmark = pytest.mark.slow
@@ -173,7 +175,45 @@ def test_the_page_of_a_package_has_whole_links_that_lead_to_files(folder: str) -
             assert (ROOT / inside[1]).exists(), link
 
 
-def test_a_license_that_is_not_accepted_stops_a_release() -> None:
-    check_license({"name": "a", "licenses": [{"expression": "MPL-2.0 AND (Apache-2.0 OR MIT)"}]})
-    with pytest.raises(LicenseError, match=r"b has the license AGPL-3\.0-only"):
-        check_license({"name": "b", "licenses": [{"expression": "AGPL-3.0-only"}]})
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "MIT",
+        "MPL-2.0 AND (Apache-2.0 OR MIT)",
+        "MIT OR Apache-2.0 OR LGPL-2.1-or-later",
+        "Apache-2.0 WITH LLVM-exception",
+    ],
+)
+def test_a_license_that_can_be_met_is_accepted(expression: str) -> None:
+    check_license({"name": "a", "licenses": [{"expression": expression}]})
+
+
+@pytest.mark.parametrize(
+    "expression", ["AGPL-3.0-only", "MIT AND AGPL-3.0-only", "MIT AND (GPL-3.0-only OR AGPL-3.0-only)", "unknown"]
+)
+def test_a_license_that_is_not_accepted_stops_a_release(expression: str) -> None:
+    with pytest.raises(LicenseError, match="b has the license") as raised:
+        check_license({"name": "b", "licenses": [{"expression": expression}]})
+    assert expression in str(raised.value)
+
+
+def test_the_provenance_names_every_file_the_commit_and_what_pins_the_build(tmp_path: Path) -> None:
+    dist = tmp_path / "dist"
+    (dist / "npm").mkdir(parents=True)
+    (dist / "npm" / "one.tgz").write_bytes(b"one")
+    (dist / FILE).write_text("an older one")
+    values = names.values() | {"repository": "https://forge.org/tiles"}
+    found = statement(Release(ROOT, dist, VERSION, values), "c0ffee", "make release", {"npm": "v20"})
+    digest = hashlib.sha256(b"one").hexdigest()
+    assert (found["_type"], found["predicateType"]) == (
+        "https://in-toto.io/Statement/v1",
+        "https://slsa.dev/provenance/v1",
+    )
+    assert found["subject"] == [{"name": "npm/one.tgz", "digest": {"sha256": digest}}]
+    assert f"{digest}  npm/one.tgz\n" in sums(dist)
+    source, *locks = found["predicate"]["buildDefinition"]["resolvedDependencies"]
+    assert source == {
+        "uri": f"git+https://forge.org/tiles.git@refs/tags/v{VERSION}",
+        "digest": {"gitCommit": "c0ffee"},
+    }
+    assert [lock["name"] for lock in locks] == [*LOCKS]

@@ -7,6 +7,7 @@ release only warns. Ecosystems whose tools are missing are skipped in a dry run.
 """
 
 import argparse
+import shlex
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from tools.release.bill import write_bills
 from tools.release.checks import problems
 from tools.release.packages import BUILDERS, files_of, stage, sums
 from tools.release.plays import PLAYS, server
+from tools.release.provenance import write_provenance
 from tools.revisions import git
 from tools.servers import ROOT
 
@@ -34,7 +36,8 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     parser.add_argument("--dry-run", action="store_true", help="tag nothing; a refusal only warns")
     parser.add_argument("--only", default=",".join(BUILDERS), help="the ecosystems, separated by commas")
     parser.add_argument("--skip-play", action="store_true", help="install nothing")
-    chosen = parser.parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    chosen = parser.parse_args(given)
     ecosystems = [name for name in BUILDERS if name in chosen.only.split(",")]
     if refused := list(problems(root, chosen.version)):
         print(
@@ -46,7 +49,8 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
         print(f"Not on this machine, so not built: {', '.join(absent)}", file=sys.stderr)
         if not chosen.dry_run:
             return 1
-    built = _built([name for name in ecosystems if name not in absent], root, with_play=not chosen.skip_play)
+    command = shlex.join(["python", "-m", "tools.release", *given])
+    built = _built([name for name in ecosystems if name not in absent], root, command, with_play=not chosen.skip_play)
     if built and not chosen.dry_run:
         git(root, "tag", "--annotate", f"v{chosen.version}", "--message", f"Release {chosen.version}")
         git(root, "tag", f"clients/go/v{chosen.version}", f"v{chosen.version}^{{}}")
@@ -56,15 +60,17 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     return 0 if built else 1
 
 
-def _built(ecosystems: list[str], root: Path, *, with_play: bool) -> bool:
+def _built(ecosystems: list[str], root: Path, command: str, *, with_play: bool) -> bool:
     """Builds and plays packages; prints a line for each, and returns whether all work."""
     release = stage(root, BUILD / "tree", DIST)
     failed = False
     served = {"python"} if with_play else set()  # the server of the games is that of the wheels
-    for name in BUILDERS:
-        if name in served or name in ecosystems:
-            failed |= not _step(f"build {name}", partial(BUILDERS[name][0], release))
-    write_bills(root, DIST)
+    built = [name for name in BUILDERS if name in served or name in ecosystems]
+    for name in built:
+        failed |= not _step(f"build {name}", partial(BUILDERS[name][0], release))
+    if not failed:
+        write_bills(release.tree, DIST, built)
+        write_provenance(release, git(root, "rev-parse", "HEAD").strip(), command, built)
     (DIST / "SHA256SUMS").write_text(sums(DIST))
     if with_play and not failed:
         with server(release, BUILD / "server") as target:

@@ -146,7 +146,8 @@ def maven(release: Release) -> None:
     """Builds the artefacts of Java and Kotlin as a Maven repository, with sources and documentation."""
     repository = f"-DaltDeploymentRepository=release::file://{release.folder('maven')}"
     options = ("-q", "-B", "-ntp", "-Prelease", "-DskipTests", "-Dkotlin.compiler.daemon=false", repository)
-    run("mvn", *options, "-pl", "client,kotlin", "-am", "deploy", folder=release.tree / "clients" / "java")
+    bill = ("org.cyclonedx:cyclonedx-maven-plugin:2.9.1:makeBom", "-DoutputFormat=json", "-DincludeTestScope=false")
+    run("mvn", *options, "-pl", "client,kotlin", "-am", "deploy", *bill, folder=release.tree / "clients" / "java")
 
 
 def cpp(release: Release) -> None:
