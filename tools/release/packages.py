@@ -169,7 +169,7 @@ BUILDERS: Final[Mapping[str, tuple[Callable[[Release], None], str]]] = {
     "go": (go, "go"),
     "rust": (rust, "cargo"),
     "maven": (maven, "mvn"),
-    "cpp": (cpp, "cmake"),
+    "cpp": (cpp, "grpc_cpp_plugin"),
 }
 """What builds the packages of each ecosystem, and the program that has to be there to use them."""
 

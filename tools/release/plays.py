@@ -1,5 +1,6 @@
 """Each package as its users get it: installed by its own tool into an empty folder, it plays its README's game."""
 
+import json
 import os
 import re
 import subprocess
@@ -13,6 +14,11 @@ from tools.release.packages import BIN, Release, run
 from tools.servers import ROOT
 
 PRESET: Final = "PRESET_SABRA"
+NPM_CHECKS: Final[tuple[tuple[str, ...], ...]] = (
+    ("publint@0.3.25", "--strict"),
+    ("@arethetypeswrong/cli@0.18.5", "--profile", "esm-only", "--exclude-entrypoints", "tiles.css"),
+)
+"""What checks an npm package, with its options; a style sheet has no types."""
 
 
 @contextmanager
@@ -72,7 +78,11 @@ def python(release: Release, folder: Path, target: str) -> None:
 
 
 def npm(release: Release, folder: Path, target: str) -> None:
-    """Plays with the npm package, and loads those of tiles and board."""
+    """Checks the npm packages and that their types need no others, plays with the client, and loads tiles and board."""
+    packages = [*release.folder("npm").glob("*.tgz")]
+    for tool, *options in NPM_CHECKS:
+        for package in packages:
+            run("npx", "--yes", tool, package, *options, folder=folder)
     page = release.tree / "clients" / "typescript" / "README.md"
     scope = release.values["npm_scope"]
     text = (
@@ -83,9 +93,29 @@ def npm(release: Release, folder: Path, target: str) -> None:
     (folder / "loads.mjs").write_text(
         f'await import("{scope}rummikub-tiles"); await import("{scope}rummikub-board/model");\n'
     )
-    run("npm", "install", "--silent", "--ignore-scripts", *release.folder("npm").glob("*.tgz"), folder=folder)
+    entries = (
+        "client",
+        "client/node",
+        "client/web",
+        "client/fair-deal",
+        "tiles",
+        "board",
+        "board/input",
+        "board/model",
+    )
+    (folder / "types.ts").write_text("".join(f'import "{scope}rummikub-{entry}";\n' for entry in entries))
+    run("npm", "install", "--silent", "--ignore-scripts", *packages, folder=folder)
     run("node", "game.mjs", folder=folder)
     run("node", "loads.mjs", folder=folder)
+    options = {
+        "noEmit": True,
+        "strict": True,
+        "module": "nodenext",
+        "lib": ["es2023", "dom", "dom.iterable"],
+        "types": [],
+    }
+    (folder / "tsconfig.json").write_text(json.dumps({"compilerOptions": options, "files": ["types.ts"]}))
+    run(release.tree / "clients" / "typescript" / "node_modules" / ".bin" / "tsc", folder=folder)
 
 
 def go(release: Release, folder: Path, target: str) -> None:
