@@ -107,14 +107,14 @@ def npm(release: Release, folder: Path, target: str) -> None:
     run("npm", "install", "--silent", "--ignore-scripts", *packages, folder=folder)
     run("node", "game.mjs", folder=folder)
     run("node", "loads.mjs", folder=folder)
-    options = {
+    compiled = {
         "noEmit": True,
         "strict": True,
         "module": "nodenext",
         "lib": ["es2023", "dom", "dom.iterable"],
         "types": [],
     }
-    (folder / "tsconfig.json").write_text(json.dumps({"compilerOptions": options, "files": ["types.ts"]}))
+    (folder / "tsconfig.json").write_text(json.dumps({"compilerOptions": compiled, "files": ["types.ts"]}))
     run(release.tree / "clients" / "typescript" / "node_modules" / ".bin" / "tsc", folder=folder)
 
 
