@@ -6,14 +6,14 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from service.admin_program import backup, failover, keys, migrate, restore, watch
+from service.admin_program import backup, failover, keys, migrate, prune_archive, restore, watch
 from service.admin_program.command import AdminError, Command
 from service.admin_program.game_commands import GAME_COMMANDS
 from service.runtime.process import log_to_stderr
 
 PROGRAM: Final = "rummikub-admin"
 
-COMMANDS: Final[tuple[Command, ...]] = (watch, *GAME_COMMANDS, keys, failover, migrate, backup, restore)
+COMMANDS: Final[tuple[Command, ...]] = (watch, *GAME_COMMANDS, keys, failover, migrate, backup, restore, prune_archive)
 """The commands, in the order of the help."""
 
 

@@ -139,6 +139,12 @@ class MemorySink:
     async def unlist(self, _player: str, _game_id: str) -> None:
         await self._answer()
 
+    async def prune(self, before_ms: int) -> int:
+        await self._answer()
+        old = {game.record.game_id for game in self.written if game.record.updated_ms < before_ms}
+        self.written = [game for game in self.written if game.record.game_id not in old]
+        return len(old)
+
     async def close(self) -> None:
         self.is_closed = True
 

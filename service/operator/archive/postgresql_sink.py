@@ -52,6 +52,9 @@ INSERT INTO rummikub_games (game_id) VALUES (%(game_id)s)
 ON CONFLICT (game_id) DO UPDATE SET (created_at, updated_at, revision, etag, players, record, history) =
   (NULL, NULL, NULL, NULL, NULL, NULL, NULL)
 RETURNING coalesce((SELECT is_game FROM before), false)"""
+_PRUNE: Final = """\
+DELETE FROM rummikub_games WHERE game_id IN (
+  SELECT game_id FROM rummikub_games WHERE updated_at < to_timestamp(%s / 1000.0) LIMIT 1000)"""
 _GAMES_OF: Final = "SELECT game_id FROM rummikub_games WHERE players @> ARRAY[%s]::text[] ORDER BY game_id"
 
 
@@ -104,6 +107,13 @@ class PostgresqlSink:
 
     async def unlist(self, _player: str, _game_id: str) -> None:
         """See Sink. A row has its players, so writing the game is enough."""
+
+    async def prune(self, before_ms: int) -> int:
+        deleted = 0
+        async with self._writes.use() as connection:
+            while count := (await connection.execute(_PRUNE, (before_ms,))).rowcount:
+                deleted += count
+        return deleted
 
     async def close(self) -> None:
         await self._reads.close()

@@ -9,7 +9,7 @@ The credentials are those of the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCE
 import asyncio
 import contextlib
 from collections.abc import Collection, Iterator, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl, urlsplit
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 TIMEOUT: Final = timedelta(seconds=4)
 """The longest time of one request, without retries: the archive's worker retries."""
 ATTRIBUTES: "Final[Attributes]" = {"Content-Type": "application/json"}
+SUFFIX: Final = ".json"
+"""The end of the name of a game's object."""
 OPTIONS: Final = frozenset({"endpoint", "region"})
 WRITES: Final = 3
 """How often a game is written that other servers write at the same time."""
@@ -132,6 +134,27 @@ class S3Sink:
     async def unlist(self, player: str, game_id: str) -> None:
         await self._unlist((player,), game_id)
 
+    async def prune(self, before_ms: int) -> int:
+        """See Sink. The age of a game is that of its object, which is renewed when a player is forgotten."""
+        deleted, before = 0, datetime.fromtimestamp(before_ms / 1000, UTC)
+        with _answering():
+            async for chunk in obstore.list(self._store):
+                names = [item["path"].rpartition("/")[2] for item in chunk if item["last_modified"] < before]
+                games = [name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX)]
+                deleted += sum(await asyncio.gather(*map(self._prune, games)))
+        return deleted
+
+    async def _prune(self, game_id: str) -> bool:
+        """Deletes a game's object, unless it is the mark of a deletion; returns whether it did."""
+        line, _ = await self._line(game_id)
+        with contextlib.suppress(StoredFormatUnknown):
+            head = head_of_line(line) if line else None
+            if head is None:
+                return False
+            await self._unlist(head.players, game_id)
+        await obstore.delete_async(self._store, _name(game_id))
+        return True
+
     async def _list(self, players: Collection[str], game_id: str) -> None:
         with _answering():
             await asyncio.gather(
@@ -162,4 +185,4 @@ def _listed_name(player: str, game_id: str) -> str:
 
 
 def _name(game_id: str) -> str:
-    return f"{game_id}.json"
+    return f"{game_id}{SUFFIX}"

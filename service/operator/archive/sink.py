@@ -62,6 +62,9 @@ class Sink(Protocol):
     async def unlist(self, player: str, game_id: str) -> None:
         """Has `games_of` a player no longer name a game in which the player was forgotten."""
 
+    async def prune(self, before_ms: int) -> int:
+        """Deletes games whose last change is older, without a mark; returns how many. Marks of deletions stay."""
+
     async def close(self) -> None:
         """Releases connections and files."""
 

@@ -14,6 +14,8 @@ from service.operator.archive.sink import SinkUnavailable, WriteResult, reason_o
 
 BUSY_SECONDS: Final = 2.0
 """How long a call waits for other processes that use the database."""
+PRUNED_AT_ONCE: Final = 100
+"""Games that are deleted in one transaction."""
 _SCHEMA: Final = """\
 PRAGMA synchronous = EXTRA;
 PRAGMA secure_delete = ON;
@@ -63,6 +65,12 @@ class SqliteSink:
     async def unlist(self, _player: str, _game_id: str) -> None:
         """See Sink. Writing the game is enough."""
 
+    async def prune(self, before_ms: int) -> int:
+        deleted = 0
+        while count := await self._changes.run(lambda database: _prune(database, before_ms)):
+            deleted += count
+        return deleted
+
     async def close(self) -> None:
         await self._changes.close()
         await self._reads.close()
@@ -110,6 +118,17 @@ def _delete(database: sqlite3.Connection, game_id: str) -> bool:
         _clear(database, game_id)
         database.execute("INSERT INTO games (game_id) VALUES (?)", (game_id,))
     return was_written
+
+
+def _prune(database: sqlite3.Connection, before_ms: int) -> int:
+    """Deletes some games; servers write between two calls."""
+    with database:
+        database.execute("BEGIN IMMEDIATE")
+        query = "SELECT game_id FROM games WHERE updated_ms < ? LIMIT ?"
+        game_ids = [game_id for (game_id,) in database.execute(query, (before_ms, PRUNED_AT_ONCE))]
+        for game_id in game_ids:
+            _clear(database, game_id)
+    return len(game_ids)
 
 
 class _Connection:

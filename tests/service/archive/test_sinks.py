@@ -6,6 +6,7 @@ import json
 import sqlite3
 import stat
 import sys
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from functools import partial
@@ -14,6 +15,8 @@ from pathlib import Path
 import obstore
 import pytest
 
+from service.admin_program.command import AdminError
+from service.admin_program.program import parsed
 from service.errors import StoredFormatUnknown
 from service.model.record import OperatorData, PlayerRef
 from service.operator.archive import postgresql_sink, sqlite_sink
@@ -52,6 +55,8 @@ def with_players(game: ArchivedGame, *refs: str) -> ArchivedGame:
     return replace(game, record=replace(game.record, operator_data=OperatorData(player_refs=player_refs)))
 
 
+FAR_MS = 4_000_000_000_000
+"""A time after all games."""
 ANN, BOB = player_digest("ann"), player_digest("Bøb / %")
 
 
@@ -155,6 +160,43 @@ async def test_a_game_that_is_deleted_before_it_is_written_is_never_written(sink
     assert not await sink.delete(game.record.game_id)
     assert await sink.write(game) is WriteResult.DELETED
     assert await sink.read(game.record.game_id) is None
+
+
+async def test_old_games_are_pruned_and_marks_of_deletions_stay(sink: Sink) -> None:
+    games = [with_players(await archived(until=length), "ann") for length in (20, 21, 22)]
+    gone, deleted, renewed = (game.record.game_id for game in games)
+    for game in games:
+        await sink.write(game)
+    await sink.delete(deleted)
+    assert await sink.prune(min(game.record.updated_ms for game in games)) == 0
+    assert await sink.prune(FAR_MS) == 2
+    assert await sink.prune(FAR_MS) == 0
+    assert (await sink.read(gone), await sink.games_of(ANN)) == (None, [])
+    assert await sink.write(games[1]) is WriteResult.DELETED
+    assert await sink.write(games[2]) is WriteResult.WRITTEN
+    assert await sink.games_of(ANN) == [renewed]
+
+
+async def test_the_command_prunes_games_without_a_change_in_some_days(
+    archive_url: str, sink: Sink, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(AdminError, match="set RUMMIKUB_ARCHIVE_URL"):
+        await run_admin("prune-archive", "--days", "30")
+    monkeypatch.setenv("RUMMIKUB_ARCHIVE_URL", archive_url)
+    game = await archived()
+    await sink.write(game)
+    monkeypatch.setattr(time, "time", lambda: FAR_MS / 1000)
+    await run_admin("prune-archive", "--days", "30")
+    assert capfd.readouterr().out == "1 games are deleted\n"
+    assert await sink.read(game.record.game_id) is None
+    with pytest.raises(SystemExit):
+        await run_admin("prune-archive", "--days", "29")
+
+
+async def run_admin(*arguments: str) -> None:
+    """Runs a command of rummikub-admin."""
+    chosen = parsed(arguments)
+    await chosen.run(chosen)
 
 
 async def test_games_are_found_by_their_players(sink: Sink) -> None:
