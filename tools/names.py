@@ -70,6 +70,7 @@ PLACES: Final[Mapping[str, Place]] = {
             "clients/typescript/package.json",
             "web/*/package.json",
             "Dockerfile",
+            "deploy/prometheus/rules.yaml",
         ),
         r'^Repository = "(.+)"$',
     ),

@@ -84,6 +84,7 @@ def test_an_alert_says_what_to_do(alert: Document) -> None:
     assert alert["labels"]["severity"] in {"critical", "warning"}
     assert alert["annotations"]["summary"]
     assert len(alert["annotations"]["description"].split()) >= 15
+    assert alert["annotations"]["runbook_url"].endswith("/blob/main/docs/operation.md#alerts")
 
 
 def test_the_page_says_what_to_do_for_every_alert() -> None:
