@@ -27,7 +27,9 @@ from service.server import STATELESS
 from service.settings import PREFIX, Settings
 from support.deployment import (
     DEPLOY,
+    OPERATED,
     OVERLAYS,
+    PASSWORD,
     PLAIN_RULES,
     Document,
     alerts,
@@ -59,7 +61,7 @@ SCALED = tuple(overlay for overlay in OVERLAYS if overlay != "local")
 both = pytest.mark.parametrize("name", NAMES)
 each_overlay = pytest.mark.parametrize("overlay", OVERLAYS)
 each_scaled_overlay = pytest.mark.parametrize("overlay", SCALED)
-operated = pytest.mark.parametrize("overlay", ["redis-cluster", "redis-sentinel"])
+operated = pytest.mark.parametrize("overlay", OPERATED)
 
 
 def deployment(overlay: str, name: str) -> Document:
@@ -329,6 +331,23 @@ def test_an_operated_redis_keeps_what_it_acknowledged(overlay: str) -> None:
         for value in values_of(document, "additionalRedisConfig")
     }
     assert named == {"rummikub-redis"}
+
+
+@operated
+def test_an_operated_redis_and_its_sentinels_have_the_password_that_the_servers_use(overlay: str) -> None:
+    passwords = [
+        password
+        for document in built(overlay)
+        if document["apiVersion"].startswith("redis.redis.")
+        for name in ("redisSecret", "redisReplicationPassword")
+        for password in values_of(document, name)
+    ]
+    own = {"name": "rummikub-redis", "key": "password"}
+    assert passwords == ([own, own, {"secretKeyRef": own}] if overlay == "redis-sentinel" else [own])
+    url = parse_redis_url(settings(overlay, "rummikub").redis_url)
+    assert url.options["password"] == PASSWORD
+    if isinstance(url, Sentinel):
+        assert url.sentinel_options["password"] == PASSWORD
 
 
 @operated

@@ -14,11 +14,15 @@ from typing import Any, TypeAlias
 import yaml
 
 from service.metrics.metrics import Metrics
+from service.settings import PREFIX
 from support.harness import ROOT
 from tools.deploy_tools import DEFINITIONS, KUSTOMIZE
 
 DEPLOY = ROOT / "deploy"
 OVERLAYS = tuple(sorted(folder.name for folder in (DEPLOY / "kubernetes" / "overlays").iterdir()))
+OPERATED = ("redis-cluster", "redis-sentinel")
+"""The overlays whose Redis an operator runs. Its password is in a Secret that users make."""
+PASSWORD = "0123456789abcdef"  # noqa: S105 - of a test
 RULES = DEPLOY / "prometheus" / "rules.yaml"
 PLAIN_RULES = ROOT / "build" / "deploy" / "rules.yaml"
 DASHBOARD = DEPLOY / "grafana" / "rummikub.json"
@@ -57,19 +61,24 @@ def container(deployment: Document) -> Document:
 
 
 def environment(overlay: str, deployment: Document) -> dict[str, str]:
-    """Returns the variables of a Deployment's container, from its ConfigMaps, Secrets and own values."""
+    """Returns the settings of a Deployment's container, from its ConfigMaps, Secrets and own values."""
     own = container(deployment)
     found: dict[str, str] = {}
     for source in own["envFrom"]:
         found |= of_kind(overlay, "ConfigMap")[source["configMapRef"]["name"]]["data"]
     for variable in own.get("env", ()):
-        key = variable["valueFrom"]["secretKeyRef"]
-        found[variable["name"]] = secret(overlay, key["name"])[key["key"]]
-    return found
+        if "value" in variable:
+            found[variable["name"]] = re.sub(r"\$\((\w+)\)", lambda name: found[name[1]], variable["value"])
+        else:
+            key = variable["valueFrom"]["secretKeyRef"]
+            found[variable["name"]] = secret(overlay, key["name"])[key["key"]]
+    return {name: value for name, value in found.items() if name.startswith(PREFIX)}
 
 
 def secret(overlay: str, name: str) -> dict[str, str]:
-    """Returns the decoded values of a Secret."""
+    """Returns the decoded values of a Secret, of one that users make too."""
+    if overlay in OPERATED and name == "rummikub-redis":
+        return {"password": PASSWORD}
     values = of_kind(overlay, "Secret")[name]["data"]
     return {key: base64.b64decode(value).decode() for key, value in values.items()}
 
