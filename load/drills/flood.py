@@ -312,10 +312,10 @@ def main(arguments: Sequence[str]) -> int:
 def flooded(name: str, seconds: float, attack_seconds: float, begin: float, checkout: Path) -> Result:
     """Returns the result of one flood, after `begin` seconds of calls that are not counted."""
     flood, phases = FLOODS[name], {}
-    with flooded_server(flood, checkout) as (store, server), _honest(flood, server) as honest:
+    with flooded_server(flood, checkout) as (store, server, process), _honest(flood, server) as honest:
         _phase(honest, WARM_UP_SECONDS)
         phases["alone"] = _phase(honest, seconds)
-        with flooded_server(flood, checkout) as (_, other), _attacker(name, flood, other):
+        with flooded_server(flood, checkout) as (_, other, _), _attacker(name, flood, other):
             phases["begin elsewhere"] = _phase(honest, begin)
             phases["elsewhere"] = _phase(honest, seconds)
         memory = _megabytes(server, "VmRSS")
@@ -334,18 +334,21 @@ def flooded(name: str, seconds: float, attack_seconds: float, begin: float, chec
             "mb_after": _megabytes(server, "VmRSS"),
             "mb_peak": _megabytes(server, "VmHWM"),
         }
+        error = attack["error"] if process.poll() is None else f"its server ended with status {process.returncode}"
         after = Aftermath(server, store, figures["mb_peak"], attack["notes"])
-        bounds = [] if attack["error"] else flood.measure(after)
-    return Result(name, lasted, attack["ends"], attack["error"], phases, figures, bounds)
+        bounds = [] if error else flood.measure(after)
+    return Result(name, lasted, attack["ends"], error, phases, figures, bounds)
 
 
 @contextlib.contextmanager
-def flooded_server(flood: Flood, checkout: Path) -> Iterator[tuple[RedisServer, MeasuredServer]]:
-    """Runs a server on a store of its own."""
+def flooded_server(
+    flood: Flood, checkout: Path
+) -> Iterator[tuple[RedisServer, MeasuredServer, "subprocess.Popen[str]"]]:
+    """Runs a server on a store of its own; yields both, and the server's process."""
     with running_redis(*flood.store_options) as redis:
         settings = {**SERVICE_SETTINGS, "RUMMIKUB_LOG_LEVEL": "warning", "RUMMIKUB_REDIS_URL": redis.url}
         with serving("service", settings=settings, checkout=checkout) as process:
-            yield redis, ready(process)
+            yield redis, ready(process), process
 
 
 @contextlib.contextmanager
@@ -419,7 +422,7 @@ def _megabytes(server: MeasuredServer, field: str) -> float:
     """Returns a field of the status of the server's processes, summed up."""
     total = 0
     for pid in server.tree():
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, IndexError):  # a process that has ended has no such field
             status = Path(f"/proc/{pid}/status").read_text()
             total += int(status.partition(f"{field}:")[2].split()[0])
     return total / 1024

@@ -2,8 +2,10 @@
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -300,6 +302,21 @@ def test_a_quick_flood_is_over_before_its_calls_time_out() -> None:
     held = replace(flooded(ends={}), name="half-open")
     assert missed(flood.requirements_of([held], is_quick=True)) == []
     assert missed(flood.requirements_of([held])) == ["half-open: 0 calls a second"]
+
+
+def test_a_flood_whose_server_ends_keeps_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = flooded().phases["alone"]
+    attacker = SimpleNamespace(communicate=lambda: ('{"ends": {"OK": 9}, "notes": {}, "error": ""}',))
+    process = SimpleNamespace(poll=lambda: -9, returncode=-9)
+    server = SimpleNamespace(tree=lambda: ())
+    monkeypatch.setattr(flood, "flooded_server", lambda *_: nullcontext((None, server, process)))
+    monkeypatch.setattr(flood, "_honest", lambda *_: nullcontext())
+    monkeypatch.setattr(flood, "_attacker", lambda *_: nullcontext(attacker))
+    monkeypatch.setattr(flood, "_phase", lambda *_: calls)
+    result = flood.flooded("renewals", 1.0, 1.0, 1.0, ROOT)
+    assert result.phases == dict.fromkeys(PHASES, calls)
+    weak, *_ = missed(flood.requirements_of([result], is_quick=True))
+    assert weak == "renewals ended: its server ended with status -9"
 
 
 def test_a_flood_that_does_not_fill_the_store_is_none() -> None:

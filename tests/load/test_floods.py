@@ -23,8 +23,8 @@ SECONDS = 120
 
 @pytest.fixture
 def served(name: str) -> Iterator[tuple[RedisServer, MeasuredServer]]:
-    with flood.flooded_server(FLOODS[name], ROOT) as running:
-        yield running
+    with flood.flooded_server(FLOODS[name], ROOT) as (store, server, _):
+        yield store, server
 
 
 @pytest.mark.parametrize(
