@@ -3,7 +3,7 @@
 Two servers share one Redis. Players and a validator with the client library, which repeats calls by itself, and others
 with a plain client, which does not, call them through an Envoy with deploy/envoy.yaml. Each server is stopped with
 SIGTERM and started again, the next one when the edge sees both healthy; once without a lame duck, and once with one.
-`make drill ARGS=rolling`, or ARGS="rolling --restarts 1" for a quick look. Needs `make envoy`.
+`make drill ARGS=rolling`, or ARGS="rolling --quick" with one restart of each. Needs `make envoy`.
 """
 
 import argparse
@@ -272,7 +272,10 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--lame-duck", type=float, nargs="+", default=LAME_DUCKS, metavar="SECONDS", help="lame ducks to try (0 5)"
     )
+    parser.add_argument("--quick", action="store_true", help="one restart of each server, without a lame duck")
     chosen = parser.parse_args(arguments)
+    if chosen.quick:
+        chosen.restarts, chosen.lame_duck = 1, LAME_DUCKS[:1]
     needs_envoy()
     began = time.monotonic()
     finished, errors = run_parts(
