@@ -8,6 +8,7 @@ from typing import Final
 from tools.servers import end_in_order
 
 DRILLS: Final[dict[str, str]] = {
+    "backup": "load.drills.backup",
     "cluster": "load.drills.cluster",
     "flood": "load.drills.flood",
     "rolling": "load.drills.rolling",

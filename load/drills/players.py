@@ -78,6 +78,8 @@ class Report:
     GAME_NOT_FOUND if the whole game is lost."""
     lost_unnoticed: int = 0
     """Those of them after which the next call was accepted."""
+    lost_marked: int = 0
+    """Those of them that were acknowledged before Players.mark."""
     lost_lobbies: int = 0
     """Games of which an acknowledged creation or joining was lost before they were started."""
     doubled: int = 0
@@ -143,6 +145,8 @@ class _Record:
     table: Table
     first_revision: int
     acknowledged: set[Turn] = field(default_factory=set)
+    marked: frozenset[Turn] = frozenset()
+    """Those that were acknowledged before Players.mark."""
     bases: dict[Turn, Turn] = field(default_factory=dict)
     """By acknowledged turn: the last turn that its player had seen before."""
     branch: list[Turn] = field(default_factory=list)
@@ -181,9 +185,10 @@ class Players:
         pause: The longest pause before a turn, in seconds.
         connect: Opens a client.
         seed: Chooses clients and pauses.
+        answer_seconds: How long an unanswered call is repeated.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - how they play
         self,
         targets: Sequence[str],
         games: int = 20,
@@ -191,8 +196,10 @@ class Players:
         connect: Connect = plain_client,
         *,
         seed: int = 1,
+        answer_seconds: float = ANSWER_SECONDS,
     ) -> None:
         self._targets = targets
+        self._answer_seconds = answer_seconds
         self._games = games
         self._pause = pause
         self._connect = connect
@@ -231,6 +238,11 @@ class Players:
     def failed(self) -> int:
         """The number of calls that have failed."""
         return self._failed.total()
+
+    def mark(self) -> None:
+        """Marks the turns that are acknowledged now: those of them that get lost are counted apart."""
+        for record in self._records:
+            record.marked = frozenset(record.acknowledged)
 
     async def has_taken(self, turns: int, seconds: float = ANSWER_SECONDS) -> None:
         """Waits until this many more turns are acknowledged. Raises TimeoutError, or the failure of a player."""
@@ -272,7 +284,7 @@ class Players:
 
     async def _answered(self, method: str, rpc: Callable[[Stubs], Awaitable[T]], /) -> T:
         """Returns the answer to a call, which is repeated until it has one. Raises any other refusal."""
-        deadline = time.monotonic() + ANSWER_SECONDS
+        deadline = time.monotonic() + self._answer_seconds
         while True:
             try:
                 return await self.call(method, rpc)
@@ -411,6 +423,7 @@ class Players:
                 await self._draw(record)
         told = reasons_told(lost, record.refused, {record.bases[turn] for turn in stored if turn in record.bases})
         report.lost += len(lost)
+        report.lost_marked += len(lost & record.marked)
         report.told += record.told
         report.lost_told = dict(Counter(report.lost_told) + Counter(told.values()))
         report.lost_unnoticed += len(lost) - len(told)

@@ -1,4 +1,4 @@
-"""The end of a drill: its report is printed and written, that of a complete run also into the page of operation."""
+"""The end of a drill: its report is printed and written, that of a complete run also into a page."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,12 +11,19 @@ from load.parts import every_part_ends
 from tools.redis_servers import redis_version
 
 RESULTS: Final = Path("build") / "drills"
-PAGE: Final = "operation.md"
+PAGES: Final = {"backup": "backup.md"}
+"""The pages with the tables of drills; those of other drills are in OPERATION."""
+OPERATION: Final = "operation.md"
 
 
 def command_of(name: str) -> str:
     """Returns the command of a complete run, as the marks in the page name it."""
     return f"make drill ARGS={name}"
+
+
+def page_of(name: str) -> str:
+    """Returns the page that has the tables of a drill."""
+    return PAGES.get(name, OPERATION)
 
 
 def finish(  # noqa: PLR0913 - the parts of a report
@@ -50,6 +57,6 @@ def finish(  # noqa: PLR0913 - the parts of a report
     told = (*told_of_run(report), report["store"])
     print_report(report, tables, [*told, *notes, f"All figures: {results}"], printer(160))
     if is_complete and not errors:
-        write(PAGE, command_of(name), text_of(report, told, tables))
-        print(f"docs/{PAGE} has the figures of {results} now.")
+        write(page_of(name), command_of(name), text_of(report, told, tables))
+        print(f"docs/{page_of(name)} has the figures of {results} now.")
     return 0 if are_met(report) else 1

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from load.drills import cluster, flood, reports, rolling, sentinel, upgrade
+from load.drills import backup, cluster, flood, reports, rolling, sentinel, upgrade
 from load.drills.__main__ import DRILLS
 from load.drills.players import Report
 from load.floods.aftermath import Bound
@@ -29,7 +29,7 @@ def missed(requirements: list[dict[str, Any]]) -> list[str]:
 
 @pytest.mark.parametrize("name", DRILLS)
 def test_the_page_has_a_place_for_the_figures_of_each_drill(name: str) -> None:
-    page_with((DOCS / reports.PAGE).read_text(), reports.command_of(name), "")
+    page_with((DOCS / reports.page_of(name)).read_text(), reports.command_of(name), "")
 
 
 @pytest.fixture
@@ -134,6 +134,36 @@ def test_each_way_that_must_lose_turns_has_a_safe_counterpart() -> None:
     assert (sentinel.order_by_admin, True) in safe
 
 
+# Backups
+
+BACK = backup.Result("redis", 200, 200, 5_000_000, 1.2, 2.3, 6.5, 4.0, is_forgotten=True, is_refused=True, report=LOST)
+
+
+@pytest.mark.parametrize(
+    ("result", "faults"),
+    [
+        (BACK, []),
+        (replace(BACK, report=MEASURED), ["no turn was lost, so the loss had no effect"]),
+        (
+            replace(BACK, report=replace(LOST, lost_marked=2)),
+            ["2 lost that were acknowledged before the backup began"],
+        ),
+        (replace(BACK, report=replace(LOST, lost_unnoticed=1)), ["1 lost without a refusal of the next call"]),
+        (replace(BACK, report=replace(LOST, acknowledged=0)), ["no turn was acknowledged"]),
+        (replace(BACK, unchanged=198), ["2 games did not come back as they were"]),
+        (replace(BACK, is_forgotten=False), ["a forgotten player came back"]),
+        (replace(BACK, is_refused=False), ["another restore was not refused"]),
+    ],
+)
+def test_a_store_that_was_lost(result: backup.Result, faults: list[str]) -> None:
+    assert result.faults() == faults
+    assert result.requirement()["met"] == (not faults)
+    times, turns = backup.tables_of([result]).values()
+    assert times[1] == ["redis", "200", "1.2", "5.0", "2.3", "6.5"]
+    report = result.report
+    assert turns[1][2:5] == [str(count) for count in (report.acknowledged, report.lost, report.lost_marked)]
+
+
 # Rolling restarts
 
 
@@ -221,6 +251,7 @@ def test_the_results_of_finished_parts_are_printed_and_kept(
 ) -> None:
     monkeypatch.setattr(rolling, "check_envoy", lambda: None)
     module, part, result, arguments = {
+        "backup": (backup, "lose", BACK, ["--quick"]),
         "cluster": (cluster, "play", cluster.Result(KILLED, 1, MEASURED), ["--quick"]),
         "flood": (flood, "flooded", flooded(), ["drafts", "lists"]),
         "rolling": (rolling, "rolling", run(), ["--restarts", "1"]),
@@ -231,7 +262,7 @@ def test_the_results_of_finished_parts_are_printed_and_kept(
     assert module.main(arguments) == 1
     kept = json.loads((results / f"{name}.json").read_text())
     assert any("the second part is broken" in measured for measured in missed(kept["requirements"]))
-    [table] = module.tables_of([result]).values()
+    table, *_ = module.tables_of([result]).values()
     assert table[1][0] in capsys.readouterr().out
 
 

@@ -21,11 +21,12 @@ from rummikub.v1 import turn_service_pb2 as ts
 from service.model.record import GameState, OperatorData, PlayerRef
 from service.operator.backup import BackupError, backup, restore
 from service.operator.content import BATCH
+from service.operator.forgetting import forget_in_game
 from service.operator.migration import migrate
 from service.storage.embedded import EmbeddedStore
 from service.storage.redis.deployment import HALF_MOVED, find_move
 from service.storage.redis.keys import UNFINISHED, deadlines_key, keys_of
-from support.commits import GAME, creation, put_everywhere
+from support.commits import GAME, creation, joining, put_everywhere
 from support.grpc_play import Fleet, history, play_game
 from support.harness import ROOT, new_id, redis_store, running_redis, running_server, server_settings
 from tools.redis_cluster import RedisCluster
@@ -134,6 +135,24 @@ async def test_lists_deadlines_outbox_names_and_players_come_back(source: RedisS
     assert await new.secret() == secret
     [left] = {node.execute("PTTL", keys_of(ids[0])[0]) for node in cluster.nodes if _has(node, keys_of(ids[0])[0])}
     assert 0 < left <= lifetime
+    for store in (old, new):
+        await store.close()
+
+
+async def test_a_player_who_was_forgotten_before_a_backup_stays_forgotten(
+    source: RedisServer, other: RedisServer
+) -> None:
+    old, new = redis_store(source.url), redis_store(other.url)
+    await old.games.commit(creation())
+    joined = joining(creation().record, "Annabella")
+    refs = OperatorData(player_refs=(PlayerRef(joined.record.game.revision, 1, "reference"),))
+    await old.games.commit(replace(joined, record=replace(joined.record, operator_data=refs)))
+    assert await forget_in_game(old, GAME, "reference")
+    await restore(await saved_lines(source.url), other.url, silent)
+    record = (await new.games.load(GAME)).record
+    assert record
+    assert [player.name for player in record.game.players] == ["Player 1"]
+    assert not record.operator_data.player_refs
     for store in (old, new):
         await store.close()
 
