@@ -194,12 +194,12 @@ def collect_page(scratch: Path) -> Path:
 
 
 @contextlib.contextmanager
-def running_envoy(configuration: str, scratch: Path) -> Iterator[subprocess.Popen[str]]:
-    """Runs Envoy, which ends with this process, even if that is killed."""
+def running_envoy(configuration: str, scratch: Path, stderr: int | None = None) -> Iterator[subprocess.Popen[str]]:
+    """Runs Envoy, which ends with this process, even if that is killed. It logs to the file descriptor `stderr`."""
     file = scratch / "envoy.yaml"
     file.write_text(configuration)
     flags = ["--concurrency", "1", "--disable-hot-restart", "--log-level", "error"]
-    process = start_process([str(ENVOY), "--config-path", str(file), *flags], start_new_session=True)
+    process = start_process([str(ENVOY), "--config-path", str(file), *flags], start_new_session=True, stderr=stderr)
     try:
         yield process
     finally:

@@ -1,13 +1,14 @@
 """A small HTTP/2 client that writes its frames by hand, so that it can also write those that no library writes.
 
 Frames are those of RFC 9113, header blocks those of RFC 7541 without indexing and without Huffman coding. A server is
-asked for a header table of size 0, so that it does not compress the headers of answers either.
+asked for a header table of size 0, so that statuses are found in the headers of answers without their other headers.
 """
 
 import asyncio
 import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -22,8 +23,12 @@ INITIAL_WINDOW_SIZE: Final = 4
 WINDOW_MAX: Final = 2**31 - 1
 FRAME_MAX: Final = 16_384
 """The largest frame that every receiver takes."""
-_STATUS: Final = re.compile(rb"grpc-status(?:\x01|\x02)(\d{1,2})")
-"""A literal header without Huffman coding: its name, the length of its value, and the value."""
+_STATUS: Final = re.compile(rb"(?:grpc-status|\x9a\xca\xc8\xb2\x124\xda\x8f)[\x01\x02](\d{1,2})")
+"""A literal header: its name, as it is (grpcio) or in Huffman's code (Envoy), the length of its value, its value."""
+_WEB_STATUS: Final = re.compile(rb"\x80\0.{3}(?:[^\0]*\n)?grpc-status: ?(\d{1,2})", re.DOTALL)
+"""The same in the trailers of gRPC-Web, which are the last part of a body."""
+_INDEXED: Final = dict(enumerate(("200", "204", "206", "304", "400", "404", "500"), start=0x88))
+"""Values of `:status` that are one byte (RFC 7541, appendix A)."""
 
 Header: TypeAlias = tuple[str, str | bytes]
 
@@ -89,7 +94,12 @@ def message(data: bytes, *, compressed: bool = False) -> bytes:
 
 def call(stream: int, path: str, body: bytes, metadata: Sequence[Header] = ()) -> bytes:
     """Returns the frames of a call whose request has ended; the body is one or more messages of gRPC."""
-    parts = [frame(HEADERS, END_HEADERS, stream, header_block(call_headers(path, metadata)))]
+    return request(stream, call_headers(path, metadata), body)
+
+
+def request(stream: int, headers: Sequence[Header], body: bytes) -> bytes:
+    """Returns the frames of a request that has ended."""
+    parts = [frame(HEADERS, END_HEADERS, stream, header_block(headers))]
     starts = range(0, max(1, len(body)), FRAME_MAX)
     for start in starts:
         last = END_STREAM if start + FRAME_MAX >= len(body) else 0
@@ -228,8 +238,65 @@ async def connect(target: str, make: Callable[[], Connection] = Connection) -> C
     return connection
 
 
+def http_status(block: bytes) -> str:
+    """Returns the `:status` with which a header block begins; "" if it does not, as that of trailers."""
+    block = block.lstrip(b"\x20")  # a table of size 0
+    if block[:1] and block[0] in _INDEXED:
+        return _INDEXED[block[0]]
+    if block[:1] != b"\x08":
+        return ""
+    size = block[1] & 0x7F
+    value = block[2 : 2 + size]
+    return _digits(value) if block[1] & 0x80 else value.decode("latin-1")
+
+
+def _digits(code: bytes) -> str:
+    """Returns the three digits of a status in Huffman's code, in which 0, 1 and 2 take five bits, and others six."""
+    bits, digits = "".join(f"{byte:08b}" for byte in code), ""
+    while len(digits) < 3:
+        size = 5 if bits.startswith("000") else 6
+        digits += str(int(bits[:size], 2) - (0 if size == 5 else 22))
+        bits = bits[size:]
+    return digits
+
+
+@dataclass
+class _Waiting:
+    """A request without an outcome.
+
+    Attributes:
+        outcome: Gets its outcome.
+        is_grpc: Whether it is a call of gRPC or gRPC-Web.
+        first_answer: Whether it ends with its first answer.
+        http: Its HTTP status, once that is known.
+        status: Its gRPC status, once that is known.
+    """
+
+    outcome: asyncio.Future[str]
+    is_grpc: bool
+    first_answer: bool
+    http: str = ""
+    status: str = ""
+
+    def end(self, outcome: str) -> None:
+        """Sets the outcome, unless there is one."""
+        if not self.outcome.done():
+            self.outcome.set_result(outcome)
+
+    def ended(self, last: bytes) -> None:
+        """Sets the outcome of an answer that has ended with a header block or with data."""
+        if self.status:
+            self.end(self.status)
+        elif self.http and not (self.is_grpc and self.http == "200"):
+            self.end(f"HTTP {self.http}")
+        else:
+            self.end(f"no status: {last[:60]!r}")
+
+
 class Calls:
-    """Calls over one connection, each of which ends with an outcome: a status, `RST_STREAM 8`, or `CLOSED`.
+    """Requests over one connection, each of which ends with an outcome.
+
+    It is the number of the gRPC status of a call, `HTTP 404` of another request, `RST_STREAM 8`, or `CLOSED`.
 
     Args:
         target: The server's address.
@@ -238,17 +305,15 @@ class Calls:
     def __init__(self, target: str) -> None:
         self._target = target
         self._connection: Connection | None = None
-        self._waiting: dict[int, asyncio.Future[str]] = {}
-        self._answers: set[int] = set()
+        self._waiting: dict[int, _Waiting] = {}
         self._connecting = asyncio.Lock()
 
-    async def send(self, path: str, body: bytes, metadata: Sequence[Header] = (), *, first_answer: bool = False) -> str:
-        """Sends a call and returns its outcome.
+    async def send(self, headers: Sequence[Header], body: bytes, *, first_answer: bool = False) -> str:
+        """Sends a request and returns its outcome.
 
         Args:
-            path: The path of the RPC.
-            body: The messages.
-            metadata: The call's metadata.
+            headers: All headers.
+            body: The body; of a call, its messages.
             first_answer: Whether the call is cancelled at its first answer, as that of a stream, which is "ANSWERED".
         """
         connection = await self._current()
@@ -257,25 +322,29 @@ class Calls:
         except ConnectionError:
             return "CLOSED"
         stream = connection.take_stream()
-        outcome: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._waiting[stream] = outcome
-        if first_answer:
-            self._answers.add(stream)
-        connection.write(call(stream, path, body, metadata))
+        is_grpc = str(dict(headers).get("content-type", "")).startswith("application/grpc")
+        waiting = _Waiting(asyncio.get_running_loop().create_future(), is_grpc, first_answer)
+        self._waiting[stream] = waiting
+        connection.write(request(stream, headers, body))
         try:
             async with asyncio.timeout(60):
-                return await outcome
+                return await waiting.outcome
         except TimeoutError:
             connection.write(rst_stream(stream))
             return "NO ANSWER"
         finally:
-            self._waiting.pop(stream, None)
-            self._answers.discard(stream)
+            if self._waiting.get(stream) is waiting:
+                del self._waiting[stream]
 
     async def _current(self) -> Connection:
+        def make() -> Connection:
+            connection = Connection(lambda received: self._received(connection, received))
+            return connection
+
         async with self._connecting:
             if self._connection is None or not self._connection.is_open:
-                self._connection = await connect(self._target, lambda: Connection(self._received))
+                self._end_all()
+                self._connection = await connect(self._target, make)
             return self._connection
 
     def close(self) -> None:
@@ -283,28 +352,35 @@ class Calls:
         if self._connection is not None:
             self._connection.close()
 
-    def _received(self, received: Frame) -> None:
+    def _received(self, connection: Connection, received: Frame) -> None:
         kind, flags, stream, payload = received
         if kind == GOAWAY:
-            for number in list(self._waiting):
-                self._end(number, "CLOSED")
-            if self._connection is not None:
-                self._connection.close()
+            if connection is self._connection:
+                self._end_all()
                 self._connection = None
-        elif kind == RST_STREAM:
-            self._end(stream, f"RST_STREAM {int.from_bytes(payload, 'big')}")
-        elif kind == HEADERS and flags & END_STREAM:
-            found = _STATUS.search(payload)
-            self._end(stream, found[1].decode() if found else f"no status: {payload[:60]!r}")
-        elif kind == DATA and stream in self._answers:
-            assert self._connection is not None  # noqa: S101 - for the type
-            self._connection.write(rst_stream(stream))
-            self._end(stream, "ANSWERED")
+            connection.close()
+            return
+        waiting = self._waiting.get(stream) if connection is self._connection else None
+        if waiting is None:
+            return
+        if kind == RST_STREAM:
+            waiting.end(f"RST_STREAM {int.from_bytes(payload, 'big')}")
+        elif kind == HEADERS:
+            waiting.http = waiting.http or http_status(payload)
+            found = _STATUS.search(payload) if waiting.is_grpc else None
+            waiting.status = found[1].decode() if found else ""
+        elif kind == DATA and waiting.is_grpc and (found := _WEB_STATUS.search(payload)):
+            waiting.status = found[1].decode()
+        elif kind == DATA and payload and waiting.first_answer and waiting.http in {"", "200"}:
+            connection.write(rst_stream(stream))
+            waiting.end("ANSWERED")
+        if kind in {HEADERS, DATA} and flags & END_STREAM:
+            waiting.ended(payload)
 
-    def _end(self, stream: int, outcome: str) -> None:
-        waiting = self._waiting.get(stream)
-        if waiting is not None and not waiting.done():
-            waiting.set_result(outcome)
+    def _end_all(self) -> None:
+        for waiting in self._waiting.values():
+            waiting.end("CLOSED")
+        self._waiting.clear()
 
 
 _NAMES: Final = (

@@ -6,9 +6,11 @@ guided    Coverage-guided fuzzing of decoders, judging, texts and stored values 
 calls     Mutated calls at all listeners, beside honest calls whose answers are checked (load/fuzz/calls.py).
 dearest   The requests that take most CPU for each of their bytes (load/fuzz/dearest.py).
 wire      Abuse of HTTP/2 at the main and the validation listener, beside honest calls (load/fuzz/wire.py).
+edge      Mutated calls as gRPC, gRPC-Web and JSON, and abuse of HTTP/2, through the web edge (load/fuzz/edge.py). Needs
+          `make envoy`; `--quick` leaves it out, unless it is named.
 
 Figures of each part go into build/fuzz/; `make fuzz ARGS=page` writes those of the last runs into
-docs/reliability.md.
+docs/reliability.md, where those of parts without a run stay.
 """
 
 import argparse
@@ -23,16 +25,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from load.bench.figures import are_met, print_report, printer, run_facts
-from load.fuzz import calls, dearest, report, wire
+from load.fuzz import calls, dearest, edge, report, wire
 from load.pages import text_of, write
 from tools.servers import ROOT, end_in_order
+from tools.web import WebError, check_envoy
 
 RESULTS: Final = Path("build") / "fuzz"
-PARTS: Final = ("guided", "calls", "dearest", "wire")
+PARTS: Final = ("guided", "calls", "dearest", "wire", "edge")
 PAGE: Final = "reliability.md"
-QUICK_GUIDED_SECONDS: Final = 6.0
-QUICK_CALLS_SECONDS: Final = 5.0
-QUICK_DEAREST_SECONDS: Final = 5.0
+QUICK_SECONDS: Final = {"guided": 6.0, "calls": 5.0, "dearest": 5.0, "wire": 0.0, "edge": 4.0}
 QUICK_ATTACK_SECONDS: Final = 0.4
 ATTACK_SECONDS: Final = 5.0
 """The time of each attack of HTTP/2."""
@@ -87,6 +88,32 @@ def replay(paths: Sequence[str]) -> None:
         print(path, targets.run(Path(path).read_bytes()))
 
 
+def found_by(name: str, chosen: argparse.Namespace) -> dict[str, Any]:
+    """Runs a part with the chosen seed and size; returns what it found."""
+    seed, calls_most = chosen.seed, chosen.calls
+    seconds = QUICK_SECONDS[name] if chosen.quick else chosen.seconds
+    attack_seconds = QUICK_ATTACK_SECONDS if chosen.quick else ATTACK_SECONDS
+    match name:
+        case "guided":
+            return guided(seed, seconds)
+        case "calls":
+            return asyncio.run(calls.attack(seed, calls_most, seconds)).as_json()
+        case "dearest":
+            return dataclasses.asdict(asyncio.run(dearest.find(seed, seconds)))
+        case "wire":
+            return dataclasses.asdict(asyncio.run(wire.abuse(attack_seconds)))
+        case _:
+            return asyncio.run(edge.attack(seed, calls_most, seconds, attack_seconds)).as_json()
+
+
+def write_page(results: report.Results) -> None:
+    """Writes the figures of some parts into the page; those of others stay as they are."""
+    for name, found in results.items():
+        alone = {name: found}
+        full = {"requirements": report.requirements_of(alone)}
+        write(PAGE, f"make fuzz ARGS={name}", text_of(full, report.told_of(alone), report.tables_of(alone)))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the parts; returns 1 if a requirement is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -97,7 +124,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="the part to run (all); page: write the last results into the page",
     )
     parser.add_argument("files", nargs="*", help="inputs to replay")
-    parser.add_argument("--seconds", type=float, default=600, help="seconds of guided, calls and dearest (600)")
+    parser.add_argument(
+        "--seconds", type=float, default=600, help="seconds of guided, calls, dearest and the calls of edge (600)"
+    )
     parser.add_argument("--calls", type=int, default=1_000_000, help="the most mutated calls (1000000)")
     parser.add_argument("--seed", type=int, default=1, help="the seed of all mutations (1)")
     parser.add_argument("--quick", action="store_true", help="less than a minute of all, for CI")
@@ -105,31 +134,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if chosen.part == "replay":
         replay(chosen.files)
         return 0
-    results: dict[str, dict[str, Any]] = {}
-    for name in [chosen.part] if chosen.part in PARTS else PARTS:
-        if chosen.part == "page":
-            if (RESULTS / f"{name}.json").exists():
-                results[name] = json.loads((RESULTS / f"{name}.json").read_text())
-        elif name == "guided":
-            found = guided(chosen.seed, QUICK_GUIDED_SECONDS if chosen.quick else chosen.seconds)
-            results[name] = write_results(name, chosen.seed, found)
-        elif name == "dearest":
-            costs = asyncio.run(dearest.find(chosen.seed, QUICK_DEAREST_SECONDS if chosen.quick else chosen.seconds))
-            results[name] = write_results(name, chosen.seed, dataclasses.asdict(costs))
-        elif name == "wire":
-            found = dataclasses.asdict(
-                asyncio.run(wire.abuse(QUICK_ATTACK_SECONDS if chosen.quick else ATTACK_SECONDS))
-            )
-            results[name] = write_results(name, chosen.seed, found)
-        else:
-            seconds = QUICK_CALLS_SECONDS if chosen.quick else chosen.seconds
-            findings = asyncio.run(calls.attack(chosen.seed, chosen.calls, seconds))
-            results[name] = write_results(name, chosen.seed, findings.as_json())
+    if chosen.part == "page":
+        kept = {name: RESULTS / f"{name}.json" for name in PARTS}
+        results = {name: json.loads(path.read_text()) for name, path in kept.items() if path.exists()}
+    else:
+        parts = [chosen.part] if chosen.part else [name for name in PARTS if not (chosen.quick and name == "edge")]
+        if "edge" in parts:
+            try:
+                check_envoy()
+            except WebError as error:
+                parser.error(str(error))
+        results = {name: write_results(name, chosen.seed, found_by(name, chosen)) for name in parts}
     full: dict[str, Any] = {"requirements": report.requirements_of(results)}
     told = report.told_of(results)
     print_report(full, report.tables_of(results), told, printer(150))
     if chosen.part == "page":
-        write(PAGE, "make fuzz", text_of(full, told, report.tables_of(results)))
+        write_page(results)
     return 0 if are_met(full) else 1
 
 

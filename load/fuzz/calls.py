@@ -13,17 +13,17 @@ import tempfile
 import time
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import grpc.aio
 
 from engine.family import named_rulesets
 from load.calls import OWN_CONNECTION
 from load.corpus.turns import read as read_turns
-from load.floods.http2 import STATUSES, Calls, Header, message
+from load.floods.http2 import STATUSES, Calls, Header, call_headers, message
 from load.fuzz.mutations import Mutator
 from load.fuzz.seeds import Served, served_rpcs
 from load.messages import reasons_of, to_send
@@ -54,11 +54,13 @@ DEAR: Final = ("AnalysisService", "ReviewGame", "ListGames", "CreateGame", "Forg
 """RPCs that search or go through all games, which are called a sixth as often: they would take most of the time."""
 HURRIED: Final = 0.03
 """The share of calls with a deadline of a millisecond."""
-NEVER: Final = frozenset({"UNKNOWN", "INTERNAL", "NO ANSWER", "DATA_LOSS"})
+NEVER: Final = frozenset({"UNKNOWN", "INTERNAL", "NO ANSWER", "DATA_LOSS", "HTTP 500"})
 MOST_MORE_DESCRIPTORS: Final = 4
 """How many more descriptors the server may have at the end: connections to the store, which are kept for later."""
-SETTLE_SECONDS: Final = 20.0
+SETTLE_SECONDS: Final = 30.0
 """How long memory and descriptors may take to get back."""
+CLOSE_SECONDS: Final = 2.0
+"""How long the connections of the first calls may take to close."""
 WARM_UP: Final = 0.1
 """The share of the calls before memory is measured first: caches and the interpreter's arenas fill up."""
 MOST_GROWTH_MB: Final = 48.0
@@ -73,11 +75,11 @@ class Bad:
     path: str
     outcome: str
     request: bytes
-    metadata: Sequence[Header]
+    headers: Sequence[Header]
 
     def __str__(self) -> str:
         """Returns the call as text from which it can be sent again."""
-        return f"{self.outcome} {self.path} {self.request[:400].hex()} {[name for name, _ in self.metadata]}"
+        return f"{self.outcome} {self.path} {self.request[:400].hex()} {[name for name, _ in self.headers]}"
 
 
 @dataclass
@@ -117,6 +119,42 @@ class Findings:
         """Returns the values for a file."""
         bad = [str(one) for one in self.bad]
         return {**vars(self), "ends": dict(self.ends), "rpcs": dict(self.rpcs), "bad": bad}
+
+
+Sent: TypeAlias = tuple[Sequence[Header], bytes]
+"""The headers and the body of a request."""
+
+
+def as_grpc(rpc: Served, body: bytes, metadata: Sequence[Header], _rng: random.Random) -> Sent:
+    """Returns a call of gRPC."""
+    return call_headers(rpc.path, metadata), body
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A way of calls to a server.
+
+    Attributes:
+        target: The address.
+        rpcs: The RPCs that are called.
+        share: Its share of all calls.
+        form: Returns a call, given as one of gRPC, in the form in which it is sent.
+    """
+
+    target: str
+    rpcs: Sequence[Served]
+    share: float
+    form: Callable[[Served, bytes, Sequence[Header], random.Random], Sent] = as_grpc
+
+
+def listeners(server: ServerProcess) -> dict[str, Way]:
+    """Returns the listeners of a server."""
+    targets = {
+        "main": server.target,
+        "validation": server.validation_target,
+        "admin": f"127.0.0.1:{server.admin_port}",
+    }
+    return {name: Way(targets[name], rpcs, SHARES[name]) for name, rpcs in served_rpcs().items()}
 
 
 class _World:
@@ -162,23 +200,23 @@ class Attacker:
     """Sends mutated calls.
 
     Args:
-        targets: The address of each listener.
+        ways: The ways of the calls: of a server its listeners, "main", "validation" and "admin".
         client: A client with the attacker's key.
         findings: Gets the outcomes.
 
     Attributes:
-        rpcs: The RPCs of each listener.
+        ways: The ways of the calls.
     """
 
-    def __init__(self, targets: Mapping[str, str], client: Client, findings: Findings) -> None:
+    def __init__(self, ways: Mapping[str, Way], client: Client, findings: Findings) -> None:
         self._rng = random.Random(findings.seed)
         self._findings = findings
-        self.rpcs = {name: rpcs for name, rpcs in served_rpcs().items() if name in targets}
-        everything = [seed for rpcs in self.rpcs.values() for rpc in rpcs for seed in rpc.seeds]
+        self.ways = ways
+        everything = [seed for way in ways.values() for rpc in way.rpcs for seed in rpc.seeds]
         self._mutator = Mutator(self._rng, everything)
-        self._weights = {name: [_weight(rpc) for rpc in rpcs] for name, rpcs in self.rpcs.items()}
-        self._shares = [SHARES[name] for name in self.rpcs]
-        self._connections = {name: [Calls(target) for _ in range(CONNECTIONS)] for name, target in targets.items()}
+        self._weights = {name: [_weight(rpc) for rpc in way.rpcs] for name, way in ways.items()}
+        self._shares = [way.share for way in ways.values()]
+        self._connections = {name: [Calls(way.target) for _ in range(CONNECTIONS)] for name, way in ways.items()}
         self._world = _World(client, self._rng)
         self._left = 0
         self._until = 0.0
@@ -196,34 +234,32 @@ class Attacker:
             await self._one(number)
 
     async def _one(self, number: int) -> None:
-        [listener] = self._rng.choices(list(self.rpcs), self._shares)
-        [rpc] = self._rng.choices(self.rpcs[listener], self._weights[listener])
-        body, metadata = await self.request(listener, rpc)
-        status = await self.send(listener, rpc, body, metadata, number % CONNECTIONS)
-        self._findings.ends[f"{listener}: {status}"] += 1
+        [way] = self._rng.choices(list(self.ways), self._shares)
+        [rpc] = self._rng.choices(self.ways[way].rpcs, self._weights[way])
+        headers, body = await self.request(way, rpc)
+        status = await self.send(way, rpc, headers, body, number % CONNECTIONS)
+        self._findings.ends[f"{way}: {status}"] += 1
         self._findings.rpcs[rpc.path] += 1
         if status in NEVER or status.startswith("no status"):
-            self._findings.bad.append(Bad(rpc.path, status, body, metadata))
+            self._findings.bad.append(Bad(str(dict(headers)[":path"]), f"{way}: {status}", body, headers))
 
-    async def request(
-        self, listener: str, rpc: Served, most_edits: int = 4, hurried: float = HURRIED
-    ) -> tuple[bytes, Sequence[Header]]:
-        """Returns the body and the metadata of a request, which is mutated unless it may have no edits."""
+    async def request(self, way: str, rpc: Served, most_edits: int = 4, hurried: float = HURRIED) -> Sent:
+        """Returns the headers and the body of a request, which is mutated unless it may have no edits."""
         rng = self._rng
         game, seen = await self._world.pick()
         self._mutator.hints = {"game_id": game.game_id, "etag": seen.etag, "request_id": str(uuid.uuid4())}
         seed = self._with_hints(rpc)
         data = self._mutator.mutated(seed, most_edits) if most_edits else seed.SerializeToString()
         metadata = [
-            *self._authorization(listener, game, seen),
+            *self._authorization(way, game, seen),
             ("grpc-timeout", "1m" if rng.random() < hurried else "5S"),
         ]
-        return message(data) if rng.random() < 0.97 else message(data) + message(data), metadata
+        body = message(data) if rng.random() < 0.97 else message(data) + message(data)
+        return self.ways[way].form(rpc, body, metadata, rng)
 
-    async def send(self, listener: str, rpc: Served, body: bytes, metadata: Sequence[Header], place: int = 0) -> str:
+    async def send(self, way: str, rpc: Served, headers: Sequence[Header], body: bytes, place: int = 0) -> str:
         """Sends a request on one of the connections; returns the name of its status, or what came in place of one."""
-        connection = self._connections[listener][place]
-        status = await connection.send(rpc.path, body, metadata, first_answer=rpc.streams)
+        status = await self._connections[way][place].send(headers, body, first_answer=rpc.streams)
         return STATUSES.get(status, status)
 
     def _with_hints(self, rpc: Served) -> Any:  # noqa: ANN401 - a request of any type
@@ -239,8 +275,8 @@ class Attacker:
                     setattr(copy, name, value)
         return copy
 
-    def _authorization(self, listener: str, game: GameAtHand, seen: game_pb2.Game) -> tuple[Header, ...]:
-        if listener == "admin":
+    def _authorization(self, way: str, game: GameAtHand, seen: game_pb2.Game) -> tuple[Header, ...]:
+        if way == "admin":
             return bearer(ADMIN_TOKEN) if self._rng.random() < 0.95 else ()
         key = (("x-api-key", ATTACKER),) if self._rng.random() < 0.98 else ()
         to_move = game.tokens.get(seen.turn.seat, game.host_token)
@@ -388,35 +424,52 @@ async def attack(seed: int, calls: int, seconds: float) -> Findings:
                 client_with(server.target, HONEST) as main,
                 client_with(server.validation_target, HONEST) as validation,
             ):
-                admin = f"127.0.0.1:{server.admin_port}"
-                targets = {"main": server.target, "validation": server.validation_target, "admin": admin}
-                attacker = Attacker(targets, hostile, findings)
+                attacker = Attacker(listeners(server), hostile, findings)
                 honest = asyncio.create_task(Honest(main, validation, findings).run())
                 started = time.monotonic()
                 await attacker.run(round(calls * WARM_UP), started + seconds * WARM_UP)
-                before = await _idle(attacker, server.pid, None)
+                attacker.close()
+                await asyncio.sleep(CLOSE_SECONDS)
+                before = held(server.pid)
                 await attacker.run(calls - findings.calls, started + seconds)
                 findings.seconds = time.monotonic() - started
-                after = await _idle(attacker, server.pid, before)
-                if honest.done():
-                    honest.result()
-                honest.cancel()
+                attacker.close()
+                after = await settled(server.pid, before)
+                await stopped(honest)
                 findings.descriptors, findings.megabytes = (before[0], after[0]), (before[1], after[1])
-        findings.errors = [
-            line[:600] for line in log_path.read_text(errors="replace").splitlines() if '"level":"error"' in line
-        ]
+        findings.errors = errors_in(log_path)
     return findings
 
 
-async def _idle(attacker: Attacker, pid: int, before: tuple[int, float] | None) -> tuple[int, float]:
-    """Closes the attacker's connections; returns descriptors and memory, once they are as before or after a while."""
-    attacker.close()
-    deadline = time.monotonic() + (SETTLE_SECONDS if before else 2.0)
+def errors_in(log: Path) -> list[str]:
+    """Returns the lines of a server's log at level error."""
+    return [line[:600] for line in log.read_text(errors="replace").splitlines() if '"level":"error"' in line]
+
+
+async def stopped(honest: "asyncio.Task[None]") -> None:
+    """Stops honest callers. Raises what ended them before."""
+    if honest.done():
+        honest.result()
+    honest.cancel()
+
+
+def held(pid: int) -> tuple[int, float]:
+    """Returns the descriptors and the memory of a process."""
+    return descriptors(pid), megabytes(pid)
+
+
+async def settled(pid: int, before: tuple[int, float], growth: float = MOST_GROWTH_MB) -> tuple[int, float]:
+    """Returns descriptors and memory of a process, once they are as before or after a while.
+
+    Args:
+        pid: The process.
+        before: What it had.
+        growth: The most megabytes more.
+    """
+    deadline = time.monotonic() + SETTLE_SECONDS
     while True:
         await asyncio.sleep(0.5)
-        now = descriptors(pid), megabytes(pid)
-        is_back = (
-            before is not None and now[0] <= before[0] + MOST_MORE_DESCRIPTORS and now[1] <= before[1] + MOST_GROWTH_MB
-        )
+        now = held(pid)
+        is_back = now[0] <= before[0] + MOST_MORE_DESCRIPTORS and now[1] <= before[1] + growth
         if is_back or time.monotonic() > deadline:
             return now

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from load.floods.http2 import Header, call
-from load.fuzz.calls import ATTACKER, Attacker, Findings, attacked_server, client_with
+from load.floods.http2 import request
+from load.fuzz.calls import ATTACKER, Attacker, Findings, Sent, attacked_server, client_with, listeners
 from load.fuzz.seeds import Served
 
 MOST_MS: Final = 100.0
@@ -125,17 +125,17 @@ class _Meter:
         self._clock = clock
         self.calls = 0
 
-    async def measure(self, listener: str, rpc: Served, body: bytes, metadata: Sequence[Header], cost: Cost) -> None:
+    async def measure(self, listener: str, rpc: Served, sent: Sent, cost: Cost) -> None:
         """Sends a request, and writes its cost."""
         before = self._clock.read()
-        cost.status = await self._attacker.send(listener, rpc, body, metadata)
+        cost.status = await self._attacker.send(listener, rpc, *sent)
         await asyncio.sleep(SETTLE_SECONDS)
         after = self._clock.read()
         cost.server_ms, cost.search_ms = after[0] - before[0], after[1] - before[1]
         self.calls += 1
 
 
-_Sent = tuple[Cost, Served, bytes, Sequence[Header]]
+_Measured = tuple[Cost, Served, Sent]
 
 
 async def find(seed: int, seconds: float) -> Dearest:
@@ -148,9 +148,7 @@ async def find(seed: int, seconds: float) -> Dearest:
                 attacked_server(folder, log.fileno()) as server,
                 client_with(server.target, ATTACKER) as client,
             ):
-                admin = f"127.0.0.1:{server.admin_port}"
-                targets = {"main": server.target, "validation": server.validation_target, "admin": admin}
-                attacker = Attacker(targets, client, Findings(seed))
+                attacker = Attacker(listeners(server), client, Findings(seed))
                 meter = _Meter(attacker, Clock(server.pid))
                 try:
                     sent = await _screen(attacker, meter, started + seconds * SCREENING)
@@ -162,23 +160,23 @@ async def find(seed: int, seconds: float) -> Dearest:
     return found
 
 
-async def _screen(attacker: Attacker, meter: _Meter, until: float) -> list[_Sent]:
+async def _screen(attacker: Attacker, meter: _Meter, until: float) -> list[_Measured]:
     """Measures requests of each RPC in turn, every other one a valid one."""
-    sent: list[_Sent] = []
+    sent: list[_Measured] = []
     turn = 0
     while time.monotonic() < until or turn < 2:
-        for listener, rpcs in attacker.rpcs.items():
-            for rpc in rpcs:
-                body, metadata = await attacker.request(listener, rpc, 4 * (turn % 2), hurried=0)
-                cost = Cost(listener, rpc.path, bool(turn % 2), len(call(1, rpc.path, body, metadata)))
-                await meter.measure(listener, rpc, body, metadata, cost)
+        for listener, way in attacker.ways.items():
+            for rpc in way.rpcs:
+                headers, body = await attacker.request(listener, rpc, 4 * (turn % 2), hurried=0)
+                cost = Cost(listener, rpc.path, bool(turn % 2), len(request(1, headers, body)))
+                await meter.measure(listener, rpc, (headers, body), cost)
                 if turn:  # the first time, caches are empty
-                    sent.append((cost, rpc, body, metadata))
+                    sent.append((cost, rpc, (headers, body)))
         turn += 1
     return sent
 
 
-async def _repeat(meter: _Meter, sent: Sequence[_Sent], found: Dearest, until: float) -> None:
+async def _repeat(meter: _Meter, sent: Sequence[_Measured], found: Dearest, until: float) -> None:
     """Measures the dearest again, and keeps those that still are."""
     done: dict[int, Cost] = {}
     found.by_search = [replace(one[0]) for one in _best(sent, "search_ms")][:ROWS]
@@ -187,7 +185,7 @@ async def _repeat(meter: _Meter, sent: Sequence[_Sent], found: Dearest, until: f
 
 
 async def _dearest(
-    meter: _Meter, sent: Sequence[_Sent], measure: str, done: dict[int, Cost], until: float
+    meter: _Meter, sent: Sequence[_Measured], measure: str, done: dict[int, Cost], until: float
 ) -> list[Cost]:
     """Returns the dearest request of each of the dearest RPCs by an attribute of costs, after measuring them again."""
     best = _best(sent, measure)
@@ -198,19 +196,19 @@ async def _dearest(
     return sorted((one[0] for one in best), key=lambda cost: -float(getattr(cost, measure)))[:ROWS]
 
 
-def _best(sent: Sequence[_Sent], measure: str) -> list[_Sent]:
+def _best(sent: Sequence[_Measured], measure: str) -> list[_Measured]:
     """Returns the dearest request of each of the dearest RPCs by an attribute of costs."""
-    best: dict[str, _Sent] = {}
+    best: dict[str, _Measured] = {}
     for one in sorted(sent, key=lambda one: -float(getattr(one[0], measure))):
         best.setdefault(f"{one[0].listener}{one[0].path}", one)
     return list(best.values())[:REPEATED]
 
 
-async def _median(meter: _Meter, one: _Sent, times: int) -> None:
-    cost, rpc, body, metadata = one
+async def _median(meter: _Meter, one: _Measured, times: int) -> None:
+    cost, rpc, sent = one
     measured: list[tuple[float, float]] = []
     for _ in range(times):
-        await meter.measure(cost.listener, rpc, body, metadata, cost)
+        await meter.measure(cost.listener, rpc, sent, cost)
         measured.append((cost.server_ms, cost.search_ms))
     cost.server_ms, cost.search_ms = (statistics.median(values) for values in zip(*measured, strict=True))
 

@@ -7,9 +7,10 @@ from typing import Any
 from load.bench.figures import Tables, requirement
 from load.fuzz.calls import MOST_GROWTH_MB, MOST_MORE_DESCRIPTORS
 from load.fuzz.dearest import MOST_MS, MOST_SEARCH_SECONDS, MOST_US_A_BYTE, as_rows
+from load.fuzz.edge import MOST_EDGE_GROWTH_MB
 
 Results = Mapping[str, Mapping[str, Any]]
-"""The figures of each part, as its file has them: "guided", "calls", "dearest" and "wire"."""
+"""The figures of each part, as its file has them: "guided", "calls", "dearest", "wire" and "edge"."""
 
 
 def requirements_of(results: Results) -> list[dict[str, Any]]:
@@ -24,20 +25,23 @@ def requirements_of(results: Results) -> list[dict[str, Any]]:
                 measured=failed or f"{sum(results['guided']['counts'].values()):,} inputs",
             )
         )
-    if "calls" in results:
-        calls = results["calls"]
-        found.append(
-            requirement(
-                "calls: none ends with INTERNAL, UNKNOWN or without an answer",
-                met=not calls["bad"],
-                measured=f"{len(calls['bad'])} of {sum(calls['ends'].values()):,}",
+    for name, ends in {"calls": "INTERNAL, UNKNOWN", "edge": "INTERNAL, UNKNOWN, HTTP 500"}.items():
+        if name in results:
+            calls = results[name]
+            found.append(
+                requirement(
+                    f"{name}: no call ends with {ends} or without an answer",
+                    met=bool(calls["ends"]) and not calls["bad"],
+                    measured=f"{len(calls['bad'])} of {sum(calls['ends'].values()):,}",
+                )
             )
-        )
     if "dearest" in results:
         found += _of_dearest(results["dearest"])
-    for name in ("calls", "wire"):
+    for name in ("calls", "wire", "edge"):
         if name in results:
             found += _beside(name, results[name])
+    if "edge" in results:
+        found += _of_envoy(results["edge"])
     return found
 
 
@@ -65,24 +69,35 @@ def _of_dearest(found: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _beside(name: str, found: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Returns what has to hold of honest calls beside an attack, and of the server after it."""
-    (fds, fds_after), (mb, mb_after) = found["descriptors"], found["megabytes"]
     return [
-        requirement(
-            f"{name}: the server logs no error", met=not found["errors"], measured=f"{len(found['errors'])} log lines"
-        ),
         requirement(
             f"{name}: honest calls beside it are answered rightly",
             met=found["honest"] > 0 and not found["wrong"],
             measured=f"{len(found['wrong'])} wrong of {found['honest']:,}",
         ),
+        *_of_process(f"{name}: the server", found, MOST_GROWTH_MB),
+    ]
+
+
+def _of_envoy(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Returns what has to hold of Envoy after an attack."""
+    own = {name: found[f"edge_{name}"] for name in ("errors", "descriptors", "megabytes")}
+    return _of_process("edge: Envoy", own, MOST_EDGE_GROWTH_MB)
+
+
+def _of_process(who: str, found: Mapping[str, Any], growth: float) -> list[dict[str, Any]]:
+    """Returns what has to hold of a process after an attack."""
+    (fds, fds_after), (mb, mb_after) = found["descriptors"], found["megabytes"]
+    return [
+        requirement(f"{who} logs no error", met=not found["errors"], measured=f"{len(found['errors'])} log lines"),
         requirement(
-            f"{name}: the server has at most {MOST_MORE_DESCRIPTORS} descriptors more than before",
+            f"{who} has at most {MOST_MORE_DESCRIPTORS} descriptors more than before",
             met=fds_after <= fds + MOST_MORE_DESCRIPTORS,
             measured=f"{fds}, {fds_after}",
         ),
         requirement(
-            f"{name}: its memory is at most {MOST_GROWTH_MB:g} MB more than before",
-            met=mb_after <= mb + MOST_GROWTH_MB,
+            f"{who} has at most {growth:g} MB of memory more than before",
+            met=mb_after <= mb + growth,
             measured=f"{mb:.0f} MB, {mb_after:.0f} MB",
         ),
     ]
@@ -104,6 +119,11 @@ def tables_of(results: Results) -> Tables:
         tables["The same by CPU of search processes, when it was sent first"] = as_rows(found["by_search"])
     if "wire" in results:
         tables["Abuse of HTTP/2: what was sent, and connections that the server closed"] = _wire_rows(results["wire"])
+    if "edge" in results:
+        tables["Mutated calls through the edge by form and status"] = _call_rows(results["edge"])
+        tables["Abuse of HTTP/2 at the edge: what was sent, and connections that it closed"] = _wire_rows(
+            results["edge"]
+        )
     return tables
 
 

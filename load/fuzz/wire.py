@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,14 +17,14 @@ from load.floods import http2_attacks
 from load.floods.attack import Attack
 from load.fuzz.calls import (
     HONEST,
-    MOST_GROWTH_MB,
-    MOST_MORE_DESCRIPTORS,
     Findings,
     Honest,
     attacked_server,
     client_with,
-    descriptors,
-    megabytes,
+    errors_in,
+    held,
+    settled,
+    stopped,
 )
 
 ATTACKS: Final[Mapping[str, Callable[[Attack], Awaitable[None]]]] = {
@@ -38,7 +37,6 @@ ATTACKS: Final[Mapping[str, Callable[[Attack], Awaitable[None]]]] = {
     "compressed bombs": http2_attacks.bombs,
     "half-open connections": http2_attacks.half_open_connections,
 }
-SETTLE_SECONDS: Final = 30.0
 HONEST_FIRST: Final = 10
 """Honest calls before the first attack: then the honest callers are connected."""
 
@@ -81,40 +79,25 @@ async def abuse(seconds: float) -> Abuse:
                 calling = asyncio.create_task(Honest(main, validation, honest).run())
                 while honest.honest < HONEST_FIRST:  # noqa: ASYNC110 - it counts, and sends no notification
                     await asyncio.sleep(0.1)
-                before = descriptors(server.pid), megabytes(server.pid)
-                targets = {"main": server.target, "validation": server.validation_target}
-                for listener, target in targets.items():
-                    for attack, run in ATTACKS.items():
-                        ends = await _attacked(run, target, seconds)
-                        found.attacks[f"{listener}: {attack}"] = dict(ends)
-                after = await _settled(server.pid, before)
-                if calling.done():
-                    calling.result()
-                calling.cancel()
+                before = held(server.pid)
+                for listener, target in {"main": server.target, "validation": server.validation_target}.items():
+                    found.attacks |= await attacked(listener, target, seconds)
+                after = await settled(server.pid, before)
+                await stopped(calling)
                 found.honest, found.wrong = honest.honest, honest.wrong
                 found.descriptors, found.megabytes = (before[0], after[0]), (before[1], after[1])
-        found.errors = [
-            line[:600] for line in log_path.read_text(errors="replace").splitlines() if '"level":"error"' in line
-        ]
+        found.errors = errors_in(log_path)
     found.seconds = time.monotonic() - started
     return found
 
 
-async def _attacked(run: Callable[[Attack], Awaitable[None]], target: str, seconds: float) -> Counter[str]:
-    attack = Attack(target)
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await run(attack)
-    return attack.ends
-
-
-async def _settled(pid: int, before: tuple[int, float]) -> tuple[int, float]:
-    """Returns descriptors and memory, once they are as before or after a while."""
-    deadline = time.monotonic() + SETTLE_SECONDS
-    while True:
-        await asyncio.sleep(0.5)
-        now = descriptors(pid), megabytes(pid)
-        if (
-            now[0] <= before[0] + MOST_MORE_DESCRIPTORS and now[1] <= before[1] + MOST_GROWTH_MB
-        ) or time.monotonic() > deadline:
-            return now
+async def attacked(name: str, target: str, seconds: float) -> dict[str, dict[str, int]]:
+    """Runs each attack for a time; returns what each did, by the name of the target and of the attack."""
+    found: dict[str, dict[str, int]] = {}
+    for title, run in ATTACKS.items():
+        attack = Attack(target)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await run(attack)
+        found[f"{name}: {title}"] = dict(attack.ends)
+    return found

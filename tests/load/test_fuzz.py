@@ -1,5 +1,6 @@
 """Fuzzing: every RPC has a seed, seeds and mutations raise documented errors only, and findings miss requirements."""
 
+import asyncio
 import contextlib
 import dataclasses
 import json
@@ -8,14 +9,29 @@ import random
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from google.protobuf import message_factory
 from google.protobuf.message import DecodeError
 
-from load.floods.http2 import DATA, HEADERS, call, header_block, message
-from load.fuzz import dearest, report, targets
+from load import pages
+from load.floods.http2 import (
+    DATA,
+    END_HEADERS,
+    END_STREAM,
+    HEADERS,
+    Calls,
+    call,
+    frame,
+    header_block,
+    http_status,
+    message,
+)
+from load.fuzz import dearest, edge, report, targets
+from load.fuzz.__main__ import PAGE, PARTS, write_page
 from load.fuzz.calls import Bad, Findings
 from load.fuzz.mutations import MOST_BYTES, Mutator
 from load.fuzz.seeds import ADMIN, HEALTH, path_of, served_rpcs
@@ -116,6 +132,7 @@ def missed(**changes: Any) -> list[str]:  # noqa: ANN401 - as above
 def test_calls_meet_the_requirements_unless_something_was_found() -> None:
     assert missed() == []
     assert len(missed(bad=[str(Bad("/x", "INTERNAL", b"", ()))])) == 1
+    assert len(missed(ends={})) == 1
     assert len(missed(wrong=["another verdict"])) == 1
     assert len(missed(honest=0)) == 1
     assert len(missed(errors=["a traceback"])) == 1
@@ -141,6 +158,132 @@ def test_a_call_is_a_block_of_headers_and_frames_of_data() -> None:
         kinds.append((kind, flags))
         sent = sent[9 + size :]
     assert kinds == [(HEADERS, 4), (DATA, 0), (DATA, 1)]
+
+
+# As Envoy writes them: names of headers in Huffman's code.
+ENVOY_STATUS = b"\0\x88\x9a\xca\xc8\xb2\x124\xda\x8f"
+
+
+@pytest.mark.parametrize(
+    ("block", "status"),
+    [
+        (b"\x20\x88\0\x01ab", "200"),
+        (b"\x8e", "500"),
+        (b"\x08\x03503", "503"),
+        (b"\x08\x82\x68\x01", "401"),
+        (ENVOY_STATUS + b"\x010", ""),
+    ],
+)
+def test_the_http_status_of_an_answer_is_read(block: bytes, status: str) -> None:
+    assert http_status(block) == status
+
+
+WEB_TRAILERS = b"\x80\0\0\0\x10grpc-status:13\r\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "answer", "outcome"),
+    [
+        ("application/grpc", [(HEADERS, b"\x88"), (DATA, message(b"")), (HEADERS, ENVOY_STATUS + b"\x0213")], "13"),
+        ("application/grpc", [(HEADERS, b"\x88" + header_block([("grpc-status", "3")]))], "3"),
+        ("application/grpc", [(HEADERS, b"\x88"), (HEADERS, b"")], "no status: b''"),
+        ("application/grpc-web+proto", [(HEADERS, b"\x88"), (DATA, message(b"")), (DATA, WEB_TRAILERS)], "13"),
+        ("application/grpc-web+proto", [(HEADERS, b"\x88"), (DATA, message(b"") + WEB_TRAILERS), (DATA, b"")], "13"),
+        ("application/grpc-web+proto", [(HEADERS, b"\x8c"), (DATA, b"not base64")], "HTTP 400"),
+        ("application/json", [(HEADERS, b"\x88" + ENVOY_STATUS + b"\x010"), (DATA, b"{}")], "HTTP 200"),
+        ("application/json", [(HEADERS, b"\x8e"), (DATA, b"{}")], "HTTP 500"),
+    ],
+)
+async def test_the_outcome_of_a_request_is_its_status(kind: str, answer: list[tuple[int, bytes]], outcome: str) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(65_536)
+        last = len(answer) - 1
+        for place, (number, payload) in enumerate(answer):
+            flags = (END_HEADERS if number == HEADERS else 0) | (END_STREAM if place == last else 0)
+            writer.write(frame(number, flags, 1, payload))
+        with contextlib.suppress(ConnectionError):
+            await reader.read()
+        writer.close()
+        ended.set()
+
+    ended = asyncio.Event()
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        calls = Calls(f"127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        assert await calls.send([(":path", "/"), ("content-type", kind)], b"") == outcome
+        calls.close()
+        await ended.wait()
+
+
+class NoChance(random.Random):
+    """A source of randomness that leaves requests as they are."""
+
+    def random(self) -> float:
+        return 0.99
+
+
+def test_a_call_through_the_edge_has_the_url_and_the_fields_of_its_rpc() -> None:
+    rpcs = {rpc.method.name: rpc for rpc in served_rpcs("a" * 32)["main"]}
+    sent = {}
+    for name in ("ListChanges", "PlayTurn"):
+        rpc = rpcs[name]
+        headers, body = edge.as_json(rpc, message(rpc.seeds[0].SerializeToString()), (), NoChance(1))
+        sent[name] = dict(headers), body
+    url = urlsplit(str(sent["ListChanges"][0][":path"]))
+    assert (sent["ListChanges"][0][":method"], url.path) == ("GET", f"/v1/games/{'a' * 32}/changes")
+    assert set(parse_qs(url.query)) <= {field.json_name for field in rpcs["ListChanges"].method.input_type.fields}
+    assert sent["PlayTurn"][0][":path"] == f"/v1/games/{'a' * 32}:playTurn"
+    assert "gameId" not in json.loads(sent["PlayTurn"][1])
+
+
+def test_calls_through_the_edge_are_repeatable_and_take_all_forms() -> None:
+    ways = edge.ways_through(8080)
+    assert {rpc.path for rpc in ways["gRPC-Web"].rpcs} == {rpc.path for rpc in served_rpcs()["main"]}
+    assert len(ways["JSON"].rpcs) > 50
+
+    def sent(seed: int) -> list[Any]:
+        rng = random.Random(seed)
+        return [
+            way.form(rpc, message(rpc.seeds[0].SerializeToString()), (), rng)
+            for way in ways.values()
+            for rpc in way.rpcs
+        ]
+
+    assert sent(1) == sent(1) != sent(2)
+    assert max(len(body) for _, body in sent(1)) <= MOST_BYTES
+
+
+def test_each_process_behind_the_edge_has_to_meet_the_requirements() -> None:
+    found = edge.EdgeFindings(1, 2.0, honest=10, descriptors=(20, 20), megabytes=(100.0, 110.0))
+    found.ends["JSON: HTTP 200"] = 1
+    found.attacks["edge: pings"] = {"ping": 50, "closed by the server": 2}
+
+    def missed_of(**changes: Any) -> list[str]:  # noqa: ANN401 - fields of any type
+        required = report.requirements_of({"edge": {**found.as_json(), **changes}})
+        return [one["what"] for one in required if not one["met"]]
+
+    assert missed_of() == []
+    assert missed_of(edge_errors=["Envoy has ended"]) == ["edge: Envoy logs no error"]
+    assert missed_of(errors=["a traceback"]) == ["edge: the server logs no error"]
+    assert len(missed_of(edge_descriptors=(20, 99), edge_megabytes=(80.0, 800.0), bad=["HTTP 500"])) == 3
+    assert ["edge: pings", "50", "2"] in [
+        row for rows in report.tables_of({"edge": found.as_json()}).values() for row in rows
+    ]
+
+
+def test_the_page_keeps_the_figures_of_parts_without_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (pages.DOCS / PAGE).read_text()
+    (tmp_path / PAGE).write_text(page)
+    monkeypatch.setattr(pages, "DOCS", tmp_path)
+    write_page({"calls": findings()})
+    written = (tmp_path / PAGE).read_text()
+    mark = "<!-- made by make fuzz ARGS={}: {} -->"
+    assert "calls: revision abc" in written
+    for name in PARTS:
+        [before, after] = (
+            text.partition(mark.format(name, "begin"))[2].partition(mark.format(name, "end"))[0]
+            for text in (page, written)
+        )
+        assert (before == after) == (name != "calls")
 
 
 def dearest_of(size: int, server_ms: float, search_ms: float) -> dict[str, Any]:

@@ -163,12 +163,13 @@ def running_edge(
     *,
     limited: bool = False,
     stream_idle_timeout: str = "60s",
+    stderr: int | None = None,
 ) -> Iterator[EdgeProcess]:
-    """Runs Envoy as `make web` configures it, but for the timeout."""
+    """Runs Envoy as `make web` configures it, apart from the timeout. It logs to the file descriptor `stderr`."""
     listen, upstreams = ("127.0.0.1", port), ([("127.0.0.1", service)], [("127.0.0.1", validation)])
     text = local(LocalEdge(listen, *upstreams, collect_page(folder), limited=limited))
     text = text.replace("stream_idle_timeout: 60s", f"stream_idle_timeout: {stream_idle_timeout}")
-    with running_envoy(text, folder) as process:
+    with running_envoy(text, folder, stderr) as process:
         yield EdgeProcess(port, process)
 
 
