@@ -143,7 +143,7 @@ load-ci: $(STAMP) ## Load-test for a minute without a browser; fails if a thresh
 drill: $(if $(filter rolling upgrade,$(firstword $(ARGS))),$(EDGE),$(STAMP)) ## Make a failure under load and report what callers noticed (ARGS="cluster --help")
 	@$(BIN)/python -m load.drills $(ARGS)
 
-fuzz: $(FUZZ) ## Fuzz decoders and rules with Atheris, and send mutated calls to all listeners (ARGS="--quick" or "--help")
+fuzz: $(FUZZ) ## Fuzz decoders and rules with Atheris, and send mutated calls to all listeners and the edge (ARGS="--quick" or "--help")
 	@$(BIN)/python -m load.fuzz $(ARGS)
 
 $(FUZZ): requirements/fuzz.txt $(STAMP)

@@ -1,1 +1,1 @@
-"""Hostile bytes: coverage-guided fuzzing, and mutated calls at all listeners (docs/reliability.md)."""
+"""Hostile bytes: coverage-guided fuzzing, and mutated calls at all listeners and the edge (docs/reliability.md)."""
