@@ -1,12 +1,15 @@
 -- What Envoy's JSON filter cannot do: it drops unknown fields of bodies, its refusal of a wrong value does not say what to write,
 -- and its event streams have no ids. This script runs before it. docs/web-edge.md says what it does. If it fails, Envoy logs the
--- error, and the call goes on without it.
+-- error, and the call goes on without it. It also removes headers of all calls that the service's gRPC library could not parse.
 
 local OPENAPI = "/etc/envoy/openapi.json"
 local SHOWN = 5
 local TILES = {R = "RED_", B = "BLUE_", K = "BLACK_", O = "ORANGE_", Y = "ORANGE_", G = "GREEN_", P = "PURPLE_", J = "JOKER",
   F = "FALSE_JOKER", D = "DOUBLE_JOKER", M = "MIRROR", C = "COLOR_CHANGE"}
 local RETRY_MS = 3000
+-- The headers that gRPC parses and clients send, and the forms that it accepts. It ends calls with others.
+local PARSED = {["grpc-timeout"] = {"^%d%d?%d?%d?%d?%d?%d?%d?[HMSmun]$"}, ["grpc-accept-encoding"] = {""},
+  ["grpc-encoding"] = {"^identity$", "^gzip$", "^deflate$"}}
 
 -- Returns the JSON value at a place of a text without escapes, and the place after it; numbers, booleans and null as text.
 -- Like the JSON filter, it accepts keys without quotes, single quotes and a last comma. Raises an error for other text.
@@ -25,6 +28,7 @@ local function read(text, at)
     local key = count
     if first == "{" then
       key, at = read(text, at)
+      assert(type(key) == "string")
       at = assert(text:match("^%s*:()", at))
     end
     values[key], at = read(text, at)
@@ -135,8 +139,29 @@ local function lines_before(data, has_both)
   return event .. retry .. (etag and ("id: %s\n"):format(etag) or "")
 end
 
+-- Returns whether a text has one of some forms.
+local function has_form(text, forms)
+  for _, form in ipairs(forms) do
+    if text:find(form) then return true end
+  end
+  return false
+end
+
+-- Removes the headers that the service's gRPC library might not parse: of its own names, and those of bytes, which the service
+-- does not read.
+local function remove_unparsed(headers)
+  local unparsed, seen = {}, {}
+  for name, value in pairs(headers) do
+    local is_good = PARSED[name] and has_form(value, PARSED[name]) and not seen[name]
+    if not is_good and has_form(name, {"^grpc%-", "%-bin$"}) then unparsed[#unparsed + 1] = name end
+    seen[name] = true
+  end
+  for _, name in ipairs(unparsed) do headers:remove(name) end
+end
+
 function envoy_on_request(handle)
   local headers = handle:headers()
+  remove_unparsed(headers)
   local path, query = (headers:get(":path") or ""):match("^(/v1/[^?]*)(.*)$") -- CONNECT has no path
   if not path then return end
   if headers:get(":method") == "POST" then

@@ -201,6 +201,26 @@ async def test_a_deadline_of_the_client_goes_to_the_service(web: Web) -> None:
     assert trailers["grpc-status"] == str(grpc.StatusCode.DEADLINE_EXCEEDED.value[0])
 
 
+@pytest.mark.parametrize(
+    ("name", "wrong", "right"),
+    [
+        ("grpc_previous_rpc_attempts", "many", "1"),
+        ("grpc_trace_bin", "*", "AAAA"),
+        ("grpc_encoding", "zip", "identity"),
+        ("grpc_timeout", "-1S", "30S"),
+        ("grpc_timeout", "30", "30S"),
+        ("grpc_timeout", "999999999S", "30S"),
+    ],
+)
+async def test_a_header_that_grpc_cannot_parse_harms_no_call(web: Web, name: str, wrong: str, right: str) -> None:
+    """All clients share the edge's connections. The library refused later calls of others that sent the same header."""
+    for value in (wrong, right, right):
+        answer, _, trailers = await web.edge.call_grpc_web(
+            "GameService/CreateGame", gs.CreateGameRequest(), **{name: value}
+        )
+        assert {**answer.headers, **trailers}["grpc-status"].strip() == "0", value
+
+
 async def test_a_preflight_of_a_local_page_is_allowed(web: Web) -> None:
     origin = "http://localhost:5173"
     for path in ("/rummikub.v1.GameService/CreateGame", "/v1/games"):
