@@ -458,18 +458,21 @@ def held(pid: int) -> tuple[int, float]:
     return descriptors(pid), megabytes(pid)
 
 
-async def settled(pid: int, before: tuple[int, float], growth: float = MOST_GROWTH_MB) -> tuple[int, float]:
+async def settled(
+    pid: int, before: tuple[int, float], growth: float = MOST_GROWTH_MB, descriptors: int = MOST_MORE_DESCRIPTORS
+) -> tuple[int, float]:
     """Returns descriptors and memory of a process, once they are as before or after a while.
 
     Args:
         pid: The process.
         before: What it had.
         growth: The most megabytes more.
+        descriptors: The most descriptors more.
     """
     deadline = time.monotonic() + SETTLE_SECONDS
     while True:
         await asyncio.sleep(0.5)
         now = held(pid)
-        is_back = now[0] <= before[0] + MOST_MORE_DESCRIPTORS and now[1] <= before[1] + growth
+        is_back = now[0] <= before[0] + descriptors and now[1] <= before[1] + growth
         if is_back or time.monotonic() > deadline:
             return now
