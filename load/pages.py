@@ -1,6 +1,7 @@
 """Generated parts of the pages in docs/, which stand between marks with the name of the command that makes them."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from load.bench.figures import Tables, verdict
@@ -20,9 +21,9 @@ def page_with(page: str, command: str, text: str) -> str:
     return f"{before}{begin}\n{text}\n{end}{after}"
 
 
-def write(name: str, command: str, text: str) -> None:
-    """Writes the output of a command into a page. Raises ValueError."""
-    page = DOCS / name
+def write(name: str, command: str, text: str, docs: Path = DOCS) -> None:
+    """Writes the output of a command into a page of a folder. Raises ValueError."""
+    page = docs / name
     page.write_text(page_with(page.read_text(), command, text))
 
 

@@ -55,7 +55,7 @@ ELSEWHERE = {
     "clients/typescript/README.md": {"npm": "clients/conformance/run.py"},
     "docs/backup.md": {"age zstd": "programs of the operator's choice, on both sides of a pipe"},
     "docs/kubernetes.md": {"kubectl": "needs a cluster; the manifests: tests/deploy/test_manifests.py"},
-    "docs/releasing.md": {"git gpg": "need a key of the person who releases"},
+    "docs/releasing.md": {"git gpg cosign jq": "need a key of the person who releases"},
     "docs/start/own-games.md": {"go": "clients/conformance/run.py"},
     "docs/tutorial/validation.md": {"go": "clients/conformance/run.py"},
     "docs/tutorial/web.md": {"npm npx": "the same program: web/test/e2e/tutorial.test.mjs"},

@@ -6,11 +6,13 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from service.storage.formats import FORMATS
+from support.formats import process_with
 from support.harness import ROOT
 from tools import names
 from tools.release import frozen
@@ -117,9 +119,9 @@ def test_a_new_golden_file_and_more_lines_are_no_change_of_a_released_format(tre
     assert list(problems(tree, VERSION)) == []
 
 
-def test_a_format_that_the_last_release_cannot_read_is_not_written(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FORMATS, "written", FORMATS.newest + 1)
-    [found] = problems(tree, VERSION)
+def test_a_format_that_the_last_release_cannot_read_is_not_written(tree: Path) -> None:
+    with process_with(replace(FORMATS, written=FORMATS.newest + 1)):
+        [found] = problems(tree, VERSION)
     assert found.startswith(
         f"servers would write the stored format {FORMATS.newest + 1}, which v1.2.2 cannot read: leave"
     )

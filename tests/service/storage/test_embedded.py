@@ -26,7 +26,8 @@ from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from service.runtime.memory import usable_memory
 from service.storage import embedded
-from service.storage.formats import FORMATS
+from service.storage.formats import FORMATS, Formats
+from support.formats import process_with
 from support.harness import (
     ROOT,
     Client,
@@ -288,9 +289,7 @@ def used(folder: Path) -> dict[str, object]:
     return found
 
 
-async def test_a_folder_names_the_version_that_used_it_and_refuses_an_older_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_folder_names_the_version_that_used_it_and_refuses_an_older_one(tmp_path: Path) -> None:
     store = embedded.EmbeddedStore(tmp_path)
     await store.start()
     await store.stop()
@@ -307,11 +306,12 @@ async def test_a_folder_names_the_version_that_used_it_and_refuses_an_older_one(
     assert "start version 9.1.0 or a newer one, or restore a backup that this version made" in str(refused.value)
     assert used(tmp_path) == newer
 
-    monkeypatch.setattr(FORMATS, "newest", FORMATS.newest + 1)  # it reads the format, and writes the one before
-    store = embedded.EmbeddedStore(tmp_path)
-    await store.start()
-    await store.stop()
-    assert used(tmp_path) == {**own, "stored_format": FORMATS.newest}
+    reading = Formats(newest=FORMATS.newest + 1, written=FORMATS.newest, older={})
+    with process_with(reading):
+        store = embedded.EmbeddedStore(tmp_path)
+        await store.start()
+        await store.stop()
+    assert used(tmp_path) == {**own, "stored_format": reading.newest}
 
 
 async def test_files_that_another_valkey_may_have_written_are_told_from_damage(tmp_path: Path) -> None:

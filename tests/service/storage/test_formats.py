@@ -19,6 +19,7 @@ from service.model.change import NO_ETAG, lineage
 from service.storage.formats import FORMATS, FormatNotWritten, Formats, Older
 from service.storage.snapshot import decode_record
 from service.storage.store import Store
+from support.formats import process_with
 from support.harness import (
     HISTORY,
     Client,
@@ -54,17 +55,6 @@ AFTER = Formats(newest=NEXT, written=LAST, older=STEP)
 """The next version, as it begins."""
 SWITCHED = Formats(newest=NEXT, written=NEXT, older=STEP)
 """The next version, after an operator has chosen its format."""
-
-
-@contextmanager
-def version(formats: Formats) -> Iterator[None]:
-    """Makes this process one of a version for a while."""
-    before = FORMATS.newest, FORMATS.written, FORMATS.older
-    FORMATS.newest, FORMATS.written, FORMATS.older = formats.newest, formats.written, formats.older
-    try:
-        yield
-    finally:
-        FORMATS.newest, FORMATS.written, FORMATS.older = before
 
 
 def number(stored: bytes) -> int:
@@ -134,7 +124,7 @@ def test_a_server_does_not_start_with_a_format_that_it_does_not_write(
 
 
 async def test_the_metrics_have_the_format_that_is_written() -> None:
-    with version(AFTER):
+    with process_with(AFTER):
         async with running_server(memory_store(), NO_SWEEPS) as (server, _):
             assert server.metrics.registry.get_sample_value("rummikub_stored_format") == LAST
 
@@ -152,7 +142,7 @@ class Versions:
     @contextmanager
     def at(self, formats: Formats, game: GameAtHand) -> Iterator[GameAtHand]:
         """Yields a game whose calls the server of a version answers."""
-        with version(formats):
+        with process_with(formats):
             game.client = self._clients[id(formats)]
             yield game
 
@@ -185,7 +175,7 @@ async def formats_of(store: Store, game: GameAtHand) -> list[int]:
 
 
 async def test_two_versions_play_one_game_and_the_newer_one_can_be_rolled_back(versions: Versions) -> None:
-    with version(BEFORE):
+    with process_with(BEFORE):
         game = await versions.client(BEFORE).new_game()
     for turn in range(6):
         with versions.at((BEFORE, AFTER)[turn % 2], game):
@@ -198,7 +188,7 @@ async def test_two_versions_play_one_game_and_the_newer_one_can_be_rolled_back(v
 
 
 async def test_the_version_before_refuses_a_game_of_the_new_format_and_loses_nothing(versions: Versions) -> None:
-    with version(BEFORE):
+    with process_with(BEFORE):
         game = await versions.client(BEFORE).new_game()
     with versions.at(SWITCHED, game):
         await game.draw()

@@ -123,6 +123,7 @@ from service.storage.snapshot import (
 )
 from service.storage.store import Store
 from service.storage.stored_events import CHANGE_BYTES_MAX, compress, decode_entry, decompress, encode_change
+from support.formats import process_with
 from support.harness import HISTORY, START_MS, Client, SeededChance
 from support.random_play import Change, random_changes, random_room, time_of
 from support.rooms import room
@@ -898,10 +899,10 @@ def test_golden_etags_are_the_lineage_of_the_golden_bytes() -> None:
 
 
 @pytest.mark.parametrize("number", FORMATS.writable)
-def test_encoding_today_reproduces_the_golden_file(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FORMATS, "written", number)
-    game = tuple(stored_changes(made_changes(), random.Random(11)))
-    assert GOLDEN[number].read_text(encoding="utf-8").splitlines() == list(golden_lines(game))
+def test_encoding_today_reproduces_the_golden_file(number: int) -> None:
+    with process_with(replace(FORMATS, written=number)):
+        game = tuple(stored_changes(made_changes(), random.Random(11)))
+        assert GOLDEN[number].read_text(encoding="utf-8").splitlines() == list(golden_lines(game))
 
 
 # Compression
