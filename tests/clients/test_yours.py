@@ -41,19 +41,21 @@ async def ratings_after(
 ) -> dict[str, list[float]]:
     """Runs the example until it has handled an update and the ratings are as wanted; returns them."""
 
-    def text_of_file() -> str:
-        return file.read_text() if file.exists() else ""
+    def written_ns() -> int:
+        return file.stat().st_mtime_ns if file.exists() else 0
 
-    before = text_of_file()
+    def ratings() -> dict[str, list[float]]:
+        return dict(json.loads(file.read_text())["ratings"])
+
+    before = written_ns()
     command = (str(EXAMPLES / "ratings.py"), f"127.0.0.1:{port}", str(file))
     process = await asyncio.create_subprocess_exec(sys.executable, *command)
     try:
         async with asyncio.timeout(60):
             while True:
                 await asyncio.sleep(0.05)
-                text = text_of_file()
-                if text != before and until(found := json.loads(text)["ratings"]):
-                    return dict(found)
+                if written_ns() != before and until(found := ratings()):
+                    return found
     finally:
         process.kill()
         await process.wait()
