@@ -121,6 +121,7 @@ def test_a_word_of_an_incomplete_cycle_is_skipped() -> None:
     assert shuffled(tiles, iter(words)) == shuffled(tiles, iter(words[1:]))
 
 
+@pytest.mark.unmeasured
 def test_places_are_equally_likely() -> None:
     game = Game(SABRA, players=(Player(1, "Ada"), Player(2, "Ben")))
     first = Counter(shuffle_for(game, number.to_bytes(SEED_BYTES)).deal[0] for number in range(5_300))

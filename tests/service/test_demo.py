@@ -70,7 +70,12 @@ async def test_the_demo_starts_its_own_server_if_the_running_one_uses_tls(tmp_pa
 
 @pytest.mark.timeout(2 * LONG_SECONDS)
 @pytest.mark.parametrize(
-    ("preset", "shown"), [("SABRA", "Bob sees Ann try"), ("OKEY", "The indicator is"), ("AMERICAN", "The trump is")]
+    ("preset", "shown"),
+    [
+        ("SABRA", "Bob sees Ann try"),
+        pytest.param("OKEY", "The indicator is", marks=pytest.mark.soak),
+        ("AMERICAN", "The trump is"),
+    ],
 )
 async def test_the_walkthrough_does_all_that_a_front_end_does(preset: str, shown: str) -> None:
     async with server_process({"RUMMIKUB_REDIS_URL": "memory://"}) as process:
