@@ -49,7 +49,8 @@ def draw(source: str, folder: Path) -> str:
     """Returns the picture of a diagram."""
     page = folder / "page.html"
     page.write_text(PAGE.format(config=json.dumps(CONFIG), source=json.dumps(source)))
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    programs = map(shutil.which, ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"))
+    chromium = next(filter(None, programs), None)
     if chromium is None:
         sys.exit("Chromium is not installed")
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=10000", "--dump-dom"]

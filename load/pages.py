@@ -21,9 +21,9 @@ def page_with(page: str, command: str, text: str) -> str:
     return f"{before}{begin}\n{text}\n{end}{after}"
 
 
-def write(name: str, command: str, text: str, docs: Path = DOCS) -> None:
-    """Writes the output of a command into a page of a folder. Raises ValueError."""
-    page = docs / name
+def write(name: str, command: str, text: str, docs: Path | None = None) -> None:
+    """Writes the output of a command into a page of a folder, by default docs. Raises ValueError."""
+    page = (docs or DOCS) / name
     page.write_text(page_with(page.read_text(), command, text))
 
 

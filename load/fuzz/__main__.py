@@ -26,7 +26,7 @@ from typing import Any, Final
 
 from load.bench.figures import are_met, print_report, printer, run_facts
 from load.fuzz import calls, dearest, edge, report, wire
-from load.pages import DOCS, text_of, write
+from load.pages import text_of, write
 from tools.servers import ROOT, end_in_order
 from tools.web import WebError, check_envoy
 
@@ -106,7 +106,7 @@ def found_by(name: str, chosen: argparse.Namespace) -> dict[str, Any]:
             return asyncio.run(edge.attack(seed, calls_most, seconds, attack_seconds)).as_json()
 
 
-def write_page(results: report.Results, docs: Path = DOCS) -> None:
+def write_page(results: report.Results, docs: Path | None = None) -> None:
     """Writes the figures of some parts into the page; those of others stay as they are."""
     for name, found in results.items():
         alone = {name: found}

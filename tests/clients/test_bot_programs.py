@@ -19,7 +19,7 @@ from support.harness import ROOT, keys_file, new_id, server_process
 from support.join_tickets import ENTRY, signed
 from tools.server_process import ServerProcess
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # two of them compile a client first
 
 RULES = rummikub.Ruleset(
     melding=rummikub.MeldingRuleset(
@@ -28,8 +28,6 @@ RULES = rummikub.Ruleset(
         initial_meld=rummikub.InitialMeldOptions(threshold=0),
     )
 )
-COMPILING_SECONDS = 600
-"""The limit of tests that compile a client first, which takes minutes on a fresh machine."""
 PYTHON = (sys.executable, str(ROOT / "clients" / "python" / "examples" / "bot.py"))
 
 
@@ -126,7 +124,6 @@ async def test_a_python_bot_plays_whole_games(tmp_path: Path, empty_redis_url: s
     await plays_whole_games(PYTHON, tmp_path, empty_redis_url)
 
 
-@pytest.mark.timeout(COMPILING_SECONDS)
 @pytest.mark.skipif(not shutil.which("go"), reason="needs Go: https://go.dev/dl")
 async def test_a_go_bot_plays_whole_games(tmp_path: Path, empty_redis_url: str) -> None:
     bot = tmp_path / "bot"
@@ -136,7 +133,6 @@ async def test_a_go_bot_plays_whole_games(tmp_path: Path, empty_redis_url: str) 
     await plays_whole_games((str(bot),), tmp_path, empty_redis_url)
 
 
-@pytest.mark.timeout(COMPILING_SECONDS)
 @pytest.mark.skipif(not shutil.which("npm"), reason="needs Node.js: https://nodejs.org")
 async def test_a_typescript_bot_plays_whole_games(tmp_path: Path, empty_redis_url: str) -> None:
     folder = ROOT / "clients" / "typescript"

@@ -13,7 +13,9 @@ const ROOT = join(import.meta.dirname, "../../..");
 /** The folder of the pictures. */
 export const PICTURES = join(ROOT, "docs/pictures");
 const FAILURES = join(ROOT, "web/build/failures");
-const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
+// The shell without windows takes half of the time.
+const PROGRAMS = ["/usr/bin/chromium-headless-shell", "/usr/bin/chromium"];
+const CHROMIUM = process.env.CHROMIUM ?? PROGRAMS.find(existsSync);
 const FLAGS = [
   "--headless",
   "--no-sandbox",
