@@ -264,7 +264,7 @@ def test_each_process_behind_the_edge_has_to_meet_the_requirements() -> None:
     assert missed_of() == []
     assert missed_of(edge_errors=["Envoy has ended"]) == ["edge: Envoy logs no error"]
     assert missed_of(errors=["a traceback"]) == ["edge: the server logs no error"]
-    assert len(missed_of(edge_descriptors=(20, 99), edge_megabytes=(80.0, 800.0), bad=["HTTP 500"])) == 3
+    assert len(missed_of(edge_descriptors=(20, 99), edge_megabytes=(80.0, 1_000.0), bad=["HTTP 500"])) == 3
     assert ["edge: pings", "50", "2"] in [
         row for rows in report.tables_of({"edge": found.as_json()}).values() for row in rows
     ]
