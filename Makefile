@@ -77,7 +77,7 @@ else
 	@$(PYTEST) $(ARGS)
 endif
 
-quick: $(STAMP) ## Run the tests without the slow ones, within a minute
+quick: $(STAMP) ## Run the tests without the slow ones, in two minutes on two cores
 	@$(PYTEST) -m "not slow and not soak"
 
 flaky: $(STAMP) ## Run the tests RUNS times (20) beside a busy core, or some with ARGS, and list those that failed

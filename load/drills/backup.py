@@ -60,7 +60,7 @@ class Store:
     """A store that can be lost.
 
     Attributes:
-        given: What rummikub-admin is given for it.
+        given: Its name in a command of rummikub-admin: a URL or a folder.
         settings: Those of its server.
         url: Returns its URL while it runs.
         lose: Ends it and deletes its data, after its server has ended.
@@ -110,7 +110,7 @@ QUICK: Final[Sequence[Part]] = (("embedded", 200), ("redis", 200))
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came back.
+    """The outcome of a part: which games and turns came back, and how long it took.
 
     Attributes:
         store: The kind of the store.

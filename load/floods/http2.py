@@ -24,7 +24,7 @@ WINDOW_MAX: Final = 2**31 - 1
 FRAME_MAX: Final = 16_384
 """The largest frame that every receiver takes."""
 _STATUS: Final = re.compile(rb"(?:grpc-status|\x9a\xca\xc8\xb2\x124\xda\x8f)[\x01\x02](\d{1,2})")
-"""A literal header: its name, as it is (grpcio) or in Huffman's code (Envoy), the length of its value, its value."""
+"""The header `grpc-status`: grpcio writes its name as text, Envoy in Huffman's code. Length and value follow."""
 _WEB_STATUS: Final = re.compile(rb"\x80\0.{3}(?:[^\0]*\n)?grpc-status: ?(\d{1,2})", re.DOTALL)
 """The same in the trailers of gRPC-Web, which are the last part of a body."""
 _INDEXED: Final = dict(enumerate(("200", "204", "206", "304", "400", "404", "500"), start=0x88))
@@ -239,7 +239,7 @@ async def connect(target: str, make: Callable[[], Connection] = Connection) -> C
 
 
 def http_status(block: bytes) -> str:
-    """Returns the `:status` with which a header block begins; "" if it does not, as that of trailers."""
+    """Returns the `:status` at the beginning of a header block; "" without one. Trailers have none."""
     block = block.lstrip(b"\x20")  # a table of size 0
     if block[:1] and block[0] in _INDEXED:
         return _INDEXED[block[0]]

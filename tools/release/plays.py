@@ -18,7 +18,7 @@ NPM_CHECKS: Final[tuple[tuple[str, ...], ...]] = (
     ("publint@0.3.25", "--strict"),
     ("@arethetypeswrong/cli@0.18.5", "--profile", "esm-only", "--exclude-entrypoints", "tiles.css"),
 )
-"""What checks an npm package, with its options; a style sheet has no types."""
+"""The programs that check an npm package, with their options. A style sheet has no types, so it is left out."""
 
 
 @contextmanager

@@ -52,7 +52,7 @@ STEP = {LAST: Older(up, down)}
 BEFORE = Formats(newest=LAST, written=LAST, older={})
 """The version before the next one."""
 AFTER = Formats(newest=NEXT, written=LAST, older=STEP)
-"""The next version, as it begins."""
+"""The next version before an operator has chosen its format."""
 SWITCHED = Formats(newest=NEXT, written=NEXT, older=STEP)
 """The next version, after an operator has chosen its format."""
 
