@@ -25,8 +25,6 @@ from engine.melding.round import Choosing, Drawing, Drawn, HasPlayed, Open
 from engine.melding.rules import judge
 from engine.melding.ruleset import (
     InitialMeldSameTurnTablePlay,
-    PoolEmptyPass,
-    PoolEmptyStuckTest,
     Ruleset,
     TurnPlayAfterDraw,
     TurnVoluntaryDraw,
@@ -188,7 +186,7 @@ class _Position:
         situation: Its situation, with the tiles that it may play now.
         rack: All tiles of its rack, including one drawn in this turn.
         drawn: The tile drawn in this turn, if any.
-        must_play: Whether it must play if a play exists, by the rules or because the round would never end.
+        must_play: Whether it must play if a play exists, by the rules or because only passes are left.
         overlooked: The melds of the table that are not part of the situation, because it overlooks them.
     """
 
@@ -256,16 +254,15 @@ def _position_of(view: GameView, seat: int, sight: MeldingView) -> "_Position | 
 
 
 def _must_play(view: GameView, *, after_draw: bool, has_melded: bool) -> bool:
-    """Returns whether a bot must play if it can, or passes would never end the round (R59).
+    """Returns whether a bot must play if it can: by the rules, or as only passes are left, which block a round (R59).
 
-    turn_voluntary_draw, initial_meld_voluntary_delay, pool_empty_pass, pool_empty_stuck_test.
+    turn_voluntary_draw, initial_meld_voluntary_delay.
     """
+    if not view.pool_count and not after_draw:
+        return True
     ruleset = rules_of(view)
-    if view.pool_count or after_draw:
-        delays = ruleset.initial_meld_voluntary_delay or has_melded
-        return ruleset.turn_voluntary_draw is TurnVoluntaryDraw.ONLY_IF_NO_PLAY or not delays
-    ends_by_passes = ruleset.pool_empty_stuck_test is not PoolEmptyStuckTest.EXACT
-    return ruleset.pool_empty_pass is PoolEmptyPass.ONLY_IF_NO_PLAY or not ends_by_passes
+    delays = ruleset.initial_meld_voluntary_delay or has_melded
+    return ruleset.turn_voluntary_draw is TurnVoluntaryDraw.ONLY_IF_NO_PLAY or not delays
 
 
 def _found(position: _Position, view: GameView, level: BotLevel, budget: Budget) -> _Found | None:

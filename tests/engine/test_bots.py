@@ -25,7 +25,6 @@ from engine.melding.ruleset import (
     InitialMeldSameTurnTablePlay,
     JokerKinds,
     JokersDeclaration,
-    PoolEmptyPass,
     PoolEmptyStuckTest,
     Preset,
     Ruleset,
@@ -239,8 +238,7 @@ def test_a_master_plays_on_where_it_cannot_look_ahead() -> None:
 
 MUST_PLAY = {
     "no draw while a play exists": ("R1", {"turn_voluntary_draw": TurnVoluntaryDraw.ONLY_IF_NO_PLAY}),
-    "no pass while a play exists": ("", {"pool_empty_pass": PoolEmptyPass.ONLY_IF_NO_PLAY}),
-    "passes do not end the round": ("", {"pool_empty_stuck_test": PoolEmptyStuckTest.EXACT}),
+    "only passes are left": ("", {}),
 }
 
 
