@@ -70,15 +70,15 @@ puzzle: $(STAMP) ## Show today's puzzle, or NUMBER=17, and on Enter its answer; 
 puzzles: $(STAMP) ## Make the puzzles of service/puzzles anew from games of bots; takes about ten minutes on two free cores (ARGS="CROSS --seed 7")
 	@$(BIN)/python -m tools.puzzles $(ARGS)
 
-test: $(STAMP) ## Run all tests, or some: ARGS="tests/conformance -k RUN"
+test: $(STAMP) ## Run all tests, or some: ARGS="tests/conformance -k RUN" (add --show-capture=log to see logs)
 ifeq ($(ARGS),)
 	@$(BIN)/python -m tools.test_run $(PYTEST)
 else
-	@$(PYTEST) $(ARGS)
+	@$(PYTEST) --show-capture=no $(ARGS)
 endif
 
 quick: $(STAMP) ## Run the tests without the slow ones, in two minutes on two cores
-	@$(PYTEST) -m "not slow and not soak"
+	@$(PYTEST) --show-capture=no -m "not slow and not soak"
 
 flaky: $(STAMP) ## Run the tests RUNS times (20) beside a busy core, or some with ARGS, and list those that failed
 	@$(BIN)/python -m tools.test_run --flaky $(or $(RUNS),20) $(PYTEST) $(ARGS)

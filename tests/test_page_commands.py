@@ -27,7 +27,6 @@ NO_PROGRAMS = {"cd", "cp", "do", "done", "kill", "mkdir", "rpc", "sleep", "until
 """The words of a shell, small programs that every machine has, and a function that a page defines."""
 
 ELSEWHERE = {
-    "CONTRIBUTING.md": {"git": "a clone"},
     "clients/cpp/README.md": {
         "apt": "installs packages of the system",
         "build/rummikub-conformance cmake ctest": "clients/conformance/run.py",
