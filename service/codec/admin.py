@@ -76,6 +76,7 @@ def encode_update(update: Update) -> pb.WatchGamesResponse:
                 changed.labels.update(record.listing.labels)
                 changed.operator_labels.update(record.operator_data.labels)
                 changed.key_name = record.listing.key
+                changed.from_position = bool(record.game.position_seats)
     return response
 
 

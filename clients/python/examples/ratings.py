@@ -37,7 +37,7 @@ with grpc.insecure_channel(ADDRESS) as channel:
     request = WatchGamesRequest(cursor=state["cursor"], from_oldest=True)
     for update in AdminServiceStub(channel).WatchGames(request):
         for event in update.changed.change.events:
-            if event.HasField("game_ended"):
+            if event.HasField("game_ended") and not update.changed.from_position:
                 rate(state["ratings"], update.changed, set(event.game_ended.winner_seats))
         state["cursor"] = update.cursor
         new = FILE.with_suffix(".new")

@@ -47,7 +47,7 @@ from support.operator import Operated, admin_at, changes, operated, traces_of
 from support.random_play import random_changes
 from support.rooms import room
 from support.stores import STORES_AND_CLUSTER, running_store
-from tools.games import game_rules, options
+from tools.games import as_tiles, game_rules, options
 
 pytestmark = pytest.mark.slow
 
@@ -188,6 +188,17 @@ async def test_the_operator_sees_and_chooses_the_key_of_a_game(tmp_path: Path) -
             [change] = await changes(house.admin, pb.WatchGamesRequest(from_oldest=True, filter=wanted), 1)
             assert (listed.game.game_id, change.changed.game_id) == (game_id, game_id)
             assert {listed.key_name, full.key_name, change.changed.key_name} == {name}
+
+
+async def test_a_change_of_a_game_from_a_position_is_marked() -> None:
+    seats = [gs.StartSeat(seat=seat, rack=as_tiles([seat])) for seat in (1, 2)]
+    position = gs.StartPosition(seats=seats, turn_seat=1)
+    async with operated(memory_store(log_ms=LOG_MS)) as house:
+        for request in (gs.CreateGameRequest(), gs.CreateGameRequest(position=position)):
+            request.request_id = new_id()
+            await house.client.games.CreateGame(request)
+        told = await changes(house.admin, pb.WatchGamesRequest(from_oldest=True), 2)
+        assert [update.changed.from_position for update in told] == [False, True]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])

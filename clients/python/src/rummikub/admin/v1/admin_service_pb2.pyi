@@ -284,12 +284,15 @@ class GameChanged(_message.Message):
     LABELS_FIELD_NUMBER: _builtins.int
     OPERATOR_LABELS_FIELD_NUMBER: _builtins.int
     KEY_NAME_FIELD_NUMBER: _builtins.int
+    FROM_POSITION_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
     """The game."""
     state: _game_pb2.GameState.ValueType
     """The state of the game when this update was made; it may have changed again since the change."""
     key_name: _builtins.str
     """The name of the key with which the game was created. Empty if there was none."""
+    from_position: _builtins.bool
+    """Whether the game began with a position, which its creator chose. Leave such games out of ratings."""
     @_builtins.property
     def change(self) -> _game_pb2.GameChange:
         """The change as spectators see it, without hidden tiles. Without events if this server cannot read it."""
@@ -316,10 +319,11 @@ class GameChanged(_message.Message):
         labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         operator_labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         key_name: _builtins.str = ...,
+        from_position: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "game_id", b"game_id", "key_name", b"key_name", "labels", b"labels", "operator_labels", b"operator_labels", "players", b"players", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "from_position", b"from_position", "game_id", b"game_id", "key_name", b"key_name", "labels", b"labels", "operator_labels", b"operator_labels", "players", b"players", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
