@@ -1,6 +1,8 @@
 """The position that a game begins with, from a request to create one."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TypeVar
 
 from engine.melding.grid.cells import Grid
 from engine.melding.melds import NotAMeld, read_meld
@@ -9,6 +11,7 @@ from engine.melding.ruleset import Ruleset as MeldingRuleset
 from engine.melding.table import ProposedTable, tiles_on
 from engine.notation import format_tiles
 from engine.seats import Rack
+from engine.tiles import Tile
 from engine.unions import Ruleset
 from rummikub.v1 import game_service_pb2
 from service.codec.fields import SEATS_MAX, invalid, seat_of
@@ -16,21 +19,27 @@ from service.codec.tiles import POOL_MAX, rack, table, tiles_of
 from service.errors import FieldFault, InvalidRequest
 
 FIELD = "position"
+T = TypeVar("T")
+_NO_TABLE: ProposedTable = ()
+_NO_TILES: tuple[Tile, ...] = ()
 
 
 def start_position(message: game_service_pb2.StartPosition, rules: Ruleset) -> Position:
-    """Returns the position of a request. Raises InvalidRequest: the first malformed field, or all problems."""
+    """Returns the position of a request. Raises InvalidRequest: all malformed fields, or else all problems."""
     if not isinstance(rules, MeldingRuleset):
         raise invalid(FIELD, "expected the rules `melding`: no other game begins with a position")
     if not 0 < len(message.seats) <= SEATS_MAX:
         raise invalid(f"{FIELD}.seats", f"expected at least one and at most {SEATS_MAX} seats")
-    proposed = table(message.table, f"{FIELD}.table")
-    racks = tuple(_rack(one, f"{FIELD}.seats[{place}]") for place, one in enumerate(message.seats))
-    pool = tiles_of(message.pool, f"{FIELD}.pool", POOL_MAX, "FIELD_INVALID")
-    turn_seat = seat_of(message.turn_seat, f"{FIELD}.turn_seat")
+    faults: list[FieldFault] = []
+    proposed = _read(partial(table, message.table, f"{FIELD}.table"), _NO_TABLE, faults)
+    racks = tuple(_rack(one, f"{FIELD}.seats[{place}]", faults) for place, one in enumerate(message.seats))
+    pool = _read(partial(tiles_of, message.pool, f"{FIELD}.pool", POOL_MAX, "FIELD_INVALID"), _NO_TILES, faults)
+    turn_seat = _read(partial(seat_of, message.turn_seat, f"{FIELD}.turn_seat"), 0, faults)
+    if faults:
+        raise InvalidRequest(*faults)
     read = legal_table(proposed, rules)
     position = Position(() if read is None else read, racks, pool or None, turn_seat)
-    faults = [*_faults_of_table(proposed, rules)] if read is None else []
+    faults += _faults_of_table(proposed, rules) if read is None else ()
     for problem in position_problems(position, rules, tiles_on(proposed)):
         text = f"{problem.text}: {format_tiles(problem.tiles)}" if problem.tiles else problem.text
         faults.append(FieldFault(f"{FIELD}.{problem.part}", text, "POSITION_IMPOSSIBLE"))
@@ -39,11 +48,18 @@ def start_position(message: game_service_pb2.StartPosition, rules: Ruleset) -> P
     return position
 
 
-def _rack(message: game_service_pb2.StartSeat, field: str) -> Rack:
-    seat, tiles = seat_of(message.seat, f"{field}.seat"), rack(message.rack, f"{field}.rack")
-    if not tiles:
-        raise invalid(f"{field}.rack", "expected at least one tile: the round would be over")
-    return Rack(seat, tiles, message.has_melded)
+def _read(read: Callable[[], T], otherwise: T, faults: list[FieldFault]) -> T:
+    """Returns what a function reads; if a field is malformed, adds its faults and returns another value."""
+    try:
+        return read()
+    except InvalidRequest as error:
+        faults += error.fields
+        return otherwise
+
+
+def _rack(message: game_service_pb2.StartSeat, field: str, faults: list[FieldFault]) -> Rack:
+    seat = _read(partial(seat_of, message.seat, f"{field}.seat"), 0, faults)
+    return Rack(seat, _read(partial(rack, message.rack, f"{field}.rack"), (), faults), message.has_melded)
 
 
 def _faults_of_table(proposed: ProposedTable, rules: MeldingRuleset) -> Iterator[FieldFault]:

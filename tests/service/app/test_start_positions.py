@@ -142,6 +142,17 @@ async def test_all_problems_are_named_at_once(client: Client) -> None:
     error = await refused(client, position=gs.StartPosition(table=wrong, seats=seats, turn_seat=3))
     parts = ["table[1]", "turn_seat", "seats", "table", "seats[0].rack", "seats[1].rack"]
     assert field_violations(error) == [f"position.{part}" for part in parts]
+    seats = [gs.StartSeat(seat=1), gs.StartSeat(seat=2, rack=as_tiles([1, 1, 1]))]
+    error = await refused(client, position=gs.StartPosition(table=RUN, seats=seats, turn_seat=4))
+    parts = ["turn_seat", "seats[0].rack", "seats", "seats[1].rack"]
+    assert field_violations(error) == [f"position.{part}" for part in parts]
+
+
+async def test_all_malformed_fields_are_named_at_once(client: Client) -> None:
+    seats = [gs.StartSeat(seat=77, rack=as_tiles([200])), gs.StartSeat(seat=2, rack=as_tiles([1, 201]))]
+    error = await refused(client, position=gs.StartPosition(seats=seats, pool=as_tiles([202]), turn_seat=0))
+    parts = ["seats[0].seat", "seats[0].rack[0]", "seats[1].rack[1]", "pool[0]", "turn_seat"]
+    assert field_violations(error) == [f"position.{part}" for part in parts]
 
 
 @pytest.mark.parametrize(
@@ -152,7 +163,6 @@ async def test_all_problems_are_named_at_once(client: Client) -> None:
         ({"position": position(seats=[gs.StartSeat(seat=1)] * 10)}, "position.seats"),
         ({"position": position(seats=[])}, "position.seats"),
         ({"position": position(seats=[gs.StartSeat(rack=as_tiles([1]))])}, "position.seats[0].seat"),
-        ({"position": position(seats=[gs.StartSeat(seat=1)])}, "position.seats[0].rack"),
         ({"position": position(turn_seat=0)}, "position.turn_seat"),
         (
             {"position": position(table=meld_pb2.Table(placements=[meld_pb2.Placement(tile=tile_pb2.TILE_RED_1)]))},
