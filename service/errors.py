@@ -329,10 +329,18 @@ class TooManyGuesses(Fault):
 
 
 class TooManyChallenges(Fault):
-    """One of the players has too many challenges."""
+    """One of the players has too many challenges.
+
+    Args:
+        limit: The limit's name.
+        text: What has reached it.
+    """
 
     reason = "TOO_MANY_CHALLENGES"
-    message = "you or the other player have too many challenges, open or in the last minute; retry later"
+
+    def __init__(self, limit: str, text: str) -> None:
+        self.metadata = {"limit": limit}
+        self.message = f"{text}; retry when some have ended, or in a minute"
 
 
 class ChallengeNotFound(Fault):

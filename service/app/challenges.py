@@ -1,8 +1,8 @@
 """Challenges: made, answered, and listed for their two players.
 
-The store has a name for each challenge, whose value is the challenge, and one for each player, whose value lists the
-player's open ones. Each changes by compare and set, so of two answers one counts. Both names expire, also if a server
-dies between two steps; what a list names then is gone, or over, and is left out.
+The store has a name for each challenge, whose value is the challenge, and two for each player, whose values list the
+open ones that the player has made and received. Each changes by compare and set, so of two answers one counts. All
+names expire, also if a server dies between two steps; what a list names then is gone, or over, and is left out.
 """
 
 import asyncio
@@ -28,7 +28,15 @@ from service.errors import (
     StoredFormatUnknown,
     TooManyChallenges,
 )
-from service.model.challenge import EXPIRE_SECONDS_MAX, OPEN_CHALLENGES_MAX, Challenge, ChallengeState, DeclineReason
+from service.model.challenge import (
+    EXPIRE_SECONDS_MAX,
+    OPEN_MADE_MAX,
+    OPEN_RECEIVED_MAX,
+    OPEN_TO_ONE_MAX,
+    Challenge,
+    ChallengeState,
+    DeclineReason,
+)
 from service.model.record import PlayerRef
 from service.runtime.join_tickets import Person
 from service.runtime.rate_limit import MINUTE, TokenBuckets
@@ -87,21 +95,21 @@ class Challenges:
                 raise DuplicateRequest
             return earlier
         challenger, challenged = _inboxes(proposed)
-        if self._pace.take(
-            [(f"by {challenger}", MADE_A_MINUTE), (f"to {challenged}", RECEIVED_A_MINUTE)], now_ms / 1000
-        ):
-            raise TooManyChallenges
+        if self._pace.take([(f"by {challenger}", MADE_A_MINUTE)], now_ms / 1000):
+            raise TooManyChallenges("MADE", f"you have made {MADE_A_MINUTE} challenges in the last minute")
+        if self._pace.take([(f"to {challenged}", RECEIVED_A_MINUTE)], now_ms / 1000):
+            raise TooManyChallenges("RECEIVED", f"the player has got {RECEIVED_A_MINUTE} challenges in the last minute")
         made = replace(
             proposed,
             challenge_id=challenge_id or new_game_id(self._chance),
             created_ms=now_ms,
             expires_ms=now_ms + kept_ms,
         )
-        await self._enter(challenger, made)
+        await self._enter(_made_list(made), made, self._check_made)
         try:
-            await self._enter(challenged, made)
+            await self._enter(_received_list(made), made, self._check_received)
         except TooManyChallenges:
-            await self._leave(challenger, made)
+            await self._leave(_made_list(made), made)
             raise
         await self._store.names.point(_name(made.challenge_id), encode_challenge(made), kept_ms=kept_ms + KEPT_AFTER_MS)
         await self._notify(made)
@@ -151,7 +159,7 @@ class Challenges:
         `known` has the open ones that the player knows, and is brought up to date.
         """
         now_ms, listed = await self._store.now_ms(), await self._listed(inbox_of(key, player_ref))
-        ids = dict.fromkeys([*(challenge_id for challenge_id, _ in listed), *known])
+        ids = dict.fromkeys([*(one.challenge_id for one in listed), *known])
         found = [challenge for challenge, _ in await asyncio.gather(*map(self._load, ids)) if challenge]
         news = []
         for challenge in sorted(found, key=lambda one: one.created_ms, reverse=True):
@@ -197,8 +205,8 @@ class Challenges:
             text, kept_ms = encode_challenge(ended), challenge.expires_ms - challenge.created_ms + KEPT_AFTER_MS
             now = await self._store.names.point(_name(challenge.challenge_id), text, stored, kept_ms=kept_ms)
             challenge = decode_challenge(now)
-            for inbox in _inboxes(challenge):
-                await self._leave(inbox, challenge)
+            for name in (_made_list(challenge), _received_list(challenge)):
+                await self._leave(name, challenge)
             await self._notify(challenge)
         if challenge.state is not ended.state:
             raise ChallengeOver(challenge.state.name)
@@ -208,31 +216,57 @@ class Challenges:
         for inbox in _inboxes(challenge):
             await self._store.streams.notify(inbox)
 
-    async def _listed(self, inbox: str) -> list[tuple[str, int]]:
-        """Returns the open challenges of a player, each with the time when it expires."""
-        return _read_list(await self._store.names.find(_list_name(inbox)))
+    async def _listed(self, inbox: str) -> list["_Listed"]:
+        """Returns the open challenges of a player, made and received."""
+        lists = await asyncio.gather(*(self._store.names.find(f"{start}:{inbox}") for start in (_MADE, _RECEIVED)))
+        return [one for text in lists for one in _read_list(text)]
 
-    async def _enter(self, inbox: str, challenge: Challenge) -> None:
+    @staticmethod
+    def _check_made(listed: list["_Listed"], new: "_Listed") -> None:
+        """Raises TooManyChallenges."""
+        if len(listed) >= OPEN_MADE_MAX:
+            raise TooManyChallenges("OPEN_MADE", f"{OPEN_MADE_MAX} challenges of yours are open")
+        if sum(one.challenged == new.challenged for one in listed) >= OPEN_TO_ONE_MAX:
+            raise TooManyChallenges("OPEN_TO_PLAYER", f"{OPEN_TO_ONE_MAX} challenges of yours to this player are open")
+
+    @staticmethod
+    def _check_received(listed: list["_Listed"], _: "_Listed") -> None:
+        """Raises TooManyChallenges."""
+        if len(listed) >= OPEN_RECEIVED_MAX:
+            raise TooManyChallenges("OPEN_RECEIVED", f"{OPEN_RECEIVED_MAX} challenges to the player are open")
+
+    async def _enter(
+        self, name: str, challenge: Challenge, check: Callable[[list["_Listed"], "_Listed"], None]
+    ) -> None:
         """Adds a challenge to a player's list. Raises TooManyChallenges."""
+        _, challenged = _inboxes(challenge)
+        new = _Listed(challenge.challenge_id, challenge.expires_ms, challenged)
 
-        def add(listed: list[tuple[str, int]]) -> list[tuple[str, int]]:
-            listed = [one for one in listed if one[1] > challenge.created_ms and one[0] != challenge.challenge_id]
-            if len(listed) >= OPEN_CHALLENGES_MAX:
-                raise TooManyChallenges
-            return [*listed, (challenge.challenge_id, challenge.expires_ms)]
+        def add(listed: list[_Listed]) -> list[_Listed]:
+            listed = [
+                one
+                for one in listed
+                if one.expires_ms > challenge.created_ms and one.challenge_id != challenge.challenge_id
+            ]
+            check(listed, new)
+            return [*listed, new]
 
-        await self._change_list(inbox, add)
+        await self._change_list(name, add)
 
-    async def _leave(self, inbox: str, challenge: Challenge) -> None:
+    async def _leave(self, name: str, challenge: Challenge) -> None:
         """Removes a challenge from a player's list."""
-        await self._change_list(inbox, lambda listed: [one for one in listed if one[0] != challenge.challenge_id])
+        await self._change_list(
+            name, lambda listed: [one for one in listed if one.challenge_id != challenge.challenge_id]
+        )
 
-    async def _change_list(self, inbox: str, change: Callable[[list[tuple[str, int]]], list[tuple[str, int]]]) -> None:
+    async def _change_list(self, name: str, change: Callable[[list["_Listed"]], list["_Listed"]]) -> None:
         """Changes a player's list. Raises Overloaded if others change it all the time."""
-        name, names = _list_name(inbox), self._store.names
+        names = self._store.names
         before = await names.find(name)
         for _ in range(ATTEMPTS):
-            wanted = " ".join(f"{challenge_id}:{at_ms}" for challenge_id, at_ms in change(_read_list(before)))
+            wanted = " ".join(
+                f"{one.challenge_id}:{one.expires_ms}:{one.challenged}" for one in change(_read_list(before))
+            )
             now = await names.point(name, wanted, before, kept_ms=EXPIRE_SECONDS_MAX * 1000)
             if now == wanted:
                 return
@@ -240,17 +274,37 @@ class Challenges:
         raise Overloaded("changes")
 
 
+_MADE: Final = "challenges-made"
+_RECEIVED: Final = "challenges"
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """An open challenge in a list: when it expires, and the inbox of the challenged player."""
+
+    challenge_id: str
+    expires_ms: int
+    challenged: str
+
+    def __str__(self) -> str:
+        return f"{self.challenge_id}:{self.expires_ms}:{self.challenged}"
+
+
 def _name(challenge_id: str) -> str:
     return f"challenge:{challenge_id}"
 
 
-def _list_name(inbox: str) -> str:
-    return f"challenges:{inbox}"
+def _made_list(challenge: Challenge) -> str:
+    return f"{_MADE}:{_inboxes(challenge)[0]}"
 
 
-def _read_list(text: str) -> list[tuple[str, int]]:
-    found = (one.partition(":") for one in text.split())
-    return [(challenge_id, int(at_ms)) for challenge_id, _, at_ms in found]
+def _received_list(challenge: Challenge) -> str:
+    return f"{_RECEIVED}:{_inboxes(challenge)[1]}"
+
+
+def _read_list(text: str) -> list[_Listed]:
+    found = (one.split(":") for one in text.split())
+    return [_Listed(challenge_id, int(at_ms), challenged) for challenge_id, at_ms, challenged in found]
 
 
 def _inboxes(challenge: Challenge) -> tuple[str, str]:

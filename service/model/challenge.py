@@ -7,8 +7,12 @@ from typing import Final
 from engine.room_settings import RoomSettings
 from engine.unions import Ruleset
 
-OPEN_CHALLENGES_MAX: Final = 20
-"""Most open challenges of a player, made and received."""
+OPEN_MADE_MAX: Final = 20
+"""Most open challenges that a player has made."""
+OPEN_TO_ONE_MAX: Final = 2
+"""Most open challenges of a player to one other."""
+OPEN_RECEIVED_MAX: Final = 60
+"""Most open challenges to a player. More players than one have to make them, so one cannot shut out all others."""
 EXPIRE_SECONDS_MAX: Final = 86_400
 """The longest time that a challenge waits for an answer."""
 

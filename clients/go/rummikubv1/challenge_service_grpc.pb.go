@@ -43,7 +43,8 @@ const (
 // TICKET_AUDIENCE_WRONG, TICKET_EXPIRED), PERMISSION_DENIED (API_KEY_NOT_ALLOWED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT),
 // UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED).
 type ChallengeServiceClient interface {
-	// Challenges a player. A player may make 20 challenges a minute, and get 60; 20 may be open for each.
+	// Challenges a player. A player may make 20 challenges a minute and get 60. As many may be open, but only 2 of one
+	// player to one other.
 	// Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES),
 	// PERMISSION_DENIED (TICKET_OUT_OF_SCOPE), FAILED_PRECONDITION (BOTS_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST),
 	// RESOURCE_EXHAUSTED (TOO_MANY_CHALLENGES).
@@ -140,7 +141,8 @@ func (c *challengeServiceClient) CancelChallenge(ctx context.Context, in *Cancel
 // TICKET_AUDIENCE_WRONG, TICKET_EXPIRED), PERMISSION_DENIED (API_KEY_NOT_ALLOWED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT),
 // UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED).
 type ChallengeServiceServer interface {
-	// Challenges a player. A player may make 20 challenges a minute, and get 60; 20 may be open for each.
+	// Challenges a player. A player may make 20 challenges a minute and get 60. As many may be open, but only 2 of one
+	// player to one other.
 	// Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES),
 	// PERMISSION_DENIED (TICKET_OUT_OF_SCOPE), FAILED_PRECONDITION (BOTS_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST),
 	// RESOURCE_EXHAUSTED (TOO_MANY_CHALLENGES).

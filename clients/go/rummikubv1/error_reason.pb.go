@@ -270,8 +270,9 @@ const (
 	// RESOURCE_EXHAUSTED. The caller's address or key has sent too many unknown join codes in the last minute
 	// (RUMMIKUB_JOIN_GUESSES_PER_MINUTE). Send the request again after the delay in RetryInfo.
 	ErrorReason_TOO_MANY_GUESSES ErrorReason = 407
-	// RESOURCE_EXHAUSTED. The caller, or the challenged player, has too many challenges: 20 open ones, 20 made or 60 received
-	// in the last minute.
+	// RESOURCE_EXHAUSTED. The caller or the challenged player has too many challenges. Metadata: `limit`: MADE (20 of the
+	// caller in the last minute), RECEIVED (60 to the player in the last minute), OPEN_MADE (20 of the caller are open),
+	// OPEN_TO_PLAYER (2 of the caller to this player are open) or OPEN_RECEIVED (60 to the player are open).
 	ErrorReason_TOO_MANY_CHALLENGES ErrorReason = 440
 	// RESOURCE_EXHAUSTED. The rest of the store's memory is reserved for the growth of unfinished games. New games are
 	// refused, changes that are no turns, and changes of games with more than 128 changes. Send the request again after

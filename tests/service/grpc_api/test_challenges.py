@@ -205,21 +205,34 @@ async def test_a_repeated_request_is_one_challenge(web: Client) -> None:
     assert len(await listed(web, ANN)) == 0
 
 
-async def test_challenges_are_limited_for_both_players(web: Client, clock: FakeClock) -> None:
+async def test_challenges_are_limited(web: Client, clock: FakeClock) -> None:
     for _ in range(20):
         await cancel(web, (await challenge(web)).challenge_id)
     assert await reason_of(challenge(web)) == "TOO_MANY_CHALLENGES", "in a minute"
     clock.advance(60)
-    for _ in range(20):
-        await challenge(web, signed("ann", name="Ann"))
+    for number in range(20):
+        await challenge(web, signed("ann", name="Ann"), to=f"player {number}")
     clock.advance(60)
     assert await reason_of(challenge(web, signed("ann", name="Ann"))) == "TOO_MANY_CHALLENGES", "open ones"
-    assert await reason_of(challenge(web, EVE)) == "TOO_MANY_CHALLENGES", "those of the challenged player"
-    assert await listed(web, EVE) == []
     clock.advance(120)
     assert len(await listed(web, signed("ann", seconds=1_000))) == 20
     clock.advance(120)
     assert (await challenge(web, signed("ann", name="Ann", seconds=1_000))).state == OPEN, "the others have expired"
+
+
+async def test_one_player_cannot_shut_out_others(web: Client, clock: FakeClock) -> None:
+    for _ in range(2):
+        await challenge(web)
+    assert await reason_of(challenge(web)) == "TOO_MANY_CHALLENGES", "to this player"
+    await challenge(web, EVE)
+    await challenge(web, BOB, to="ann")
+    for number in range(57):
+        clock.advance(2)
+        await challenge(web, signed(f"stranger {number}", name=f"Stranger {number}"))
+    assert await reason_of(challenge(web, signed("one more", name="One More"))) == "TOO_MANY_CHALLENGES", (
+        "to this player by all"
+    )
+    await challenge(web, signed("bob", name="Bob"), to="cleo")
 
 
 @pytest.mark.parametrize(

@@ -1050,8 +1050,11 @@ async def _(stage: Stage, rpc: str) -> Ask:
 
 
 async def challenged(stage: Stage, **fields: Any) -> cs.Challenge:  # noqa: ANN401 - of a request
-    """Returns a challenge by `ben` to `ada`."""
+    """Returns the only open challenge by `ben` to `ada`."""
     ticket = join_tickets.signed("ben", name="Ben")
+    for one in (await stage.client.challenges.ListChallenges(cs.ListChallengesRequest(join_ticket=ticket))).challenges:
+        canceling = cs.CancelChallengeRequest(challenge_id=one.challenge_id, join_ticket=ticket)
+        await stage.client.challenges.CancelChallenge(canceling)
     request = cs.ChallengePlayerRequest(join_ticket=ticket, player_ref="ada", **fields)
     return (await stage.client.challenges.ChallengePlayer(request)).challenge
 
@@ -1122,8 +1125,8 @@ async def _(stage: Stage, rpc: str) -> Ask:
 @case("TOO_MANY_CHALLENGES", "ChallengePlayer", staging=with_tickets)
 async def _(stage: Stage, rpc: str) -> Ask:
     busy = join_tickets.signed("busy", name="Busy")
-    for _number in range(20):
-        request = cs.ChallengePlayerRequest(join_ticket=busy, player_ref="idle")
+    for number in range(20):
+        request = cs.ChallengePlayerRequest(join_ticket=busy, player_ref=f"idle {number}")
         await stage.client.challenges.ChallengePlayer(request)
     return Ask(usual_request(rpc, "", "", join_ticket=busy))
 
@@ -1450,7 +1453,7 @@ TOO_LONG_TABLE = meld_pb2.Table(melds=[TOO_LONG])
 BAD_STARTS = [
     ("POSITION_IMPOSSIBLE", ["turn_seat"], gs.StartPosition(turn_seat=3)),
     ("POSITION_IMPOSSIBLE", ["pool"], gs.StartPosition(pool=as_tiles([1]))),
-    ("FIELD_INVALID", ["seats[2].rack"], gs.StartPosition(seats=[gs.StartSeat(seat=3)])),
+    ("POSITION_IMPOSSIBLE", ["seats[2].rack"], gs.StartPosition(seats=[gs.StartSeat(seat=3)])),
     ("TILE_UNKNOWN", ["pool[0]"], gs.StartPosition(pool=as_tiles([80]))),
     (
         "MALFORMED_TABLE",

@@ -660,8 +660,9 @@ pub enum ErrorReason {
     /// RESOURCE_EXHAUSTED. The caller's address or key has sent too many unknown join codes in the last minute
     /// (RUMMIKUB_JOIN_GUESSES_PER_MINUTE). Send the request again after the delay in RetryInfo.
     TooManyGuesses = 407,
-    /// RESOURCE_EXHAUSTED. The caller, or the challenged player, has too many challenges: 20 open ones, 20 made or 60 received
-    /// in the last minute.
+    /// RESOURCE_EXHAUSTED. The caller or the challenged player has too many challenges. Metadata: `limit`: MADE (20 of the
+    /// caller in the last minute), RECEIVED (60 to the player in the last minute), OPEN_MADE (20 of the caller are open),
+    /// OPEN_TO_PLAYER (2 of the caller to this player are open) or OPEN_RECEIVED (60 to the player are open).
     TooManyChallenges = 440,
     /// RESOURCE_EXHAUSTED. The rest of the store's memory is reserved for the growth of unfinished games. New games are
     /// refused, changes that are no turns, and changes of games with more than 128 changes. Send the request again after
@@ -8075,7 +8076,8 @@ pub mod challenge_service_client {
             self.inner = self.inner.max_encoding_message_size(limit);
             self
         }
-        /// Challenges a player. A player may make 20 challenges a minute, and get 60; 20 may be open for each.
+        /// Challenges a player. A player may make 20 challenges a minute and get 60. As many may be open, but only 2 of one
+        /// player to one other.
         /// Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES),
         /// PERMISSION_DENIED (TICKET_OUT_OF_SCOPE), FAILED_PRECONDITION (BOTS_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST),
         /// RESOURCE_EXHAUSTED (TOO_MANY_CHALLENGES).

@@ -46,7 +46,8 @@ class ChallengeServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> ChallengeServiceAsyncStub: ...
     ChallengePlayer: _grpc.UnaryUnaryMultiCallable[_challenge_service_pb2.ChallengePlayerRequest, _challenge_service_pb2.ChallengePlayerResponse]
-    """Challenges a player. A player may make 20 challenges a minute, and get 60; 20 may be open for each.
+    """Challenges a player. A player may make 20 challenges a minute and get 60. As many may be open, but only 2 of one
+    player to one other.
     Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES),
     PERMISSION_DENIED (TICKET_OUT_OF_SCOPE), FAILED_PRECONDITION (BOTS_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST),
     RESOURCE_EXHAUSTED (TOO_MANY_CHALLENGES).
@@ -88,7 +89,8 @@ class ChallengeServiceAsyncStub(ChallengeServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     ChallengePlayer: _aio.UnaryUnaryMultiCallable[_challenge_service_pb2.ChallengePlayerRequest, _challenge_service_pb2.ChallengePlayerResponse]  # type: ignore[assignment]
-    """Challenges a player. A player may make 20 challenges a minute, and get 60; 20 may be open for each.
+    """Challenges a player. A player may make 20 challenges a minute and get 60. As many may be open, but only 2 of one
+    player to one other.
     Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES),
     PERMISSION_DENIED (TICKET_OUT_OF_SCOPE), FAILED_PRECONDITION (BOTS_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST),
     RESOURCE_EXHAUSTED (TOO_MANY_CHALLENGES).
@@ -133,7 +135,8 @@ class ChallengeServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _challenge_service_pb2.ChallengePlayerRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_challenge_service_pb2.ChallengePlayerResponse, _abc.Awaitable[_challenge_service_pb2.ChallengePlayerResponse]]:
-        """Challenges a player. A player may make 20 challenges a minute, and get 60; 20 may be open for each.
+        """Challenges a player. A player may make 20 challenges a minute and get 60. As many may be open, but only 2 of one
+        player to one other.
         Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES),
         PERMISSION_DENIED (TICKET_OUT_OF_SCOPE), FAILED_PRECONDITION (BOTS_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST),
         RESOURCE_EXHAUSTED (TOO_MANY_CHALLENGES).

@@ -299,8 +299,9 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     (RUMMIKUB_JOIN_GUESSES_PER_MINUTE). Send the request again after the delay in RetryInfo.
     """
     TOO_MANY_CHALLENGES: _ErrorReason.ValueType  # 440
-    """RESOURCE_EXHAUSTED. The caller, or the challenged player, has too many challenges: 20 open ones, 20 made or 60 received
-    in the last minute.
+    """RESOURCE_EXHAUSTED. The caller or the challenged player has too many challenges. Metadata: `limit`: MADE (20 of the
+    caller in the last minute), RECEIVED (60 to the player in the last minute), OPEN_MADE (20 of the caller are open),
+    OPEN_TO_PLAYER (2 of the caller to this player are open) or OPEN_RECEIVED (60 to the player are open).
     """
     STORE_FULL: _ErrorReason.ValueType  # 408
     """RESOURCE_EXHAUSTED. The rest of the store's memory is reserved for the growth of unfinished games. New games are
@@ -815,8 +816,9 @@ TOO_MANY_GUESSES: ErrorReason.ValueType  # 407
 (RUMMIKUB_JOIN_GUESSES_PER_MINUTE). Send the request again after the delay in RetryInfo.
 """
 TOO_MANY_CHALLENGES: ErrorReason.ValueType  # 440
-"""RESOURCE_EXHAUSTED. The caller, or the challenged player, has too many challenges: 20 open ones, 20 made or 60 received
-in the last minute.
+"""RESOURCE_EXHAUSTED. The caller or the challenged player has too many challenges. Metadata: `limit`: MADE (20 of the
+caller in the last minute), RECEIVED (60 to the player in the last minute), OPEN_MADE (20 of the caller are open),
+OPEN_TO_PLAYER (2 of the caller to this player are open) or OPEN_RECEIVED (60 to the player are open).
 """
 STORE_FULL: ErrorReason.ValueType  # 408
 """RESOURCE_EXHAUSTED. The rest of the store's memory is reserved for the growth of unfinished games. New games are

@@ -541,7 +541,8 @@ export const DeclineReasonSchema: GenEnum<DeclineReason> = /*@__PURE__*/
  */
 export const ChallengeService: GenService<{
   /**
-   * Challenges a player. A player may make 20 challenges a minute, and get 60; 20 may be open for each.
+   * Challenges a player. A player may make 20 challenges a minute and get 60. As many may be open, but only 2 of one
+   * player to one other.
    * Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES),
    * PERMISSION_DENIED (TICKET_OUT_OF_SCOPE), FAILED_PRECONDITION (BOTS_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST),
    * RESOURCE_EXHAUSTED (TOO_MANY_CHALLENGES).

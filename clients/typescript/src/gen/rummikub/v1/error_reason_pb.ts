@@ -683,8 +683,9 @@ export enum ErrorReason {
   TOO_MANY_GUESSES = 407,
 
   /**
-   * RESOURCE_EXHAUSTED. The caller, or the challenged player, has too many challenges: 20 open ones, 20 made or 60 received
-   * in the last minute.
+   * RESOURCE_EXHAUSTED. The caller or the challenged player has too many challenges. Metadata: `limit`: MADE (20 of the
+   * caller in the last minute), RECEIVED (60 to the player in the last minute), OPEN_MADE (20 of the caller are open),
+   * OPEN_TO_PLAYER (2 of the caller to this player are open) or OPEN_RECEIVED (60 to the player are open).
    *
    * @generated from enum value: TOO_MANY_CHALLENGES = 440;
    */
