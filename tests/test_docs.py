@@ -1,6 +1,7 @@
 """Pages agree with the contract and the engine, options have sources, and everything that a page names exists."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import astuple
 from enum import Enum
@@ -260,6 +261,14 @@ def anchors(page: Path) -> set[str]:
     """Returns the anchors of a page's headings."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
+
+
+def test_the_functions_of_an_app_are_counted() -> None:
+    page = (ROOT / "docs/functions.md").read_text()
+    rows = re.findall(r"^\| (\d+) \| [^|]+ \| (works|partly|yours) \|", page, re.MULTILINE)
+    assert [int(number) for number, _ in rows] == list(range(1, 44))
+    counted = Counter(state for _, state in rows)
+    assert f"{counted['works']} work, {counted['partly']} partly, and {counted['yours']} are yours" in page
 
 
 def test_the_rules_are_numbered_without_gaps() -> None:
