@@ -110,7 +110,8 @@ class EmbeddedStore:
             ) from None
         except OSError as error:
             raise EmbeddedStoreError(
-                f"{self._data_dir} cannot be used ({error.strerror}): set RUMMIKUB_DATA_DIR to a folder to write to"
+                f"{self._data_dir} cannot be used ({error.strerror}): set RUMMIKUB_DATA_DIR to a folder to write to; "
+                "in a container, mount a volume there that its user may write to"
             ) from None
         self._check_version()
         self._process = subprocess.Popen(  # noqa: S603, ASYNC220 - a fixed command; starting it does not block
