@@ -10,7 +10,7 @@ FUZZ := .venv/.fuzz
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 3 --dist worksteal
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help setup run web web-test envoy play demo walkthrough puzzle test quick flaky check canary fmt bench figures speed load load-ci drill chaos fuzz capacity soak secrets solver-soak mutants goldens house baseline names release audit proto clients clients-check conformance edge-config deploy-check deploy-tools openapi docs wire deals lock image bots puzzles tournament clean
+.PHONY: help setup run web web-test envoy play demo walkthrough puzzle test quick flaky check canary fmt bench figures speed load load-ci drill chaos fuzz capacity soak secrets solver-soak mutants goldens house baseline names release audit proto clients clients-check conformance edge-config deploy-check deploy-tools openapi docs wire deals lock image image-check bots puzzles tournament clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -263,6 +263,9 @@ lock: $(STAMP) ## Pin all requirements again, with hashes
 
 image: ## Build the container image (needs docker)
 	docker build -t rummikub-service .
+
+image-check: $(STAMP) ## Build the image without docker and run it: user, read-only root, health, data, stop (needs root; ARGS=--fresh)
+	@$(BIN)/python -m tools.image_check $(ARGS)
 
 clean: ## Remove .venv, build and caches; keep ./data
 	rm -rf build mutants .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage*

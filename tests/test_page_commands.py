@@ -55,6 +55,7 @@ ELSEWHERE = {
     "docs/backup.md": {"age zstd": "programs of the operator's choice, on both sides of a pipe"},
     "docs/kubernetes.md": {"kubectl": "needs a cluster; the manifests: tests/deploy/test_manifests.py"},
     "docs/releasing.md": {"git gpg cosign jq": "need a key of the person who releases"},
+    "docs/settings.md": {"docker": "needs Docker; the image with these options: tools/image_check/container.py"},
     "docs/start/own-games.md": {"go": "clients/conformance/run.py"},
     "docs/tutorial/validation.md": {"go": "clients/conformance/run.py"},
     "docs/tutorial/web.md": {"npm npx": "the same program: web/test/e2e/tutorial.test.mjs"},

@@ -1,0 +1,1 @@
+"""The check of the container image without a container engine (`make image-check`)."""
