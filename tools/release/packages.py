@@ -102,9 +102,10 @@ def with_whole_links(page: str, folder: str, values: Mapping[str, str]) -> str:
 
 def python(release: Release) -> None:
     """Builds wheels and source distributions of the service, the engine and the client."""
+    options = ("--quiet", "--no-build-isolation", "--no-create-gitignore", "--python", BIN / "python")
+    to = ("--out-dir", release.folder("python"))
     for folder in PYTHON:
-        options = ("--quiet", "--no-build-isolation", "--python", BIN / "python", "--out-dir", release.folder("python"))
-        run(BIN / "uv", "build", *options, release.tree / folder, folder=release.tree)
+        run(BIN / "uv", "build", *options, *to, release.tree / folder, folder=release.tree)
 
 
 def npm(release: Release) -> None:
