@@ -18,6 +18,8 @@ from tools.revisions import write_tree
 from tools.servers import ROOT
 
 BIN: Final = ROOT / ".venv" / "bin"
+CACHES: Final = ROOT / "build" / "caches"
+"""What the tools of other ecosystems download and compile for programs that use the packages."""
 PYTHON: Final = (".", "engine", "clients/python")
 NPM: Final = ("clients/typescript", "web/tiles", "web/board")
 PAGES: Final = (*PYTHON, *NPM, "clients/go", "clients/rust", "clients/java", "clients/cpp")
@@ -146,9 +148,16 @@ def rust(release: Release) -> None:
 def maven(release: Release) -> None:
     """Builds the artefacts of Java and Kotlin as a Maven repository, with sources and documentation."""
     repository = f"-DaltDeploymentRepository=release::file://{release.folder('maven')}"
-    options = ("-q", "-B", "-ntp", "-Prelease", "-DskipTests", "-Dkotlin.compiler.daemon=false", repository)
+    options = (*maven_options(release.values), "-Prelease", "-DskipTests", "-Dmaven.install.skip=true", repository)
     bill = ("org.cyclonedx:cyclonedx-maven-plugin:2.9.1:makeBom", "-DoutputFormat=json", "-DincludeTestScope=false")
     run("mvn", *options, "-pl", "client,kotlin", "-am", "deploy", *bill, folder=release.tree / "clients" / "java")
+
+
+def maven_options(values: Mapping[str, str]) -> tuple[str, ...]:
+    """Returns options of Maven with a local repository of their own, after removing the client's artefacts from it."""
+    local = CACHES / "maven"
+    shutil.rmtree(local / values["maven_group"].replace(".", "/"), ignore_errors=True)
+    return ("-q", "-B", "-ntp", "-Dkotlin.compiler.daemon=false", f"-Dmaven.repo.local={local}")
 
 
 def cpp(release: Release) -> None:

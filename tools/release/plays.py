@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -10,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from tools.release.packages import BIN, Release, run
+from tools.release.packages import BIN, CACHES, Release, maven_options, run
 from tools.servers import ROOT
 
 PRESET: Final = "PRESET_SABRA"
@@ -19,6 +20,8 @@ NPM_CHECKS: Final[tuple[tuple[str, ...], ...]] = (
     ("@arethetypeswrong/cli@0.18.5", "--profile", "esm-only", "--exclude-entrypoints", "tiles.css"),
 )
 """The programs that check an npm package, with their options. A style sheet has no types, so it is left out."""
+CARGO_TARGET: Final = CACHES / "cargo"
+"""Where programs are built with the crate, so that what it depends on is compiled once."""
 
 
 @contextmanager
@@ -120,38 +123,44 @@ def npm(release: Release, folder: Path, target: str) -> None:
 
 def go(release: Release, folder: Path, target: str) -> None:
     """Plays with the Go module, which dist/ serves as a proxy does."""
-    module = release.values["go_module"]
     (folder / "main.go").write_text(program(release.tree / "clients" / "go" / "README.md", "go"))
-    proxies = run("go", "env", "GOPROXY", folder=folder).strip()
-    own = {
+    own = go_settings(release)
+    run("go", "mod", "init", "game", folder=folder, **own)
+    run("go", "get", f"{release.values['go_module']}@v{release.version}", folder=folder, **own)
+    run("go", "run", ".", target, PRESET, folder=folder, **own)
+
+
+def go_settings(release: Release) -> dict[str, str]:
+    """Returns settings of Go with which dist/ serves the module, after removing older ones from their module cache."""
+    module, cache = release.values["go_module"], CACHES / "go"
+    for older in (*cache.glob(f"{module}@*"), cache / "cache" / "download" / module):
+        shutil.rmtree(older, ignore_errors=True)
+    proxies = run("go", "env", "GOPROXY", folder=release.tree).strip()
+    return {
         "GOPROXY": f"file://{release.folder('go')},{proxies}",
         "GONOSUMDB": module,
         "GOFLAGS": "-mod=mod -modcacherw",
-        "GOMODCACHE": str(folder / "modules"),
+        "GOMODCACHE": str(cache),
     }
-    run("go", "mod", "init", "game", folder=folder, **own)
-    run("go", "get", f"{module}@v{release.version}", folder=folder, **own)
-    run("go", "run", ".", target, PRESET, folder=folder, **own)
 
 
 def rust(release: Release, folder: Path, target: str) -> None:
     """Plays with the crate's sources; the page's manifest is for a checkout."""
     [crate] = release.folder("rust").glob("*.crate")
-    run("tar", "-xf", crate, folder=folder)
+    run("tar", "--touch", "-xf", crate, folder=folder)  # by the times of the archive, cargo takes new files for built
     game = folder / "game"
     (game / "src").mkdir(parents=True)
     manifest = program(release.tree / "clients" / "rust" / "README.md", "toml")
     package = '[package]\nname = "game"\nversion = "0.0.0"\nedition = "2021"\n\n'
     (game / "Cargo.toml").write_text(package + re.sub(r'path = "[^"]*"', f'path = "../{crate.stem}"', manifest))
     (game / "src" / "main.rs").write_text(program(release.tree / "clients" / "rust" / "README.md", "rust"))
-    run("cargo", "run", "--quiet", "--", target, PRESET, folder=game, CARGO_TARGET_DIR=str(folder / "target"))
+    run("cargo", "run", "--quiet", "--", target, PRESET, folder=game, CARGO_TARGET_DIR=str(CARGO_TARGET))
 
 
 def maven(release: Release, folder: Path, target: str) -> None:
     """Plays with the artefacts of Java and Kotlin from the Maven repository in dist/."""
     page = release.tree / "clients" / "java" / "README.md"
     poms = re.findall(r"^```xml\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
-    repository = f"<repositories><repository><id>release</id><url>file://{release.folder('maven')}</url></repository></repositories>"
     for language, pom, suffix, main in (
         ("java", poms[0], "java", "example.FirstGame"),
         ("kotlin", poms[1], "kt", "example.FirstGameKt"),
@@ -159,10 +168,15 @@ def maven(release: Release, folder: Path, target: str) -> None:
         sources = folder / language / "src" / "main" / language / "example"
         sources.mkdir(parents=True)
         (sources / f"FirstGame.{suffix}").write_text(program(page, language))
-        (folder / language / "pom.xml").write_text(pom.replace("</project>", f"{repository}</project>"))
+        (folder / language / "pom.xml").write_text(with_repository(pom, release))
         game = (f"-Dexec.mainClass={main}", f"-Dexec.args={target} {PRESET}")
-        options = ("-q", "-B", "-ntp", "-Dkotlin.compiler.daemon=false")
-        run("mvn", *options, "compile", "exec:java", *game, folder=folder / language)
+        run("mvn", *maven_options(release.values), "compile", "exec:java", *game, folder=folder / language)
+
+
+def with_repository(pom: str, release: Release) -> str:
+    """Returns a `pom.xml` that finds the artefacts in dist/."""
+    repository = f"<repository><id>release</id><url>file://{release.folder('maven')}</url></repository>"
+    return pom.replace("</project>", f"<repositories>{repository}</repositories></project>")
 
 
 def cpp(release: Release, folder: Path, target: str) -> None:
