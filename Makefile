@@ -212,7 +212,7 @@ clients/typescript/node_modules: clients/typescript/package-lock.json
 	cd clients/typescript && npm ci --silent --ignore-scripts
 	@touch $@
 
-conformance: $(STAMP) $(OLDEST) ## Build and test the clients of all languages, and check them against a server (ARGS="go --require go" or "go --against last")
+conformance: $(STAMP) $(OLDEST) ## Build and test the clients of all languages, and check them against a server (ARGS="go --require go", "go --against last" or "--packages dist")
 	@$(BIN)/python -m clients.conformance.run $(ARGS)
 
 edge-config: $(STAMP) ## Generate deploy/envoy-tls.yaml from deploy/envoy.yaml

@@ -2,9 +2,11 @@
 
 import gzip
 import hashlib
+import json
 import re
 import shutil
 import subprocess
+import tomllib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +17,7 @@ from service.storage.formats import FORMATS
 from support.formats import process_with
 from support.harness import ROOT
 from tools import names
-from tools.release import frozen
+from tools.release import conformance, frozen
 from tools.release.bill import LicenseError, check_license
 from tools.release.checks import problems
 from tools.release.frozen import BASELINE, BUF
@@ -219,3 +221,39 @@ def test_the_provenance_names_every_file_the_commit_and_what_pins_the_build(tmp_
         "digest": {"gitCommit": "c0ffee"},
     }
     assert [lock["name"] for lock in locks] == [*LOCKS]
+
+
+def dist_with(folder: Path, *ecosystems: str) -> Release:
+    """Returns a release whose packages of some ecosystems are there, as empty files."""
+    release = conformance.release_in(folder)
+    for name in ecosystems:
+        package = conformance.ECOSYSTEMS[name].path(release)
+        package.parent.mkdir(parents=True)
+        package.touch()
+    return release
+
+
+def test_a_package_that_is_absent_is_named_with_the_command_that_builds_it_and_keeps_the_others(tmp_path: Path) -> None:
+    release = dist_with(tmp_path, "python", "npm")
+    assert conformance.absent(release, {"python (aio)", "typescript"}) == ""
+    found = conformance.absent(release, {"python", "kotlin", "rust"})
+    assert str(tmp_path / "rust" / f"rummikub-client-{release.version}.crate") in found
+    assert found.endswith('build it: make release ARGS="--dry-run --only python,npm,rust,maven"')
+
+
+def test_the_conformance_programs_take_the_client_from_its_package_alone(tmp_path: Path) -> None:
+    release = dist_with(tmp_path / "dist", "python", "npm", "rust", "cpp")
+    found = conformance.programs(release, tmp_path / "programs")
+    assert [*found] == [
+        *("python", "python (aio)", "python (oldest packages)"),
+        *("typescript", "typescript (grpc-js)"),
+        *("rust", "cpp"),
+    ]
+    assert str(ROOT / "clients") not in "".join(
+        program.build + program.run + program.game for program in found.values()
+    )
+    assert all(str(release.dist) in found[name].build for name in ("python", "python (oldest packages)", "rust", "cpp"))
+    needed = json.loads((found["typescript"].folder / "package.json").read_text())["dependencies"]
+    assert needed["rummikub-client"] == f"file:{release.dist}/npm/rummikub-client-{release.version}.tgz"
+    crate = tomllib.loads((found["rust"].folder / "Cargo.toml").read_text())["dependencies"]["rummikub-client"]
+    assert crate["path"] == f"rummikub-client-{release.version}"

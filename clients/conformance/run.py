@@ -1,7 +1,7 @@
 """Builds, tests and checks the clients of all languages whose tools are there, and prints a table.
 
 Usage: python -m clients.conformance.run [LANGUAGE ...] [--require python,go,...] [--quick] [--against REVISION]
-       [--clients-of REVISION]
+       [--clients-of REVISION] [--packages DIST]
 
 Fails if a test or a check fails, or if a language of --require was skipped. README.md in this folder describes
 the checks. A REVISION is one of git, or `last`: the last release.
@@ -19,7 +19,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 from typing import TypeAlias
@@ -62,7 +62,8 @@ from rummikub import (
     TurnOptions,
 )
 from rummikub.errors import error_info
-from tools.revisions import installed, last_release, write_tree
+from tools.release import conformance
+from tools.revisions import git, installed, last_release, write_tree
 
 ROOT = Path(__file__).parents[2]
 WIRE = Path("tests") / "conformance" / "wire.json"
@@ -484,30 +485,52 @@ def main() -> None:
     others = parser.add_mutually_exclusive_group()
     others.add_argument("--against", metavar="REVISION", help="check these clients against a server of a revision")
     others.add_argument("--clients-of", metavar="REVISION", help="check the clients of a revision against this server")
+    others.add_argument("--packages", metavar="DIST", type=Path, help="check the packages in a folder, such as dist")
     arguments = parser.parse_args()
-    revision = arguments.against or arguments.clients_of
-    if not revision:
-        sys.exit(not checks(parser, arguments, present, ROOT, ROOT / WIRE))
-    revision = last_release() if revision == "last" else revision
     with tempfile.TemporaryDirectory(prefix="rummikub-conformance-") as folder:
-        tree = write_tree(revision, Path(folder) / "tree")
+        tree, packages = ROOT, ROOT
+        if revision := arguments.against or arguments.clients_of:
+            tree = write_tree(last_release() if revision == "last" else revision, Path(folder) / "tree")
         if arguments.clients_of:
             quick = ["--quick"] * arguments.quick
             sys.argv[1:] = [*arguments.languages, *quick, "--require", arguments.require]
             program_of(tree).main()
-        else:
+            return
+        if unknown := {*arguments.languages} - {*present}:
+            parser.error(f"no client in {', '.join(sorted(unknown))}; there are {', '.join(present)}")
+        chosen = {name: LANGUAGES[name] for name in arguments.languages or present}
+        if arguments.against:
             packages = installed(tree, Path(folder) / "installed")
-            sys.exit(not checks(parser, arguments, present, packages, tree / WIRE))
+        if arguments.packages:
+            chosen = with_packages(parser, arguments, chosen)
+        sys.exit(not checks(arguments, chosen, packages, tree / WIRE))
 
 
-def checks(
-    parser: argparse.ArgumentParser, arguments: argparse.Namespace, present: list[str], packages: Path, wire: Path
-) -> bool:
-    """Checks the present clients against a server of some packages; returns whether nothing went wrong."""
-    unknown = {*arguments.languages} - {*present}
-    if unknown:
-        parser.error(f"no client in {', '.join(sorted(unknown))}; there are {', '.join(present)}")
-    chosen = {name: LANGUAGES[name] for name in arguments.languages or present}
+def with_packages(
+    parser: argparse.ArgumentParser, arguments: argparse.Namespace, chosen: Mapping[str, Language]
+) -> dict[str, Language]:
+    """Returns the languages that have a package in the folder of --packages, with the commands that use it."""
+    release = conformance.release_in(arguments.packages)
+    required = {*arguments.languages, *filter(None, arguments.require.split(","))}
+    if lacking := conformance.absent(release, required):
+        parser.error(lacking)
+    programs = conformance.programs(release)
+    if not programs:
+        parser.error(conformance.absent(release, {*chosen}))
+    if lacking := conformance.absent(release, {*chosen}):
+        print(f"skipped: {lacking}", file=sys.stderr)
+    built_from, present = conformance.built_from(release.dist), git(ROOT, "rev-parse", "HEAD").strip()
+    if built_from not in ("", present):
+        print(f"the packages are of {built_from:.8}, the programs of {present:.8}", file=sys.stderr)
+    return {
+        name: replace(language, folder=str(one.folder), build=one.build, test="", run=one.run, game=one.game)
+        for name, language in chosen.items()
+        if (one := programs.get(name))
+    }
+
+
+def checks(arguments: argparse.Namespace, chosen: Mapping[str, Language], packages: Path, wire: Path) -> bool:
+    """Checks languages against a server of some packages; returns whether nothing went wrong."""
     needed = dict.fromkeys((one.build, one.path) for one in chosen.values() if not missing(one))
     with server(packages) as (target, validation), ThreadPoolExecutor(1) as builder:
         built = {build: builder.submit(shell, *build) for build in needed}  # beside the checks of what is built

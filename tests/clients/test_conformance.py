@@ -1,5 +1,8 @@
 """The runner of the conformance programs notices what fails or is missing. `make conformance` runs the programs."""
 
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
 import pytest
 import run
 from run import CHECKS, Result
@@ -31,3 +34,12 @@ def test_a_check_that_fails_or_is_missing_is_a_fault(
 ) -> None:
     assert not run.report({"python": GOOD, "go": result}, set())
     assert said in capsys.readouterr().out
+
+
+def test_a_language_whose_package_is_absent_is_refused_with_the_command_that_builds_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = Namespace(packages=tmp_path, languages=["rust"], require="go")
+    with pytest.raises(SystemExit):
+        run.with_packages(ArgumentParser(), arguments, run.LANGUAGES)
+    assert 'make release ARGS="--dry-run --only go,rust"' in capsys.readouterr().err
