@@ -131,7 +131,7 @@ def _typescript(release: Release, folder: Path, package: Path) -> tuple[Program,
     manifest = json.loads((client / "package.json").read_text())
     needed = {**manifest["dependencies"], **manifest["devDependencies"], "rummikub-client": f"file:{package}"}
     (folder / "package.json").write_text(json.dumps({"type": "module", "private": True, "dependencies": needed}))
-    build = "npm install --silent --ignore-scripts && node_modules/.bin/tsc"
+    build = "npm install --loglevel error --ignore-scripts && node_modules/.bin/tsc"
     program = "node dist/conformance/main.js"
     return (
         Program(folder, build, program, "node test/readme.mjs {target} {preset}"),

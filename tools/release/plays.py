@@ -107,7 +107,7 @@ def npm(release: Release, folder: Path, target: str) -> None:
         "board/model",
     )
     (folder / "types.ts").write_text("".join(f'import "{scope}rummikub-{entry}";\n' for entry in entries))
-    run("npm", "install", "--silent", "--ignore-scripts", *packages, folder=folder)
+    run("npm", "install", "--loglevel", "error", "--ignore-scripts", *packages, folder=folder)
     run("node", "game.mjs", folder=folder)
     run("node", "loads.mjs", folder=folder)
     compiled = {
