@@ -114,7 +114,7 @@ class Intervals:
     """When a server does what it repeats, in seconds.
 
     Attributes:
-        ping: Between two health checks of the store.
+        ping: Between two health checks of the store, each of which asks one primary of a cluster in turn.
         count: Between two counts of the games.
         presence: Between two reports of who is present.
         load: Between two times at which gauges of the load are set, which costs calls nothing.
@@ -193,6 +193,10 @@ class Server:
             await asyncio.gather(*(listener.stop() for listener in self.listeners))
             raise
         await self.monitor.check()
+        self.start_background()
+
+    def start_background(self) -> None:
+        """Starts what the server does beside calls."""
         self._spawn("store-check", every(self.intervals.ping, self.stopping, self.monitor.check))
         self._spawn("game-count", every(self.intervals.count, self.stopping, self.monitor.count_games))
         self._spawn("sweeper", self.sweeper.run())

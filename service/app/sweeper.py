@@ -28,6 +28,8 @@ MEND_BATCH: Final = 20
 """Listed games that are read, and thereby repaired, after a sweep."""
 PUT_OFF_MS: Final = 30_000
 """The delay before a game whose check failed is checked again."""
+CLAIMS_A_SECOND: Final = 8.0
+"""Most commands a second that idle sweeps send. A sweep sends one to each server that has deadlines, at most 16."""
 
 _log = structlog.get_logger()
 
@@ -77,6 +79,7 @@ class Sweeper:
         self._list = next(self._lists)
         """The list to read after the next sweep: its state, and whether it has public games only."""
         self._list_cursor = ""
+        self._sweeps_until_mend = 0
         self._checks: dict[str, asyncio.Task[Loaded]] = {}
         self._unreadable: dict[str, int] = {}
         """Games that this server cannot read, and until when it skips them."""
@@ -92,8 +95,13 @@ class Sweeper:
             return self._waited_seconds
         return time.monotonic() - self._oldest_since
 
+    @property
+    def pause_seconds(self) -> float:
+        """The pause before the next sweep: longer where a sweep asks many servers."""
+        return max(self._interval_seconds, self._store.deadlines.servers / CLAIMS_A_SECOND)
+
     async def run(self) -> None:
-        """Sweeps until the server stops. After each sweep it reads a page of a list, which repairs the list."""
+        """Sweeps until the server stops. Between sweeps it reads pages of lists, which repairs the lists."""
         try:
             await self._sweep_repeatedly()
         finally:
@@ -109,12 +117,19 @@ class Sweeper:
                     raise
                 _log.exception("sweep")
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), self._interval_seconds)
+                await asyncio.wait_for(self._stopping.wait(), self.pause_seconds)
 
     async def _sweep_and_mend(self) -> None:
-        """Sweeps, then reads a page of a list. Logs errors: a failed sweep must not stop later ones."""
+        """Sweeps, then may read a page of a list. Logs errors: a failed sweep must not stop later ones.
+
+        It reads a page after as many sweeps as a page takes commands: one on one Redis.
+        """
         try:
             await self.sweep()
+            self._sweeps_until_mend -= 1
+            if self._sweeps_until_mend > 0:
+                return
+            self._sweeps_until_mend = self._store.deadlines.servers
             state, is_public = self._list
             page = await self._store.lists.page([state], self._list_cursor, MEND_BATCH, is_public=is_public)
             self._list_cursor = page.cursor

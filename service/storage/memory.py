@@ -384,6 +384,8 @@ class MemoryNames(_Part):
 class MemoryDeadlines(_Part):
     """Deadlines in memory."""
 
+    servers = 1
+
     def __init__(self, memory: Memory) -> None:
         super().__init__(memory)
         self._deadlines: dict[str, int] = {}
@@ -442,6 +444,8 @@ class MemoryPresence(_Part):
 
 class MemoryOutbox(_Part):
     """Outbox in memory."""
+
+    servers = 1
 
     def __init__(self, memory: Memory) -> None:
         super().__init__(memory)

@@ -255,6 +255,10 @@ class Names(Protocol):
 class Deadlines(Protocol):
     """When games are due."""
 
+    @property
+    def servers(self) -> int:
+        """How many servers a claim sends a command to, as far as that is known."""
+
     async def arm(self, game_id: str, at_ms: int) -> None:
         """Makes a game due at a time, in place of any time set before."""
 
@@ -293,6 +297,10 @@ class StoredPresence(Protocol):
 
 class Outbox(Protocol):
     """Games that may have ended, for the archive."""
+
+    @property
+    def servers(self) -> int:
+        """How many servers a claim sends a command to, as far as that is known."""
 
     async def append(self, game_id: str) -> int:
         """Appends an entry that names a game, and returns its time by the store's clock."""

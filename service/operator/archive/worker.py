@@ -30,7 +30,9 @@ CLAIM_MS: Final = 10_000
 WRITE_SECONDS: Final = 5.0
 """Timeout of a write."""
 POLL_SECONDS: Final = 1.0
-"""The pause after the outbox was empty."""
+"""The shortest pause after the outbox was empty."""
+CLAIMS_A_SECOND: Final = 2.0
+"""Most claims a second from an empty outbox, each with a command for its size. A round claims from each server."""
 LONGEST_PAUSE_SECONDS: Final = 30.0
 """The longest pause while the sink fails; the first one is POLL_SECONDS, and each next one is twice as long."""
 WRITES_A_GAME: Final = 3
@@ -137,7 +139,7 @@ class ArchiveWorker:
             if self._failures:
                 _log.warning("archive answers again", failed_rounds=self._failures)
             self._failures, self._has_reported = 0, False
-        return 0.0 if len(results) == BATCH else POLL_SECONDS
+        return 0.0 if len(results) == BATCH else max(POLL_SECONDS, self._store.outbox.servers / CLAIMS_A_SECOND)
 
     async def archive_batch(self) -> list[Result | None]:
         """Claims entries and archives their games; returns the result for each, None for one that is left for later."""

@@ -130,8 +130,12 @@ class ClusterNodes(BaseNodes):
         self._learning: asyncio.Task[None] | None = None
         self._learned_at = -LEARN_SECONDS
         self._trouble_until = 0.0
+        self._last_probed: Address | None = None
+        """The primary that was last asked in turn whether it accepts writes."""
         self._failed: frozenset[Address] = frozenset()
         """Primaries that accepted no writes when they were last asked."""
+        self._suspected: set[Address] = set()
+        """Primaries that have failed a call since they were last asked."""
         self._inspected: dict[Address, object] = {}
         """The connections on which primaries were last found good, with all rights."""
         self._closing: set[asyncio.Task[None]] = set()
@@ -150,7 +154,7 @@ class ClusterNodes(BaseNodes):
                 waiter = node.replicas if needs_replicas else None
                 opened = await waiter.open() if waiter else 0
                 reply = await node.connection.execute(*command, is_asking=asked is not None)
-                return reply, partial(waiter.confirm, opened, probe_key(slot)) if waiter else None
+                return reply, partial(self._confirm, node.address, waiter, opened, slot) if waiter else None
             except exceptions.MovedError as error:
                 asked, redirection = None, error
                 self._follow(error, node.address)
@@ -158,10 +162,20 @@ class ClusterNodes(BaseNodes):
                 asked, redirection = target_of(error, node.address), error
             except exceptions.TryAgainError as error:
                 asked, redirection = None, error
+            except _NO_WRITES:
+                self._suspected.add(node.address)
+                raise
             pause = next(pauses)
             if asyncio.get_running_loop().time() + pause > until:
                 raise redirection
             await asyncio.sleep(pause)
+
+    async def _confirm(self, address: Address, waiter: ReplicaWaiter, opened: int, slot: int) -> None:
+        try:
+            await waiter.confirm(opened, probe_key(slot))
+        except _NO_WRITES:
+            self._suspected.add(address)
+            raise
 
     async def _by_server(self, keys: Collection[str]) -> Collection[Collection[str]]:
         if self._map is None:
@@ -170,6 +184,11 @@ class ClusterNodes(BaseNodes):
         for key in keys:
             groups.setdefault(self._owners[slot_of(key)] or key, []).append(key)
         return groups.values()
+
+    def servers_of(self, keys: Collection[str]) -> int:
+        if not self._owners:
+            return min(1, len(keys))
+        return len({self._owners[slot_of(key)] or key for key in keys})
 
     def _unavailable(self, error: Exception) -> StoreUnavailable:
         if isinstance(error, _OUTDATED):
@@ -350,12 +369,20 @@ class ClusterNodes(BaseNodes):
 
     async def memory(self) -> Sequence[Mapping[str, int]]:
         """See Nodes. A primary that does not reply is left out."""
-        outcomes = await self._each_primary(self._memory_at)
+        outcomes = await _outcomes_at(await self._primaries(), self._memory_at)
         return [read_numbers(reply) for reply in self._check(outcomes.values())]
 
     async def ping(self, touches: Sequence[tuple[str, Sequence[Word]]]) -> None:
-        """See Nodes. Primaries that accept no writes are left out, unless all are: the games of the others go on."""
-        outcomes = await self._each_primary(self._write_to)
+        """See Nodes. Primaries that accept no writes are left out, unless all are: the games of the others go on.
+
+        It asks one primary in turn, and those whose state is in doubt. If one fails that was well before, it asks all.
+        """
+        primaries = await self._primaries()
+        doubted = [address for address in primaries if self._is_in_doubt(address)]
+        self._suspected.clear()
+        outcomes = await _outcomes_at([*doubted, *self._next_to_probe(primaries, doubted)], self._write_to)
+        if any(isinstance(outcomes[address], BaseException) for address in outcomes.keys() - self._failed):
+            outcomes |= await _outcomes_at([one for one in primaries if one not in outcomes], self._write_to)
         failed = {address: error for address, error in outcomes.items() if isinstance(error, _NO_WRITES)}
         new = {
             address: current
@@ -376,6 +403,20 @@ class ClusterNodes(BaseNodes):
             commands = (self._send(key, command, needs_replicas=False) for key, command in touches)
             self._check(await asyncio.gather(*commands, return_exceptions=True))
             self._inspected |= {address: new[address] for address in filter(None, inspected)}
+
+    def _is_in_doubt(self, address: Address) -> bool:
+        """Returns whether a primary has failed, or its connection was not inspected or is lost."""
+        current = self._node(address).connection.current
+        is_lost = current is not None and current.is_lost
+        is_new = current is not self._inspected.get(address, NEVER)
+        return is_new or is_lost or address in self._failed or address in self._suspected
+
+    def _next_to_probe(self, primaries: Sequence[Address], others_than: Collection[Address]) -> Sequence[Address]:
+        """Returns the primary whose turn it is, of those that are not asked anyway."""
+        start = primaries.index(self._last_probed) + 1 if self._last_probed in primaries else 0
+        following = (one for one in (*primaries[start:], *primaries[:start]) if one not in others_than)
+        self._last_probed = next(following, None)
+        return [self._last_probed] if self._last_probed else []
 
     async def find_move(self) -> str:
         """Returns why the store's games are not to be used; "" if they are, or if that is unknown."""
@@ -400,14 +441,12 @@ class ClusterNodes(BaseNodes):
             _log.warning("store may lose turns", problem=risk, address=str(address))
         return address
 
-    async def _each_primary(self, work: Callable[[Address], Awaitable[_T]]) -> "dict[Address, _T | BaseException]":
-        """Returns the result of work at each primary, or the exception in its place. Raises StoreUnavailable."""
+    async def _primaries(self) -> Sequence[Address]:
+        """Returns the primaries. Raises StoreUnavailable."""
         try:
-            primaries = (self._map or await self._load_map()).primaries
+            return tuple((self._map or await self._load_map()).primaries)
         except FAILURES as error:
             raise self._unavailable(error) from error
-        outcomes = await asyncio.gather(*map(work, primaries), return_exceptions=True)
-        return dict(zip(primaries, outcomes, strict=True))
 
     async def _memory_at(self, address: Address) -> Any:  # noqa: ANN401 - a reply
         return await self._node(address).connection.execute("INFO", "memory")
@@ -458,6 +497,14 @@ class ClusterNodes(BaseNodes):
         await self._feed.close()
         for node in self._nodes.values():
             await node.close()
+
+
+async def _outcomes_at(
+    primaries: Sequence[Address], work: Callable[[Address], Awaitable[_T]]
+) -> "dict[Address, _T | BaseException]":
+    """Returns the result of work at each of some primaries, or the exception in its place."""
+    outcomes = await asyncio.gather(*map(work, primaries), return_exceptions=True)
+    return dict(zip(primaries, outcomes, strict=True))
 
 
 def _pauses() -> Iterator[float]:

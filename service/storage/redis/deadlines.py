@@ -25,6 +25,10 @@ class RedisDeadlines:
         self._rearm = Script.read("rearm.lua", nodes.publish)
         self._parts = Parts(nodes.parts)
 
+    @property
+    def servers(self) -> int:
+        return self._nodes.servers_of([*map(deadlines_key, self._nodes.parts)])
+
     @timed("arm")
     async def arm(self, game_id: str, at_ms: int) -> None:
         key = self._key(game_id)

@@ -140,6 +140,9 @@ class Nodes(Protocol):
             calls: The arguments for each key.
         """
 
+    def servers_of(self, keys: Collection[str]) -> int:
+        """Returns how many Redis servers have some keys, as far as known: as many commands `run_each` sends."""
+
     def needs_replicas(self, key: str, game_id: str) -> bool:
         """Returns whether a write of a key of a game that precedes a commit must wait for replicas itself.
 
@@ -153,7 +156,7 @@ class Nodes(Protocol):
         """Returns the numbers of INFO memory of each primary."""
 
     async def ping(self, touches: Sequence[tuple[str, Sequence[Word]]]) -> None:
-        """Returns if the store accepts writes, on enough replicas.
+        """Returns if the store accepts writes, on enough replicas. A cluster's primaries are asked in turn.
 
         On a new connection and after a failure it also checks the deployment, and executes commands, each with its key.
         """
@@ -304,6 +307,9 @@ class OneRedis(BaseNodes):
         if isinstance(error, exceptions.NoPermissionError):
             self._inspected = NEVER
         return log_failure(error)
+
+    def servers_of(self, keys: Collection[str]) -> int:
+        return min(1, len(keys))
 
     def needs_replicas(self, _key: str, _game_id: str) -> bool:
         return False

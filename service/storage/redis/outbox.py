@@ -32,6 +32,10 @@ class RedisOutbox:
         self._claim = Script.read("claim_outbox.lua", nodes.publish)
         self._parts = Parts(nodes.parts)
 
+    @property
+    def servers(self) -> int:
+        return self._nodes.servers_of([*map(outbox_key, self._nodes.parts)])
+
     def _key(self, game_id: str) -> str:
         return outbox_key(part_of(self._nodes.parts, game_id))
 
