@@ -28,7 +28,7 @@ LABEL org.opencontainers.image.title="rummikub-service" \
       org.opencontainers.image.licenses="MIT"
 
 # A fixed id, so that volumes and security policies can name it. Without RUMMIKUB_REDIS_URL the embedded store writes to
-# /app/data: mount a volume there to keep games.
+# /app/data: RUMMIKUB_REQUIRE_VOLUME refuses to start it there without a volume, with which the games would be lost.
 RUN groupadd --system --gid 10001 rummikub \
  && useradd --system --uid 10001 --gid rummikub --home-dir /app --no-create-home --shell /usr/sbin/nologin rummikub \
  && install --directory --owner=rummikub --group=rummikub --mode=0700 /app/data
@@ -39,7 +39,8 @@ ENV PATH=/opt/rummikub/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
     RUMMIKUB_LISTEN=0.0.0.0:50051 \
-    RUMMIKUB_METRICS_LISTEN=0.0.0.0:9464
+    RUMMIKUB_METRICS_LISTEN=0.0.0.0:9464 \
+    RUMMIKUB_REQUIRE_VOLUME=true
 
 WORKDIR /app
 USER 10001:10001

@@ -43,6 +43,7 @@ from service.operator.archive.sink import Sink
 from service.operator.archive.worker import ArchiveWorker
 from service.operator.forgetting import forget_seat
 from service.runtime.keys import RELOAD_SECONDS, Keys
+from service.runtime.mounts import is_mounted
 from service.runtime.origins import TrustedProxies
 from service.runtime.refusal_pace import Pacing
 from service.runtime.slow_calls import Pace, SlowCalls
@@ -259,6 +260,12 @@ async def store_url(settings: Settings) -> AsyncIterator[tuple[str, EmbeddedStor
         await _check_suitable(settings.redis_url)
         yield settings.redis_url, None
         return
+    if settings.require_volume and "data_dir" not in settings.model_fields_set and not is_mounted(settings.data_dir):
+        folder = settings.data_dir.absolute()
+        raise SettingsError(
+            f"no volume is mounted at {folder}, so all games would be lost with the container: run the image with "
+            f"-v rummikub-data:{folder}, or set {PREFIX}REDIS_URL, or set {PREFIX}DATA_DIR={folder} to lose the games"
+        )
     embedded = EmbeddedStore(settings.data_dir, settings.data_memory_mb)
     try:
         await embedded.start()

@@ -176,6 +176,11 @@ class Settings(BaseSettings):
         description="number of worker processes, which share the addresses; 0 or auto: one per core",
     )
     data_dir: Path = Field(Path("data"), description="directory of the embedded store")
+    require_volume: bool = Field(
+        False,  # noqa: FBT003 - a default
+        description="whether a server refuses to run the embedded store in the default directory if no volume is "
+        "mounted there; the image sets it",
+    )
     data_memory_mb: int | None = Field(
         None,
         ge=16,

