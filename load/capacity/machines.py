@@ -26,6 +26,7 @@ class Assumptions:
     turn_seconds: float = 20.0
     watchers: int = 4
     watches: int = Settings.model_fields["max_watches"].default
+    watches_share: float = 0.8
     validations: float = 5.0
     heartbeat_seconds: float = 15.0
     utilization: float = 0.6
@@ -43,6 +44,7 @@ ASSUMPTION_TEXTS: Final = {
     "turn_seconds": "seconds between two turns of a game",
     "watchers": "watchers of a game, each at another server: its players",
     "watches": "watchers that a worker accepts (`RUMMIKUB_MAX_WATCHES`)",
+    "watches_share": "share of these that is planned at the peak; above it `RummikubManyWatchers` fires",
     "validations": "ValidateTurn calls before each turn, at the validation listener",
     "heartbeat_seconds": "seconds between two heartbeats of a watcher",
     "utilization": "share of a core, of a Redis and of its commits a second that is used at the peak",
@@ -140,7 +142,9 @@ def unit_of(parts: Parts, assumed: Assumptions) -> Unit:
     return Unit(
         core_us=core_us,
         redis_us=redis_us,
-        games_a_core=min(assumed.utilization * 1e6 / core_us, assumed.watches / assumed.watchers),
+        games_a_core=min(
+            assumed.utilization * 1e6 / core_us, assumed.watches_share * assumed.watches / assumed.watchers
+        ),
         games_by_cpu=assumed.utilization * 1e6 / redis_us,
         games_by_commits=assumed.utilization * parts["commits"]["always"]["a_second"] * seconds,
         games_by_memory=_node_bytes(assumed) / live,

@@ -106,6 +106,8 @@ def test_an_alert_fires_before_the_limit_that_it_names(name: str, limit: str) ->
     default = Settings.model_fields[limit].default
     assert int(alert["expr"].rpartition("> ")[2]) == 0.8 * default
     assert f"{PREFIX}{limit.upper()} ({default:,})" in alert["annotations"]["description"]
+    [fires_at] = re.findall(rf"{name} (?:fires )?at ([\d,]+) ", (ROOT / "docs" / "operation.md").read_text())
+    assert int(fires_at.replace(",", "")) == 0.8 * default
 
 
 def rows_of_alerts() -> dict[str, str]:

@@ -118,9 +118,9 @@ def test_a_worker_of_the_page_accepts_the_watchers_that_it_carries() -> None:
         int(re.search(rf"^\| {text}[^|]*\| ([\d,]+) \|$", page, re.MULTILINE)[1].replace(",", ""))  # type: ignore[index]
         for text in ("live games of a core for servers", "watchers of a game")
     )
-    assert games * watchers <= Settings.model_fields["max_watches"].default
+    assert games * watchers <= 0.8 * Settings.model_fields["max_watches"].default, "else RummikubManyWatchers fires"
     many = replace(ASSUMED, watches=1_000)
-    assert unit_of(PARTS, many).games_a_core == 1_000 / ASSUMED.watchers
+    assert unit_of(PARTS, many).games_a_core == 0.8 * 1_000 / ASSUMED.watchers
 
 
 def test_the_players_of_a_day_become_live_games_at_the_peak() -> None:
