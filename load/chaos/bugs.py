@@ -214,6 +214,16 @@ BUGS: Final = (
         faults=("stop a server", "kill a server"),
     ),
     _bug(
+        "a resume answered with a snapshot",
+        "watch",
+        Edit(
+            "service/app/watcher.py",
+            "(position.content is Content.GAMES and not is_current)",
+            "not is_current",
+        ),
+        faults=("stop a server", "kill a server"),
+    ),
+    _bug(
         "an outbox entry after the commit",
         "archive",
         Edit(

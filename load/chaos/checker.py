@@ -32,6 +32,8 @@ HOST: Final = 3
 """The number of the contract's CHANGE_CAUSE_HOST."""
 OVERTAKEN: Final = frozenset({"STALE_STATE", "TURN_TIMED_OUT", "NOT_YOUR_TURN"})
 """Refusals of a turn because the game has moved on."""
+MOST_BEHIND: Final = 64
+"""The contract: a watcher that falls more changes behind, after it has resumed, gets a snapshot in place of them."""
 EXPIRY_SLACK: Final = 15.0
 """How long after its time a lobby may still be there, in seconds."""
 EVENT_OF: Final = {"draw": "tiles_drawn", "play": "tiles_played", "pass": "turn_passed"}
@@ -329,9 +331,15 @@ def _watches(one: GameHistory) -> Iterator[Violation]:
     for update in one.watched:
         watchers[update.watch].append(update)
     for watch, updates in watchers.items():
-        position = ""
+        position, before = "", ""
         for update in updates:
             expected = revision_of(position) + 1
+            skipped = revision_of(update.etag) - revision_of(position)
+            if update.update == "resume" and position and not update.etag:
+                yield Violation("watch", one.game, f"the watcher {watch} could not resume from {position}")
+            if update.update == "snapshot" and position and (before == "resume" or 0 <= skipped <= MOST_BEHIND):
+                text = f"the watcher {watch} at {position} got a snapshot of {update.etag} in place of each change"
+                yield Violation("watch", one.game, text)
             if update.update == "change" and revision_of(update.etag) != expected:
                 yield Violation("watch", one.game, f"the watcher {watch} got {update.etag} in place of {expected}")
             if update.update == "snapshot" and revision_of(update.etag) < revision_of(position):
@@ -340,7 +348,7 @@ def _watches(one: GameHistory) -> Iterator[Violation]:
                 yield Violation("watch", one.game, f"the watcher {watch} got {update.etag}, which is not stored")
             if update.update == "end" and update.etag != last:
                 yield Violation("watch", one.game, f"the watcher {watch} has {update.etag} at the end, not {last}")
-            position = update.etag
+            position, before = update.etag, update.update
 
 
 def _tokens(one: GameHistory) -> Iterator[Violation]:

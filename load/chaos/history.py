@@ -85,7 +85,8 @@ class Watched:
     Attributes:
         watch: The watcher's name.
         game: The game's id.
-        update: resume (from this etag), snapshot, change, or end: the watcher has waited for the last change.
+        update: resume (from this etag), snapshot, change, heartbeat (the first one, if nothing else came before it),
+            or end: the watcher has waited for the last change.
         etag: The etag of the revision; empty for a resumption without one.
         at: When it came.
     """

@@ -435,6 +435,7 @@ class Game:
             request = gs.WatchGameRequest(game_id=self.game_id, etag=watcher.etag)
             seat = self._seats.get(number)
             self._note(watcher, "resume", watcher.etag)
+            is_new = True
             try:
                 async for update in players.client().games.WatchGame(
                     request, metadata=bearer(seat.token if seat else "")
@@ -443,6 +444,9 @@ class Game:
                     if kind in {"snapshot", "change"}:
                         watcher.etag = getattr(update, kind).etag
                         self._note(watcher, kind, watcher.etag)
+                    elif kind == "heartbeat" and is_new:
+                        self._note(watcher, kind, watcher.etag)
+                    is_new = False
             except grpc.aio.AioRpcError as error:
                 if not is_unanswered(error) and reason_of(error) == "HISTORY_UNAVAILABLE":
                     watcher.etag = ""

@@ -14,7 +14,7 @@ RULES: Final = {
     "repeat": "a repeated request gets another answer, or is refused after it was executed",
     "reuse": "a request id that was used is accepted with another content",
     "refusal": "a turn is refused as outdated that was based on the current state",
-    "watch": "a watcher misses a change or gets one twice",
+    "watch": "a watcher misses a change, gets one twice, or a snapshot in place of changes",
     "token": "a token opens something after it was replaced",
     "turn": "a seat acts whose turn it is not, or after the deadline",
     "time-out": "a turn times out before its time, twice, or out of turn",

@@ -253,6 +253,21 @@ def is_of(revision: int) -> Callable[[Entry], bool]:
     return lambda entry: isinstance(entry, Watched) or entry == Fed(GAME, etag_of(revision))
 
 
+def resumed(after: int, *answer: Watched) -> Break:
+    """Lets the watcher resume from a revision, with an answer up to revision 10 in place of changes."""
+
+    def is_replaced(entry: Entry) -> bool:
+        revision = revision_of(entry.etag) if isinstance(entry, Watched) and entry.update == "change" else 0
+        return after < revision <= 10
+
+    def broken(whole: list[Entry]) -> list[Entry]:
+        place = next(number for number, entry in enumerate(whole) if is_replaced(entry))
+        kept = [entry for entry in whole[place:] if not is_replaced(entry)]
+        return [*whole[:place], watched("resume", after), *answer, *kept]
+
+    return broken
+
+
 def both(first: Break, second: Break) -> Break:
     return lambda whole: second(first(whole))
 
@@ -293,6 +308,9 @@ BROKEN: list[tuple[str, Break]] = [
     ("refusal", more(request(6, request_id="early", began=5.6, ended=5.9, status="STALE_STATE", etag="", answer=""))),
     ("watch", without(lambda entry: entry == watched("change", 5))),
     ("watch", more(watched("change", LAST))),
+    ("watch", resumed(5, watched("snapshot", 10))),
+    ("watch", resumed(5, watched("heartbeat", 5), watched("snapshot", 10))),
+    ("watch", resumed(5, watched("resume", 0), watched("snapshot", 10))),
     ("token", more(get(14.0, LAST, token=OLD))),
     ("turn", both(no_bank, set_change(7, time=at(24.5)))),
     ("turn", set_event(6, "turn_started", turn={"seat": 1, "deadline": at(24)})),
@@ -336,6 +354,17 @@ def test_the_history_is_right() -> None:
 def test_each_rule_finds_what_breaks_it_alone(number: int) -> None:
     rule, broken = BROKEN[number]
     assert rules_of(broken(history())) == {rule}
+
+
+def test_a_watcher_that_falls_far_behind_may_get_a_snapshot() -> None:
+    many = 70
+    updates = [watched("resume", 0), watched("snapshot", 1), watched("resume", 1), watched("heartbeat", 1)]
+    updates += [watched("snapshot", many), watched("end", many)]
+    all_changes = [{"etag": etag_of(number), "time": at(1)} for number in range(1, many + 1)]
+    fed = [Fed(GAME, etag_of(number)) for number in range(1, many + 1)]
+    whole: list[Entry] = [RUN, *updates, *fed, StoredGame(GAME, "GAME_STATE_PLAYING", all_changes, is_whole=False)]
+    assert not rules_of(whole)
+    assert rules_of([entry for entry in whole if entry != watched("heartbeat", 1)]) == {"watch"}
 
 
 def test_every_rule_can_be_broken() -> None:
