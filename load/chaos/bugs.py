@@ -192,6 +192,17 @@ BUGS: Final = (
         kinds=("timed",),
     ),
     _bug(
+        "time-outs a minute late",
+        "late",
+        Edit(
+            _CHANGES,
+            "        at_ms = earliest_due_ms(loaded.record.game, loaded.now_ms)\n",
+            "        at_ms = earliest_due_ms(loaded.record.game, loaded.now_ms)\n"
+            "        at_ms = at_ms and at_ms + 60_000\n",
+        ),
+        kinds=("timed", "pauses"),
+    ),
+    _bug(
         "another seat's turn",
         "turn",
         Edit("engine/melding/turns/__init__.py", "if round_.turn.seat != seat:", "if not seat:"),

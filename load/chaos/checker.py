@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from math import inf
 from typing import Any, Final
 
 from load.chaos.history import (
@@ -25,7 +26,7 @@ from load.chaos.history import (
     Watched,
     revision_of,
 )
-from load.chaos.replay import ACTIONS, PLAYER, TILES, Replay
+from load.chaos.replay import ACTIONS, PLAYER, TILES, Replay, Timed
 from load.chaos.violations import LOSSES, Violation
 
 HOST: Final = 3
@@ -36,6 +37,9 @@ MOST_BEHIND: Final = 64
 """The contract: a watcher that falls more changes behind, after it has resumed, gets a snapshot in place of them."""
 EXPIRY_SLACK: Final = 15.0
 """How long after its time a lobby may still be there, in seconds."""
+MOST_LATE: Final = 10.0
+"""How late may be what time makes, in seconds without faults. Servers look three times a second; the claim of one that
+was killed lasts two seconds, and calls of the store may wait for a few. The rest is for a busy machine."""
 EVENT_OF: Final = {"draw": "tiles_drawn", "play": "tiles_played", "pass": "turn_passed"}
 """The event of each action."""
 
@@ -56,7 +60,8 @@ class Verdict:
     watched: int = 0
     """Changes that watchers have got."""
     time_outs: int = 0
-    latest_time_out_ms: int = 0
+    latest_seconds: float = 0.0
+    """How late the latest time-out or round came, in seconds without faults."""
     faults: Counter[str] = field(default_factory=Counter)
     mischief: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
@@ -71,7 +76,7 @@ class Verdict:
         self.mischief += other.mischief
         for name in ("calls", "unanswered", "games", "changes", "acknowledged", "watched", "time_outs", "seconds"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.latest_time_out_ms = max(self.latest_time_out_ms, other.latest_time_out_ms)
+        self.latest_seconds = max(self.latest_seconds, other.latest_seconds)
 
 
 @dataclass(slots=True)
@@ -103,19 +108,23 @@ def check(entries: Iterable[Entry]) -> Verdict:
     if not isinstance(run, Run):
         raise ValueError("a history begins with the entry of its run")  # noqa: TRY004 - a wrong file
     verdict = Verdict(run=run)
-    games = _games(entries, verdict)
+    faults: list[Fault] = []
+    games = _games(entries, verdict, faults)
+    times = _Times(faults)
     for one in games.values():
-        _check_game(one, run, verdict)
-    times = [call.ended for one in games.values() for call in one.calls]
-    verdict.seconds = max(times, default=0.0) - min(times, default=0.0)
+        _check_game(one, run, times, verdict)
+    ends = [call.ended for one in games.values() for call in one.calls]
+    verdict.seconds = max(ends, default=0.0) - min(ends, default=0.0)
     if run.is_lossy:
         verdict.losses = [one for one in verdict.violations if one.rule in LOSSES]
         verdict.violations = [one for one in verdict.violations if one.rule not in LOSSES]
     return verdict
 
 
-def _games(entries: Iterable[Entry], verdict: Verdict) -> Mapping[str, GameHistory]:  # noqa: C901 - a line for each kind
-    """Returns the history of each game, and counts faults and mischief by name."""
+def _games(  # noqa: C901 - a line for each kind
+    entries: Iterable[Entry], verdict: Verdict, faults: list[Fault]
+) -> Mapping[str, GameHistory]:
+    """Returns the history of each game, collects faults, and counts them and mischief by name."""
     games: dict[str, GameHistory] = defaultdict(GameHistory)
     for entry in entries:
         match entry:
@@ -131,6 +140,7 @@ def _games(entries: Iterable[Entry], verdict: Verdict) -> Mapping[str, GameHisto
                 games[game].archived = etag
             case Fault(name=name):
                 verdict.faults[name] += 1
+                faults.append(entry)
             case Mischief(name=name, count=count):
                 verdict.mischief[name] += count
             case Run():
@@ -141,7 +151,23 @@ def _games(entries: Iterable[Entry], verdict: Verdict) -> Mapping[str, GameHisto
     return games
 
 
-def _check_game(one: GameHistory, run: Run, verdict: Verdict) -> None:
+class _Times:
+    """The times at which nothing was wrong."""
+
+    def __init__(self, faults: Iterable[Fault]) -> None:
+        self._faults: list[tuple[float, float]] = []
+        """When there were faults, without overlaps."""
+        for fault in sorted(faults, key=lambda fault: fault.began):
+            last = self._faults[-1][1] if self._faults else -inf
+            if fault.ended > last:
+                self._faults.append((max(fault.began, last), fault.ended))
+
+    def with_faults(self, began: float, ended: float) -> float:
+        """Returns for how many seconds of a time there were faults."""
+        return sum(max(0.0, min(ended, until) - max(began, since)) for since, until in self._faults)
+
+
+def _check_game(one: GameHistory, run: Run, times: _Times, verdict: Verdict) -> None:
     verdict.calls += len(one.calls)
     verdict.unanswered += sum(call.status == UNANSWERED for call in one.calls)
     if one.is_abandoned:
@@ -157,7 +183,32 @@ def _check_game(one: GameHistory, run: Run, verdict: Verdict) -> None:
     for change in one.stored.changes if one.stored and one.stored.is_whole else ():
         verdict.violations += replay.apply(change)
     verdict.time_outs += replay.time_outs
-    verdict.latest_time_out_ms = max(verdict.latest_time_out_ms, *replay.lateness_ms, 0)
+    for timed, seconds in _lateness(one, replay.timed, times):
+        verdict.latest_seconds = max(verdict.latest_seconds, seconds)
+        if seconds > MOST_LATE:
+            text = f"{timed.what} ({timed.etag}) came {seconds:.1f} s after its time, not counting times with faults"
+            verdict.violations.append(Violation("late", one.game, text))
+
+
+def _lateness(one: GameHistory, timed: Iterable[Timed], times: _Times) -> Iterator[tuple[Timed, float]]:
+    """Yields what time made, and how late at least it was, in seconds without faults.
+
+    The store's clock may step forward, and callers may notice a change late: the smaller one counts of how late it was
+    by that clock, and of how much longer than it should callers saw what was before. All faults since then count.
+    """
+    first_seen: dict[str, float] = {}
+    answered = ((call.etag, call.ended) for call in one.calls if call.status == OK)
+    updated = ((update.etag, update.at) for update in one.watched if update.update in {"change", "snapshot"})
+    for etag, at in (*answered, *updated):
+        first_seen[etag] = min(at, first_seen.get(etag, at))
+    known = inf
+    for etag in reversed(one.etags):
+        first_seen[etag] = known = min(known, first_seen.get(etag, known))
+    for change in timed:
+        began, ended = first_seen[change.since], first_seen[change.etag]
+        if ended < inf:
+            late = min(change.late_ms / 1_000, ended - began - change.after_ms / 1_000)
+            yield change, late - times.with_faults(began, ended)
 
 
 def _expiry(one: GameHistory, run: Run) -> Iterator[Violation]:

@@ -23,7 +23,7 @@ from google.protobuf.message import Message
 
 from engine.tiles import Tile
 from load.calls import reason_of
-from load.chaos.history import OK, UNANSWERED, Call, History, StoredGame, Watched
+from load.chaos.history import OK, UNANSWERED, Call, History, StoredGame, Watched, revision_of
 from load.corpus.simple_play import melds_to_lay
 from load.drills.players import PLAIN, RETRY_SECONDS, is_unanswered
 from rummikub.v1 import game_pb2, meld_pb2, room_settings_pb2, ruleset_pb2
@@ -43,6 +43,10 @@ MOST_TURNS: Final = 1_000
 ASLEEP: Final = 0.08
 """How often a player misses a turn with a deadline."""
 ASLEEP_SECONDS: Final = 2.5
+AWAY: Final = 0.03
+"""How often nothing is sent in a game until time has changed it, which only the servers by themselves can do then."""
+AWAY_SECONDS: Final = 50.0
+"""How long at most: so long that faults do not explain it (checker.MOST_LATE)."""
 PAGE: Final = 200
 REFUSED_FOR_NOW: Final = frozenset({"STORE_FULL", "OVERLOADED", "TOO_MANY_GAMES", "SHUTTING_DOWN", "STORE_UNAVAILABLE"})
 """Refusals after which the same request is sent again, and may have been executed before."""
@@ -236,20 +240,30 @@ class Game:
                 continue
             await asyncio.sleep(self._chance.uniform(0, self._players.pause))
             if game.state == game_pb2.GAME_STATE_ROUND_OVER:
-                await self._between_rounds()
+                await self._between_rounds(game.etag)
             else:
                 await self._turn(game.turn.seat)
             game = await self.read(self._chance.choice((0, 0, 1, 2)))
         return game.etag
 
-    async def _between_rounds(self) -> None:
+    async def _between_rounds(self, etag: str) -> None:
         """Waits until the next round starts by itself, or starts it."""
+        if self._chance.random() < 0.2:
+            await self._away(etag)
         if self._chance.random() < 0.7:
             await asyncio.sleep(0.4)
             return
         seat = self._seats[self._chance.choice((1, 2))]
         request = ts.StartNextRoundRequest(game_id=self.game_id, request_id=new_id())
         await self._try("StartNextRound", lambda client: client.turns.StartNextRound, request, seat, "start")
+
+    async def _away(self, etag: str) -> None:
+        """Sends nothing until a watcher gets a change after this etag, or for AWAY_SECONDS."""
+        until = time.monotonic() + AWAY_SECONDS
+        while time.monotonic() < until:
+            if any(revision_of(watcher.etag) > revision_of(etag) for watcher in self._watchers):
+                break
+            await asyncio.sleep(RETRY_SECONDS)
 
     async def _resign(self) -> game_pb2.Game:
         seat = self._seats[self._chance.choice((1, 2))]
@@ -263,8 +277,7 @@ class Game:
         own = await self.read(number)
         if own.state != game_pb2.GAME_STATE_PLAYING or own.turn.seat != number:
             return
-        if own.turn.HasField("deadline") and self._chance.random() < ASLEEP:
-            await asyncio.sleep(ASLEEP_SECONDS)
+        if own.turn.HasField("deadline") and await self._misses(own):
             return
         request, action = turn_of(own)
         is_stunt = self._chance.random() < self._players.stunts
@@ -285,6 +298,16 @@ class Game:
                 await self._with_replaced(request, seat, action)
             case _:
                 await self._play_turn(request, seat, action)
+
+    async def _misses(self, own: game_pb2.Game) -> bool:
+        """Rarely lets a turn with a deadline time out; returns whether it did."""
+        if self._chance.random() < ASLEEP:
+            await asyncio.sleep(ASLEEP_SECONDS)
+            return True
+        if self._options.get("turn_time_limit_seconds") and self._chance.random() < AWAY:
+            await self._away(own.etag)
+            return True
+        return False
 
     async def _play_turn(self, request: ts.PlayTurnRequest, seat: Seat, action: str) -> str:
         return await self._try("PlayTurn", _play_turn, request, seat, action)

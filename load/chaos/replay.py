@@ -5,6 +5,7 @@ It follows tiles, turns, deadlines, banks, absence, pauses and points. It does n
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
@@ -48,6 +49,25 @@ def on_table(table: Fields) -> Counter[int]:
     return Counter(tile for meld in table.get("melds", ()) for tile in meld.get("tiles", ()))
 
 
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """A change that time made, after its time: a time-out or the start of a round, by the store's clock.
+
+    Attributes:
+        what: What it is.
+        since: The etag of the change that set its time.
+        etag: Its etag.
+        after_ms: How long after that change it was due.
+        late_ms: How long after its time it came.
+    """
+
+    what: str
+    since: str
+    etag: str
+    after_ms: int
+    late_ms: int
+
+
 class Replay:
     """The state of a game after the changes so far."""
 
@@ -57,21 +77,23 @@ class Replay:
         self._table: Counter[int] = Counter()
         self._pool = 0
         self._turn: Fields | None = None
-        self._turn_began = 0
+        self._turn_began, self._turn_since = 0, ""
         self._banks: dict[int, int] = {}
         self._bank_ms = self._increment_ms = 0
         self._absent_after = 0
         self._timeouts: Counter[int] = Counter()
         self._next_round_ms: int | None = None
-        self._time = 0
+        self._round_ended_at, self._round_ended_since = 0, ""
+        self._time, self._etag = 0, ""
         self._cause: tuple[int, int] = (0, 0)
         self.time_outs = 0
-        self.lateness_ms: list[int] = []
-        """How late each time-out came."""
+        self.timed: list[Timed] = []
+        """What time made."""
 
     def apply(self, change: Fields) -> Iterator[Violation]:
         """Moves past a change; yields what is wrong with it."""
         self._time, self._cause = milliseconds(change["time"]), (change.get("cause", 0), change.get("cause_seat", 0))
+        self._etag = change["etag"]
         events = [next(iter(event.items())) for event in change.get("events", ())]
         yield from self._absences(events)
         for name, fields in events:
@@ -94,10 +116,15 @@ class Replay:
             yield self._wrong("pause", "a round starts before the last one has ended")
         if self._cause[0] == TIME and (self._next_round_ms is None or self._time <= self._next_round_ms):
             yield self._wrong("pause", f"a round starts at {self._time}, due after {self._next_round_ms}")
+        elif self._cause[0] == TIME and self._next_round_ms is not None:
+            self._came("a round", self._round_ended_since, self._round_ended_at, self._next_round_ms)
         self._racks = {int(seat): Counter(tiles) for seat, tiles in fields["racks"].items()}
         self._table, self._pool, self._next_round_ms = Counter(), fields.get("pool_count", 0), None
         self._banks = dict.fromkeys(self._racks, self._bank_ms)
         yield from self._conserved("at the start of a round")
+
+    def _came(self, what: str, since: str, since_ms: int, due_ms: int) -> None:
+        self.timed.append(Timed(what, since, self._etag, due_ms - since_ms, self._time - due_ms))
 
     def _conserved(self, when: str) -> Iterator[Violation]:
         seen = sum(self._racks.values(), Counter(self._table))
@@ -107,7 +134,7 @@ class Replay:
             yield self._wrong("tiles", f"{seen.total() + self._pool} tiles {when}")
 
     def _turn_started(self, fields: Fields) -> Iterator[Violation]:
-        self._turn, self._turn_began = fields["turn"], self._time
+        self._turn, self._turn_began, self._turn_since = fields["turn"], self._time, self._etag
         left, deadline = self._banks.get(self._turn["seat"], 0), self._deadline
         if self._bank_ms and deadline is not None and deadline - self._time > left:
             yield self._wrong("bank", f"a turn of {deadline - self._time} ms with a bank of {left} ms")
@@ -160,7 +187,7 @@ class Replay:
             yield self._wrong("time-out", f"seat {seat} times out at {self._time}, due after {deadline}")
         else:
             self.time_outs += 1
-            self.lateness_ms.append(self._time - deadline)
+            self._came("a time-out", self._turn_since, self._turn_began, deadline)
         self._turn = None if self._turn is None else {**self._turn, "over": True}
         self._timeouts[seat] += 1
         yield from self._taken(fields)
@@ -201,6 +228,7 @@ class Replay:
         if points != expected:
             yield self._wrong("score", f"the points are {points}, not {expected}")
         self._racks, self._turn = {}, None
+        self._round_ended_at, self._round_ended_since = self._time, self._etag
         self._next_round_ms = milliseconds(fields["next_round_time"]) if "next_round_time" in fields else None
 
 

@@ -68,15 +68,17 @@ def tables_of(results: Results, found: Sequence[Found]) -> Tables:
         "changes",
         "watched",
         "time-outs",
+        "latest, s",
         "faults",
         "violations",
         "losses",
     ]
     stores = [head]
     for store, one in results.items():
-        counts = (one.calls, one.unanswered, one.games, one.changes, one.watched, one.time_outs, one.faults.total())
-        numbers = (*counts, len(one.violations), len(one.losses))
-        stores.append([DEPLOYMENTS[store].name, *(f"{number:,}" for number in numbers)])
+        counts = (one.calls, one.unanswered, one.games, one.changes, one.watched, one.time_outs)
+        after = (one.faults.total(), len(one.violations), len(one.losses))
+        texts = [f"{number:,}" for number in counts], [f"{number:,}" for number in after]
+        stores.append([DEPLOYMENTS[store].name, *texts[0], f"{one.latest_seconds:.1f}", *texts[1]])
     faults = [["fault", *(DEPLOYMENTS[store].name for store in results)]]
     faults += [
         [name, *(f"{one.faults[name]:,}" for one in results.values())] for name in sorted(total_of(results).faults)

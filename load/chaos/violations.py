@@ -18,6 +18,7 @@ RULES: Final = {
     "token": "a token opens something after it was replaced",
     "turn": "a seat acts whose turn it is not, or after the deadline",
     "time-out": "a turn times out before its time, twice, or out of turn",
+    "late": "a time-out or a round comes long after its time, without faults that explain it",
     "absence": "a player counts as absent too early, too late, or twice",
     "bank": "a bank of time is not what the turns have left of it",
     "pause": "a round starts by itself before its time, or twice",
