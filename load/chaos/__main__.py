@@ -15,11 +15,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from load.bench.figures import run_facts
 from load.chaos.bugs import BUGS, Found, seek
 from load.chaos.checker import Verdict, check
 from load.chaos.deployments import DEPLOYMENTS
 from load.chaos.history import read
-from load.chaos.report import finish, keep
+from load.chaos.report import Sought, finish, keep
 from load.chaos.run import Plan, run
 from load.parts import run_parts
 from tools.servers import end_in_order
@@ -42,12 +43,14 @@ def play(store: str, seed: int, seconds: float) -> Verdict:
 
 
 def hunt(names: Sequence[str], seed: int) -> list[Found]:
-    """Seeks seeded bugs, all without names."""
-    found = []
+    """Seeks seeded bugs; without names all, whose results are kept for the page."""
+    found: list[Found] = []
+    facts = run_facts()
     for bug in BUGS:
         if not names or bug.name in names:
             found.append(seek(bug, seed))
-            keep(found)
+            if not names:
+                keep(Sought(facts["date"], facts["revision"], seed, found))
             seconds = found[-1].seconds
             told = "NOT FOUND" if seconds is None else f"found after {seconds:.0f} s"
             print(f"{bug.name}: {told} ({', '.join(found[-1].by)})", flush=True)

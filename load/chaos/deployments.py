@@ -8,6 +8,7 @@ import contextlib
 import os
 import random
 import signal
+import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -490,3 +491,10 @@ DEPLOYMENTS: Final[Mapping[str, type[Deployment]]] = {
     "everysec": ForgetfulRedis,
 }
 """The kinds of stores, by the name in the command."""
+
+
+def faults_of(store: str) -> frozenset[str]:
+    """Returns the names of the faults that a kind of store can have."""
+    with tempfile.TemporaryDirectory() as folder:
+        lanes = DEPLOYMENTS[store](Path(folder), Path(folder)).lanes
+    return frozenset(name for lane in lanes for name in lane)

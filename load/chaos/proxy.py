@@ -20,6 +20,8 @@ ANSWER_SECONDS: Final = 0.05
 REPEAT_SECONDS: Final = 1.0
 """How long a repeated connection stays open."""
 HOST: Final = "127.0.0.1"
+KINDS: Final = ("delay", "cut before", "cut after", "repeat")
+"""What it does to connections."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +77,8 @@ class Proxy:
     def chosen(self) -> str:
         """Returns what happens to the next bytes; empty for nothing. Counts it."""
         number, mischief = self._chance.random(), self._mischief
-        for name in ("delay", "cut_before", "cut_after", "repeat"):
-            number -= getattr(mischief, name)
+        for name in KINDS:
+            number -= getattr(mischief, name.replace(" ", "_"))
             if number < 0:
                 self.done[name] += 1
                 return name
@@ -135,9 +137,9 @@ class _Connection:
             if len(self._sent) <= REPEATED_BYTES:
                 self._sent += data
             match self._proxy.chosen():
-                case "cut_before":
+                case "cut before":
                     return
-                case "cut_after":
+                case "cut after":
                     self._is_cut = True
                     server.write(data)
                     await server.drain()

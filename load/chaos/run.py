@@ -113,7 +113,7 @@ async def _played(plan: Plan, deployment: Deployment, history: History) -> Done:
             await asyncio.wait([following])
         history.extend(await _archived(deployment, stored, plan.settle_seconds))
         mischief = sum((proxy.done for proxy in proxies), Counter[str]())
-        history.extend(Mischief(name.replace("_", " "), count) for name, count in mischief.items())
+        history.extend(Mischief(name, count) for name, count in mischief.items())
         return Done(history.entries, players.given_up)
 
 
