@@ -263,6 +263,12 @@ BUGS: Final = (
         ),
     ),
     _bug(
+        "a ticket that takes two seats",
+        "ticket",
+        Edit(_CHANGES, "kept_ms=TICKET_MS_MAX) != user:", 'kept_ms=TICKET_MS_MAX) == "":'),
+        kinds=("tickets",),
+    ),
+    _bug(
         "a change log behind the commit",
         "feed",
         Edit(

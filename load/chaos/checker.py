@@ -113,6 +113,7 @@ def check(entries: Iterable[Entry]) -> Verdict:
     times = _Times(faults)
     for one in games.values():
         _check_game(one, run, times, verdict)
+    verdict.violations += _tickets(games.values())
     ends = [call.ended for one in games.values() for call in one.calls]
     verdict.seconds = max(ends, default=0.0) - min(ends, default=0.0)
     if run.is_lossy:
@@ -417,6 +418,25 @@ def _tokens(one: GameHistory) -> Iterator[Violation]:
         began = call.began if call.is_read else first[call.token, call.request_id]
         if void is not None and call.status == OK and began > void:
             yield Violation("token", one.game, f"{call.method} was accepted with a token that was replaced")
+
+
+def _tickets(games: Iterable[GameHistory]) -> Iterator[Violation]:
+    """A join ticket takes one seat, in one game, for one request, however often that is repeated."""
+    uses: dict[str, list[Call]] = defaultdict(list)
+    for one in games:
+        for call in one.calls:
+            if call.ticket:
+                uses[call.ticket].append(call)
+    for calls in uses.values():
+        requests = {(call.game, call.request_id) for call in calls}
+        accepted = {(call.game, call.request_id) for call in calls if call.status == OK}
+        refused = {(call.game, call.request_id) for call in calls if call.status == "TICKET_USED"}
+        if len(accepted) > 1:
+            games_of = len({game for game, _ in accepted})
+            text = f"one ticket was accepted for {len(accepted)} requests in {games_of} games"
+            yield Violation("ticket", calls[0].game, text)
+        for game, request_id in refused & (accepted if len(requests) > 1 else requests):
+            yield Violation("ticket", game, f"the request {request_id} was refused for a ticket that it used itself")
 
 
 def _feed(one: GameHistory) -> Iterator[Violation]:

@@ -4,7 +4,9 @@ Each fault is a method that makes it, ends it, and waits until the deployment is
 """
 
 import asyncio
+import base64
 import contextlib
+import hashlib
 import os
 import random
 import signal
@@ -26,12 +28,24 @@ from tools.store_faults import FaultyMachine
 
 DURABLE: Final = ("--appendfsync", "always", "--maxmemory-policy", "noeviction", "--enable-debug-command", "yes")
 ADMIN_TOKEN: Final = "chaos-" + "0" * 32
+API_KEY: Final = "chaos"
+"""The key of all calls."""
+TICKET_SECRET: Final = b"chaos" + b"0" * 32
+"""The secret that signs join tickets."""
 LOBBY_SECONDS: Final = 60
 START_ATTEMPTS: Final = 5
 MEMORY_MARGIN: Final = 65_536
 """How much a store with full memory may still take, in bytes."""
 MOST_WRONG_MS: Final = 4_000
 """By how much the clock of a store is wrong at most."""
+
+KEYS: Final = f"""
+[keys.chaos]
+sha256 = ["{hashlib.sha256(API_KEY.encode()).hexdigest()}"]
+proxy = true
+ticket_keys = ["HS256:{base64.urlsafe_b64encode(TICKET_SECRET).rstrip(b"=").decode()}"]
+"""
+"""The keys file of the servers."""
 
 FaultMethod = Callable[[random.Random], Awaitable[str]]
 """Makes a fault, ends it, and returns its target. The generator chooses target and duration."""
@@ -59,12 +73,15 @@ class Deployment:
         self.servers: list[ServerProcess] = []
         token = folder / "token"
         token.write_text(ADMIN_TOKEN)
+        keys = folder / "keys.toml"
+        keys.write_text(KEYS)
         self._settings = {
             **SETTINGS,
             "RUMMIKUB_CHANGES_PER_SECOND": "0",
             "RUMMIKUB_CHANGE_LOG_SECONDS": "36000",
             "RUMMIKUB_ADMIN_LISTEN": "127.0.0.1:0",
             "RUMMIKUB_ADMIN_TOKEN_FILE": str(token),
+            "RUMMIKUB_KEYS_FILE": str(keys),
             "RUMMIKUB_ARCHIVE_URL": f"sqlite://{self.archive}",
             "RUMMIKUB_ARCHIVED_TTL_SECONDS": "36000",
             "RUMMIKUB_LOBBY_TTL_SECONDS": str(LOBBY_SECONDS),

@@ -55,6 +55,7 @@ class Call:
         etag: That of the game in the answer.
         answer: A digest of the answer.
         tiles: How many tiles the game in the answer has, everywhere; 0 if no round is played.
+        ticket: A digest of the join ticket that was sent; empty for none.
     """
 
     method: str
@@ -71,6 +72,7 @@ class Call:
     etag: str = ""
     answer: str = ""
     tiles: int = 0
+    ticket: str = ""
 
     @property
     def is_read(self) -> bool:

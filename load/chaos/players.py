@@ -11,18 +11,20 @@ import hashlib
 import itertools
 import random
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 import grpc
 import grpc.aio
+import jwt
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
 from engine.tiles import Tile
 from load.calls import reason_of
+from load.chaos.deployments import API_KEY, TICKET_SECRET
 from load.chaos.history import OK, UNANSWERED, Call, History, StoredGame, Watched, revision_of
 from load.corpus.simple_play import melds_to_lay
 from load.drills.players import PLAIN, RETRY_SECONDS, is_unanswered
@@ -51,6 +53,11 @@ PAGE: Final = 200
 REFUSED_FOR_NOW: Final = frozenset({"STORE_FULL", "OVERLOADED", "TOO_MANY_GAMES", "SHUTTING_DOWN", "STORE_UNAVAILABLE"})
 """Refusals after which the same request is sent again, and may have been executed before."""
 
+TICKETS: Final = "tickets"
+"""The kind of games that are joined with tickets."""
+TICKET_SECONDS: Final = 36_000
+USED_TICKETS: Final = 50
+"""How many used tickets are tried again."""
 PLAIN_GAME: Final = options(turn_time_limit_seconds=0)
 KINDS: Final[dict[str, tuple[int, Options]]] = {
     "plain": (5, PLAIN_GAME),
@@ -73,8 +80,9 @@ KINDS: Final[dict[str, tuple[int, Options]]] = {
             round_pause_seconds=1,
         ),
     ),
+    TICKETS: (2, PLAIN_GAME),
 }
-"""The kinds of games, with how often each is played, of twelve."""
+"""The kinds of games, with how often each is played, of fourteen."""
 
 
 class GivenUp(Exception):  # noqa: N818 - how a game of the load ends
@@ -126,12 +134,18 @@ class Players:
     is_stopping: bool = False
     chance: random.Random = field(init=False)
     clients: list[Client] = field(default_factory=list)
+    used_tickets: deque[str] = field(default_factory=lambda: deque(maxlen=USED_TICKETS))
+    """Tickets that have taken a seat."""
     _exits: contextlib.AsyncExitStack = field(default_factory=contextlib.AsyncExitStack)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
+    _next_kinds: Iterator[str] = field(init=False)
+    """The kinds of the next games: each once, then at random."""
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
+        names = [name for name in self.kinds or KINDS for _ in range(KINDS[name][0])]
+        self._next_kinds = itertools.chain(dict.fromkeys(names), iter(lambda: self.chance.choice(names), ""))
 
     async def __aenter__(self) -> "Players":
         """Begins to play."""
@@ -164,9 +178,9 @@ class Players:
         return next(self._numbers)
 
     async def _play(self) -> None:
-        names = [name for name in self.kinds or KINDS for _ in range(KINDS[name][0])]
         while not self.is_stopping:
-            game = Game(self, KINDS[self.chance.choice(names)][1])
+            name = next(self._next_kinds)
+            game = Game(self, KINDS[name][1], is_by_ticket=name == TICKETS)
             try:
                 await game.play()
             except GivenUp as reason:
@@ -193,10 +207,11 @@ class Players:
 class Game:
     """A game of two, from its creation to its end."""
 
-    def __init__(self, players: Players, chosen: Options) -> None:
+    def __init__(self, players: Players, chosen: Options, *, is_by_ticket: bool = False) -> None:
         self._players = players
         self._chance = players.chance
         self._options = chosen
+        self._is_by_ticket = is_by_ticket
         self._host = ""
         self._seats: dict[int, Seat] = {}
         self._watchers: list[Watcher] = []
@@ -212,8 +227,7 @@ class Game:
         """Plays the game. Raises GivenUp."""
         await self.create()
         for name in NAMES:
-            request = gs.JoinGameRequest(game_id=self.game_id, name=name, request_id=new_id())
-            joined = await self._send("JoinGame", lambda client: client.games.JoinGame, request, action="join")
+            joined = await (self._join_by_ticket(name) if self._is_by_ticket else self._join(name))
             self._seats[joined.seat] = Seat(joined.seat, joined.seat_token)
         watching = [asyncio.create_task(self._watch(number)) for number in range(self._chance.randint(1, 2))]
         try:
@@ -227,6 +241,27 @@ class Game:
             for task in watching:
                 task.cancel()
             await asyncio.gather(*watching, return_exceptions=True)
+
+    async def _join(self, name: str, ticket: str = "") -> gs.JoinGameResponse:
+        request = gs.JoinGameRequest(game_id=self.game_id, name=name, join_ticket=ticket, request_id=new_id())
+        joined: gs.JoinGameResponse = await self._send(
+            "JoinGame", lambda client: client.games.JoinGame, request, action="join"
+        )
+        return joined
+
+    async def _join_by_ticket(self, name: str) -> gs.JoinGameResponse:
+        """Joins with a new ticket, by two requests at once of which one is refused, and tries one used elsewhere."""
+        if self._players.used_tickets:
+            with contextlib.suppress(Refused):
+                await self._join(name, self._chance.choice(self._players.used_tickets))
+                raise GivenUp("a used ticket was accepted")
+        ticket = _new_ticket(f"{name} {new_id()}")
+        tries = await asyncio.gather(*(self._join(name, ticket) for _ in range(2)), return_exceptions=True)
+        joined = [one for one in tries if not isinstance(one, BaseException)]
+        if not joined:
+            raise GivenUp(f"no request could join with a ticket: {tries}")
+        self._players.used_tickets.append(ticket)
+        return joined[0]
 
     async def _play_rounds(self) -> str:
         """Plays until the game is over; returns its last etag."""
@@ -422,7 +457,7 @@ class Game:
         players, began = self._players, time.monotonic()
         answer, etag, status, tiles = None, "", OK, 0
         try:
-            answer = await rpc(players.client())(request, metadata=bearer(token), timeout=CALL_SECONDS)
+            answer = await rpc(players.client())(request, metadata=_metadata(token), timeout=CALL_SECONDS)
             etag, tiles = answer.game.etag, _tiles_of(answer.game)
         except grpc.aio.AioRpcError as error:
             reason = reason_of(error)
@@ -445,6 +480,7 @@ class Game:
                 etag=etag,
                 answer=_digest(answer.SerializeToString(deterministic=True)) if answer is not None else "",
                 tiles=tiles,
+                ticket=_digest(ticket.encode()) if (ticket := getattr(request, "join_ticket", "")) else "",
             )
         )
         return answer, status
@@ -461,7 +497,7 @@ class Game:
             is_new = True
             try:
                 async for update in players.client().games.WatchGame(
-                    request, metadata=bearer(seat.token if seat else "")
+                    request, metadata=_metadata(seat.token if seat else "")
                 ):
                     kind = update.WhichOneof("update")
                     if kind in {"snapshot", "change"}:
@@ -499,7 +535,9 @@ class Game:
                 for event, seen in zip(change.get("events", ()), own.get("events", ()), strict=True):
                     _merge(number, event, seen)
         request = gs.GetGameRequest(game_id=self.game_id)
-        state = (await client.games.GetGame(request)).game.state if changes else game_pb2.GAME_STATE_UNSPECIFIED
+        state = game_pb2.GAME_STATE_UNSPECIFIED
+        if changes:
+            state = (await client.games.GetGame(request, metadata=_metadata(""))).game.state
         return StoredGame(self.game_id, game_pb2.GameState.Name(state), changes, is_whole=is_whole)
 
     async def _changes(self, client: Client, token: str) -> list[dict[str, Any]] | None:
@@ -509,7 +547,7 @@ class Game:
         while True:
             request = gs.ListChangesRequest(game_id=self.game_id, page_size=PAGE, page_token=page)
             try:
-                answer = await client.games.ListChanges(request, metadata=bearer(token))
+                answer = await client.games.ListChanges(request, metadata=_metadata(token))
             except grpc.aio.AioRpcError as error:
                 if error.code() in {grpc.StatusCode.NOT_FOUND, grpc.StatusCode.UNAUTHENTICATED}:
                     return None
@@ -529,6 +567,16 @@ class Refused(GivenUp):
 
 Rpc = Callable[[Client], Callable[..., Awaitable[Any]]]
 """Returns the method of a client's stub."""
+
+
+def _metadata(token: str) -> tuple[tuple[str, str], ...]:
+    """Returns the metadata of a call with a token, empty for none."""
+    return (*bearer(token), ("x-api-key", API_KEY))
+
+
+def _new_ticket(ref: str) -> str:
+    """Returns a join ticket for a player."""
+    return jwt.encode({"aud": "chaos", "sub": ref, "exp": int(time.time()) + TICKET_SECONDS}, TICKET_SECRET, "HS256")
 
 
 def _play_turn(client: Client) -> Callable[..., Awaitable[Any]]:

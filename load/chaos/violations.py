@@ -16,6 +16,7 @@ RULES: Final = {
     "refusal": "a turn is refused as outdated that was based on the current state",
     "watch": "a watcher misses a change, gets one twice, or a snapshot in place of changes",
     "token": "a token opens something after it was replaced",
+    "ticket": "a join ticket takes two seats, or is void for the request that used it",
     "turn": "a seat acts whose turn it is not, or after the deadline",
     "time-out": "a turn times out before its time, twice, or out of turn",
     "late": "a time-out or a round comes long after its time, without faults that explain it",
@@ -30,7 +31,9 @@ RULES: Final = {
 }
 """The meaning of each rule."""
 
-LOSSES: Final = frozenset({"lost", "read", "stale", "repeat", "refusal", "watch", "token", "feed", "archive", "expiry"})
+LOSSES: Final = frozenset(
+    {"lost", "read", "stale", "repeat", "refusal", "watch", "token", "ticket", "feed", "archive", "expiry"}
+)
 """The rules whose violations the pages allow on a store that may lose the last changes."""
 
 

@@ -169,6 +169,11 @@ def request(revision: int, **changed: Any) -> Call:  # noqa: ANN401 - fields of 
     return Call(**{**values, **changed})
 
 
+def by_used_ticket(revision: int, ticket: str, **changed: Any) -> Call:  # noqa: ANN401 - as above
+    """Returns a request that was refused because its ticket was used."""
+    return request(revision, ticket=ticket, status="TICKET_USED", etag="", answer="", **changed)
+
+
 def get(began: float, revision: int, **changed: Any) -> Call:  # noqa: ANN401 - as above
     """Returns a read of a spectator."""
     status, etag = changed.pop("status", OK), etag_of(revision) if revision else ""
@@ -331,6 +336,9 @@ BROKEN: list[tuple[str, Break]] = [
     ("watch", resumed(5, watched("heartbeat", 5), watched("snapshot", 10))),
     ("watch", resumed(5, watched("resume", 0), watched("snapshot", 10))),
     ("token", more(get(14.0, LAST, token=OLD))),
+    ("ticket", more(request(2, ticket="used"), request(3, ticket="used"))),
+    ("ticket", more(request(2, ticket="own"), by_used_ticket(2, "own"))),
+    ("ticket", more(by_used_ticket(2, "own"))),
     ("turn", both(no_bank, set_change(7, time=at(24.5)))),
     ("turn", set_event(6, "turn_started", turn={"seat": 1, "deadline": at(24)})),
     ("time-out", both(no_bank, set_change(8, time=at(24.9)))),
@@ -407,6 +415,11 @@ def test_times_of_faults_do_not_count() -> None:
 
 def test_every_rule_can_be_broken() -> None:
     assert {rule for rule, _ in BROKEN} == set(RULES)
+
+
+def test_a_used_ticket_is_refused() -> None:
+    refused = by_used_ticket(2, "used", request_id="another one")
+    assert not rules_of([*history(), request(2, ticket="used"), refused])
 
 
 def test_losses_of_a_store_that_may_lose_are_told_apart() -> None:
