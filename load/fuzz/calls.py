@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import grpc.aio
+from google.protobuf.message import Message
 
 from engine.family import named_rulesets
 from load.calls import OWN_CONNECTION
@@ -243,12 +244,22 @@ class Attacker:
         if status in NEVER or status.startswith("no status"):
             self._findings.bad.append(Bad(str(dict(headers)[":path"]), f"{way}: {status}", body, headers))
 
-    async def request(self, way: str, rpc: Served, most_edits: int = 4, hurried: float = HURRIED) -> Sent:
-        """Returns the headers and the body of a request, which is mutated unless it may have no edits."""
+    async def request(
+        self, way: str, rpc: Served, most_edits: int = 4, hurried: float = HURRIED, seed: Message | None = None
+    ) -> Sent:
+        """Returns the headers and the body of a request, which is mutated unless it may have no edits.
+
+        Args:
+            way: The way of the call.
+            rpc: The RPC.
+            most_edits: How many edits it may have.
+            hurried: The share of calls with a deadline of a millisecond.
+            seed: The request; None: one of the RPC's seeds, at random.
+        """
         rng = self._rng
         game, seen = await self._world.pick()
         self._mutator.hints = {"game_id": game.game_id, "etag": seen.etag, "request_id": str(uuid.uuid4())}
-        seed = self._with_hints(rpc)
+        seed = self._with_hints(rpc) if seed is None else seed
         data = self._mutator.mutated(seed, most_edits) if most_edits else seed.SerializeToString()
         metadata = [
             *self._authorization(way, game, seen),

@@ -1,9 +1,9 @@
 """The requests that are dearest for the server: its CPU for each byte of a request, of all RPCs of all listeners.
 
-Seeds and mutated requests are sent one at a time to a server without other callers. The CPU of its process, and that of
-its search processes, are read before and after each (Linux counts the nanoseconds of each thread). The dearest for the
-server's process are then sent again, and the median counts. For searches the first call counts: a search that is sent
-again finds what the first has cached.
+Seeds, mutated requests, and turns and positions that searches have found to be slow are sent one at a time to a server
+without other callers. The CPU of its process, and that of its search processes, are read before and after each (Linux
+counts the nanoseconds of each thread). The dearest for the server's process are then sent again, and the median counts.
+For searches the first call counts: a search that is sent again finds what the first has cached.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from load.floods.http2 import request
 from load.fuzz.calls import ATTACKER, Attacker, Findings, Sent, attacked_server, client_with, listeners
-from load.fuzz.seeds import Served
+from load.fuzz.seeds import Served, hostile_seeds
 
 MOST_MS: Final = 100.0
 """The most CPU of the server's process for a call, in milliseconds."""
@@ -161,19 +161,39 @@ async def find(seed: int, seconds: float) -> Dearest:
 
 
 async def _screen(attacker: Attacker, meter: _Meter, until: float) -> list[_Measured]:
-    """Measures requests of each RPC in turn, every other one a valid one."""
+    """Measures requests of each RPC in turn, every other one a valid one, and each hostile seed once."""
     sent: list[_Measured] = []
     turn = 0
     while time.monotonic() < until or turn < 2:
         for listener, way in attacker.ways.items():
             for rpc in way.rpcs:
-                headers, body = await attacker.request(listener, rpc, 4 * (turn % 2), hurried=0)
-                cost = Cost(listener, rpc.path, bool(turn % 2), len(request(1, headers, body)))
-                await meter.measure(listener, rpc, (headers, body), cost)
+                made = await attacker.request(listener, rpc, 4 * (turn % 2), hurried=0)
+                measured = await _measured(meter, listener, rpc, made, is_mutated=bool(turn % 2))
                 if turn:  # the first time, caches are empty
-                    sent.append((cost, rpc, (headers, body)))
+                    sent.append(measured)
+        if not turn:
+            sent += await _hostile(attacker, meter)
         turn += 1
     return sent
+
+
+async def _hostile(attacker: Attacker, meter: _Meter) -> list[_Measured]:
+    """Measures each hostile seed once on each listener that serves its RPC."""
+    sent = []
+    for listener, way in attacker.ways.items():
+        for rpc in way.rpcs:
+            for seed in hostile_seeds().get(rpc.path, ()):
+                made = await attacker.request(listener, rpc, 0, 0, seed)
+                sent.append(await _measured(meter, listener, rpc, made, is_mutated=False))
+    return sent
+
+
+async def _measured(meter: _Meter, listener: str, rpc: Served, sent: Sent, *, is_mutated: bool) -> _Measured:
+    """Sends a request; returns it with what it costs."""
+    headers, body = sent
+    cost = Cost(listener, rpc.path, is_mutated, len(request(1, headers, body)))
+    await meter.measure(listener, rpc, sent, cost)
+    return cost, rpc, sent
 
 
 async def _repeat(meter: _Meter, sent: Sequence[_Measured], found: Dearest, until: float) -> None:

@@ -1,7 +1,7 @@
 """Seed requests: at least one valid request of each RPC of each listener, with which mutated calls begin."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
@@ -9,12 +9,16 @@ from typing import Any, Final
 
 from google.protobuf import json_format
 from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
+from load.corpus.hostile import read as read_hostile
+from load.corpus.hostile_turns import read as read_hostile_turns
 from load.corpus.turns import read as read_turns
+from load.floods.attacks import question, slow_turn
 from load.messages import to_send
 from rummikub.admin.v1 import admin_service_pb2
 from rummikub.v1 import analysis_service_pb2 as an
@@ -28,6 +32,14 @@ from tools.servers import ROOT
 WIRE: Final = ROOT / "tests" / "conformance" / "wire.json"
 TURNS: Final = 30
 """How many recorded turns are seeds of validation and analysis."""
+HOSTILE_STEP: Final = 6
+"""Every sixth hostile position is a seed: each search of one takes its whole time limit."""
+HOSTILE_BATCH: Final = 12
+"""How many hostile turns a batch of them has."""
+LONG_SEARCH: Final = Duration(seconds=10)
+"""The longest time limit, which the deadline of a call cuts short."""
+VALIDATION: Final = "/rummikub.v1.ValidationService/"
+ANALYSIS: Final = "/rummikub.v1.AnalysisService/"
 ADMIN: Final = admin_service_pb2.DESCRIPTOR.services_by_name["AdminService"]
 HEALTH: Final = health_pb2.DESCRIPTOR.services_by_name["Health"]
 ADMIN_FIELDS: Final[Mapping[str, Mapping[str, Any]]] = {
@@ -78,8 +90,9 @@ def served_rpcs(game_id: str = "0" * 32, etag: str = "1-" + "0" * 32) -> Mapping
     found: dict[str, list[Message]] = {
         path_of(rpc): [usual_request(name, game_id, etag)] for name, rpc in METHODS.items()
     }
-    for path, more in _more().items():
-        found[path] += more
+    for more in (_more(), hostile_seeds()):
+        for path, seeds in more.items():
+            found[path] += seeds
     main = [Served(rpc, tuple(found[path_of(rpc)])) for rpc in METHODS.values()]
     health = [Served(rpc, (_message(rpc),)) for rpc in HEALTH.methods]
     reflecting = [
@@ -113,17 +126,36 @@ def _more() -> dict[str, list[Message]]:
             json_format.ParseDict(call["request"], GetMessageClass(method.input_type)())
         )
     turns = [to_send(turn) for turn in islice(read_turns(), TURNS)]
-    validation, analysis = "/rummikub.v1.ValidationService/", "/rummikub.v1.AnalysisService/"
-    found.setdefault(f"{validation}ValidateTurn", []).extend(turn.turn for turn in turns)
-    found[f"{validation}StreamValidateTurns"] = [vs.StreamValidateTurnsRequest(turn=turn.turn) for turn in turns]
-    found[f"{validation}BatchValidateTurns"] = [
+    found.setdefault(f"{VALIDATION}ValidateTurn", []).extend(turn.turn for turn in turns)
+    found[f"{VALIDATION}StreamValidateTurns"] = [vs.StreamValidateTurnsRequest(turn=turn.turn) for turn in turns]
+    found[f"{VALIDATION}BatchValidateTurns"] = [
         vs.BatchValidateTurnsRequest(turns=[turn.turn for turn in turns[start : start + 3]])
         for start in range(0, TURNS, 3)
     ]
-    found[f"{analysis}HasLegalTurn"] = [an.HasLegalTurnRequest(position=turn.position) for turn in turns]
+    found[f"{ANALYSIS}HasLegalTurn"] = [an.HasLegalTurnRequest(position=turn.position) for turn in turns]
     found["/rummikub.v1.GameService/CreateGame"] = [
         _message(METHODS["CreateGame"], **creation(options(preset=preset)))
         for preset in ruleset_pb2.Preset.values()
         if preset
     ]
     return found
+
+
+@cache
+def hostile_seeds() -> Mapping[str, Sequence[Message]]:
+    """Returns the turns that take longest to judge, and positions that take longest to search, by path.
+
+    Searches for slow turns and positions have found them (load/corpus/hostile.py, hostile_turns.py).
+    """
+    turns = [slow_turn(turn) for turn in read_hostile_turns()]
+    searches = [question(position) for position in read_hostile()[::HOSTILE_STEP]]
+    longest = an.SuggestTurnRequest(position=searches[0].position, time_limit=LONG_SEARCH)
+    return {
+        f"{VALIDATION}ValidateTurn": turns,
+        f"{VALIDATION}BatchValidateTurns": [
+            vs.BatchValidateTurnsRequest(turns=turns[start : start + HOSTILE_BATCH])
+            for start in range(0, len(turns), HOSTILE_BATCH)
+        ],
+        f"{ANALYSIS}SuggestTurn": [*searches, longest],
+        f"{ANALYSIS}HasLegalTurn": [an.HasLegalTurnRequest(position=search.position) for search in searches],
+    }

@@ -17,6 +17,9 @@ import pytest
 from google.protobuf import message_factory
 from google.protobuf.message import DecodeError
 
+from load.corpus.hostile import read as read_hostile
+from load.corpus.hostile_turns import read as read_hostile_turns
+from load.floods.attacks import question, slow_turn
 from load.floods.http2 import (
     DATA,
     END_HEADERS,
@@ -49,6 +52,16 @@ def test_every_rpc_of_every_listener_has_a_seed() -> None:
     assert sorted(served["validation"]) == sorted(OF_VALIDATION)
     assert sorted(served["admin"]) == sorted(path_of(rpc) for rpc in ADMIN.methods)
     assert all(rpc.seeds for rpcs in served_rpcs().values() for rpc in rpcs)
+
+
+def test_the_slowest_known_turns_and_positions_are_seeds() -> None:
+    rpcs = {rpc.method.name: rpc.seeds for rpc in served_rpcs()["main"]}
+    turns = [slow_turn(turn) for turn in read_hostile_turns()]
+    assert len(turns) > 30
+    assert all(turn in rpcs["ValidateTurn"] for turn in turns)
+    assert [turn for batch in rpcs["BatchValidateTurns"][-3:] for turn in batch.turns] == turns  # type: ignore[attr-defined]
+    positions = [question(position).position for position in read_hostile()]
+    assert sum(seed.position in positions for seed in rpcs["SuggestTurn"]) > 10  # type: ignore[attr-defined]
 
 
 def test_mutations_are_repeatable_and_bounded() -> None:
