@@ -16,6 +16,7 @@ from rummikub.admin.v1 import admin_service_pb2 as admin
 from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
+from service.app.identity import TICKET_MS, digest, watch_ticket
 from support.harness import FakeClock
 from support.hidden import GAME, HOST_VIEWER, happenings, questions, token_of
 from support.join_tickets import signed
@@ -168,13 +169,20 @@ def turns_of(seen_by_mover: game_pb2.Game, viewer: Viewer) -> list[Ask]:
     return [ask_of(method.rpartition("/")[2], request) for method, request in happenings(seen_by_mover, viewer.number)]
 
 
-def viewers(game: Game, rng: random.Random, key: str) -> Sequence[Viewer]:
+def ticket_of(seat: int, now_ms: int) -> str:
+    """Returns a ticket with which a seat's owner watches the game."""
+    ticket = watch_ticket(GAME, digest(token_of(seat)), now_ms + TICKET_MS)
+    return f"{ticket.until_ms}-{ticket.code}"
+
+
+def viewers(game: Game, rng: random.Random, key: str, now_ms: int) -> Sequence[Viewer]:
     """Returns callers of every kind, each once."""
     seats = [player.seat for player in game.players]
     seat, other = rng.choice(seats), rng.choice(seats)
     return (
         Viewer("seat", seat, token_of(seat), key),
         Viewer("another seat", other, token_of(other), key),
+        Viewer("holder of a seat's watch ticket", seat, "", key, ticket=ticket_of(seat, now_ms)),
         Viewer("spectator", 0, "", key),
         Viewer("host without a seat", HOST_VIEWER, token_of(HOST_VIEWER), key),
         Viewer("stranger with a token", 0, "s" * 43, key),

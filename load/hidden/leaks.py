@@ -12,16 +12,20 @@ from unittest.mock import patch
 
 import structlog
 
+from engine import sight
 from engine.fair_deal import hashed
 from engine.game import round_of
 from load.hidden.stage import Stage
+from service.app import games
 from service.app.changes import ChangeLoop
 from service.app.games import Games
+from service.app.identity import WatchTicket
 from service.errors import GameNotFound
 from service.grpc_api import interceptor
 from service.grpc_api.call_policy import MethodPolicy
 from service.grpc_api.rpcs import analysis
 from service.metrics.metrics import Metrics
+from service.model.record import Record
 from service.runtime import opentelemetry_tracing
 
 Wrapper = Callable[["Secret", Callable[..., Any]], Callable[..., Any]]
@@ -145,6 +149,27 @@ def _seed(secret: Secret, _seen: object) -> dict[str, object]:
     return {"deal_commitment": hashed(secret.stage.shelf.seed, 1) if secret.stage else b""}
 
 
+def _any_draft(_secret: Secret, _original: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda _game, _seat: True
+
+
+def _next_holder(_secret: Secret, original: Callable[..., Any]) -> Callable[..., Any]:
+    def holder(ticket: WatchTicket, record: Record) -> bytes | None:
+        found = original(ticket, record)
+        digests = [token.digest for token in record.tokens]
+        return digests[digests.index(found) - 1] if found in digests else None
+
+    return holder
+
+
+def _watching(secret: Secret, original: Callable[..., Any]) -> Callable[..., Any]:
+    def presence(*args: Any) -> Any:  # noqa: ANN401 - of the wrapped function
+        found = original(*args)
+        return found and {seat: replace(one, is_connected=bool(secret.below(2))) for seat, one in found.items()}
+
+    return presence
+
+
 LEAKS: Final[Mapping[str, SeededLeak]] = {
     "a field by the order of the pool": SeededLeak(
         Games, "get_game", _view(lambda secret, _: {"pool_count": secret.below(90)})
@@ -174,6 +199,9 @@ LEAKS: Final[Mapping[str, SeededLeak]] = {
         _before(lambda secret, args: args[0]._span.set_attribute("tile", secret.below(53))),  # noqa: SLF001
         shows="traces",
     ),
+    "the draft of another player": SeededLeak(sight, "sees_drafts", _any_draft, ("SABRA",)),
+    "a watch ticket of another seat": SeededLeak(games, "holder_of", _next_holder, shows="WatchGame"),
+    "the presence of a player by the pool": SeededLeak(games, "presence_in", _watching),
     "the seed of a fair deal": SeededLeak(Games, "get_game", _view(_seed), ("fair OKEY",)),
 }
 """The leaks by name."""

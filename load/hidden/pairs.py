@@ -16,15 +16,17 @@ from engine.events import Event, GameCreated
 from engine.fair_deal import SEED_BYTES
 from engine.game import Game, Playing, round_of
 from engine.melding.analysis import options_needing_analysis
+from engine.melding.drafts import Draft
 from engine.melding.events import RoundStarted
 from engine.melding.ruleset import Preset, Ruleset
+from engine.replay import replay
 from engine.room_settings import FairDeal, Hints, RacksShown, RoomSettings
 from load.hidden.asks import SEARCHES, all_asks, changes_by, reads, turns_of, viewers, watch_from
-from load.hidden.stage import LOST, Ask, Stage, Viewer, answer
+from load.hidden.stage import LOST, OUTPUTS, Ask, Stage, Viewer, answer
 from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from service.grpc_api.call_policy import REQUEST_ID
-from support.hidden import GAME, Course, course_of, token_of, unnamed
+from support.hidden import GAME, Course, course_of, draft_of, token_of, unnamed
 from support.okey_games import changes_under, random_101_ruleset, random_joker_ruleset, random_ruleset
 from support.random_play import Change, players_of, random_changes, random_grid_room, random_room
 from support.rooms import room, room_of
@@ -41,12 +43,16 @@ FEW: Final = 3
 """How many requests of a pair are chosen at random, beside the reads."""
 WITH_METRICS: Final = 0.15
 """The share of pairs whose changes of metrics are compared, which takes longer than their requests."""
-WIRE: Final = 0.05
-"""The share of pairs in a round whose bytes are compared as they arrive, in new connections."""
+WITH_DRAFT: Final = 0.5
+"""The share of pairs in which the player to move has saved a draft, if the game has drafts."""
+WIRE: Final = 0.2
+"""The share of pairs whose bytes are compared as they arrive, in new connections."""
 SHORT, LONG = 50, 300
 """After how many changes a random game is cut."""
 SEARCHES_SHARE: Final = 0.08
 """The share of pairs with a request that searches."""
+RESUMED: Final = 0.3
+"""The share of pairs of seats with a watch that resumes; those who hold a ticket watch in all."""
 TRIES_TO_MOVE: Final = 0.2
 """The share of pairs in which a game changes before all is read again."""
 TURNS_SHARE: Final = 0.6
@@ -139,6 +145,7 @@ class Tally:
     by_viewer: Counter[str] = field(default_factory=Counter)
     by_rpc: Counter[str] = field(default_factory=Counter)
     with_metrics: int = 0
+    with_draft: int = 0
     moved: int = 0
     on_the_wire: int = 0
     wire_bytes: int = 0
@@ -199,10 +206,9 @@ class Comparison:
 
     async def _of_state(self, family: str, seed: str, course: Course, game: Game) -> None:
         rng = random.Random(f"{family} {seed}")
-        for viewer in rng.sample(viewers(game, rng, rng.choice(("web", "plain"))), VIEWERS):
-            with_metrics = rng.random() < WITH_METRICS
-            on_the_wire = isinstance(game.phase, Playing) and rng.random() < self._wire
-            await self._of_viewer(_Pairing(family, seed, course, game, viewer, rng, with_metrics, on_the_wire))
+        for viewer in rng.sample(viewers(game, rng, rng.choice(("web", "plain")), course.times[-1]), VIEWERS):
+            parts = (rng.random() < share for share in (WITH_METRICS, self._wire, WITH_DRAFT))
+            await self._of_viewer(_Pairing(family, seed, course, game, viewer, rng, *parts))
 
     async def _of_viewer(self, pairing: "_Pairing") -> None:
         rng, viewer, game = pairing.rng, pairing.viewer, pairing.game
@@ -218,6 +224,7 @@ class Comparison:
             changes = turns_of(at_turn, viewer) if at_turn else []
         elif moves and seen is not None:
             changes = changes_by(game, viewer, seen, rng)
+        await self._put(pairing, pairing.course, stored)  # without what these calls have marked as seen
         names = [f"{place} {ask.rpc}" for place, ask in enumerate(asks)]
         base = await self._observed(pairing, asks, mover, changes)
         kept = draws_of(game) if moves and viewer.number == round_of(game).turn.seat else 0
@@ -239,14 +246,17 @@ class Comparison:
             chosen.append(rng.choice([ask for ask in asks if ask.rpc in SEARCHES]))
         if viewer.is_operator:
             chosen.append(rng.choice([ask for ask in asks if ask.is_admin]))
-        if seen.seat and rng.random() < 0.3:
+        if viewer.ticket or (seen.seat and rng.random() < RESUMED):
             behind = rng.randint(1, min(LATEST_WATCHED, seen.revision - 1))
             chosen.append(watch_from(behind, f"{seen.revision - behind}-{seen.revision - behind:032x}"))
         return chosen
 
     async def _put(self, pairing: "_Pairing", course: Course, stored: int | None) -> None:
         key = pairing.viewer.key if pairing.viewer.key in {"web", "plain"} else "web"
-        await self._stage.shelf.put(course, kept=stored, key=key, is_operators=pairing.viewer.is_operator)
+        await self._stage.server.presence.flush()
+        await self._stage.shelf.put(
+            course, kept=stored, key=key, is_operators=pairing.viewer.is_operator, draft=pairing.draft(course)
+        )
         self._stage.chance.restart()
 
     async def _see(self, viewer: Viewer) -> game_pb2.Game | None:
@@ -267,8 +277,7 @@ class Comparison:
         viewer, stage = pairing.viewer, self._stage
         found = await stage.observe(asks, viewer, with_metrics=pairing.with_metrics)
         if pairing.on_the_wire:
-            unary = [ask for ask in asks if ask.updates is None and not ask.is_admin]
-            sent = await stage.sent(unary, viewer)
+            sent = await stage.sent([ask for ask in asks if ask.updates is None or ask.rpc == "WatchGame"], viewer)
             self.tally.wire_bytes += len(sent)
             found.append(sent)
         if moves:
@@ -283,6 +292,7 @@ class Comparison:
     def _note(self, pairing: "_Pairing", names: Sequence[str], one: Sequence[bytes], other: Sequence[bytes]) -> None:
         self.tally.pairs += 1
         self.tally.with_metrics += pairing.with_metrics
+        self.tally.with_draft += pairing.draft(pairing.course) is not None
         self.tally.moved += len(one) > len(names) + len(OUTPUTS) + pairing.on_the_wire
         self.tally.on_the_wire += pairing.on_the_wire
         self.tally.by_family[pairing.family] += 1
@@ -301,7 +311,6 @@ class Comparison:
                 self.tally.leaks.append(leak)
 
 
-OUTPUTS: Final = ("log", "traces", "metrics")
 LATEST_WATCHED: Final = 5
 
 
@@ -317,6 +326,11 @@ class _Pairing:
     rng: random.Random
     with_metrics: bool
     on_the_wire: bool
+    wants_draft: bool
+
+    def draft(self, course: Course) -> Draft | None:
+        """Returns the draft of the player to move in a game of the pair; None for none."""
+        return draft_of(replay(course.history), self.viewer.number, course.times[-1]) if self.wants_draft else None
 
 
 def _seat(seat: int, viewer: Viewer) -> Viewer:

@@ -7,7 +7,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 from unittest.mock import patch
@@ -20,6 +20,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from engine.tiles import Tile
 from load.hidden.wire import Relay, relaying
+from rummikub.v1 import game_service_pb2 as gs
 from service.composition import Tuning
 from service.grpc_api.call_policy import REQUEST_ID
 from service.runtime import opentelemetry_tracing
@@ -79,6 +80,7 @@ class Viewer:
         token: Its token; empty for none.
         key: The key that it sends; empty for none.
         is_operator: Whether it calls AdminService, too.
+        ticket: The ticket with which it watches; empty for none.
     """
 
     kind: str
@@ -86,12 +88,21 @@ class Viewer:
     token: str = ""
     key: str = "web"
     is_operator: bool = False
+    ticket: str = ""
 
     @property
     def metadata(self) -> Metadata:
         """What it sends beside its request."""
         key = ((HEADER, self.key),) if self.key else ()
         return (*bearer(self.token), *key)
+
+    def asking(self, ask: "Ask") -> "Ask":
+        """Returns a request with the caller's ticket, if it is one to watch a game."""
+        if not self.ticket or ask.rpc != "WatchGame":
+            return ask
+        request = gs.WatchGameRequest.FromString(ask.request)
+        request.ticket = self.ticket
+        return replace(ask, request=request.SerializeToString())
 
 
 @dataclass(frozen=True)
@@ -131,9 +142,10 @@ class Stage:
     log: io.BytesIO
     spans: InMemorySpanExporter
     relay: Relay
+    admin_relay: Relay
 
     async def observe(self, asks: Sequence[Ask], viewer: Viewer, *, with_metrics: bool = True) -> list[bytes]:
-        """Returns the answer to each request, then all log lines, spans, and perhaps changes of metrics, as bytes."""
+        """Returns the answer to each request, then OUTPUTS, as bytes: changes of metrics, perhaps."""
         self.spans.clear()
         self.log.seek(0)
         self.log.truncate()
@@ -141,22 +153,35 @@ class Stage:
         seen = []
         for number, ask in enumerate(asks):
             at = self.admin if ask.is_admin else self.channel
-            seen.append(await answer(at, ask, (*viewer.metadata, (REQUEST_ID, f"ask-{number}"))))
+            seen.append(await answer(at, viewer.asking(ask), (*viewer.metadata, (REQUEST_ID, f"ask-{number}"))))
         await self._settled(len(asks))
+        await self.server.presence.flush()
         after = self._samples() if with_metrics else {}
         changed = {
             name: value - before.get(name, 0.0) for name, value in after.items() if value != before.get(name, 0.0)
         }
-        return [*seen, _as_bytes(self._lines()), _as_bytes(self._spans()), _as_bytes(sorted(changed.items()))]
+        outputs = (self._lines(), self._spans(), self.shelf.presence_kept(), sorted(changed.items()))
+        return [*seen, *map(_as_bytes, outputs)]
 
     async def sent(self, asks: Sequence[Ask], viewer: Viewer) -> bytes:
-        """Returns the bytes that a new connection receives for unary requests."""
-        self.relay.begin()
+        """Returns the bytes that new connections receive, one to each listener that the requests go to."""
+        found = b""
+        for relay, is_admin in ((self.relay, False), (self.admin_relay, True)):
+            some = [viewer.asking(ask) for ask in asks if ask.is_admin is is_admin]
+            if some:
+                found += await self._sent_through(relay, some, viewer)
+        return found
+
+    async def _sent_through(self, relay: Relay, asks: Sequence[Ask], viewer: Viewer) -> bytes:
+        relay.begin()
         options = [("grpc.use_local_subchannel_pool", 1)]
-        async with grpc.aio.insecure_channel(f"127.0.0.1:{self.relay.port}", options=options) as channel:
+        self.spans.clear()
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{relay.port}", options=options) as channel:
             for number, ask in enumerate(asks):
                 await answer(channel, ask, (*viewer.metadata, (REQUEST_ID, f"wire-{number}")))
-            return self.relay.taken()
+            taken = relay.taken()
+        await self._settled(len(asks))
+        return taken
 
     def _samples(self) -> dict[str, float]:
         samples: defaultdict[str, float] = defaultdict(float)
@@ -201,6 +226,8 @@ def _as_bytes(value: object) -> bytes:
     return repr(value).encode()
 
 
+OUTPUTS: Final = ("log", "traces", "presence", "metrics")
+"""What a server gives beside its answers. Presence is what it stores of it."""
 LOGGED_IF_CANCELED: Final = "/rummikub.v1.ValidationService/"
 """Frequent calls are logged at info only if they fail, and whether a stream ends before it is canceled is a race."""
 LOST: Final = b"lost"
@@ -265,7 +292,7 @@ def tracing_to(spans: InMemorySpanExporter) -> OpenTelemetryTracing:
 async def staged(**changes: object) -> AsyncIterator[Stage]:
     """Runs a server whose callers have keys, with a log at info, metrics, and traces."""
     log, spans, chance, clock = io.BytesIO(), InMemorySpanExporter(), RestartedChance(), FakeClock()
-    shelf = Shelf(clock)
+    shelf = Shelf(clock, has_presence=True)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         stack.enter_context(logging_to(log))
@@ -290,5 +317,7 @@ async def staged(**changes: object) -> AsyncIterator[Stage]:
             ) as (server, client),
             grpc.aio.insecure_channel(f"127.0.0.1:{server.admin_port}") as admin,
             relaying(server.port) as relay,
+            relaying(server.admin_port) as admin_relay,
         ):
-            yield Stage(server, shelf, clock, chance, client.channel, admin, log, spans, relay)
+            server.presence.report_seconds = 0.0  # each call and each watch is reported, not one in some seconds
+            yield Stage(server, shelf, clock, chance, client.channel, admin, log, spans, relay, admin_relay)

@@ -61,6 +61,7 @@ async def test_without_a_leak_nothing_differs() -> None:
     assert not tally.leaks
     assert tally.pairs >= 100
     assert tally.on_the_wire
+    assert tally.with_draft
     assert tally.wire_bytes > 100 * tally.on_the_wire
 
 
@@ -98,7 +99,7 @@ async def test_every_rpc_is_in_a_pair() -> None:
     hidden = replace(game, settings=replace(game.settings, racks_shown=RacksShown.HIDDEN))
     async with staged() as stage:
         await stage.shelf.put(course.until(game.revision), key="web")
-        for viewer in viewers(game, rng, "web"):
+        for viewer in viewers(game, rng, "web", stage.clock.now_ms):
             see: Any = stage.channel.unary_unary(GET_GAME, response_deserializer=gs.GetGameResponse.FromString)
             may_see = viewer.key == "web" and viewer.token not in {"s" * 43, "o" * 43, OPERATOR_TOKEN}
             metadata = (viewer if may_see else Viewer("spectator", 0)).metadata

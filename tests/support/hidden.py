@@ -13,10 +13,15 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 
 from engine.discard.events import HandsDealt
-from engine.game import Game
+from engine.game import Game, Playing
+from engine.melding.drafts import Draft
 from engine.melding.events import RoundStarted
+from engine.melding.grid.cells import Grid, without_faces
+from engine.melding.melds import ProposedMeld
+from engine.melding.round import MeldingRound
+from engine.melding.turns import arrange
 from engine.replay import replay
-from engine.room_settings import FairDeal
+from engine.room_settings import DraftVisibility, FairDeal
 from engine.seats import HOST
 from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import discard_pb2, game_pb2, meld_pb2
@@ -25,9 +30,10 @@ from rummikub.v1 import record_service_pb2 as rs
 from rummikub.v1 import turn_service_pb2 as ts
 from service.app.identity import digest
 from service.model.change import NO_ETAG, Commit
-from service.model.presence import Sighting
+from service.model.presence import PRESENCE_MS, Sighting
 from service.model.record import Listing, OperatorData, PlayerRef, Record, SeatToken
 from service.storage.memory import MemoryStore
+from service.storage.snapshot import encode_draft
 from service.storage.stored_events import encode_change
 from support.delegating_store import DelegatingStore
 from support.harness import HISTORY, FakeClock, as_tiles
@@ -65,13 +71,16 @@ class Shelf(DelegatingStore):
 
     Args:
         clock: Set to the time of the game's last change.
+        has_presence: Whether it has the presence of players, which is the same for each game that is put, and what
+            the server reports of it. Only a server that reports at known times can be compared then.
 
     Attributes:
         game: The game that was put last.
         seed: The server's seed of its last deal; empty for none.
     """
 
-    def __init__(self, clock: FakeClock) -> None:
+    def __init__(self, clock: FakeClock, *, has_presence: bool = False) -> None:
+        self._has_presence = has_presence
         self._shelf = MemoryStore(HISTORY, clock)
         super().__init__(self._shelf)
         self._clock_to_set = clock
@@ -81,9 +90,19 @@ class Shelf(DelegatingStore):
         self.seed = b""
 
     async def report_presence(self, game_id: str, server: str, sightings: Mapping[int, Sighting]) -> None:
-        """Drops sightings: presence changes by itself between two responses that are compared."""
+        """Stores sightings, or drops them: presence changes by itself between two responses that are compared."""
+        if self._has_presence:
+            await self._shelf.presence.report(game_id, server, sightings)
 
-    async def put(self, course: Course, *, kept: int | None = None, key: str = "", is_operators: bool = False) -> Game:
+    async def put(
+        self,
+        course: Course,
+        *,
+        kept: int | None = None,
+        key: str = "",
+        is_operators: bool = False,
+        draft: Draft | None = None,
+    ) -> Game:
         """Replaces the stored game.
 
         Args:
@@ -91,6 +110,7 @@ class Shelf(DelegatingStore):
             kept: How many of its last changes are stored; None: all.
             key: The name of the key with which the game was created.
             is_operators: Whether what only the operator sees is the same in each game.
+            draft: The draft of the player to move; None for none.
         """
         game = self.game = replay(course.history)
         dealt = [event for events in course.history for event in events if isinstance(event, RoundStarted | HandsDealt)]
@@ -122,8 +142,17 @@ class Shelf(DelegatingStore):
             deal_nonce=nonce,
         )
         await self._shelf.games.commit(Commit(NO_ETAG, record, change))
-        self._shelf.memory.games[GAME].stream = stream
+        stored = self._shelf.memory.games[GAME]
+        stored.stream = stream
+        if draft:
+            stored.draft, stored.drafts = encode_draft(draft), 1
+        if self._has_presence:
+            stored.presence = presence_of(game, course.times[-1])
         return game
+
+    def presence_kept(self) -> list[tuple[bytes, int]]:
+        """Returns what is stored of the presence of players."""
+        return sorted(self._shelf.memory.stored(GAME).presence.items())
 
     def _empty(self) -> None:
         """Drops every game, list, name and deadline: also those that the responses before have made."""
@@ -154,6 +183,29 @@ class Shelf(DelegatingStore):
 
 def _etag_of(revision: int) -> str:
     return f"{revision:032x}"
+
+
+def presence_of(game: Game, now_ms: int) -> dict[bytes, int]:
+    """Returns the stored presence of a game's players: each was seen at a time of its own, one still watches."""
+    found = {f"{player.seat}".encode(): now_ms - 1000 * player.seat for player in game.players}
+    return {**found, f"{game.players[0].seat}:elsewhere".encode(): now_ms + PRESENCE_MS}
+
+
+def draft_of(game: Game, viewer: int, now_ms: int) -> Draft | None:
+    """Returns a draft of the player to move; None if the game has no turn with drafts.
+
+    It has tiles of the rack, unless the viewer, who is another one, may see it: it would show these tiles.
+    """
+    if not isinstance(game.phase, Playing) or not isinstance(game.round, MeldingRound):
+        return None
+    seat, table = game.round.turn.seat, game.round.table
+    if isinstance(table, Grid):
+        drafted = arrange(game, seat, without_faces(table), now_ms)
+    else:
+        is_shown = game.settings.draft_visibility is DraftVisibility.EVERYONE and viewer != seat
+        own = () if is_shown else (ProposedMeld(game.round.rack(seat).tiles[:3], None),)
+        drafted = arrange(game, seat, (*(ProposedMeld(meld.tiles, meld.kind) for meld in table), *own), now_ms)
+    return drafted if isinstance(drafted, Draft) else None
 
 
 def token_of(seat: int) -> str:
