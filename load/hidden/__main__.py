@@ -21,16 +21,17 @@ os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # before grpc is imported: serv
 
 from load.bench.figures import run_facts
 from load.hidden.pairs import FAMILIES, Comparison, Leak, Tally
-from load.hidden.report import COMPLETE_PAIRS, report
+from load.hidden.report import COMPLETE_CALLS, COMPLETE_PAIRS, report
 from load.hidden.stage import staged
 from load.hidden.times import ROWS, Timing
 
 RESULTS: Final = Path("build") / "secrets"
 PAIRS: Final = COMPLETE_PAIRS
 QUICK_PAIRS: Final = 1_000
-CALLS: Final = 10_000
+CALLS: Final = COMPLETE_CALLS
 QUICK_CALLS: Final = 500
 PROGRESS_SECONDS: Final = 30.0
+COUNTED: Final = ("pairs", "games", "with_metrics", "with_draft", "moved", "on_the_wire", "wire_bytes")
 SHOWN_LEAKS: Final = 10
 CONTEXT: Final = 120
 """How many bytes before and after a difference are shown."""
@@ -152,8 +153,8 @@ def tally_of(figures: Mapping[str, Any]) -> Tally:
     tally = Tally(leaks=leaks)
     for name in ("by_family", "by_viewer", "by_rpc"):
         setattr(tally, name, Counter(figures[name]))
-    for name in ("pairs", "games", "with_metrics", "moved", "on_the_wire", "wire_bytes"):
-        setattr(tally, name, figures[name])
+    for name in COUNTED:
+        setattr(tally, name, figures.get(name, 0))
     return tally
 
 
@@ -167,12 +168,7 @@ def keep(tally: Tally, seeds: tuple[int, int], seconds: float, before: Mapping[s
         "revision": " and ".join([*revisions, facts["revision"]]),
         "seconds": seconds + before.get("seconds", 0.0),
         "seeds": seeds,
-        "pairs": tally.pairs,
-        "games": tally.games,
-        "with_metrics": tally.with_metrics,
-        "moved": tally.moved,
-        "on_the_wire": tally.on_the_wire,
-        "wire_bytes": tally.wire_bytes,
+        **{name: getattr(tally, name) for name in COUNTED},
         "by_family": tally.by_family,
         "by_viewer": tally.by_viewer,
         "by_rpc": tally.by_rpc,

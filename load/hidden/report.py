@@ -5,13 +5,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from load.bench.figures import Tables, are_met, duration, print_report, printer, requirement, told_of_run
+from load.bench.figures import Tables, are_met, duration, goal, print_report, printer, requirement, told_of_run
+from load.hidden.pairs import LIKENESSES
 from load.pages import text_of, write
 
 PAGE: Final = "reliability.md"
 COMMAND: Final = "make secrets"
 COMPLETE_PAIRS: Final = 100_000
 """How many pairs a complete run compares."""
+COMPLETE_CALLS: Final = 10_000
+"""How many calls of each row a complete run times."""
 LEAST_PROBABLE: Final = 0.001
 """Below this probability, chance does not explain that the times of two games differ."""
 
@@ -57,11 +60,16 @@ def made_of(pairs: Mapping[str, Any], times: Mapping[str, Any]) -> dict[str, Any
                 measured=f"{found} of {pairs['pairs']:,} pairs differ",
             )
         )
+        are_enough = pairs["pairs"] >= COMPLETE_PAIRS
+        requirements.append(goal(f"{COMPLETE_PAIRS:,} pairs", met=are_enough, measured=f"{pairs['pairs']:,}"))
     if times:
         unlike = {name: row for name, row in times["rows"].items() if row["probability"] < LEAST_PROBABLE}
         least = min(times["rows"].values(), key=lambda row: row["probability"])["probability"]
         told = f"the least probability is {least:.3f}" if not unlike else f"not so: {', '.join(unlike)}"
         requirements.append(requirement("chance explains how times of two games differ", met=not unlike, measured=told))
+        fewest = min(row["calls"] for row in times["rows"].values())
+        enough = f"{COMPLETE_CALLS:,} calls of each row are timed"
+        requirements.append(goal(enough, met=fewest >= COMPLETE_CALLS, measured=f"at least {fewest:,}"))
     facts = pairs or times
     seconds = sum(part["seconds"] for part in (pairs, times) if part)
     return {**facts, "seconds": seconds, "requirements": requirements}
@@ -72,18 +80,25 @@ def tables_of_pairs(pairs: Mapping[str, Any]) -> Tables:
     if not pairs:
         return {}
     rpcs = pairs["by_rpc"]
+
+    def part(name: str) -> str:
+        return f"{pairs.get(name, 0):,} ({pairs.get(name, 0) / max(1, pairs['pairs']):.0%})"
+
     size = [
         ["pairs of games", f"{pairs['pairs']:,}"],
+        [
+            f"views of a caller on a state of a game, each compared with {LIKENESSES} likenesses",
+            f"{pairs['pairs'] / LIKENESSES:,.0f}",
+        ],
         ["random games that they are states of", f"{pairs['games']:,}"],
         ["presets and kinds of random rulesets", f"{len(pairs['by_family'])}"],
         ["RPCs, of players and of operators", f"{len(rpcs)}"],
         ["responses that were compared", f"{sum(rpcs.values()):,}"],
-        ["pairs in which the game then changed, and was read again", f"{pairs['moved']:,}"],
-        ["pairs whose metrics were compared too", f"{pairs['with_metrics']:,}"],
-        [
-            "pairs whose bytes of HTTP/2 were compared too, in new connections",
-            f"{pairs['on_the_wire']:,} ({pairs['wire_bytes'] / 1e6:.1f} MB)",
-        ],
+        ["pairs in which the game then changed, and was read again", part("moved")],
+        ["pairs with a draft of the player to move", part("with_draft")],
+        ["pairs whose metrics were compared too", part("with_metrics")],
+        ["pairs whose bytes of HTTP/2 were compared too, in new connections", part("on_the_wire")],
+        ["these bytes", f"{pairs['wire_bytes'] / 1e6:.1f} MB"],
         ["duration of the comparison", duration(pairs["seconds"])],
     ]
     viewers = [[kind, f"{count:,}"] for kind, count in sorted(pairs["by_viewer"].items())]
