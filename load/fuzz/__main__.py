@@ -9,6 +9,8 @@ wire      Abuse of HTTP/2 at the main and the validation listener, beside honest
 edge      Mutated calls as gRPC, gRPC-Web and JSON, and abuse of HTTP/2, through the web edge (load/fuzz/edge.py). Needs
           `make envoy`; `--quick` leaves it out, unless it is named.
 
+`make fuzz ARGS=keep` adds inputs of the last guided run to load/fuzz/corpus.txt: those that reach more lines.
+
 Figures of each part go into build/fuzz/; `make fuzz ARGS=page` writes those of the last runs into
 docs/reliability.md, where those of parts without a run stay.
 """
@@ -80,6 +82,29 @@ def guided(seed: int, seconds: float) -> dict[str, Any]:
     return {**found, "failed": failed, "coverage": status, "seconds": time.monotonic() - started}
 
 
+def keep() -> int:
+    """Adds what the last guided run found to the stored corpus; returns the exit code."""
+    from load.fuzz import targets  # noqa: PLC0415 - it takes seconds to import
+
+    folder = RESULTS / "guided"
+    if not any((folder / "corpus").glob("*")):
+        print(f"no new inputs in {folder / 'corpus'}: run `make fuzz ARGS=guided` first", file=sys.stderr)
+        return 1
+    with (folder / "merge.log").open("w") as log:
+        command = (sys.executable, "-m", "load.fuzz.guided", str(folder), "--merge")
+        if subprocess.run(command, stdout=log, stderr=log, check=False).returncode:
+            print(f"merging failed; see {log.name}", file=sys.stderr)
+            return 1
+    added = targets.add_to_corpus(merged_inputs(folder / "seeds"))
+    print(f"{added} inputs are new in {targets.CORPUS.relative_to(ROOT)}; test and commit it.")
+    return 0
+
+
+def merged_inputs(folder: Path) -> list[bytes]:
+    """Returns the inputs that libFuzzer has added to a folder of seeds."""
+    return [path.read_bytes() for path in sorted(folder.iterdir()) if not path.name.startswith("seed-")]
+
+
 def replay(paths: Sequence[str]) -> None:
     """Runs inputs from files; raises what they raise."""
     from load.fuzz import targets  # noqa: PLC0415 - it takes seconds to import
@@ -120,8 +145,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "part",
         nargs="?",
-        choices=(*PARTS, "replay", "page"),
-        help="the part to run (all); page: write the last results into the page",
+        choices=(*PARTS, "replay", "keep", "page"),
+        help="the part to run (all); keep: add what guided has found to the corpus; page: write the last results into "
+        "the page",
     )
     parser.add_argument("files", nargs="*", help="inputs to replay")
     parser.add_argument(
@@ -134,6 +160,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if chosen.part == "replay":
         replay(chosen.files)
         return 0
+    if chosen.part == "keep":
+        return keep()
     if chosen.part == "page":
         kept = {name: RESULTS / f"{name}.json" for name in PARTS}
         results = {name: json.loads(path.read_text()) for name, path in kept.items() if path.exists()}

@@ -2,12 +2,17 @@
 
 It runs the corpus, then mutates inputs, and keeps those that reach lines and branches that no other one reached. An
 exception that is not documented, or an input that takes too long, ends it; the input is then in the folder: `crash-*`.
+
+With --merge it mutates nothing. It adds to the folder's `seeds`, which it makes anew, as few and as short inputs of its
+`corpus` as reach what all of these reach.
 """
 
 import argparse
 import json
 import os
 import random
+import shlex
+import shutil
 import sys
 import time
 from collections import Counter
@@ -23,6 +28,8 @@ MOST_SECONDS: Final = 2.0
 """The most CPU time of an input, several times that without the instruments of Atheris."""
 MOST_BYTES: Final = 16_384
 MOST_MEGABYTES: Final = 1_024
+MOST_KEPT_BYTES: Final = 2_048
+"""Longer inputs are not merged: few of them reach more, and a change of the stored corpus is to be read."""
 HANG_SECONDS: Final = 60
 """After this time libFuzzer ends an input that does not return."""
 WRITE_SECONDS: Final = 1.0
@@ -90,6 +97,25 @@ def write_seeds(folder: Path, names: list[str]) -> None:
         (folder / f"seed-{number:04}").write_bytes(seed)
 
 
+def corpora_to_merge(folder: Path, names: list[str]) -> tuple[Path, Path]:
+    """Returns the folder of the seeds of targets, made anew, and that of inputs of a run that are short enough."""
+    seeds, found = folder / "seeds", folder / "to-merge"
+    for old in (seeds, found):
+        shutil.rmtree(old, ignore_errors=True)
+    write_seeds(seeds, names)
+    found.mkdir()
+    for path in (folder / "corpus").iterdir():
+        if path.stat().st_size <= MOST_KEPT_BYTES:
+            shutil.copy(path, found)
+    return seeds, found
+
+
+def write_launcher(path: Path) -> None:
+    """Writes a program that runs this one: libFuzzer merges in processes that it starts by the name of its own."""
+    path.write_text(f'#!/bin/sh\nexec {shlex.join((sys.executable, "-m", "load.fuzz.guided"))} "$@"\n')
+    path.chmod(0o755)
+
+
 def main() -> None:
     """Fuzzes until the time is over, or an input fails."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -97,13 +123,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--target", action="append", choices=targets.TARGETS)
-    parser.add_argument("--merge", action="store_true", help="only add to the corpus what reaches more, minimised")
+    parser.add_argument("--merge", action="store_true", help="only add to the seeds what reaches more, minimised")
     chosen = parser.parse_args()
     names = chosen.target or list(targets.TARGETS)
-    seeds, new = chosen.folder / "seeds", chosen.folder / "corpus"
-    new.mkdir(parents=True, exist_ok=True)
-    write_seeds(seeds, names)
-    fuzzer = _Fuzzer(chosen.folder / "counts.json", names)
     options = [
         f"-seed={chosen.seed}",
         f"-max_len={MOST_BYTES}",
@@ -111,13 +133,31 @@ def main() -> None:
         f"-rss_limit_mb={MOST_MEGABYTES}",
         f"-artifact_prefix={chosen.folder}/",
         "-print_final_stats=1",
-        *(["-merge=1"] if chosen.merge else [f"-max_total_time={chosen.seconds}"]),
     ]
-    arguments: list[Any] = [sys.argv[0], *options, str(new), str(seeds)]
+    program = sys.argv[0]
+    (chosen.folder / "corpus").mkdir(parents=True, exist_ok=True)
+    if chosen.merge:
+        corpora = corpora_to_merge(chosen.folder, names)
+        options.append("-merge=1")
+        program = str((chosen.folder / "merge").resolve())
+        write_launcher(Path(program))
+    else:
+        corpora = chosen.folder / "corpus", chosen.folder / "seeds"
+        write_seeds(corpora[1], names)
+        options.append(f"-max_total_time={chosen.seconds}")
+    fuzz([program, *options, *map(str, corpora)], chosen.folder / "counts.json", names)
+
+
+def fuzz(arguments: list[Any], counts: Path, names: list[str]) -> None:
+    """Runs libFuzzer, which ends the process."""
+    fuzzer = _Fuzzer(counts, names)
     atheris.Setup(arguments, fuzzer.one, custom_mutator=fuzzer.mutate, internal_libfuzzer=True)
     os.environ.setdefault("PYTHONHASHSEED", "0")
     atheris.Fuzz()
 
 
 if __name__ == "__main__":
-    main()
+    if any(argument.startswith("-merge_inner=") for argument in sys.argv):  # started by libFuzzer
+        fuzz(sys.argv, Path(os.devnull), list(targets.TARGETS))
+    else:
+        main()

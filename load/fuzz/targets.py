@@ -16,9 +16,10 @@ import asyncio
 import base64
 import json
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
+from pathlib import Path
 from typing import Any, Final
 
 from google.protobuf.message import DecodeError, Message
@@ -436,6 +437,20 @@ def split(data: bytes) -> tuple[str, bytes]:
     return (known, rest) if known in TARGETS else ("", data)
 
 
+def corpus(path: Path = CORPUS) -> list[bytes]:
+    """Returns the inputs of the stored corpus."""
+    return [base64.b64decode(line) for line in path.read_text().splitlines()]
+
+
+def add_to_corpus(inputs: Iterable[bytes], path: Path = CORPUS) -> int:
+    """Adds inputs to the stored corpus, the shortest first; returns how many it lacked. Those of no target are none."""
+    before = set(corpus(path))
+    new = {data for data in inputs if split(data)[0]} - before
+    lines = [base64.b64encode(data).decode() for data in sorted(before | new, key=lambda data: (len(data), data))]
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return len(new)
+
+
 def run(data: bytes) -> str:
     """Runs an input; returns the name of its target, with the name of the documented error if it was one.
 
@@ -469,7 +484,4 @@ def seeds(names: Iterator[str] | None = None) -> Iterator[bytes]:
     for name in chosen:
         for seed in TARGETS[name].seeds():
             yield name.encode() + b"\n" + seed
-    for line in CORPUS.read_text().splitlines():
-        found = base64.b64decode(line)
-        if split(found)[0] in chosen:
-            yield found
+    yield from (found for found in corpus() if split(found)[0] in chosen)

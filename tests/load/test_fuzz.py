@@ -33,7 +33,7 @@ from load.floods.http2 import (
     message,
 )
 from load.fuzz import dearest, edge, report, targets
-from load.fuzz.__main__ import PAGE, PARTS, write_page
+from load.fuzz.__main__ import PAGE, PARTS, merged_inputs, write_page
 from load.fuzz.calls import Bad, Findings
 from load.fuzz.mutations import MOST_BYTES, Mutator
 from load.fuzz.seeds import ADMIN, HEALTH, path_of, served_rpcs
@@ -97,6 +97,22 @@ def test_seeds_raise_documented_errors_only(name: str) -> None:
     assert outcomes
     assert {outcome.partition(":")[0] for outcome in outcomes} == {name}
     assert name in outcomes, "no seed is accepted"
+
+
+def test_inputs_that_a_run_found_are_added_to_the_corpus_once(tmp_path: Path) -> None:
+    merged = tmp_path / "seeds"
+    merged.mkdir()
+    for name, data in {"seed-0000": b"tokens\n9", "a1": b"tokens\n\0", "b2": b"stored\nz", "c3": b"no target"}.items():
+        (merged / name).write_bytes(data)
+    stored = tmp_path / "corpus.txt"
+    stored.write_bytes(targets.CORPUS.read_bytes())
+    known = targets.corpus(stored)
+    assert targets.add_to_corpus(known, stored) == 0
+    assert stored.read_bytes() == targets.CORPUS.read_bytes()
+    assert targets.add_to_corpus(merged_inputs(merged), stored) == 2
+    assert targets.add_to_corpus(merged_inputs(merged), stored) == 0
+    assert set(targets.corpus(stored)) == {*known, b"tokens\n\0", b"stored\nz"}
+    assert targets.corpus(stored) == sorted(targets.corpus(stored), key=len)
 
 
 def test_a_mutated_input_keeps_a_target() -> None:
