@@ -232,6 +232,7 @@ class Comparison:
             await self._put(pairing, pairing.course.lookalike(viewer.number, rng, kept), stored)
             other = await self._observed(pairing, asks, mover, changes)
             self._note(pairing, names, base, other)
+        self.tally.with_draft += LIKENESSES * (pairing.draft(pairing.course) is not None)
         for ask in (*asks, *changes):
             self.tally.by_rpc[ask.path.removeprefix("/rummikub.")] += LIKENESSES
 
@@ -292,7 +293,6 @@ class Comparison:
     def _note(self, pairing: "_Pairing", names: Sequence[str], one: Sequence[bytes], other: Sequence[bytes]) -> None:
         self.tally.pairs += 1
         self.tally.with_metrics += pairing.with_metrics
-        self.tally.with_draft += pairing.draft(pairing.course) is not None
         self.tally.moved += len(one) > len(names) + len(OUTPUTS) + pairing.on_the_wire
         self.tally.on_the_wire += pairing.on_the_wire
         self.tally.by_family[pairing.family] += 1
