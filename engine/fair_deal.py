@@ -45,8 +45,13 @@ def hashed(data: bytes, times: int) -> bytes:
 def shuffle_for(game: Game, seed: bytes) -> Shuffle:
     """Returns the shuffles of a game's next deal by the server's seed and those of its players."""
     tiles = game.ruleset.tiles(len(game.active_seats))
-    words = _words(_key(seed, ((player.seat, player.deal_seed) for player in game.players)))
+    words = words_of(game, seed)
     return Shuffle(shuffled(tiles, words), shuffled(tiles, words), seed)
+
+
+def words_of(game: Game, seed: bytes) -> Iterator[int]:
+    """Returns the random numbers of a game's next deal, from which its shuffles are made."""
+    return _words(_key(seed, ((player.seat, player.deal_seed) for player in game.players)))
 
 
 def _key(seed: bytes, seeds: Iterable[tuple[int, bytes]]) -> bytes:

@@ -7,6 +7,7 @@ from engine.discard.ruleset import Ruleset as DiscardRuleset
 from engine.melding.ruleset import DealOrder, Ruleset, StartDrawTile
 from engine.record import replayed
 from engine.record_text import parse_record
+from service.cli.verify import Noted, checks
 
 
 def test_the_file_is_that_of_this_checkout() -> None:
@@ -25,3 +26,14 @@ def test_all_deals_are_fair_and_of_all_kinds() -> None:
     assert {one.start_draw_tile for one in melding} == {*StartDrawTile}
     assert {one.deal_fixed_jokers for one in melding} == {0, 1}
     assert len({one.preset for one in rules if isinstance(one, DiscardRuleset)}) == 3
+
+
+def test_games_are_fair_and_forgeries_are_not() -> None:
+    content = json.loads(PATH.read_text(encoding="utf-8"))
+    failures = {
+        one.get("what", "fair"): [
+            line for line in checks(parse_record(one["text"]), Noted()) if line.startswith("FAILED")
+        ]
+        for one in (*content["games"], *content["forgeries"])
+    }
+    assert [what for what, failed in failures.items() if not failed] == ["fair"]

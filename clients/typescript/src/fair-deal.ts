@@ -1,26 +1,48 @@
 import { hmac } from "@noble/hashes/hmac.js";
 import { sha256 } from "@noble/hashes/sha2.js";
-import type { GameRecord, RecordedDeal, RecordedPlayer } from "./gen/rummikub/v1/record_pb.js";
-import { type DealOptions, DealOrder, StartDrawTile } from "./gen/rummikub/v1/ruleset_pb.js";
-import { Tile } from "./gen/rummikub/v1/tile_pb.js";
+import { dealtBy, partsOf, type Shuffles, tileSet } from "./fair-deal-rules.js";
+import { type GameRecord, MoveKind, type RecordedDeal, type RecordedMove } from "./gen/rummikub/v1/record_pb.js";
+import { type Ruleset, TurnInvalidSubmission } from "./gen/rummikub/v1/ruleset_pb.js";
+import { RoundEnd } from "./gen/rummikub/v1/score_pb.js";
+import type { Tile } from "./gen/rummikub/v1/tile_pb.js";
 
-/** The result of a check of one deal of a record. */
+/** What a player noted before the first deal, to compare the record with. */
+export interface Noted {
+  /** `Game.deal_commitment`, as it was before the seed was sent. */
+  commitment?: Uint8Array;
+  /** The `deal_seed` that was sent for a seat, by the seat. */
+  seeds?: ReadonlyMap<number, Uint8Array>;
+}
+
+/** The result of a check of one deal of a record, and of the tiles that were drawn after it. */
 export interface DealCheck {
   /** The number of the deal, from 1; new deals on demand count. */
   deal: number;
   /** The revision of the game after it. */
   revision: number;
-  /** What is wrong; empty if the deal follows from the seeds. */
+  /** What is wrong; empty if the deal follows from the seeds, and each tile from the pool is the next one. */
   problem: string;
 }
 
+/** What can be wrong with a record beside its deals; empty for nothing. */
+export type RecordProblem =
+  | ""
+  | "the record has no commitment"
+  | "the last seed does not lead to the commitment"
+  | "no round was dealt"
+  | "the game began with a position, which follows from no seeds";
+
 /** The result of a check of all deals of a record. */
 export interface DealsCheck {
-  /** Whether the record has a commitment, its seeds lead to it, and every deal follows from them. */
+  /** Whether nothing of the following is wrong. */
   isFair: boolean;
-  /** What is wrong with commitment and seeds; empty for nothing. */
-  problem: string;
-  /** The deals, in order; a position that a game began with is none. */
+  /** What is wrong beside the deals; empty for nothing. */
+  problem: RecordProblem;
+  /** Whether the commitment is the one that was noted; undefined if none was. */
+  isCommitmentNoted?: boolean;
+  /** The seats whose seeds are others than those that were noted. */
+  otherSeeds: number[];
+  /** The deals, in order. */
   deals: DealCheck[];
 }
 
@@ -28,28 +50,41 @@ export interface DealsCheck {
 const DEALS_MAX = 1000;
 const TITLE = new TextEncoder().encode("rummikub deal 1");
 const WORDS = 2 ** 32;
+/** The moves whose tiles come from the pool. */
+const DRAWS: readonly MoveKind[] = [MoveKind.DRAW, MoveKind.PENALTY, MoveKind.TIME_OUT, MoveKind.RETURN_DISCARD];
 
 /**
- * Checks that the deals of a recorded game were fair, by the method of docs/fair-deal.md, with no code of the server.
+ * Checks that the deals of a recorded game were fair, by the method of docs/fair-deal.md, with no code of the server: the
+ * commitment, the seeds, each deal with who starts, and that each tile of the pool was drawn in order.
  *
- * Compare `record.dealCommitment` with the `dealCommitment` that the game showed before its first deal. Who starts, and the
- * moves, are checked by the rules: by ImportRecord, or the program `rummikub-verify`.
+ * Without `noted` it does not prove that your own seed is part of the deals, nor that the commitment is the one from before.
+ * The rules of turns, how many tiles a move draws, and scores, with the starters that follow from them, are checked by
+ * ImportRecord, and the program `rummikub-verify`.
  */
-export function checkDeals(record: GameRecord): DealsCheck {
-  const moves = record.moves.filter(({ deal }) => deal !== undefined && deal.table === undefined);
-  if (record.dealCommitment.length === 0) return { isFair: false, problem: "the record has no commitment", deals: [] };
-  const seeds = seedsOf(record, Math.min(moves.length, DEALS_MAX));
-  if (seeds === undefined)
-    return { isFair: false, problem: "the last seed does not lead to the commitment", deals: [] };
-  const deals = moves.map((move, place): DealCheck => {
-    const seed = seeds[place];
-    const problem =
-      seed === undefined
-        ? `only ${DEALS_MAX} deals of a game are committed`
-        : problemOf(record, move.deal as RecordedDeal, shuffles(move.deal as RecordedDeal, seed, record.players));
-    return { deal: place + 1, revision: move.revision, problem };
-  });
-  return { isFair: deals.every(({ problem }) => !problem), problem: "", deals };
+export function checkDeals(record: GameRecord, noted: Noted = {}): DealsCheck {
+  const { commitment, seeds = new Map<number, Uint8Array>() } = noted;
+  const ownSeed = (seat: number) => record.players.find((player) => player.seat === seat)?.dealSeed;
+  const otherSeeds = [...seeds].flatMap(([seat, seed]) => (areSame(seed, ownSeed(seat)) ? [] : [seat]));
+  const isCommitmentNoted = commitment && areSame(commitment, record.dealCommitment);
+  const { problem, deals } = checkSeeds(record);
+  const isFair = !problem && isCommitmentNoted !== false && !otherSeeds.length && deals.every((deal) => !deal.problem);
+  return { isFair, problem, ...(isCommitmentNoted !== undefined && { isCommitmentNoted }), otherSeeds, deals };
+}
+
+function areSame(one: Uint8Array, other: Uint8Array | undefined): boolean {
+  return one.length === other?.length && one.every((byte, place) => byte === other[place]);
+}
+
+function checkSeeds(record: GameRecord): { problem: RecordProblem; deals: DealCheck[] } {
+  if (record.dealCommitment.length === 0) return { problem: "the record has no commitment", deals: [] };
+  const dealt = record.moves.flatMap(({ deal }) => deal ?? []);
+  const fromSeeds = dealt.filter(({ table }) => table === undefined);
+  if (dealt.length === 0) return { problem: "no round was dealt", deals: [] };
+  const seeds = seedsOf(record, Math.min(fromSeeds.length, DEALS_MAX));
+  if (seeds === undefined) return { problem: "the last seed does not lead to the commitment", deals: [] };
+  const hasPosition = fromSeeds.length < dealt.length;
+  const problem = hasPosition ? "the game began with a position, which follows from no seeds" : "";
+  return { problem, deals: new Course(record, seeds).check() };
 }
 
 /** Returns the server's seeds of some deals, in order; undefined if they do not lead to the commitment. */
@@ -57,26 +92,132 @@ function seedsOf(record: GameRecord, count: number): Uint8Array[] | undefined {
   if (count === 0) return [];
   const seeds = [record.dealSeed];
   while (seeds.length < count) seeds.unshift(sha256(seeds[0] as Uint8Array));
-  const commitment = sha256(seeds[0] as Uint8Array);
-  return commitment.every((byte, place) => byte === record.dealCommitment[place]) ? seeds : undefined;
+  return areSame(sha256(seeds[0] as Uint8Array), record.dealCommitment) ? seeds : undefined;
 }
 
-/** The two shuffles of a deal. */
-interface Shuffles {
-  startDraw: Tile[];
-  deal: Tile[];
+/** The course of a recorded game, as far as its deals and its pools depend on it. */
+class Course {
+  readonly #record: GameRecord;
+  readonly #seeds: readonly Uint8Array[];
+  readonly #deals: DealCheck[] = [];
+  readonly #resigned = new Set<number>();
+  /** The seats that a time-out may have made resign. */
+  readonly #timedOut = new Set<number>();
+  #rounds = 0;
+  #last: RecordedDeal | undefined;
+  #pool = new PoolCheck();
+
+  constructor(record: GameRecord, seeds: readonly Uint8Array[]) {
+    this.#record = record;
+    this.#seeds = seeds;
+  }
+
+  check(): DealCheck[] {
+    for (const move of this.#record.moves) {
+      if (move.deal === undefined) this.#noteMove(move);
+      else this.#noteDeal(move, move.deal);
+    }
+    return this.#deals;
+  }
+
+  #noteDeal(move: RecordedMove, dealt: RecordedDeal): void {
+    const isRedeal = move.kind === MoveKind.REDEAL;
+    if (!isRedeal) this.#rounds++;
+    if (dealt.table === undefined) {
+      const deal = this.#deals.length + 1;
+      this.#deals.push({ deal, revision: move.revision, problem: this.#problemOf(dealt, isRedeal) });
+    }
+    this.#last = dealt;
+    this.#pool = new PoolCheck(dealt.pool, this.#record.ruleset);
+  }
+
+  #noteMove(move: RecordedMove): void {
+    const seat = move.seat ?? 0;
+    if (move.kind === MoveKind.RESIGN) this.#resigned.add(seat);
+    if (move.kind === MoveKind.TIME_OUT) this.#timedOut.add(seat);
+    if (move.kind === MoveKind.TAKE_OVER) for (const seats of [this.#resigned, this.#timedOut]) seats.delete(seat);
+    const problem = this.#pool.problemOf(move);
+    const deal = this.#deals.at(-1);
+    if (problem && deal && !deal.problem) deal.problem = `revision ${move.revision}: ${problem}`;
+  }
+
+  /** Returns how a deal differs from what the seeds give; empty if it does not. */
+  #problemOf(dealt: RecordedDeal, isRedeal: boolean): string {
+    const seed = this.#seeds[this.#deals.length];
+    if (seed === undefined) return `dealt without a seed: only ${DEALS_MAX} deals of a game are committed`;
+    const { ruleset, rounds } = this.#record;
+    const seats = this.#seats(dealt);
+    if (seats === undefined) return "other seats than those of the players";
+    const tiles = ruleset && tileSet(ruleset, seats.length);
+    if (ruleset === undefined || tiles === undefined) return "the ruleset of the record is incomplete";
+    const isFirst = this.#rounds <= 1;
+    const wasVoid = rounds[this.#rounds - 2]?.roundEnd === RoundEnd.VOID;
+    const situation = { seats, lastOrder: this.#last?.turnOrder ?? [], isRedeal, isFirst, wasVoid };
+    const made = dealtBy(ruleset, this.#shuffles(tiles, seed), situation, dealt);
+    const stated = partsOf(dealt);
+    const differing = (Object.keys(made) as (keyof typeof made)[]).filter(
+      (part) => JSON.stringify(made[part]) !== JSON.stringify(stated[part]),
+    );
+    return differing.length ? `other seeds, or another ${differing.join(", ")}` : "";
+  }
+
+  /** Returns the seats of a deal; undefined if they are not those of the players who have not resigned. */
+  #seats({ racks }: RecordedDeal): number[] | undefined {
+    const dealtIn = racks.map(({ seat }) => seat);
+    const seats = this.#record.players.map(({ seat }) => seat).filter((seat) => !this.#resigned.has(seat));
+    const isRight = seats.every((seat) => dealtIn.includes(seat) || this.#timedOut.has(seat));
+    const expected = seats.filter((seat) => dealtIn.includes(seat));
+    return isRight && String(expected) === String(dealtIn) ? dealtIn : undefined;
+  }
+
+  /** Returns the shuffles of some tiles that follow from the seeds. */
+  #shuffles(tiles: readonly Tile[], seed: Uint8Array): Shuffles {
+    const parts = this.#record.players
+      .filter(({ dealSeed }) => dealSeed.length > 0)
+      .flatMap(({ seat, dealSeed }) => [seat, dealSeed.length, ...dealSeed]);
+    const words = wordsOf(hmac(sha256, seed, Uint8Array.from([...TITLE, ...parts])));
+    return { startDraw: shuffled(tiles, words), deal: shuffled(tiles, words) };
+  }
 }
 
-/** Returns the shuffles that follow from the seeds, of the tiles that a deal has. */
-function shuffles(deal: RecordedDeal, seed: Uint8Array, players: readonly RecordedPlayer[]): Shuffles {
-  const parts = players
-    .filter(({ dealSeed }) => dealSeed.length > 0)
-    .flatMap(({ seat, dealSeed }) => [seat, dealSeed.length, ...dealSeed]);
-  const words = wordsOf(hmac(sha256, seed, Uint8Array.from([...TITLE, ...parts])));
-  const tiles = [...deal.racks.flatMap((rack) => rack.tiles), ...deal.pool, deal.indicator, deal.trump]
-    .filter((tile) => tile !== Tile.UNSPECIFIED)
-    .sort((one, other) => one - other);
-  return { startDraw: shuffled(tiles, words), deal: shuffled(tiles, words) };
+/**
+ * Checks that tiles are drawn in the order of a pool.
+ *
+ * A record does not say which vote on an illegal play led to its penalty, whose tiles it does not have. So after a vote or a
+ * resignation there may be two places in the pool.
+ */
+class PoolCheck {
+  readonly #pool: readonly Tile[];
+  /** How many tiles a penalty after a vote takes; 0 without votes. */
+  readonly #penalty: number;
+  #places = [0];
+  /** The places when an illegal play was shown. */
+  #shownAt: number[] = [];
+  #offered: readonly Tile[] = [];
+
+  constructor(pool: readonly Tile[] = [], ruleset?: Ruleset) {
+    const turn = ruleset?.game.case === "melding" ? ruleset.game.value.turn : undefined;
+    const hasVotes = turn?.invalidSubmission === TurnInvalidSubmission.PENALISE_ON_UNANIMOUS_CLAIM;
+    this.#penalty = hasVotes ? (turn.penaltyTiles ?? 0) : 0;
+    this.#pool = pool;
+  }
+
+  /** Returns what is wrong with the tiles of a move; empty for nothing. */
+  problemOf({ kind, tiles }: RecordedMove): string {
+    if (kind === MoveKind.LAY_ON_RIVER)
+      return tiles.every((tile) => this.#offered.includes(tile)) ? "" : "another tile on the River than those drawn";
+    if (kind === MoveKind.SHOW) this.#shownAt = this.#places;
+    if (kind === MoveKind.CLAIM || kind === MoveKind.RESIGN) {
+      const after = this.#shownAt.map((place) => Math.min(place + this.#penalty, this.#pool.length));
+      this.#places = [...new Set([...this.#places, ...after])];
+    }
+    if (!DRAWS.includes(kind) || tiles.length === 0) return "";
+    this.#offered = tiles;
+    this.#shownAt = [];
+    const isHere = (place: number) => tiles.every((tile, further) => this.#pool[place + further] === tile);
+    this.#places = this.#places.filter(isHere).map((place) => place + tiles.length);
+    return this.#places.length ? "" : "another tile than the next of the pool";
+  }
 }
 
 function* wordsOf(key: Uint8Array): Generator<number, never> {
@@ -102,128 +243,4 @@ function below(limit: number, words: Generator<number, never>): number {
   let word = words.next().value;
   while (word >= fair) word = words.next().value;
   return word % limit;
-}
-
-/** Returns how a deal differs from what the shuffles give; empty if it does not. */
-function problemOf({ ruleset }: GameRecord, dealt: RecordedDeal, shuffles: Shuffles): string {
-  const game = ruleset?.game;
-  const made = game?.case === "discard" ? ofDiscards(dealt, shuffles) : ofMelds(dealt, shuffles, game?.value?.deal);
-  const differing = (Object.keys(made) as (keyof typeof made)[]).filter(
-    (part) => String(made[part]) !== String(stated(dealt)[part]),
-  );
-  return differing.length ? `other seeds, or another ${differing.join(", ")}` : "";
-}
-
-/** The tiles of a deal: those of the start draw, the racks by seat in ascending order of tiles, the pool, and face up. */
-interface Tiles {
-  "start draw": Tile[];
-  racks: Tile[][];
-  pool: Tile[];
-  "tile face up": Tile[];
-}
-
-function stated(deal: RecordedDeal): Tiles {
-  return {
-    "start draw": deal.draws.map(({ tile }) => tile),
-    racks: deal.racks.map(({ tiles }) => tiles),
-    pool: deal.pool,
-    "tile face up": [deal.indicator, deal.trump],
-  };
-}
-
-/** Deals a round of melds. The rules decide how many tiles the start draw takes, so their number is as stated. */
-function ofMelds(dealt: RecordedDeal, { startDraw, deal }: Shuffles, options?: DealOptions): Tiles {
-  const lots = startDraw.toReversed().values();
-  const face = { "tile face up": [Tile.UNSPECIFIED, Tile.UNSPECIFIED] };
-  const drawn = (tiles: Iterable<Tile>): Tile[] => [...tiles].slice(0, dealt.draws.length);
-  if (options?.order === DealOrder.DEAL_FIRST) {
-    const { racks, pool } = ofRacks(dealt, deal, [], lots, options);
-    return { racks, pool, "start draw": drawn(restricted(startDraw, pool, lots)), ...face };
-  }
-  const draws = drawn(startDraw).map((tile, place) => ({ seat: dealt.draws[place]?.seat ?? 0, tile }));
-  return { ...ofRacks(dealt, deal, draws, lots, options), "start draw": drawn(startDraw), ...face };
-}
-
-function ofRacks(
-  dealt: RecordedDeal,
-  deal: readonly Tile[],
-  draws: readonly { seat: number; tile: Tile }[],
-  lots: Iterator<Tile>,
-  options?: DealOptions,
-): { racks: Tile[][]; pool: Tile[] } {
-  const held = new Map(dealt.racks.map(({ seat }) => [seat, Array(options?.fixedJokers ?? 0).fill(Tile.JOKER)]));
-  if (options?.startDrawTile === StartDrawTile.KEEP) for (const { seat, tile } of draws) held.set(seat, [tile]);
-  const rest = restricted(deal, without(deal, [...held.values()].flat()), lots);
-  const racks = dealt.racks.map(({ seat, tiles }) => {
-    const own: Tile[] = [...(held.get(seat) ?? [])];
-    while (own.length < tiles.length) own.push(rest.next().value as Tile);
-    return own.sort((one, other) => one - other);
-  });
-  return { racks, pool: [...rest] };
-}
-
-/** Yields some tiles of a shuffle in its order. Which copies of a face they are is drawn by lot. */
-function* restricted(shuffle: readonly Tile[], tiles: readonly Tile[], lots: Iterator<Tile>): Generator<Tile, void> {
-  const wanted = counted(tiles);
-  const left = counted(shuffle);
-  for (const tile of shuffle) {
-    const copies = wanted.get(tile) ?? 0;
-    const among = left.get(tile) ?? 0;
-    if (copies > 0 && (copies === among || lot(among, lots) < copies)) {
-      wanted.set(tile, copies - 1);
-      yield tile;
-    }
-    left.set(tile, among - 1);
-  }
-}
-
-/** Returns a random number below a count: the place of the highest of so many lots, drawn again on a tie. */
-function lot(count: number, lots: Iterator<Tile>): number {
-  for (;;) {
-    const drawn: Tile[] = [];
-    while (drawn.length < count) {
-      const next = lots.next();
-      if (next.done) return 0;
-      drawn.push(next.value);
-    }
-    const highest = Math.max(...drawn);
-    if (drawn.filter((tile) => tile === highest).length === 1) return drawn.indexOf(highest);
-  }
-}
-
-function counted(tiles: readonly Tile[]): Map<Tile, number> {
-  const counts = new Map<Tile, number>();
-  for (const tile of tiles) counts.set(tile, (counts.get(tile) ?? 0) + 1);
-  return counts;
-}
-
-function without(tiles: readonly Tile[], others: readonly Tile[]): Tile[] {
-  const counts = counted(others);
-  return tiles.filter((tile) => {
-    const count = counts.get(tile) ?? 0;
-    if (count > 0) counts.set(tile, count - 1);
-    return count === 0;
-  });
-}
-
-/** Deals a round of discards, in turn order. */
-function ofDiscards(dealt: RecordedDeal, { startDraw, deal }: Shuffles): Tiles {
-  const rest = [...deal];
-  const face: Tile[] = [Tile.UNSPECIFIED, Tile.UNSPECIFIED];
-  if (dealt.indicator !== Tile.UNSPECIFIED) {
-    const others = startDraw.toReversed().filter((tile) => tile !== Tile.FALSE_JOKER);
-    const [indicator, one, other] = [...new Set(others)] as [Tile, Tile, Tile];
-    const copy = one < other ? rest.lastIndexOf(indicator) : rest.indexOf(indicator);
-    rest.splice(copy, 1);
-    face[0] = indicator;
-  }
-  if (dealt.trump !== Tile.UNSPECIFIED) face[1] = rest.shift() as Tile;
-  const sizes = new Map(dealt.racks.map(({ seat, tiles }) => [seat, tiles.length]));
-  const racks = new Map(dealt.turnOrder.map((seat) => [seat, rest.splice(0, sizes.get(seat) ?? 0)]));
-  return {
-    racks: dealt.racks.map(({ seat }) => (racks.get(seat) ?? []).sort((one, other) => one - other)),
-    pool: rest,
-    "start draw": [],
-    "tile face up": face,
-  };
 }
