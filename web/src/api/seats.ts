@@ -14,6 +14,8 @@ export interface Seat {
   readonly time: number;
   /** The server's commitment to the deals when the seat was taken, in hexadecimal digits; empty for none. */
   readonly commitment?: string;
+  /** This player's part in the shuffles, in hexadecimal digits; none if the game had started before it could be sent. */
+  readonly seed?: string;
 }
 
 const KEY = "rummikub.seats";

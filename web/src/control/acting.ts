@@ -19,7 +19,7 @@ import type { SessionStore } from "./session-state.js";
 
 export class Acting {
   /** Called with the player's seat in the rematch, and the player's name. */
-  onRematch: (joined: JoinGameResponse, name: string) => void = () => {};
+  onRematch: (joined: JoinGameResponse, name: string) => unknown = () => {};
   /** The revision that the player's last action led to; until the watch has it, the player waits. */
   awaited = 0;
   readonly #service: Rummikub;
@@ -167,7 +167,7 @@ export class Acting {
       const created = rematchGameId === "" ? (await this.#service.games.createRematch({ gameId })).game : undefined;
       const name = playerOf(this.#state.game, seat)?.name ?? "";
       const rematch = { case: "gameId", value: created?.rematchGameId ?? rematchGameId } as const;
-      this.onRematch(await this.#service.games.joinGame({ game: rematch, name }), name);
+      await this.onRematch(await this.#service.games.joinGame({ game: rematch, name }), name);
     });
   }
 

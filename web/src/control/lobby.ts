@@ -5,7 +5,6 @@ import {
   DraftVisibility,
   ErrorReason,
   FairDeal,
-  type Game,
   GameState,
   type GameSummary,
   MatchEnd,
@@ -19,7 +18,7 @@ import {
 } from "rummikub-client";
 import { service } from "../api/connection.js";
 import { type Seat, Seats } from "../api/seats.js";
-import { hexOf } from "../model/hex.js";
+import { type Joined, sitDown } from "./sitting.js";
 
 export const seats = new Seats(sessionStorage, localStorage);
 
@@ -135,28 +134,20 @@ export async function joinGame(
 ): Promise<string> {
   const host = game.case === "gameId" ? seats.find(game.value) : undefined;
   const caller = host?.seat === 0 ? service.seated(host.token) : service;
-  const joined = await caller.games.joinGame({ game, name, dealSeed: newSeed(), ...(seat !== undefined && { seat }) });
-  return keepSeat(joined, name);
+  return keepSeat(await caller.games.joinGame({ game, name, ...(seat !== undefined && { seat }) }), name);
 }
 
 /** Takes a seat in any public game with these rules, or in a new one. Returns the game's id. */
 export async function joinAnyGame(wanted: NewGame): Promise<string> {
-  const request = { ...rulesOf(wanted), name: wanted.name, dealSeed: newSeed() };
+  const request = { ...rulesOf(wanted), name: wanted.name };
   return keepSeat(await service.games.joinOrCreateGame(request), wanted.name);
 }
 
-/** Returns the player's part in the shuffles. */
-function newSeed(): Uint8Array<ArrayBuffer> {
-  return crypto.getRandomValues(new Uint8Array(16));
-}
-
-/** Stores a seat that was taken. Returns the game's id. */
-export function keepSeat(
-  { game, seat, seatToken: token }: { game?: Game | undefined; seat: number; seatToken: string },
-  name: string,
-): string {
-  const { gameId, dealCommitment } = game!;
-  seats.keep({ gameId, token, seat, name, time: Date.now(), commitment: hexOf(dealCommitment) });
+/** Stores a seat that was taken, and adds this player's part to the shuffles. Returns the game's id. */
+export async function keepSeat(joined: Joined, name: string): Promise<string> {
+  const { gameId } = joined.game!;
+  const { games } = service.seated(joined.seatToken);
+  await sitDown(seats, joined, name, (dealSeed) => games.setReady({ gameId, dealSeed }));
   return gameId;
 }
 

@@ -25,7 +25,7 @@ export function GamePage({ gameId, joinCode }: { gameId: string; joinCode: strin
   }, [gameId, token]);
   const { game, connection, failure, spoken } = useStore(session.state, (state) => [state.game, state.connection, state.failure, state.spoken]);
   useEffect(() => {
-    session.acting.onRematch = (joined, name) => go(`game/${keepSeat(joined, name)}`);
+    session.acting.onRematch = async (joined, name) => go(`game/${await keepSeat(joined, name)}`);
     void session.follow();
     const reconnect = () => session.reconnect();
     window.addEventListener("online", reconnect);
