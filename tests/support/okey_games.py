@@ -31,12 +31,14 @@ from engine.discard.round import DiscardRound, HasLaid, ToDiscard, ToTake
 from engine.discard.ruleset import HAND_SIZE, OKEY, OPTIONS, Ruleset, Teams, problems, with_options
 from engine.discard.table import Table, growths
 from engine.discard.table_bots import can_lay, laying
+from engine.fair_deal import commitment_to
 from engine.game import Aborted, Finished, Game, Playing, RoundOver
 from engine.room_settings import DEFAULT_SETTINGS, AbsentAction, OpenSeat, RacksShown, RoomSettings
 from engine.seats import HOST, BotLevel, Player, Turn, from_seat
 from engine.tiles import FALSE_JOKER, NATURALS
 from engine.timers import due_ms
 from engine.turns import Applied, apply, create
+from support.fair_deals import fairly
 from support.open_seats import random_take_over
 from support.positions import NAMES, NOW, do
 from support.random_play import Change
@@ -183,13 +185,17 @@ def random_changes(
     return changes_under(ruleset, replace(settings, **chosen), rng)
 
 
-def changes_under(ruleset: Ruleset, settings: RoomSettings, rng: random.Random) -> Iterator[Change]:
-    """Yields the changes of a random game under some rules and settings."""
-    applied, now_ms = create(ruleset, settings), NOW
+def changes_under(
+    ruleset: Ruleset, settings: RoomSettings, rng: random.Random, deal_secret: bytes = b""
+) -> Iterator[Change]:
+    """Yields the changes of a random game under some rules and settings; the secret is as in `random_play`."""
+    applied, now_ms = create(ruleset, settings, deal_commitment=commitment_to(deal_secret)), NOW
     yield Change(None, now_ms, applied)
     actions = iter(_lobby(rng, ruleset))
     while not isinstance(applied.game.phase, Finished | Aborted):
         action = next(actions, None) or random_action(applied.game, rng)
+        if deal_secret:
+            action = fairly(applied.game, action, deal_secret)
         due = due_ms(applied.game)
         now_ms = (due or 0) + 1 if isinstance(action, TimeOut) else min(now_ms + rng.choice((0, 1000)), due or 2**50)
         done = apply(applied.game, action, now_ms)

@@ -33,6 +33,7 @@ from engine.actions import (
 from engine.deal import Shuffle
 from engine.effort import Budget
 from engine.events import Event
+from engine.fair_deal import commitment_to
 from engine.game import (
     Aborted,
     Finished,
@@ -87,6 +88,7 @@ from engine.turns import Applied, apply, create
 from engine.violations import Refused
 from oracles.brute_force import as_sent
 from oracles.plain_search import ALL_FACES, NEAR, Found, Table, Tiles, search_by_chance
+from support.fair_deals import fairly
 from support.open_seats import random_take_over
 from support.rooms import Room, Rules, parts, room
 from support.tables import has_short_part, in_random_order, proposal_of, with_tiles, without_first
@@ -472,16 +474,21 @@ class Change:
     applied: Applied
 
 
-def random_changes(seed: int, players: int, rules: Rules) -> Iterator[Change]:
-    """Yields the changes of a random game, with as many players as given or allowed."""
+def random_changes(seed: int, players: int, rules: Rules, deal_secret: bytes = b"") -> Iterator[Change]:
+    """Yields the changes of a random game, with as many players as given or allowed.
+
+    With a secret the deals follow from it and from seeds of the players (engine.fair_deal).
+    """
     rng, (ruleset, settings) = random.Random(seed), parts(rules)
     players = min(max(players, ruleset.players_min), ruleset.players_max)
     everyone = RandomPlayers(rng)
-    applied, now_ms = create(ruleset, settings), 1_000_000
+    applied, now_ms = create(ruleset, settings, deal_commitment=commitment_to(deal_secret)), 1_000_000
     yield Change(None, now_ms, applied)
     lobby = iter(_lobby(players, applied.game, rng))
     while not isinstance(applied.game.phase, Finished | Aborted):
         action = next(lobby, None) or everyone.action(applied.game)
+        if deal_secret:
+            action = fairly(applied.game, action, deal_secret)
         now_ms = time_of(applied.game, action, now_ms, rng.choice(THOUGHTS_MS))
         outcome = _apply(applied.game, action, now_ms)
         if not outcome.events:
