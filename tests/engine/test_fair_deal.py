@@ -27,6 +27,7 @@ from engine.sight import see, see_event
 from engine.tiles import in_order
 from engine.turns import Applied, apply, create
 from engine.views import GameView
+from engine.violations import Reason, Refused
 
 SECRET: Final = bytes(range(SEED_BYTES))
 ROUNDS: Final = 2
@@ -159,6 +160,17 @@ def test_ready_players_may_change_their_seeds() -> None:
     )
     assert course.game.player(1).deal_seed == b"new"
     assert course.do(SetReady(1, is_ready=True, deal_seed=b"new")).events == ()
+
+
+def test_a_seed_can_follow_the_commitment_without_being_ready_until_the_game_starts() -> None:
+    course = Course(seeds=(b"", b""))
+    course.do(SetReady(1, is_ready=False, deal_seed=b"of Ada"))
+    assert [(player.deal_seed, player.is_ready) for player in course.game.players] == [(b"of Ada", False), (b"", False)]
+    course.start()
+    refusal = apply(course.game, SetReady(2, is_ready=False, deal_seed=b"of Ben"), 2_000)
+    assert isinstance(refusal, Refused)
+    assert refusal.violations[0].reason is Reason.GAME_ALREADY_STARTED
+    assert course.record.players[1].deal_seed == b""
 
 
 def test_views_have_the_commitment_and_the_seeds_of_players_but_none_of_the_server() -> None:
