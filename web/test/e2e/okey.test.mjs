@@ -114,6 +114,8 @@ test("a round of Okey is played by clicks, drags and keys against bots, and repl
   await button(page, "Check the deals").click();
   await page.getByText("All deals follow from the seeds of the server and the players: 1.").waitFor();
   await page.getByText("The commitment is the one that this browser noted before the first deal.").waitFor();
+  await page.getByText("Your seed in the record is the one that this browser sent.").waitFor();
+  await page.getByText("Not checked here: the rules of turns").waitFor();
   await button(page, "Last").click();
   await page.locator(".replay .winner").waitFor();
   assert.equal(await page.locator(".replay .board .pile").count(), 4);
