@@ -99,7 +99,7 @@ def limited_cluster_url(cluster: RedisCluster) -> str:
 def all_rights() -> Iterator[None]:
     """Gives callers without a key the rights that only a key has, so that they may call every RPC."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(call_origin, "DEFAULT_RIGHTS", frozenset(RIGHTS))
+        patch.setattr(call_origin, "KEYLESS_RIGHTS", frozenset(RIGHTS))
         yield
 
 

@@ -204,9 +204,8 @@ async def run(options: argparse.Namespace) -> Results:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         keys = folder / "keys.toml"
         encoded = base64.urlsafe_b64encode(secret).decode().rstrip("=")
-        keys.write_text(
-            f'[keys.{KEY}]\nsha256 = ["{sha256(KEY.encode()).hexdigest()}"]\nticket_keys = ["HS256:{encoded}"]\n'
-        )
+        digest, rights = sha256(KEY.encode()).hexdigest(), "position_searches = true"  # bots may search their racks
+        keys.write_text(f'[keys.{KEY}]\nsha256 = ["{digest}"]\nticket_keys = ["HS256:{encoded}"]\n{rights}\n')
         environment = {
             "RUMMIKUB_REDIS_URL": "memory://",
             "RUMMIKUB_KEYS_FILE": str(keys),

@@ -356,7 +356,8 @@ class Honest:
 
 def keys_file(folder: Path) -> Path:
     """Writes a keys file with the keys of the attacker and of the honest callers, who have all rights and no quotas."""
-    rights = f'ticket_keys = ["{EDDSA_KEY}"]\nticket_audience = "web"\nreissue_seat_tokens = true\nproxy = true\n'
+    rights = f'ticket_keys = ["{EDDSA_KEY}"]\nticket_audience = "web"\nproxy = true\n'
+    rights += "position_searches = true\nreissue_seat_tokens = true\n"
     entries = {"attacker": ATTACKER, "honest": HONEST}
     path = folder / "keys.toml"
     path.write_text(

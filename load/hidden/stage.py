@@ -33,9 +33,8 @@ from support.harness import FakeClock, SeededChance, bearer, keys_file, running_
 from support.hidden import Shelf
 from support.join_tickets import ENTRY
 
-ALL_RIGHTS: Final = f"{ENTRY}\nreissue_seat_tokens = true"
-NO_RIGHTS: Final = "position_searches = false"
-KEYS: Final = {"web": ALL_RIGHTS, "plain": NO_RIGHTS, "partner": ""}
+ALL_RIGHTS: Final = f"{ENTRY}\nposition_searches = true\nreissue_seat_tokens = true"
+KEYS: Final = {"web": ALL_RIGHTS, "plain": "", "partner": ALL_RIGHTS}
 OPERATOR_TOKEN: Final = "the-token-of-the-operator"  # noqa: S105 - of this server
 UNPACED: Final = Pacing(per_second=1e9, drafts_per_second=1e9, late_per_second=1e9, at_once=10**9)
 RARE: Final = Intervals(ping=1e6, count=1e6, presence=1e6, load=1e6)

@@ -9,13 +9,16 @@ from service.errors import ApiKeyNotAllowed
 from service.runtime.admission import SERVER_METHODS
 from service.runtime.join_tickets import JoinTicket, Person, TicketPolicy, identified, verified
 from service.runtime.keys import Keys
-from service.runtime.origins import DEFAULT_RIGHTS, Metadata, Origin, TrustedProxies
+from service.runtime.origins import KEYLESS_RIGHTS, POSITION_SEARCHES, Metadata, Origin, TrustedProxies
 
 AuthContext: TypeAlias = Callable[[], Mapping[str, Iterable[bytes]]]
 """Returns what the transport knows of a peer, by gRPC's names."""
 
 _CERTIFICATE_NAMES: Final = ("x509_subject_alternative_name", "x509_common_name")
 """gRPC's properties with the names in a certificate. The common name counts only without the others (RFC 9525)."""
+
+_SEARCHES: Final = "/rummikub.v1.ValidationService/ValidateHand"
+"""The RPC of both transports that searches: it finds the melds of a hand, and the tiles to exchange."""
 
 _current: ContextVar[Origin] = ContextVar("origin")
 
@@ -39,7 +42,7 @@ def check_labels(labels: Iterable[tuple[str, str]]) -> None:
 def check_right(right: str) -> None:
     """Raises ApiKeyNotAllowed if the caller's key does not have a right, or a caller without a key."""
     key = current_origin().key
-    if right not in (DEFAULT_RIGHTS if key is None else key.rights):
+    if right not in (KEYLESS_RIGHTS if key is None else key.rights):
         raise ApiKeyNotAllowed("right", right)
 
 
@@ -85,12 +88,15 @@ class Origins:
 
         Raises:
             ApiKeyInvalid: The call has no valid key.
-            ApiKeyNotAllowed: The key is not for the service.
+            ApiKeyNotAllowed: The key is not for the service, or lacks the right to search a hand.
         """
         address = self.address_of(peer, metadata)
         if self._keys is None or path.startswith(SERVER_METHODS):
             return Origin(address)
-        return Origin(address, self._keys.identify(path, metadata, lambda: _certificate_names(auth_context())))
+        key = self._keys.identify(path, metadata, lambda: _certificate_names(auth_context()))
+        if path == _SEARCHES and POSITION_SEARCHES not in key.rights:
+            raise ApiKeyNotAllowed("right", POSITION_SEARCHES)
+        return Origin(address, key)
 
 
 def _certificate_names(auth_context: Mapping[str, Iterable[bytes]]) -> list[str]:

@@ -18,7 +18,7 @@ import structlog
 from service.errors import ApiKeyInvalid, ApiKeyNotAllowed
 from service.runtime.files import stamp_of
 from service.runtime.join_tickets import TicketKey, TicketPolicy, key_problem, read_key
-from service.runtime.origins import DEFAULT_RIGHTS, QUOTAS, RIGHTS, Key, Metadata
+from service.runtime.origins import QUOTAS, RIGHTS, Key, Metadata
 
 HEADER: Final = "x-api-key"
 """The metadata with a caller's key."""
@@ -199,8 +199,8 @@ def _key(name: str, entry: Mapping[str, Any], place: str) -> Key:
     services = _texts(entry, "services", place)
     unknown = ", ".join(sorted((services or frozenset()) - _SERVICES))
     _expect(not unknown, f"{place}.services", f"unknown: {unknown}; expected some of {', '.join(sorted(_SERVICES))}")
-    is_proxy = _is_set(entry, "proxy", place, default=False)
-    rights = frozenset(right for right in RIGHTS if _is_set(entry, right, place, default=right in DEFAULT_RIGHTS))
+    is_proxy = _is_set(entry, "proxy", place)
+    rights = frozenset(right for right in RIGHTS if _is_set(entry, right, place))
     quotas = {quota: entry[quota] for quota in QUOTAS if quota in entry}
     for quota, value in quotas.items():
         is_number = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= QUOTA_MAX
@@ -214,7 +214,7 @@ def _tickets(name: str, entry: Mapping[str, Any], place: str) -> TicketPolicy | 
     keys = [_ticket_key(text, place) for text in sorted(_texts(entry, "ticket_keys", place) or ())]
     audience = entry.get("ticket_audience", name)
     _expect(isinstance(audience, str) and audience, f"{place}.ticket_audience", "expected a text")
-    is_required = _is_set(entry, "require_tickets", place, default=False)
+    is_required = _is_set(entry, "require_tickets", place)
     needless = [field for field in _TICKETS if field in entry and not keys]
     _expect(not needless, f"{place}.ticket_keys", "expected a key, because of " + ", ".join(needless))
     return TicketPolicy(tuple(keys), audience, is_required) if keys else None
@@ -230,9 +230,9 @@ def _ticket_key(text: str, place: str) -> TicketKey:
     return key
 
 
-def _is_set(entry: Mapping[str, Any], name: str, place: str, *, default: bool) -> bool:
-    """Returns a field that is true or false."""
-    value = entry.get(name, default)
+def _is_set(entry: Mapping[str, Any], name: str, place: str) -> bool:
+    """Returns a field that is true or false, by default false."""
+    value = entry.get(name, False)
     _expect(isinstance(value, bool), f"{place}.{name}", "expected true or false")
     return bool(value)
 

@@ -49,8 +49,8 @@ REISSUE_SEAT_TOKENS: Final = "reissue_seat_tokens"
 """The right to replace the token of any seat in the key's games."""
 RIGHTS: Final = (POSITION_SEARCHES, REISSUE_SEAT_TOKENS)
 """The rights that a key may have."""
-DEFAULT_RIGHTS: Final = frozenset({POSITION_SEARCHES})
-"""The rights of a key whose entry does not name them, and of callers where the server has no keys."""
+KEYLESS_RIGHTS: Final = frozenset({POSITION_SEARCHES})
+"""The rights of callers where the server has no keys. A key has none that its entry does not name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Key:
     labels: frozenset[str] | None = None
     quotas: Mapping[str, int] = field(default_factory=dict)
     is_proxy: bool = False
-    rights: frozenset[str] = DEFAULT_RIGHTS
+    rights: frozenset[str] = frozenset()
     tickets: TicketPolicy | None = None
 
     @property

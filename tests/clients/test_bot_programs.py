@@ -41,7 +41,7 @@ async def arena(folder: Path, redis_url: str) -> AsyncIterator[tuple[ServerProce
     """Yields a server with a key of tickets, and a connection with the key."""
     environment = {
         "RUMMIKUB_REDIS_URL": redis_url,
-        "RUMMIKUB_KEYS_FILE": str(keys_file(folder, web=ENTRY)),
+        "RUMMIKUB_KEYS_FILE": str(keys_file(folder, web=f"{ENTRY}\nposition_searches = true")),
         "RUMMIKUB_HEARTBEAT_SECONDS": "1",
     }
     async with server_process(environment) as server, aio.Rummikub(server.target, api_key="web") as client:

@@ -4,9 +4,12 @@ import asyncio
 from collections.abc import Generator
 from typing import Final
 
+from engine.game import Game
 from engine.melding.ruleset import Ruleset as MeldingRuleset
+from engine.moves import MoveKind
 from engine.record import GameRecord
 from engine.record_text import format_record
+from engine.turns import may_search
 from engine.violations import Reason, refused
 from rummikub.v1 import record_service_pb2 as pb
 from service.analysis.queries import BestTurnQuery
@@ -45,12 +48,19 @@ def _exported(record: GameRecord, form: pb.RecordForm.ValueType) -> bytes:
 async def import_record(backend: Backend, read: Read, _sender: Caller, context: Context) -> bytes:
     """ImportRecord."""
     request, record, _ = read
+    if _is_searched(record):
+        check_right(POSITION_SEARCHES)
     seconds = analysis.time_limit(request)
     with backend.pool.admit(current_origin()) as admitted:
         query = RecordQuery(record, is_text=request.HasField("record"))
         checked = await admitted.ask(query, seconds, until_deadline(context))
     response = await asyncio.to_thread(reviews.encode_checked, record, checked)
     return response.SerializeToString()
+
+
+def _is_searched(record: GameRecord) -> bool:
+    """Returns whether playing a record again searches racks: its faults then show what could be played."""
+    return may_search(Game(record.ruleset)) or any(move.kind is MoveKind.FALSE_FINISH for move in record.moves)
 
 
 async def review_game(backend: Backend, read: Read, _sender: Caller, context: Context) -> bytes:

@@ -54,8 +54,7 @@ TABLE: Final = Path(__file__).with_name("callers.toml")
 GRANTED: Final = "OK"
 OPERATOR_TOKEN: Final = "the-token-of-the-operator"  # noqa: S105 - of this test
 ADMIN: Final = admin_service_pb2.DESCRIPTOR.services_by_name["AdminService"]
-NO_RIGHTS: Final = "position_searches = false"
-ALL_RIGHTS: Final = f"{ENTRY}\nreissue_seat_tokens = true"
+ALL_RIGHTS: Final = f"{ENTRY}\nposition_searches = true\nreissue_seat_tokens = true"
 
 OF_THE_LOBBY: Final = {"JoinGame", "AddBot", "LeaveGame", "KickPlayer", "SetReady", "StartGame"}
 AFTER_A_ROUND: Final = {"StartNextRound"}
@@ -171,7 +170,7 @@ async def staged(folder: Path) -> AsyncIterator[Scene]:
     clock = FakeClock()
     store = memory_store(clock, log_ms=1_000)
     settings = server_settings(
-        keys_file=keys_file(folder, web=ALL_RIGHTS, partner=ALL_RIGHTS, plain=NO_RIGHTS),
+        keys_file=keys_file(folder, web=ALL_RIGHTS, partner=ALL_RIGHTS, plain=""),
         admin_listen="127.0.0.1:0",
         admin_token_file=token,
         sweep_seconds=3_600,

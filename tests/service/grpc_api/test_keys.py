@@ -193,10 +193,19 @@ async def test_a_key_sets_and_searches_its_labels_only(tmp_path: Path) -> None:
 # Rights
 
 MAY_REISSUE = "reissue_seat_tokens = true"
+MAY_SEARCH = "position_searches = true"
 POSITION = an.Position(rack=as_tiles([1, 2, 3]), has_melded=True)
 START = gs.StartPosition(
     seats=[gs.StartSeat(seat=1, rack=as_tiles([1, 2, 3])), gs.StartSeat(seat=2, rack=as_tiles([4]))], turn_seat=1
 )
+
+
+def record_text(preset: str, *moves: str, option: str = "") -> str:
+    """Returns a record as text, with an option of its rules."""
+    rules = [f"preset {preset}", f"option {option}" if option else "", "created 1800000000.000"]
+    return "\n".join(["rummikub-record 1", *rules, "player 1 person Ada", "player 2 person Ben", *moves])
+
+
 SEARCHES: dict[str, Callable[[Client], Any]] = {
     "SuggestTurn": lambda client: client.analysis.SuggestTurn(an.SuggestTurnRequest(position=POSITION)),
     "CoachTurn": lambda client: client.analysis.CoachTurn(an.CoachTurnRequest(position=POSITION)),
@@ -206,6 +215,15 @@ SEARCHES: dict[str, Callable[[Client], Any]] = {
         an.BatchSuggestTurnsRequest(positions=[POSITION])
     ),
     "ReviewGame": lambda client: client.records.ReviewGame(rs.ReviewGameRequest(record=A_RECORD)),
+    "ImportRecord, rules that search": lambda client: client.records.ImportRecord(
+        rs.ImportRecordRequest(text=record_text("SABRA", option="turn_voluntary_draw ONLY_IF_NO_PLAY"))
+    ),
+    "ImportRecord, a false finish": lambda client: client.records.ImportRecord(
+        rs.ImportRecordRequest(text=record_text("OKEY", "4 3.000 1 misfinish"))
+    ),
+    "ValidateHand": lambda client: client.validation.ValidateHand(
+        vs.ValidateHandRequest(indicator=as_tiles([1])[0], tiles=as_tiles(range(1, 15)))
+    ),
     "CreateGame": lambda client: client.games.CreateGame(gs.CreateGameRequest(position=START, request_id=new_id())),
 }
 """The RPCs that search what their caller sends; in a game that begins with a position, a bot and SuggestTurn do."""
@@ -213,7 +231,7 @@ SEARCHES: dict[str, Callable[[Client], Any]] = {
 
 @pytest.mark.parametrize("rpc", SEARCHES)
 async def test_a_key_without_the_right_searches_no_position(tmp_path: Path, rpc: str) -> None:
-    async with serving(tmp_path, memory_store(), web="position_searches = false", partner="") as scene:
+    async with serving(tmp_path, memory_store(), web="", partner=MAY_SEARCH) as scene:
         with pytest.raises(grpc.aio.AioRpcError) as refusal:
             await SEARCHES[rpc](scene.web)
         info = error_info(refusal.value)
@@ -224,9 +242,17 @@ async def test_a_key_without_the_right_searches_no_position(tmp_path: Path, rpc:
         assert await reason(SEARCHES[rpc](scene.partner)) == ""
 
 
+async def test_the_validation_listener_searches_no_hand_for_a_key_without_the_right(tmp_path: Path) -> None:
+    async with serving(tmp_path, memory_store(), web="", partner=MAY_SEARCH) as scene:
+        for key, expected in (("web", "API_KEY_NOT_ALLOWED"), ("partner", "")):
+            async with client_with_key(scene.server.validation_port, key) as client:
+                assert await reason(SEARCHES["ValidateHand"](client)) == expected
+                assert await reason(client.validation.ValidateTurn(vs.ValidateTurnRequest(has_melded=True))) == ""
+
+
 async def test_a_key_without_the_right_asks_about_its_own_games_and_plain_rules(tmp_path: Path) -> None:
     hints = options(hints=room_settings_pb2.HINTS_TURN)
-    async with serving(tmp_path, memory_store(), web="position_searches = false", partner="") as scene:
+    async with serving(tmp_path, memory_store(), web="", partner="") as scene:
         game = await scene.web.new_game(ruleset=hints)
         own = an.SuggestTurnRequest(game_id=game.game_id)
         abort = gs.AbortGameRequest(game_id=game.game_id)
@@ -566,7 +592,7 @@ QUOTA_TESTS: dict[str, tuple[int, Callable[[Client, str], Awaitable[Refused]], R
 )
 async def test_a_quota_of_a_key_holds_for_its_callers_only(tmp_path: Path, quota: str, listener: str) -> None:
     value, exceed, expected = QUOTA_TESTS[quota]
-    async with serving(tmp_path, memory_store(), web=f"{quota} = {value}", partner="") as scene:
+    async with serving(tmp_path, memory_store(), web=f"{MAY_SEARCH}\n{quota} = {value}", partner=MAY_SEARCH) as scene:
         port = getattr(scene.server, listener)
         async with client_with_key(port, "web") as web, client_with_key(port, "partner") as partner:
             assert await exceed(web, "web") == expected

@@ -32,7 +32,7 @@ labels = ["league"]
 calls = 7
 games_per_minute = 0
 proxy = true
-position_searches = false
+position_searches = true
 reissue_seat_tokens = true
 
 [keys.partner]
@@ -46,7 +46,7 @@ def test_a_file_has_names_digests_services_labels_and_quotas(tmp_path: Path) -> 
         key = keys.identify(GAMES, [("other", "x"), (HEADER, sent)])
         assert (key.name, key.labels, key.is_proxy) == ("web", frozenset({"league"}), True)
         assert key.quotas == {"calls": 7, "games_per_minute": 0}
-        assert key.rights == {"reissue_seat_tokens"}
+        assert key.rights == {"position_searches", "reissue_seat_tokens"}
     with pytest.raises(ApiKeyNotAllowed) as refusal:
         keys.identify("/rummikub.v1.ValidationService/ValidateTurn", [(HEADER, "one")])
     assert refusal.value.metadata == {"kind": "service", "name": "ValidationService"}
@@ -55,7 +55,7 @@ def test_a_file_has_names_digests_services_labels_and_quotas(tmp_path: Path) -> 
 def test_a_client_certificate_identifies_a_caller_without_a_key(tmp_path: Path) -> None:
     keys = Keys(written(tmp_path, WEB))
     partner = keys.identify(GAMES, (), lambda: ["other", "partner.example"])
-    assert (partner.name, partner.rights) == ("partner", frozenset({"position_searches"}))
+    assert (partner.name, partner.rights) == ("partner", frozenset())
     assert keys.identify(GAMES, [(HEADER, "one")], lambda: ["partner.example"]).name == "web"
     with pytest.raises(ApiKeyInvalid):
         keys.identify(GAMES, (), lambda: ["other"])
