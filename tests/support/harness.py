@@ -308,11 +308,11 @@ async def client_with_key(port: int, key: str) -> AsyncIterator[Client]:
         yield Client(channel)
 
 
-def keys_file(folder: Path, **entries: str) -> Path:
-    """Writes a keys file with an entry for each name, whose key is its name; returns the file."""
+def keys_file(folder: Path, key_of: Callable[[str], str] = str, /, **entries: str) -> Path:
+    """Writes a keys file with an entry for each name, whose key is by default its name; returns the file."""
     path = folder / "keys.toml"
     tables = (
-        f'[keys.{name}]\nsha256 = ["{hashlib.sha256(name.encode()).hexdigest()}"]\n{entry}\n'
+        f'[keys.{name}]\nsha256 = ["{hashlib.sha256(key_of(name).encode()).hexdigest()}"]\n{entry}\n'
         for name, entry in entries.items()
     )
     path.write_text("".join(tables))
