@@ -10,7 +10,7 @@ FUZZ := .venv/.fuzz
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 3 --dist worksteal
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help setup run web web-test envoy play demo walkthrough puzzle test quick flaky check canary fmt bench figures speed load load-ci drill chaos fuzz capacity soak secrets solver-soak mutants goldens house baseline names release audit proto clients clients-check conformance edge-config deploy-check deploy-tools openapi docs wire deals lock image image-check bots puzzles tournament clean
+.PHONY: help setup run web web-test envoy play demo walkthrough puzzle test quick flaky check canary fmt bench figures speed load load-ci drill chaos fuzz capacity soak secrets solver-soak mutants goldens house baseline names release audit proto clients clients-check conformance edge-config deploy-check deploy-tools openapi docs wire deals lock image image-check bots puzzles tournament callers clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -164,6 +164,9 @@ soak: $(STAMP) ## Check every invariant in 10,000 random games (GAMES=n PRESET=n
 
 secrets: $(STAMP) ## Compare 100,000 pairs of games that differ in hidden tiles, and times of searches (ARGS="pairs --pairs 1000")
 	@$(BIN)/python -m load.hidden $(ARGS)
+
+callers: $(STAMP) ## Compare the answer of every RPC to every kind of caller with callers.toml, and look for secrets (ARGS=--accept writes it)
+	@$(BIN)/python -m load.callers $(ARGS)
 
 solver-soak: $(STAMP) ## Compare the solver with an integer program and with brute force on 20,000 positions (POSITIONS=n)
 	@$(BIN)/python -m load.solver_soak $(or $(POSITIONS),20000)
