@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -37,7 +38,8 @@ type Bot struct {
 	Name string
 	// TokensFile keeps the tokens of seats, so that the program may be started again in the middle of a game; "" for none.
 	TokensFile string
-	// Choose returns the next turn, or the next step of one, in a game in which the bot has the turn.
+	// Choose returns the next turn, or the next step of one, in a game in which the bot has the turn. If it returns an error,
+	// or its turn is refused, the bot takes Legal.Fallback.
 	Choose func(ctx context.Context, view *pb.Game, legal Legal) (*pb.PlayTurnRequest, error)
 	// Answer returns whether the bot accepts a challenge, and why it declines; nil accepts all.
 	Answer func(challenge *pb.Challenge) (bool, pb.DeclineReason)
@@ -66,16 +68,58 @@ func (l Legal) Draw() *pb.PlayTurnRequest {
 	return Draw(l.view)
 }
 
-// Suggest returns the best turn that the service finds, and draws if none plays a tile. Where the game gives no hints, the
-// service gets the position, which has only what the seat sees. A key may forbid that.
+// Fallback returns the next action of a turn that plays no tile, in any game. It draws or passes. In a game of discards
+// it takes a tile of the pool, then discards the highest one.
+func (l Legal) Fallback() *pb.PlayTurnRequest {
+	view, board, step := l.view, l.view.DiscardBoard, l.view.Turn.GetStep()
+	switch {
+	case board != nil && step == pb.TurnStep_TURN_STEP_DISCARDING && board.OwedTile != pb.Tile_TILE_UNSPECIFIED:
+		return ReturnDiscard(view)
+	case board != nil && step == pb.TurnStep_TURN_STEP_DISCARDING:
+		return Discard(view, highest(view.Rack, board.Okey))
+	case board != nil && view.PoolCount == 0:
+		return PassEmptyPool(view)
+	case board != nil:
+		return TakeFromPool(view)
+	case step == pb.TurnStep_TURN_STEP_CHOOSING:
+		request := turn(view)
+		tile := highest(view.Turn.TilesDrawn, pb.Tile_TILE_UNSPECIFIED)
+		request.Action = &pb.PlayTurnRequest_LayOnRiver{LayOnRiver: &pb.LayOnRiver{Tile: tile}}
+		return request
+	case step == pb.TurnStep_TURN_STEP_DRAWN || step == pb.TurnStep_TURN_STEP_PLAYED:
+		return Pass(view)
+	}
+	return l.Draw()
+}
+
+// highest returns the tile with the highest number; wild and other special tiles are worth keeping.
+func highest(tiles []pb.Tile, wild pb.Tile) pb.Tile {
+	value := func(tile pb.Tile) int {
+		if tile == wild || tile > pb.Tile_TILE_ORANGE_13 {
+			return 0
+		}
+		return (int(tile)-1)%13 + 1
+	}
+	if len(tiles) == 0 {
+		return pb.Tile_TILE_UNSPECIFIED
+	}
+	return slices.MaxFunc(tiles, func(a, b pb.Tile) int { return value(a) - value(b) })
+}
+
+// Suggest returns the best turn that the service finds, and Fallback if none plays a tile. Where the game gives no hints,
+// the service gets the position, which has only what the seat sees. A key may forbid that. It takes no positions of games
+// of discards: there it is Fallback.
 func (l Legal) Suggest(ctx context.Context) (*pb.PlayTurnRequest, error) {
 	ofGame := &pb.SuggestTurnRequest{Subject: &pb.SuggestTurnRequest_GameId{GameId: l.view.GameId}}
 	answer, err := l.seat.Analysis.SuggestTurn(ctx, ofGame)
 	if err == nil {
 		return answer.Turn, nil
 	}
-	if reasonOf(err) != pb.ErrorReason_HINT_NOT_ALLOWED || l.view.Ruleset.GetMelding() == nil {
+	if reasonOf(err) != pb.ErrorReason_HINT_NOT_ALLOWED {
 		return nil, err
+	}
+	if l.view.Ruleset.GetMelding() == nil {
+		return l.Fallback(), nil
 	}
 	position := &pb.Position{Ruleset: l.view.Ruleset.GetMelding(), Table: l.view.Table, Rack: l.view.Rack, River: l.view.River}
 	for _, player := range l.view.Players {
@@ -92,7 +136,7 @@ func (l Legal) Suggest(ctx context.Context) (*pb.PlayTurnRequest, error) {
 	found := answer.Suggestion
 	switch {
 	case len(found.TilesPlayed) == 0:
-		return l.Draw(), nil
+		return l.Fallback(), nil
 	case len(found.Table.Placements) > 0:
 		return Place(l.view, found.Table.Placements), nil
 	}
@@ -246,7 +290,7 @@ func (b *Bot) join(ctx context.Context, id string) (err error) {
 	return err
 }
 
-// takeTurn plays until the turn has ended. After a refused turn it draws, then passes.
+// takeTurn plays until the turn has ended. After an error of Choose or a refused turn it falls back, then passes.
 func (b *Bot) takeTurn(ctx context.Context, seat *Client, id string) error {
 	for refused := 0; refused < refusalsOfTurn; {
 		var view *pb.Game
@@ -261,11 +305,20 @@ func (b *Bot) takeTurn(ctx context.Context, seat *Client, id string) error {
 		legal, turn := Legal{seat, view}, Pass(view)
 		switch refused {
 		case 0:
-			if turn, err = b.Choose(ctx, view, legal); err != nil {
-				return err
+			turn, err = b.Choose(ctx, view, legal)
+			if err == nil && turn == nil {
+				err = errors.New("rummikub: Choose returned no turn")
+			}
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err != nil { // the turn must not be lost with it
+				b.log(err)
+				refused++
+				continue
 			}
 		case 1:
-			turn = legal.Draw()
+			turn = legal.Fallback()
 		}
 		turn = proto.CloneOf(turn)
 		turn.RequestId = NewRequestID()

@@ -53,12 +53,18 @@ func (s *fakeServer) JoinGame(ctx context.Context, request *pb.JoinGameRequest) 
 // start returns a client of a fake server on loopback.
 func start(t *testing.T, fake *fakeServer) *Client {
 	t.Helper()
+	return startWith(t, func(server *grpc.Server) { pb.RegisterGameServiceServer(server, fake) })
+}
+
+// startWith returns a client of a server on loopback with these services.
+func startWith(t *testing.T, register func(*grpc.Server)) *Client {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := grpc.NewServer()
-	pb.RegisterGameServiceServer(server, fake)
+	register(server)
 	go server.Serve(listener)
 	t.Cleanup(server.Stop)
 	return connect(t, listener.Addr().String())

@@ -18,7 +18,7 @@ class Suggested(Bot):
 
     async def choose(self, view: Game, legal: Legal) -> PlayTurnRequest:  # noqa: ARG002 - others look at the game
         """Returns the next turn."""
-        return await legal.suggest() or legal.draw()
+        return await legal.suggest()
 
 
 async def main() -> None:

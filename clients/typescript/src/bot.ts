@@ -1,16 +1,17 @@
-import { clone } from "@bufbuild/protobuf";
+import { clone, create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Rummikub } from "./client.js";
 import { newRequestId } from "./connection.js";
 import { type Challenge, ChallengeState, type DeclineReason } from "./gen/rummikub/v1/challenge_service_pb.js";
 import { ErrorReason } from "./gen/rummikub/v1/error_reason_pb.js";
-import { type Game, GameState, type GameSummary } from "./gen/rummikub/v1/game_pb.js";
+import { type Game, GameState, type GameSummary, TurnStep } from "./gen/rummikub/v1/game_pb.js";
 import type { OwnGame } from "./gen/rummikub/v1/game_service_pb.js";
+import { Tile } from "./gen/rummikub/v1/tile_pb.js";
 import { type PlayTurnRequest, PlayTurnRequestSchema } from "./gen/rummikub/v1/turn_service_pb.js";
 import { isLost, refusal } from "./refusal.js";
 import { meldsOf } from "./tiles.js";
 import { backoffMs, sleep } from "./timing.js";
-import { draw, pass, place, play } from "./turns.js";
+import { discard, draw, pass, passEmptyPool, place, play, returnDiscard, takeFromPool } from "./turns.js";
 
 /** How many tickets a bot tries to join with: those that it has used are refused. */
 const TICKETS_TRIED = 10;
@@ -39,23 +40,49 @@ export class Legal {
   }
 
   /**
-   * Returns the best turn that the service finds, and draws if none plays a tile. Where the game gives no hints, the
-   * service gets the position, which has only what the seat sees. A key may forbid that.
+   * Returns the next action of a turn that plays no tile, in any game: draws or passes. In a game of discards it takes a
+   * tile of the pool, then discards the highest one.
+   */
+  fallback(): PlayTurnRequest {
+    const view = this.#view;
+    const { gameId, etag, discardBoard, rack, turn } = view;
+    if (discardBoard !== undefined) {
+      if (turn?.step !== TurnStep.DISCARDING) return view.poolCount > 0 ? takeFromPool(view) : passEmptyPool(view);
+      const isOwing = discardBoard.owedTile !== Tile.UNSPECIFIED;
+      return isOwing ? returnDiscard(view) : discard(view, highest(rack, discardBoard.okey));
+    }
+    switch (turn?.step) {
+      case TurnStep.CHOOSING: {
+        const action = { case: "layOnRiver", value: { tile: highest(turn.tilesDrawn) } } as const;
+        return create(PlayTurnRequestSchema, { gameId, etag, action });
+      }
+      case TurnStep.DRAWN:
+      case TurnStep.PLAYED:
+        return this.pass();
+      default:
+        return this.draw();
+    }
+  }
+
+  /**
+   * Returns the best turn that the service finds, and `fallback` if none plays a tile. Where the game gives no hints, the
+   * service gets the position, which has only what the seat sees. A key may forbid that. It takes no positions of games
+   * of discards: there it is `fallback`.
    */
   async suggest(): Promise<PlayTurnRequest> {
     const view = this.#view;
     try {
       const { turn } = await this.#seat.analysis.suggestTurn({ subject: { case: "gameId", value: view.gameId } });
-      return turn ?? this.draw();
+      return turn ?? this.fallback();
     } catch (error) {
       if (refusal(error)?.reason !== ErrorReason.HINT_NOT_ALLOWED) throw error;
     }
-    if (view.ruleset?.game.case !== "melding") return this.draw();
+    if (view.ruleset?.game.case !== "melding") return this.fallback();
     const hasMelded = view.players.find(({ seat }) => seat === view.seat)?.hasMelded ?? false;
     const { table, rack, river } = view;
     const value = { ruleset: view.ruleset.game.value, table, rack, river, hasMelded };
     const { suggestion } = await this.#seat.analysis.suggestTurn({ subject: { case: "position", value } });
-    if (suggestion?.table === undefined || suggestion.tilesPlayed.length === 0) return this.draw();
+    if (suggestion?.table === undefined || suggestion.tilesPlayed.length === 0) return this.fallback();
     if (suggestion.table.placements.length > 0) return place(view, suggestion.table.placements);
     const turn = play(view, meldsOf(suggestion.table.melds));
     if (turn.action.case === "play") turn.action.value.riverIndex = suggestion.riverIndex;
@@ -96,7 +123,10 @@ export abstract class Bot {
     this.#tokens = { ...options.tokens };
   }
 
-  /** Returns the next turn, or the next step of one, in a game in which the bot has the turn. */
+  /**
+   * Returns the next turn, or the next step of one, in a game in which the bot has the turn. If it throws, or its turn is
+   * refused, the bot takes `Legal.fallback`.
+   */
   abstract choose(view: Game, legal: Legal): PlayTurnRequest | Promise<PlayTurnRequest>;
 
   /** Returns why the bot declines a challenge; undefined to accept it, which it does by default. */
@@ -205,16 +235,16 @@ export abstract class Bot {
     }
   }
 
-  /** Plays until the turn has ended. After a refused turn it draws, then passes. */
+  /** Plays until the turn has ended. After an error of `choose` or a refused turn it falls back, then passes. */
   async #takeTurn(gameId: string, seat: Rummikub): Promise<void> {
     for (let refused = 0; refused < 3; ) {
       const { game } = await this.#dependably(() => seat.games.getGame({ gameId }));
       if (game?.state !== GameState.PLAYING || game.turn?.seat !== game.seat) return;
       const legal = new Legal(seat, game);
-      const chosen = refused === 0 ? await this.choose(game, legal) : refused === 1 ? legal.draw() : legal.pass();
-      const turn = clone(PlayTurnRequestSchema, chosen);
-      turn.requestId = newRequestId();
       try {
+        const chosen = refused === 0 ? await this.choose(game, legal) : refused === 1 ? legal.fallback() : legal.pass();
+        const turn = clone(PlayTurnRequestSchema, chosen);
+        turn.requestId = newRequestId();
         await this.#dependably(() => seat.turns.playTurn(turn));
         refused = 0;
       } catch (error) {
@@ -271,4 +301,10 @@ function isPassing(error: unknown): boolean {
 function isOfTicket(error: unknown): boolean {
   const reason = refusal(error)?.reason;
   return reason === ErrorReason.TICKET_USED || reason === ErrorReason.TICKET_EXPIRED;
+}
+
+/** Returns the tile with the highest number; wild and other special tiles are worth keeping. */
+function highest(tiles: readonly Tile[], wild?: Tile): Tile {
+  const value = (tile: Tile) => (tile === wild || tile > Tile.ORANGE_13 ? 0 : ((tile - 1) % 13) + 1);
+  return tiles.reduce((best, tile) => (value(tile) > value(best) ? tile : best), tiles[0] ?? Tile.UNSPECIFIED);
 }

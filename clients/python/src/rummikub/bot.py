@@ -3,7 +3,7 @@
 ```python
 class Simple(Bot):
     async def choose(self, view: Game, legal: Legal) -> PlayTurnRequest:
-        return await legal.suggest() or legal.draw()
+        return await legal.suggest()
 
 
 asyncio.run(Simple(aio.Rummikub("127.0.0.1:50051", api_key=KEY), new_ticket, name="Simple").run())
@@ -33,7 +33,17 @@ from rummikub.errors import explain, refusal
 from rummikub.v1 import challenge_service_pb2 as challenges
 from rummikub.v1 import error_reason_pb2 as reasons
 from rummikub.v1.analysis_service_pb2 import Position, SuggestTurnRequest
-from rummikub.v1.game_pb2 import GAME_STATE_LOBBY, GAME_STATE_PLAYING, GAME_STATE_ROUND_OVER, Game, GameSummary
+from rummikub.v1.game_pb2 import (
+    GAME_STATE_LOBBY,
+    GAME_STATE_PLAYING,
+    GAME_STATE_ROUND_OVER,
+    TURN_STEP_CHOOSING,
+    TURN_STEP_DISCARDING,
+    TURN_STEP_DRAWN,
+    TURN_STEP_PLAYED,
+    Game,
+    GameSummary,
+)
 from rummikub.v1.game_service_pb2 import (
     GetGameRequest,
     JoinGameRequest,
@@ -43,13 +53,16 @@ from rummikub.v1.game_service_pb2 import (
     WatchOwnGamesResponse,
 )
 from rummikub.v1.meld_pb2 import Meld
-from rummikub.v1.turn_service_pb2 import PlayTurnRequest, StartNextRoundRequest
+from rummikub.v1.tile_pb2 import TILE_ORANGE_13, Tile
+from rummikub.v1.turn_service_pb2 import LayOnRiver, PlayTurnRequest, StartNextRoundRequest
 from rummikub.watching import SILENCE_SECONDS
 
 FIRST_DELAY_SECONDS: Final = 0.2
 LONGEST_DELAY_SECONDS: Final = 5.0
 TICKETS_TRIED: Final = 10
 """How many tickets a bot tries to join with: those that it has used are refused."""
+REFUSALS_OF_TURN: Final = 3
+"""After so many refusals a turn is left to its time."""
 _PASSING: Final = {
     grpc.StatusCode.UNAVAILABLE,
     grpc.StatusCode.DEADLINE_EXCEEDED,
@@ -82,30 +95,56 @@ class Legal:
         """Returns the turn that draws, or passes if the pool is empty."""
         return turns.draw(self._view) if self._view.pool_count else self.pass_turn()
 
+    def fallback(self) -> PlayTurnRequest:
+        """Returns the next action of a turn that plays no tile, in any game.
+
+        It draws or passes. In a game of discards it takes a tile of the pool, then discards the highest one.
+        """
+        view = self._view
+        if view.HasField("discard_board"):
+            return self._exchange()
+        if view.turn.step == TURN_STEP_CHOOSING:
+            request = PlayTurnRequest(lay_on_river=LayOnRiver(tile=max(view.turn.tiles_drawn, key=_value)))
+            request.game_id, request.etag = view.game_id, view.etag
+            return request
+        return self.pass_turn() if view.turn.step in {TURN_STEP_DRAWN, TURN_STEP_PLAYED} else self.draw()
+
+    def _exchange(self) -> PlayTurnRequest:
+        """Returns the next action of an exchange of a tile, in a game of discards."""
+        view, board = self._view, self._view.discard_board
+        if view.turn.step != TURN_STEP_DISCARDING:
+            return turns.take_from_pool(view) if view.pool_count else turns.pass_empty_pool(view)
+        if board.owed_tile:
+            return turns.return_discard(view)
+        return turns.discard(view, max(view.rack, key=lambda tile: _value(tile) if tile != board.okey else 0))
+
     def pass_turn(self) -> PlayTurnRequest:
         """Returns the turn that passes."""
         return turns.pass_turn(self._view)
 
-    async def suggest(self) -> PlayTurnRequest | None:
-        """Returns the best turn that the service finds; None if it plays no tile.
+    async def suggest(self) -> PlayTurnRequest:
+        """Returns the best turn that the service finds, and `fallback` if none plays a tile.
 
-        Where the game gives no hints, the service gets the position, which has only what the seat sees.
+        Where the game gives no hints, the service gets the position, which has only what the seat sees. It takes no
+        positions of games of discards: there it is `fallback`.
         """
         try:
             answer = await self._client.analysis.SuggestTurn(SuggestTurnRequest(game_id=self._view.game_id))
         except grpc.aio.AioRpcError as error:
-            if refusal(error).reason != reasons.HINT_NOT_ALLOWED or not self._view.ruleset.HasField("melding"):
+            if refusal(error).reason != reasons.HINT_NOT_ALLOWED:
                 raise
         else:
             return answer.turn
         view = self._view
+        if not view.ruleset.HasField("melding"):
+            return self.fallback()
         has_melded = next(player.has_melded for player in view.players if player.seat == view.seat)
         position = Position(
             ruleset=view.ruleset.melding, table=view.table, rack=view.rack, has_melded=has_melded, river=view.river
         )
         found = (await self._client.analysis.SuggestTurn(SuggestTurnRequest(position=position))).suggestion
         if not found.tiles_played:
-            return None
+            return self.fallback()
         if found.table.placements:
             return turns.place(view, found.table.placements)
         request = turns.play(view, turns.melds_of(found.table.melds))
@@ -158,7 +197,10 @@ class Bot:
         self._stopped = asyncio.Event()
 
     async def choose(self, view: Game, legal: Legal) -> PlayTurnRequest:
-        """Returns the next turn, or the next step of one, in a game in which the bot has the turn."""
+        """Returns the next turn, or the next step of one, in a game in which the bot has the turn.
+
+        If it raises an exception, or its turn is refused, the bot takes `Legal.fallback`.
+        """
         raise NotImplementedError
 
     async def answer(self, challenge: challenges.Challenge) -> "challenges.DeclineReason.ValueType | None":  # noqa: ARG002 - for subclasses
@@ -259,6 +301,8 @@ class Bot:
                 if error.code() in _PASSING and not self._stopped.is_set():
                     self._latest.setdefault(game_id, entry)
                     await asyncio.sleep(LONGEST_DELAY_SECONDS / 5)
+            except Exception:  # noqa: BLE001 - of the subclass, whose other games go on
+                _log.exception("game %s", game_id)
 
     async def _act(self, game_id: str, entry: OwnGame) -> None:
         game = entry.game
@@ -298,18 +342,17 @@ class Bot:
                 return
 
     async def _take_turn(self, game_id: str) -> None:
-        """Plays until the turn has ended."""
+        """Plays until the turn has ended. After an error of `choose` and a refused turn it falls back, then passes."""
         seat, refused = self._seat(game_id), 0
-        while True:
+        while refused < REFUSALS_OF_TURN:
             view = (await self._dependably(partial(seat.games.GetGame, GetGameRequest(game_id=game_id)))).game
             if view.state != GAME_STATE_PLAYING or view.turn.seat != view.seat:
                 return
-            legal = Legal(seat, view)
-            turn = PlayTurnRequest()
-            fallback = legal.draw() if refused == 1 else legal.pass_turn()
-            turn.CopyFrom(fallback if refused else await self.choose(view, legal))
-            turn.request_id = new_request_id()
+            legal, turn = Legal(seat, view), PlayTurnRequest()
+            fallback = legal.fallback() if refused == 1 else legal.pass_turn()
             try:
+                turn.CopyFrom(fallback if refused else await self.choose(view, legal))
+                turn.request_id = new_request_id()
                 await self._dependably(partial(seat.turns.PlayTurn, turn))
                 refused = 0
             except grpc.aio.AioRpcError as error:
@@ -317,11 +360,16 @@ class Bot:
                     continue
                 _log.warning("game %s: %s", game_id, explain(error, self.client.target))
                 refused += 1
-                if refused > 2:
-                    return  # the turn times out
+            except Exception:  # noqa: BLE001 - of `choose`: the turn must not be lost with it
+                _log.exception("game %s: choose failed", game_id)
+                refused += 1
 
     async def _answer(self, challenge: challenges.Challenge) -> None:
-        reason, calls = await self.answer(challenge), self.client.challenges
+        try:
+            reason, calls = await self.answer(challenge), self.client.challenges
+        except Exception:  # noqa: BLE001 - of the subclass: the challenge stays open
+            _log.exception("challenge %s: answer failed", challenge.challenge_id)
+            return
         ticket = self._ticket() if self._ticket else ""
         named = {"challenge_id": challenge.challenge_id, "join_ticket": ticket}
         if reason is None:
@@ -361,3 +409,8 @@ def tickets_of(path: Path) -> Callable[[], str]:
         return lines[place % len(lines)]
 
     return following
+
+
+def _value(tile: Tile.ValueType) -> int:
+    """Returns the number on a tile; 0 for one that is worth keeping."""
+    return (tile - 1) % 13 + 1 if tile <= TILE_ORANGE_13 else 0

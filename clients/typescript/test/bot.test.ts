@@ -1,0 +1,97 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { Code, ConnectError, createRouterTransport } from "@connectrpc/connect";
+import {
+  AnalysisService,
+  Bot,
+  ErrorReason,
+  type Game,
+  GameSchema,
+  GameService,
+  GameState,
+  type Legal,
+  type PlayTurnRequest,
+  RefusalSchema,
+  Rummikub,
+  Tile,
+  TurnSchema,
+  TurnService,
+  TurnStep,
+  tiles,
+} from "rummikub-client";
+
+type GameInit = Omit<MessageInitShape<typeof GameSchema>, "$typeName">;
+
+const refused = (reason: ErrorReason) =>
+  new ConnectError("refused", Code.FailedPrecondition, undefined, [{ desc: RefusalSchema, value: { reason } }]);
+
+const MELDING: GameInit = { ruleset: { game: { case: "melding", value: {} } } };
+const DISCARDS: GameInit = {
+  ruleset: { game: { case: "discard", value: {} } },
+  discardBoard: { okey: Tile.BLACK_13 },
+  rack: tiles("R3 K13 B12 J"),
+};
+
+/** Returns the actions of a bot in a turn, which `refusals` refuse at first; with the tile of a discard. */
+async function actionsOf(
+  game: GameInit,
+  choose: (view: Game, legal: Legal) => PlayTurnRequest | Promise<PlayTurnRequest>,
+  refusals: ErrorReason[] = [],
+): Promise<string[]> {
+  const actions: string[] = [];
+  const turn = create(TurnSchema, { seat: 1, step: TurnStep.OPEN });
+  const view = create(GameSchema, { ...game, gameId: "g", state: GameState.PLAYING, seat: 1, poolCount: 40, turn });
+  const own = { state: GameState.PLAYING, turnSeat: 1 };
+  const transport = createRouterTransport((router) => {
+    router.service(GameService, {
+      async *watchOwnGames(_, context) {
+        yield { update: { case: "game", value: { gameId: "g", seat: 1, found: { case: "game", value: own } } } };
+        await new Promise((resolve) => context.signal.addEventListener("abort", resolve));
+      },
+      getGame: () => ({ game: view }),
+    });
+    router.service(AnalysisService, {
+      suggestTurn() {
+        throw refused(ErrorReason.HINT_NOT_ALLOWED);
+      },
+    });
+    router.service(TurnService, {
+      playTurn({ action }) {
+        actions.push(action.case === "discard" ? `discard ${Tile[action.value.tile]}` : String(action.case));
+        const reason = refusals.shift();
+        if (reason !== undefined) throw refused(reason);
+        if (action.case === "takeFromPool") turn.step = TurnStep.DISCARDING;
+        else {
+          turn.seat = 2;
+          bot.stop();
+        }
+        return {};
+      },
+    });
+  });
+  class Chosen extends Bot {
+    choose(view: Game, legal: Legal) {
+      return choose(view, legal);
+    }
+  }
+  const bot = new Chosen(Rummikub.over(transport), { ticket: () => "ticket", tokens: { g: "token" } });
+  const late = setTimeout(() => bot.stop(), 5_000);
+  await bot.run();
+  clearTimeout(late);
+  return actions;
+}
+
+test("a bot whose choice fails takes its turn", async () => {
+  const failing = () => {
+    throw new Error("a mistake");
+  };
+  assert.deepEqual(await actionsOf(MELDING, failing), ["draw"]);
+  assert.deepEqual(await actionsOf(MELDING, failing, [ErrorReason.DRAW_NOT_ALLOWED_PLAY_EXISTS]), ["draw", "passTurn"]);
+  assert.deepEqual(await actionsOf(DISCARDS, failing), ["takeFromPool", "discard BLUE_12"]);
+});
+
+test("a bot plays where hints are not allowed", async () => {
+  const suggested = (_: Game, legal: Legal) => legal.suggest();
+  assert.deepEqual(await actionsOf(DISCARDS, suggested), ["takeFromPool", "discard BLUE_12"]);
+});

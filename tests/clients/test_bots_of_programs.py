@@ -1,0 +1,74 @@
+"""A `Bot` in Python on a server whose clock stands still, so that no time-out ever moves a game on."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+import rummikub
+from rummikub import aio
+from rummikub.bot import Bot, Legal
+from rummikub.v1 import game_service_pb2 as gs
+from support.harness import FakeClock, memory_store, new_id, running_server
+
+TWO = rummikub.DealOptions(players_min=2, players_max=2)
+MELDING = rummikub.Ruleset(melding=rummikub.MeldingRuleset(preset=rummikub.PRESET_SABRA, deal=TWO))
+DISCARDS = (rummikub.PRESET_OKEY, rummikub.PRESET_OKEY_101, rummikub.PRESET_AMERICAN, rummikub.PRESET_INTERNATIONAL)
+
+
+def discards(preset: rummikub.Preset.ValueType) -> rummikub.Ruleset:
+    """Returns the rules of a round of two."""
+    for_two = rummikub.DiscardDealOptions(players_min=2, players_max=2)
+    one_round = rummikub.DiscardGameEndOptions(match_rounds=1)
+    return rummikub.Ruleset(discard=rummikub.DiscardRuleset(preset=preset, deal=for_two, game_end=one_round))
+
+
+class Suggested(Bot):
+    """Plays what the service suggests."""
+
+    async def choose(self, view: rummikub.Game, legal: Legal) -> rummikub.PlayTurnRequest:  # noqa: ARG002 - of no use here
+        return await legal.suggest()
+
+
+class Broken(Bot):
+    """Has a mistake in `choose`."""
+
+    async def choose(self, view: rummikub.Game, legal: Legal) -> rummikub.PlayTurnRequest:  # noqa: ARG002 - as above
+        raise KeyError("a mistake of the program")
+
+
+TURNS = 5
+
+
+async def plays(rules: rummikub.Ruleset, make: Callable[[aio.Rummikub], Bot]) -> None:
+    """Lets two bots play some turns. Raises TimeoutError if they stop."""
+    async with (
+        running_server(memory_store(FakeClock())) as (server, _),
+        aio.Rummikub(f"127.0.0.1:{server.port}") as client,
+        asyncio.timeout(30),
+    ):
+        created = await client.games.CreateGame(gs.CreateGameRequest(ruleset=rules, request_id=new_id()))
+        game_id, bots, turns = created.game.game_id, [make(client), make(client)], set[int]()
+        for name, bot in zip(("Ada", "Ben"), bots, strict=True):
+            joining = gs.JoinGameRequest(game_id=game_id, name=name, is_program=True, request_id=new_id())
+            bot.add(game_id, (await client.games.JoinGame(joining)).seat_token)
+        await client.seated(created.host_token).games.StartGame(gs.StartGameRequest(game_id=game_id))
+        running = [asyncio.create_task(bot.run()) for bot in bots]
+        try:
+            async for game in client.watch_games(game_id):
+                turns.add(game.turn.revision)
+                if len(turns) > TURNS:
+                    break
+        finally:
+            for task in running:
+                task.cancel()
+
+
+@pytest.mark.parametrize("rules", [MELDING, discards(rummikub.PRESET_OKEY)], ids=["melding", "discards"])
+async def test_a_bot_whose_choice_fails_takes_its_turns(rules: rummikub.Ruleset) -> None:
+    await plays(rules, Broken)
+
+
+@pytest.mark.parametrize("preset", DISCARDS, ids=rummikub.Preset.Name)
+async def test_a_bot_plays_where_hints_are_not_allowed(preset: rummikub.Preset.ValueType) -> None:
+    await plays(discards(preset), Suggested)
