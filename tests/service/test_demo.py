@@ -105,6 +105,8 @@ async def test_the_walkthrough_does_all_that_a_front_end_does(preset: str, shown
         "has the end of the game: GAME_STATE_ABORTED",
         "stored of account of Dora: seat 1",
         "is Player 1 there",
+        "The program Deep has ",
+        "The program Blue has ",
     )
     assert [text for text in told if text not in printed] == []
 

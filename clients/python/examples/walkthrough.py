@@ -1,12 +1,13 @@
-"""Walks through what a front end does: lobby, drafts, absence, clocks, rematch, record, lesson, puzzle, join tickets.
+"""Walks through what a front end does: lobby, drafts, absence, clocks, rematch, record, puzzle, tickets, programs.
 
 Ann and Bob play, on a running service or a temporary one as in demo.py. It takes half a minute, because turns time out.
 """
 
+import asyncio
 import sys
 import tempfile
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
 
@@ -35,6 +36,7 @@ from rummikub import (
     AbortGameRequest,
     AddBotRequest,
     BotLevel,
+    ChallengePlayerRequest,
     CheckPuzzleRequest,
     CoachedTurn,
     CoachTurnRequest,
@@ -51,9 +53,11 @@ from rummikub import (
     GameEndOptions,
     GameEvent,
     GameState,
+    GameSummary,
     GetGameRequest,
     GetPuzzleRequest,
     ImportRecordRequest,
+    InitialMeldOptions,
     JoinGameRequest,
     JoinOrCreateGameRequest,
     KickPlayerRequest,
@@ -62,6 +66,7 @@ from rummikub import (
     MeldingRuleset,
     OwnSeat,
     Placement,
+    PlayTurnRequest,
     Preset,
     ResignGameRequest,
     ReturnToSeatRequest,
@@ -80,6 +85,7 @@ from rummikub import (
     Table,
     WatchGameResponse,
     WatchOwnGamesRequest,
+    aio,
     discard,
     draw,
     explain,
@@ -90,6 +96,7 @@ from rummikub import (
     tiles,
     tiles_text,
 )
+from rummikub.bot import Bot, Legal
 
 ANN, BOB = 1, 2
 """Their seats in the first game and its rematch."""
@@ -397,6 +404,7 @@ def prove(key: str = "web") -> None:
         )
         with temporary_service(RUMMIKUB_KEYS_FILE=str(keys)) as address, Rummikub(address, api_key=key) as web:
             own_games(web, join_ticket(pem, key, "account of Dora", "Dora"))
+            asyncio.run(duel(address, key, lambda name: join_ticket(pem, key, f"program {name}", name)))
 
 
 def own_games(web: Rummikub, ticket: str) -> None:
@@ -419,6 +427,35 @@ def own_games(web: Rummikub, ticket: str) -> None:
     say(f"All that is stored of {data.player_ref}: seat {data.seat} and {len(data.changes)} changes of one game")
     name = dora.games.ForgetSeat(ForgetSeatRequest(game_id=game_id)).name
     say(f"Dora has her name removed, and is {name} there")
+
+
+class Duelist(Bot):
+    """Plays what the service suggests, and ends after its first game."""
+
+    def __init__(self, client: aio.Rummikub, ticket: Callable[[str], str], name: str) -> None:
+        super().__init__(client, lambda: ticket(name))
+        self._own_name = name
+
+    async def choose(self, view: Game, legal: Legal) -> PlayTurnRequest:  # noqa: ARG002 - the service looks at the game
+        """Returns the next turn."""
+        return await legal.suggest()
+
+    async def over(self, game_id: str, game: GameSummary, *, won: bool) -> None:  # noqa: ARG002 - of a single game
+        """Ends the program after its game."""
+        say(f"The program {self._own_name} has {'won' if won else 'lost'} the game of the challenge")
+        self.stop()
+
+
+async def duel(address: str, key: str, ticket: Callable[[str], str]) -> None:
+    """Two programs with tickets of one key play: one challenges the other, which accepts."""
+    hand, initial = DealOptions(hand_size=7), InitialMeldOptions(threshold=0)
+    short = Ruleset(melding=MeldingRuleset(preset=PRESET_SABRA, deal=hand, initial_meld=initial))
+    async with aio.Rummikub(address, api_key=key) as client, asyncio.TaskGroup() as group:
+        for name in ("Deep", "Blue"):
+            group.create_task(Duelist(client, ticket, name).run())
+        challenge = ChallengePlayerRequest(join_ticket=ticket("Deep"), player_ref="program Blue", ruleset=short)
+        await client.challenges.ChallengePlayer(challenge)
+        say("The program Deep challenges the program Blue")
 
 
 def solve_puzzle(service: Rummikub) -> None:
