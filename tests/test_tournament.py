@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from support.harness import ROOT
+from rummikub.v1 import game_service_pb2 as gs
+from support.harness import ROOT, GameAtHand, memory_store, new_id, running_server
 from tools import tournament
-from tools.tournament import Entrant, Results, interval
+from tools.tournament import PRESETS, Entrant, Results, interval, rules_for_two
 
 pytestmark = pytest.mark.slow
 
@@ -30,11 +31,46 @@ def test_the_interval_contains_the_share_and_shrinks() -> None:
     assert few[0] < many[0] < 0.6 < many[1] < few[1]
 
 
-@pytest.mark.parametrize("entrants", [["EASY"], ["EASY", "EASY"], ["EASY", "GREAT"]])
-def test_other_entrants_are_refused(entrants: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["EASY"],
+        ["EASY", "EASY"],
+        ["EASY", "GREAT"],
+        ["EASY", "=prog"],
+        ["EASY", "mine=/nonexistent"],
+        ["EASY", "mine=python 'bot.py"],
+        ["--games", "0"],
+        ["--games", "many"],
+        ["--at-once", "0"],
+        ["--turn-seconds", "0"],
+        ["--json", "/nonexistent/results.json"],
+    ],
+)
+def test_other_arguments_are_refused_before_a_server_starts(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit):
-        tournament.parsed(entrants)
+        tournament.parsed(arguments)
     assert "expected" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("preset", ["NOPE", "OKEY_PARTNERS"])
+def test_other_presets_are_refused(preset: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        tournament.parsed(["--preset", preset])
+    assert "choose from" in capsys.readouterr().err
+
+
+async def test_two_can_start_a_game_by_each_preset() -> None:
+    async with running_server(memory_store()) as (_, client):
+        for preset in PRESETS.values():
+            rules = rules_for_two(preset)
+            created = await client.games.CreateGame(gs.CreateGameRequest(ruleset=rules, request_id=new_id()))
+            game = GameAtHand(client, created.game.game_id, host_token=created.host_token)
+            await game.join("Ada")
+            await game.join("Ben")
+            assert (await game.start()).turn.seat
 
 
 def test_a_round_robin_with_a_program_from_outside(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,6 +13,7 @@ import math
 import os
 import secrets
 import shlex
+import shutil
 import sys
 import tempfile
 import time
@@ -31,10 +32,17 @@ from google.protobuf.duration_pb2 import Duration
 import rummikub
 from rummikub import aio
 from rummikub.v1.game_pb2 import BotLevel
+from tools.games import creation, options
 from tools.server_process import server_process
 
 KEY: Final = "tournament"
 LEVELS: Final = {name.removeprefix("BOT_LEVEL_"): number for name, number in BotLevel.items() if number}
+PRESETS: Final = {
+    name.removeprefix("PRESET_"): number
+    for name, number in rummikub.Preset.items()
+    if number and not name.endswith("_PARTNERS")
+}
+"""The presets that two can play."""
 Z: Final = 1.96
 """The quantile of the normal distribution for 95 %."""
 
@@ -79,6 +87,12 @@ def interval(points: float, games: int) -> tuple[float, float]:
     middle = (share + spread / 2) / (1 + spread)
     half = Z / (1 + spread) * math.sqrt(share * (1 - share) / games + spread / (4 * games))
     return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def rules_for_two(preset: rummikub.Preset.ValueType) -> rummikub.Ruleset:
+    """Returns the rules of a preset, of either family, for as few as two players."""
+    rules: rummikub.Ruleset = creation(options(preset=preset, players_min=2))["ruleset"]
+    return rules
 
 
 def ticket(secret: bytes, name: str) -> str:
@@ -177,10 +191,11 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=described, epilog="example: EASY HARD 'mine=python my_bot.py'")
     levels = f"levels ({', '.join(LEVELS)}), and programs as NAME=COMMAND; default: all levels"
     parser.add_argument("entrants", nargs="*", help=levels)
-    parser.add_argument("--games", type=int, default=20, help="games of each pair; default 20, even seats both alike")
-    parser.add_argument("--at-once", type=int, default=4, help="games at once; default 4")
-    parser.add_argument("--preset", default="SABRA", help="the preset of the rules; default SABRA")
-    parser.add_argument("--turn-seconds", type=int, default=10, help="after which a program resigns; default 10")
+    parser.add_argument("--games", type=_count, default=20, help="games of each pair; default 20, even: seats alike")
+    parser.add_argument("--at-once", type=_count, default=4, help="games at once; default 4")
+    presets = f"the preset of the rules ({', '.join(PRESETS)}); default SABRA"
+    parser.add_argument("--preset", type=str.upper, choices=PRESETS, default="SABRA", metavar="NAME", help=presets)
+    parser.add_argument("--turn-seconds", type=_count, default=10, help="after which a program resigns; default 10")
     parser.add_argument("--join-seconds", type=float, default=60, help="after which a program has lost; default 60")
     parser.add_argument("--json", type=Path, help="a file for the results")
     found = parser.parse_args(arguments)
@@ -188,17 +203,39 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     for one in entrants:
         if not one.command and one.name not in LEVELS:
             parser.error(f"{one.name} is no level: expected {', '.join(LEVELS)}, or NAME=COMMAND")
+        if not one.name:
+            parser.error(f"={one.command} has no name: expected NAME=COMMAND")
+        if fault := _fault(one.command):
+            parser.error(f"{one.name}={one.command}: {fault}; expected a command that can be run")
+    if found.json and not found.json.absolute().parent.is_dir():
+        parser.error(f"{found.json}: expected a file in a folder that exists")
     if len({one.name for one in entrants}) < max(2, len(entrants)):
         parser.error("expected at least two entrants, each with a name of its own")
     found.entrants = entrants
     return found
 
 
-async def run(options: argparse.Namespace) -> Results:
+def _count(text: str) -> int:
+    """Returns the number in an argument. Raises ArgumentTypeError unless it is at least 1."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is no count: expected 1 or more")
+    return int(text)
+
+
+def _fault(command: str) -> str:
+    """Returns why a command cannot be run; "" if it can."""
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        return str(error)
+    return f"{words[0]} is not found" if words and not shutil.which(words[0]) else ""
+
+
+async def run(arguments: argparse.Namespace) -> Results:
     """Plays all games; shows the progress on a terminal."""
-    entrants: list[Entrant] = options.entrants
+    entrants: list[Entrant] = arguments.entrants
     pairs = [*itertools.combinations(entrants, 2)]
-    fixtures = [pair if number % 2 else pair[::-1] for number in range(options.games) for pair in pairs]
+    fixtures = [pair if number % 2 else pair[::-1] for number in range(arguments.games) for pair in pairs]
     secret, results = secrets.token_bytes(32), Results()
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -216,15 +253,14 @@ async def run(options: argparse.Namespace) -> Results:
         for one in entrants:
             if one.command:
                 tickets = folder / f"{entrants.index(one)}.tickets"
-                count = options.games * len(entrants) + 100  # a ticket for each game, and for each new stream
+                count = arguments.games * len(entrants) + 100  # a ticket for each game, and for each new stream
                 tickets.write_text("\n".join(ticket(secret, one.name) for _ in range(count)))
                 variables = {"BOT_ADDRESS": server.target, "BOT_KEY": KEY, "BOT_TICKETS": str(tickets)}
                 command, variables = shlex.split(one.command), {**os.environ, **variables}
                 stack.push_async_callback(_end, await asyncio.create_subprocess_exec(*command, env=variables))
-        preset = rummikub.Preset.Value(f"PRESET_{options.preset}")
-        rules = rummikub.Ruleset(melding=rummikub.MeldingRuleset(preset=preset))
-        tournament = Tournament(client, rules, options.turn_seconds, options.join_seconds)
-        places = asyncio.Semaphore(options.at_once)
+        rules = rules_for_two(PRESETS[arguments.preset])
+        tournament = Tournament(client, rules, arguments.turn_seconds, arguments.join_seconds)
+        places = asyncio.Semaphore(arguments.at_once)
 
         async def play(seats: Sequence[Entrant]) -> None:
             async with places:
@@ -248,11 +284,11 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the tournament, and prints its table."""
-    options = parsed(arguments)
-    results = asyncio.run(run(options))
-    print(table(options.entrants, results))
-    if options.json:
-        options.json.write_text(json.dumps(report(options.entrants, results), indent=2) + "\n")
+    found = parsed(arguments)
+    results = asyncio.run(run(found))
+    print(table(found.entrants, results))
+    if found.json:
+        found.json.write_text(json.dumps(report(found.entrants, results), indent=2) + "\n")
 
 
 if __name__ == "__main__":
