@@ -74,12 +74,14 @@ class Proxy:
         with contextlib.closing(writer), contextlib.suppress(OSError, asyncio.CancelledError):
             await _Connection(self, reader, writer).run()
 
-    def chosen(self) -> str:
+    def chosen(self, *, may_repeat: bool) -> str:
         """Returns what happens to the next bytes; empty for nothing. Counts it."""
         number, mischief = self._chance.random(), self._mischief
         for name in KINDS:
             number -= getattr(mischief, name.replace(" ", "_"))
             if number < 0:
+                if name == "repeat" and not may_repeat:
+                    return ""
                 self.done[name] += 1
                 return name
         return ""
@@ -136,7 +138,7 @@ class _Connection:
         while data := await self._reader.read(CHUNK):
             if len(self._sent) <= REPEATED_BYTES:
                 self._sent += data
-            match self._proxy.chosen():
+            match self._proxy.chosen(may_repeat=len(self._sent) <= REPEATED_BYTES):
                 case "cut before":
                     return
                 case "cut after":
@@ -147,7 +149,7 @@ class _Connection:
                     return
                 case "delay":
                     await self._proxy.delay()
-                case "repeat" if len(self._sent) <= REPEATED_BYTES:
+                case "repeat":
                     self._proxy.repeat(bytes(self._sent))
                 case _:
                     pass

@@ -508,6 +508,12 @@ def test_the_machine_of_a_store_steps_its_clock_fills_its_disk_and_loses_power(t
         assert server.execute("KEYS", "*") == [b"synced"]
 
 
+def test_the_proxy_counts_only_repetitions_that_it_makes() -> None:
+    proxy = Proxy(lambda: 0, random.Random(1), Mischief(0, 0, 0, 1))
+    assert [proxy.chosen(may_repeat=False), proxy.chosen(may_repeat=True)] == ["", "repeat"]
+    assert proxy.done == {"repeat": 1}
+
+
 @pytest.mark.parametrize(
     ("mischief", "got_through", "is_answered"),
     [
