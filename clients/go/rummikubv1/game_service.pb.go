@@ -546,7 +546,8 @@ type JoinGameRequest struct {
 	// too, whatever this is.
 	IsProgram bool `protobuf:"varint,8,opt,name=is_program,json=isProgram,proto3" json:"is_program,omitempty"`
 	// The player's part in the shuffles of a game with FAIR_DEAL_COMMITTED: up to 64 random bytes, which the player makes.
-	// The server has committed itself before, so neither side alone decides on a deal (docs/fair-deal.md).
+	// It proves something only to a player who has noted Game.deal_commitment before. Others join without one, note the
+	// commitment of the response, and then send the seed with SetReady (docs/fair-deal.md).
 	DealSeed      []byte `protobuf:"bytes,9,opt,name=deal_seed,json=dealSeed,proto3" json:"deal_seed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -761,7 +762,8 @@ type JoinOrCreateGameRequest struct {
 	JoinTicket string `protobuf:"bytes,8,opt,name=join_ticket,json=joinTicket,proto3" json:"join_ticket,omitempty"`
 	// Whether a program plays the seat, as in JoinGame. BOTS_NOT_ALLOWED if the settings allow none.
 	IsProgram bool `protobuf:"varint,9,opt,name=is_program,json=isProgram,proto3" json:"is_program,omitempty"`
-	// The player's part in the shuffles, as in JoinGame.
+	// The player's part in the shuffles, as in JoinGame. The game may be created for this request, so that no player has
+	// its commitment before: send the seed with SetReady instead.
 	DealSeed      []byte `protobuf:"bytes,10,opt,name=deal_seed,json=dealSeed,proto3" json:"deal_seed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1298,7 +1300,8 @@ type SetReadyRequest struct {
 	IsReady bool `protobuf:"varint,2,opt,name=is_ready,json=isReady,proto3" json:"is_ready,omitempty"`
 	// An idempotency key: a repeated request with it returns the first answer. Optional.
 	RequestId string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// The player's part in the shuffles, as in JoinGame, in place of the one before. Empty: that one stays.
+	// The player's part in the shuffles, as in JoinGame, in place of the one before, whether the player is ready or not.
+	// Empty: that one stays.
 	DealSeed      []byte `protobuf:"bytes,4,opt,name=deal_seed,json=dealSeed,proto3" json:"deal_seed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

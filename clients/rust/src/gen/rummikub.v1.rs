@@ -8354,7 +8354,8 @@ pub struct JoinGameRequest {
     #[prost(bool, tag = "8")]
     pub is_program: bool,
     /// The player's part in the shuffles of a game with FAIR_DEAL_COMMITTED: up to 64 random bytes, which the player makes.
-    /// The server has committed itself before, so neither side alone decides on a deal (docs/fair-deal.md).
+    /// It proves something only to a player who has noted Game.deal_commitment before. Others join without one, note the
+    /// commitment of the response, and then send the seed with SetReady (docs/fair-deal.md).
     #[prost(bytes = "vec", tag = "9")]
     pub deal_seed: ::prost::alloc::vec::Vec<u8>,
     /// The game. Required.
@@ -8425,7 +8426,8 @@ pub struct JoinOrCreateGameRequest {
     /// Whether a program plays the seat, as in JoinGame. BOTS_NOT_ALLOWED if the settings allow none.
     #[prost(bool, tag = "9")]
     pub is_program: bool,
-    /// The player's part in the shuffles, as in JoinGame.
+    /// The player's part in the shuffles, as in JoinGame. The game may be created for this request, so that no player has
+    /// its commitment before: send the seed with SetReady instead.
     #[prost(bytes = "vec", tag = "10")]
     pub deal_seed: ::prost::alloc::vec::Vec<u8>,
 }
@@ -8524,7 +8526,8 @@ pub struct SetReadyRequest {
     /// An idempotency key: a repeated request with it returns the first answer. Optional.
     #[prost(string, tag = "3")]
     pub request_id: ::prost::alloc::string::String,
-    /// The player's part in the shuffles, as in JoinGame, in place of the one before. Empty: that one stays.
+    /// The player's part in the shuffles, as in JoinGame, in place of the one before, whether the player is ready or not.
+    /// Empty: that one stays.
     #[prost(bytes = "vec", tag = "4")]
     pub deal_seed: ::prost::alloc::vec::Vec<u8>,
 }

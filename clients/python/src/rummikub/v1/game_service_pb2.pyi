@@ -391,7 +391,8 @@ class JoinGameRequest(_message.Message):
     """
     deal_seed: _builtins.bytes
     """The player's part in the shuffles of a game with FAIR_DEAL_COMMITTED: up to 64 random bytes, which the player makes.
-    The server has committed itself before, so neither side alone decides on a deal (docs/fair-deal.md).
+    It proves something only to a player who has noted Game.deal_commitment before. Others join without one, note the
+    commitment of the response, and then send the seed with SetReady (docs/fair-deal.md).
     """
     def __init__(
         self,
@@ -520,7 +521,9 @@ class JoinOrCreateGameRequest(_message.Message):
     is_program: _builtins.bool
     """Whether a program plays the seat, as in JoinGame. BOTS_NOT_ALLOWED if the settings allow none."""
     deal_seed: _builtins.bytes
-    """The player's part in the shuffles, as in JoinGame."""
+    """The player's part in the shuffles, as in JoinGame. The game may be created for this request, so that no player has
+    its commitment before: send the seed with SetReady instead.
+    """
     @_builtins.property
     def ruleset(self) -> _ruleset_pb2.Ruleset:
         """The rules of the game. Unset: the preset SABRA."""
@@ -788,7 +791,9 @@ class SetReadyRequest(_message.Message):
     request_id: _builtins.str
     """An idempotency key: a repeated request with it returns the first answer. Optional."""
     deal_seed: _builtins.bytes
-    """The player's part in the shuffles, as in JoinGame, in place of the one before. Empty: that one stays."""
+    """The player's part in the shuffles, as in JoinGame, in place of the one before, whether the player is ready or not.
+    Empty: that one stays.
+    """
     def __init__(
         self,
         *,

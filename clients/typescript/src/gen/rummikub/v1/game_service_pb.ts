@@ -336,7 +336,8 @@ export type JoinGameRequest = Message<"rummikub.v1.JoinGameRequest"> & {
 
   /**
    * The player's part in the shuffles of a game with FAIR_DEAL_COMMITTED: up to 64 random bytes, which the player makes.
-   * The server has committed itself before, so neither side alone decides on a deal (docs/fair-deal.md).
+   * It proves something only to a player who has noted Game.deal_commitment before. Others join without one, note the
+   * commitment of the response, and then send the seed with SetReady (docs/fair-deal.md).
    *
    * @generated from field: bytes deal_seed = 9;
    */
@@ -456,7 +457,8 @@ export type JoinOrCreateGameRequest = Message<"rummikub.v1.JoinOrCreateGameReque
   isProgram: boolean;
 
   /**
-   * The player's part in the shuffles, as in JoinGame.
+   * The player's part in the shuffles, as in JoinGame. The game may be created for this request, so that no player has
+   * its commitment before: send the seed with SetReady instead.
    *
    * @generated from field: bytes deal_seed = 10;
    */
@@ -723,7 +725,8 @@ export type SetReadyRequest = Message<"rummikub.v1.SetReadyRequest"> & {
   requestId: string;
 
   /**
-   * The player's part in the shuffles, as in JoinGame, in place of the one before. Empty: that one stays.
+   * The player's part in the shuffles, as in JoinGame, in place of the one before, whether the player is ready or not.
+   * Empty: that one stays.
    *
    * @generated from field: bytes deal_seed = 4;
    */
