@@ -37,7 +37,8 @@ const (
 // player can ask about the rack of a running game as a position, whatever its option hints says. Only a server with keys
 // can prevent that: callers whose key lacks the right position_searches (RUMMIKUB_KEYS_FILE) are refused
 // (API_KEY_NOT_ALLOWED) by HasLegalTurn, ArrangeTiles and BatchSuggestTurns, by SuggestTurn and CoachTurn for a position,
-// by RecordService.ReviewGame of a record that they send, and by GameService.CreateGame with a position.
+// by RecordService.ReviewGame of a record that they send, by ImportRecord of one whose rules search, by
+// ValidationService.ValidateHand, and by GameService.CreateGame with a position.
 //
 // Each search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
 // response shows it: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best. The same question always gets the
@@ -167,7 +168,8 @@ func (c *analysisServiceClient) ExplainTurn(ctx context.Context, in *ExplainTurn
 // player can ask about the rack of a running game as a position, whatever its option hints says. Only a server with keys
 // can prevent that: callers whose key lacks the right position_searches (RUMMIKUB_KEYS_FILE) are refused
 // (API_KEY_NOT_ALLOWED) by HasLegalTurn, ArrangeTiles and BatchSuggestTurns, by SuggestTurn and CoachTurn for a position,
-// by RecordService.ReviewGame of a record that they send, and by GameService.CreateGame with a position.
+// by RecordService.ReviewGame of a record that they send, by ImportRecord of one whose rules search, by
+// ValidationService.ValidateHand, and by GameService.CreateGame with a position.
 //
 // Each search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
 // response shows it: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best. The same question always gets the

@@ -47,7 +47,9 @@ type RecordServiceClient interface {
 	// (GAME_NOT_FOUND), FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE (HISTORY_UNAVAILABLE), UNAVAILABLE
 	// (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
 	ExportGame(ctx context.Context, in *ExportGameRequest, opts ...grpc.CallOption) (*ExportGameResponse, error)
-	// Plays a record again by the rules, and reports the first move that breaks one. It stores nothing.
+	// Plays a record again by the rules, and reports the first move that breaks one. It stores nothing. A record whose
+	// rules search for plays or named hands, or with a false finish, needs the right position_searches of a key
+	// (API_KEY_NOT_ALLOWED, docs/keys.md).
 	// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID).
 	ImportRecord(ctx context.Context, in *ImportRecordRequest, opts ...grpc.CallOption) (*ImportRecordResponse, error)
 	// Compares each move of a record, or of a game that has ended, with the best turn of that player at that moment.
@@ -145,7 +147,9 @@ type RecordServiceServer interface {
 	// (GAME_NOT_FOUND), FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE (HISTORY_UNAVAILABLE), UNAVAILABLE
 	// (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
 	ExportGame(context.Context, *ExportGameRequest) (*ExportGameResponse, error)
-	// Plays a record again by the rules, and reports the first move that breaks one. It stores nothing.
+	// Plays a record again by the rules, and reports the first move that breaks one. It stores nothing. A record whose
+	// rules search for plays or named hands, or with a false finish, needs the right position_searches of a key
+	// (API_KEY_NOT_ALLOWED, docs/keys.md).
 	// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID).
 	ImportRecord(context.Context, *ImportRecordRequest) (*ImportRecordResponse, error)
 	// Compares each move of a record, or of a game that has ended, with the best turn of that player at that moment.

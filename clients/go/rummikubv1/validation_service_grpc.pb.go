@@ -54,7 +54,8 @@ type ValidationServiceClient interface {
 	// Judges a turn of the cross layout (TABLE_LAYOUT_GRID).
 	// Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE, INSUFFICIENT_TILES).
 	ValidatePlacement(ctx context.Context, in *ValidatePlacementRequest, opts ...grpc.CallOption) (*ValidatePlacementResponse, error)
-	// Judges a hand of a game of discards: whether it is finished, and otherwise what it lacks.
+	// Judges a hand of a game of discards: whether it is finished, and otherwise what it lacks. Needs the right
+	// position_searches of a key (API_KEY_NOT_ALLOWED, docs/keys.md), because it finds what the tiles make.
 	// Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
 	ValidateHand(ctx context.Context, in *ValidateHandRequest, opts ...grpc.CallOption) (*ValidateHandResponse, error)
 	// Judges a turn of a game of discards with a table (melds_on_table): what is laid, the discard, or both.
@@ -214,7 +215,8 @@ type ValidationServiceServer interface {
 	// Judges a turn of the cross layout (TABLE_LAYOUT_GRID).
 	// Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE, INSUFFICIENT_TILES).
 	ValidatePlacement(context.Context, *ValidatePlacementRequest) (*ValidatePlacementResponse, error)
-	// Judges a hand of a game of discards: whether it is finished, and otherwise what it lacks.
+	// Judges a hand of a game of discards: whether it is finished, and otherwise what it lacks. Needs the right
+	// position_searches of a key (API_KEY_NOT_ALLOWED, docs/keys.md), because it finds what the tiles make.
 	// Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
 	ValidateHand(context.Context, *ValidateHandRequest) (*ValidateHandResponse, error)
 	// Judges a turn of a game of discards with a table (melds_on_table): what is laid, the discard, or both.

@@ -712,7 +712,9 @@ impl crate::Rummikub {
         self.call(request).await
     }
 
-    /// Plays a record again by the rules, and reports the first move that breaks one. It stores nothing.
+    /// Plays a record again by the rules, and reports the first move that breaks one. It stores nothing. A record whose
+    /// rules search for plays or named hands, or with a false finish, needs the right position_searches of a key
+    /// (API_KEY_NOT_ALLOWED, docs/keys.md).
     /// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID).
     pub async fn import_record(&self, request: ImportRecordRequest) -> Result<ImportRecordResponse, crate::Refusal> {
         self.call(request).await
@@ -760,7 +762,8 @@ impl crate::Rummikub {
         self.call(request).await
     }
 
-    /// Judges a hand of a game of discards: whether it is finished, and otherwise what it lacks.
+    /// Judges a hand of a game of discards: whether it is finished, and otherwise what it lacks. Needs the right
+    /// position_searches of a key (API_KEY_NOT_ALLOWED, docs/keys.md), because it finds what the tiles make.
     /// Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
     pub async fn validate_hand(&self, request: ValidateHandRequest) -> Result<ValidateHandResponse, crate::Refusal> {
         self.call(request).await

@@ -7481,7 +7481,8 @@ pub mod analysis_service_client {
     /// player can ask about the rack of a running game as a position, whatever its option hints says. Only a server with keys
     /// can prevent that: callers whose key lacks the right position_searches (RUMMIKUB_KEYS_FILE) are refused
     /// (API_KEY_NOT_ALLOWED) by HasLegalTurn, ArrangeTiles and BatchSuggestTurns, by SuggestTurn and CoachTurn for a position,
-    /// by RecordService.ReviewGame of a record that they send, and by GameService.CreateGame with a position.
+    /// by RecordService.ReviewGame of a record that they send, by ImportRecord of one whose rules search, by
+    /// ValidationService.ValidateHand, and by GameService.CreateGame with a position.
     ///
     /// Each search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
     /// response shows it: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best. The same question always gets the
@@ -10802,7 +10803,9 @@ pub mod record_service_client {
                 .insert(GrpcMethod::new("rummikub.v1.RecordService", "ExportGame"));
             self.inner.unary(req, path, codec).await
         }
-        /// Plays a record again by the rules, and reports the first move that breaks one. It stores nothing.
+        /// Plays a record again by the rules, and reports the first move that breaks one. It stores nothing. A record whose
+        /// rules search for plays or named hands, or with a false finish, needs the right position_searches of a key
+        /// (API_KEY_NOT_ALLOWED, docs/keys.md).
         /// Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID).
         pub async fn import_record(
             &mut self,
@@ -11550,7 +11553,8 @@ pub mod validation_service_client {
                 );
             self.inner.unary(req, path, codec).await
         }
-        /// Judges a hand of a game of discards: whether it is finished, and otherwise what it lacks.
+        /// Judges a hand of a game of discards: whether it is finished, and otherwise what it lacks. Needs the right
+        /// position_searches of a key (API_KEY_NOT_ALLOWED, docs/keys.md), because it finds what the tiles make.
         /// Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
         pub async fn validate_hand(
             &mut self,

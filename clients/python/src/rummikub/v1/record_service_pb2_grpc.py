@@ -96,7 +96,9 @@ class RecordServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ImportRecord(self, request, context):
-        """Plays a record again by the rules, and reports the first move that breaks one. It stores nothing.
+        """Plays a record again by the rules, and reports the first move that breaks one. It stores nothing. A record whose
+        rules search for plays or named hands, or with a false finish, needs the right position_searches of a key
+        (API_KEY_NOT_ALLOWED, docs/keys.md).
         Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

@@ -51,7 +51,9 @@ class RecordServiceStub:
     (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
     """
     ImportRecord: _grpc.UnaryUnaryMultiCallable[_record_service_pb2.ImportRecordRequest, _record_service_pb2.ImportRecordResponse]
-    """Plays a record again by the rules, and reports the first move that breaks one. It stores nothing.
+    """Plays a record again by the rules, and reports the first move that breaks one. It stores nothing. A record whose
+    rules search for plays or named hands, or with a false finish, needs the right position_searches of a key
+    (API_KEY_NOT_ALLOWED, docs/keys.md).
     Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID).
     """
     ReviewGame: _grpc.UnaryUnaryMultiCallable[_record_service_pb2.ReviewGameRequest, _record_service_pb2.ReviewGameResponse]
@@ -94,7 +96,9 @@ class RecordServiceAsyncStub(RecordServiceStub):
     (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
     """
     ImportRecord: _aio.UnaryUnaryMultiCallable[_record_service_pb2.ImportRecordRequest, _record_service_pb2.ImportRecordResponse]  # type: ignore[assignment]
-    """Plays a record again by the rules, and reports the first move that breaks one. It stores nothing.
+    """Plays a record again by the rules, and reports the first move that breaks one. It stores nothing. A record whose
+    rules search for plays or named hands, or with a false finish, needs the right position_searches of a key
+    (API_KEY_NOT_ALLOWED, docs/keys.md).
     Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID).
     """
     ReviewGame: _aio.UnaryUnaryMultiCallable[_record_service_pb2.ReviewGameRequest, _record_service_pb2.ReviewGameResponse]  # type: ignore[assignment]
@@ -146,7 +150,9 @@ class RecordServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _record_service_pb2.ImportRecordRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_record_service_pb2.ImportRecordResponse, _abc.Awaitable[_record_service_pb2.ImportRecordResponse]]:
-        """Plays a record again by the rules, and reports the first move that breaks one. It stores nothing.
+        """Plays a record again by the rules, and reports the first move that breaks one. It stores nothing. A record whose
+        rules search for plays or named hands, or with a false finish, needs the right position_searches of a key
+        (API_KEY_NOT_ALLOWED, docs/keys.md).
         Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID).
         """
 

@@ -55,7 +55,8 @@ class ValidationServiceStub:
     Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE, INSUFFICIENT_TILES).
     """
     ValidateHand: _grpc.UnaryUnaryMultiCallable[_validation_service_pb2.ValidateHandRequest, _validation_service_pb2.ValidateHandResponse]
-    """Judges a hand of a game of discards: whether it is finished, and otherwise what it lacks.
+    """Judges a hand of a game of discards: whether it is finished, and otherwise what it lacks. Needs the right
+    position_searches of a key (API_KEY_NOT_ALLOWED, docs/keys.md), because it finds what the tiles make.
     Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
     """
     ValidateDiscardTurn: _grpc.UnaryUnaryMultiCallable[_validation_service_pb2.ValidateDiscardTurnRequest, _validation_service_pb2.ValidateDiscardTurnResponse]
@@ -113,7 +114,8 @@ class ValidationServiceAsyncStub(ValidationServiceStub):
     Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE, INSUFFICIENT_TILES).
     """
     ValidateHand: _aio.UnaryUnaryMultiCallable[_validation_service_pb2.ValidateHandRequest, _validation_service_pb2.ValidateHandResponse]  # type: ignore[assignment]
-    """Judges a hand of a game of discards: whether it is finished, and otherwise what it lacks.
+    """Judges a hand of a game of discards: whether it is finished, and otherwise what it lacks. Needs the right
+    position_searches of a key (API_KEY_NOT_ALLOWED, docs/keys.md), because it finds what the tiles make.
     Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
     """
     ValidateDiscardTurn: _aio.UnaryUnaryMultiCallable[_validation_service_pb2.ValidateDiscardTurnRequest, _validation_service_pb2.ValidateDiscardTurnResponse]  # type: ignore[assignment]
@@ -192,7 +194,8 @@ class ValidationServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _validation_service_pb2.ValidateHandRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_validation_service_pb2.ValidateHandResponse, _abc.Awaitable[_validation_service_pb2.ValidateHandResponse]]:
-        """Judges a hand of a game of discards: whether it is finished, and otherwise what it lacks.
+        """Judges a hand of a game of discards: whether it is finished, and otherwise what it lacks. Needs the right
+        position_searches of a key (API_KEY_NOT_ALLOWED, docs/keys.md), because it finds what the tiles make.
         Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
         """
 

@@ -744,7 +744,9 @@ export const RecordService: GenService<{
     output: typeof ExportGameResponseSchema;
   },
   /**
-   * Plays a record again by the rules, and reports the first move that breaks one. It stores nothing.
+   * Plays a record again by the rules, and reports the first move that breaks one. It stores nothing. A record whose
+   * rules search for plays or named hands, or with a false finish, needs the right position_searches of a key
+   * (API_KEY_NOT_ALLOWED, docs/keys.md).
    * Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID).
    *
    * @generated from rpc rummikub.v1.RecordService.ImportRecord

@@ -1205,7 +1205,8 @@ export const ValidationService: GenService<{
     output: typeof ValidatePlacementResponseSchema;
   },
   /**
-   * Judges a hand of a game of discards: whether it is finished, and otherwise what it lacks.
+   * Judges a hand of a game of discards: whether it is finished, and otherwise what it lacks. Needs the right
+   * position_searches of a key (API_KEY_NOT_ALLOWED, docs/keys.md), because it finds what the tiles make.
    * Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
    *
    * @generated from rpc rummikub.v1.ValidationService.ValidateHand
