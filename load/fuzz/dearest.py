@@ -18,10 +18,13 @@ from typing import Any, Final
 
 from load.floods.http2 import request
 from load.fuzz.calls import ATTACKER, Attacker, Findings, Sent, attacked_server, client_with, listeners
-from load.fuzz.seeds import Served, hostile_seeds
+from load.fuzz.seeds import Served, hostile_requests
 
 MOST_MS: Final = 100.0
-"""The most CPU of the server's process for a call, in milliseconds."""
+"""The most CPU of the server's process for a call, in milliseconds; of a large one MOST_US_OF_LARGE for each byte."""
+MOST_US_OF_LARGE: Final = 25.0
+"""The most for each byte of a call that may take more than MOST_MS, in microseconds: a batch of 100 turns that are too
+complex takes 0.75 s, in slices, before other processes judge them."""
 MOST_US_A_BYTE: Final = 150.0
 """The most CPU of the server's process for a byte of a call, its headers included, in microseconds."""
 MOST_SEARCH_SECONDS: Final = 5.5
@@ -81,6 +84,11 @@ class Dearest:
     by_byte: list[Cost] = field(default_factory=list)
     by_call: list[Cost] = field(default_factory=list)
     by_search: list[Cost] = field(default_factory=list)
+
+
+def most_ms(size: int) -> float:
+    """Returns the most CPU of the server's process for a call of some bytes, in milliseconds."""
+    return max(MOST_MS, size * MOST_US_OF_LARGE / 1e3)
 
 
 class Clock:
@@ -161,7 +169,7 @@ async def find(seed: int, seconds: float) -> Dearest:
 
 
 async def _screen(attacker: Attacker, meter: _Meter, until: float) -> list[_Measured]:
-    """Measures requests of each RPC in turn, every other one a valid one, and each hostile seed once."""
+    """Measures requests of each RPC in turn, every other one a valid one, and each hostile one once."""
     sent: list[_Measured] = []
     turn = 0
     while time.monotonic() < until or turn < 2:
@@ -178,11 +186,11 @@ async def _screen(attacker: Attacker, meter: _Meter, until: float) -> list[_Meas
 
 
 async def _hostile(attacker: Attacker, meter: _Meter) -> list[_Measured]:
-    """Measures each hostile seed once on each listener that serves its RPC."""
+    """Measures each hostile request once on each listener that serves its RPC."""
     sent = []
     for listener, way in attacker.ways.items():
         for rpc in way.rpcs:
-            for seed in hostile_seeds().get(rpc.path, ()):
+            for seed in hostile_requests().get(rpc.path, ()):
                 made = await attacker.request(listener, rpc, 0, 0, seed)
                 sent.append(await _measured(meter, listener, rpc, made, is_mutated=False))
     return sent

@@ -6,7 +6,14 @@ from typing import Any
 
 from load.bench.figures import Tables, requirement
 from load.fuzz.calls import MOST_GROWTH_MB, MOST_MORE_DESCRIPTORS
-from load.fuzz.dearest import MOST_MS, MOST_SEARCH_SECONDS, MOST_US_A_BYTE, as_rows
+from load.fuzz.dearest import (
+    MOST_MS,
+    MOST_SEARCH_SECONDS,
+    MOST_US_A_BYTE,
+    MOST_US_OF_LARGE,
+    as_rows,
+    most_ms,
+)
 from load.fuzz.edge import MOST_EDGE_GROWTH_MB, MOST_MORE_CONNECTIONS
 
 Results = Mapping[str, Mapping[str, Any]]
@@ -57,7 +64,9 @@ def _of_dearest(found: Mapping[str, Any]) -> list[dict[str, Any]]:
             measured=f"{a_byte:.1f} us",
         ),
         requirement(
-            f"dearest: it takes at most {MOST_MS:g} ms for a call", met=a_call <= MOST_MS, measured=f"{a_call:.1f} ms"
+            f"dearest: it takes at most {MOST_MS:g} ms for a call, or {MOST_US_OF_LARGE:g} us a byte of a large one",
+            met=all(one["server_ms"] <= most_ms(one["size"]) for one in found["by_call"]),
+            measured=f"{a_call:.1f} ms",
         ),
         requirement(
             f"dearest: searches take at most {MOST_SEARCH_SECONDS:g} s of CPU for a call with a deadline of 5 s",

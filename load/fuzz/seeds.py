@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import islice
+from itertools import cycle, islice
 from typing import Any, Final
 
 from google.protobuf import json_format
@@ -34,8 +34,8 @@ TURNS: Final = 30
 """How many recorded turns are seeds of validation and analysis."""
 HOSTILE_STEP: Final = 6
 """Every sixth hostile position is a seed: each search of one takes its whole time limit."""
-HOSTILE_BATCH: Final = 12
-"""How many hostile turns a batch of them has."""
+MOST_OF_BATCH: Final = 100
+"""The most turns of a batch."""
 LONG_SEARCH: Final = Duration(seconds=10)
 """The longest time limit, which the deadline of a call cuts short."""
 VALIDATION: Final = "/rummikub.v1.ValidationService/"
@@ -152,10 +152,13 @@ def hostile_seeds() -> Mapping[str, Sequence[Message]]:
     longest = an.SuggestTurnRequest(position=searches[0].position, time_limit=LONG_SEARCH)
     return {
         f"{VALIDATION}ValidateTurn": turns,
-        f"{VALIDATION}BatchValidateTurns": [
-            vs.BatchValidateTurnsRequest(turns=turns[start : start + HOSTILE_BATCH])
-            for start in range(0, len(turns), HOSTILE_BATCH)
-        ],
         f"{ANALYSIS}SuggestTurn": [*searches, longest],
         f"{ANALYSIS}HasLegalTurn": [an.HasLegalTurnRequest(position=search.position) for search in searches],
     }
+
+
+def hostile_requests() -> Mapping[str, Sequence[Message]]:
+    """Returns the same, and the slowest batch. It is no seed: a mutation would cut it."""
+    turns = [slow_turn(turn) for turn in read_hostile_turns()]
+    whole = vs.BatchValidateTurnsRequest(turns=islice(cycle(turns), MOST_OF_BATCH))
+    return {**hostile_seeds(), f"{VALIDATION}BatchValidateTurns": [whole]}
