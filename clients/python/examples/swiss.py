@@ -3,7 +3,8 @@
 Usage: swiss.py host:port ROUNDS PLAYER_REF...
 
 API_KEY is the front end's key. The players, or their programs, find their games with ListOwnGames or WatchOwnGames and
-join tickets. A player without an opponent has a point for the round.
+join tickets. A player without an opponent has a point for the round, and so has one whose opponent has not come after
+JOIN_SECONDS, 300 by default.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ import rummikub
 from rummikub import aio
 
 Pairs = list[tuple[str, str]]
+JOIN_SECONDS = float(os.environ.get("JOIN_SECONDS", "300"))
 
 
 def paired(players: Sequence[str], met: set[frozenset[str]]) -> Pairs | None:
@@ -32,11 +34,21 @@ def paired(players: Sequence[str], met: set[frozenset[str]]) -> Pairs | None:
 
 
 async def play(client: aio.Rummikub, pair: tuple[str, str]) -> list[str]:
-    """Plays a game of two, and returns its winners."""
+    """Plays a game of two, and returns its winners: who has come, if not all have come in time."""
     seats = [rummikub.SeatReservation(seat=seat, player_ref=ref, name=ref) for seat, ref in enumerate(pair, 1)]
     request = rummikub.CreateGameRequest(reserved_seats=seats, request_id=rummikub.new_request_id())
+    created = await client.games.CreateGame(request)
+    game_id, host = created.game.game_id, client.seated(created.host_token)
+    try:
+        async with asyncio.timeout(JOIN_SECONDS):
+            async for game in host.watch_games(game_id):
+                if not game.reserved_seats:
+                    break
+    except TimeoutError:
+        left = (await host.games.AbortGame(rummikub.AbortGameRequest(game_id=game_id))).game
+        return [pair[player.seat - 1] for player in left.players]
     winners: list[str] = []
-    async for game in client.watch_games((await client.games.CreateGame(request)).game.game_id):
+    async for game in host.watch_games(game_id):
         winners = [pair[seat - 1] for seat in game.winner_seats]
     return winners
 
