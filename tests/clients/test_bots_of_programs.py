@@ -4,12 +4,13 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
+from google.protobuf.duration_pb2 import Duration
 
 import rummikub
 from rummikub import aio
 from rummikub.bot import Bot, Legal
 from rummikub.v1 import game_service_pb2 as gs
-from support.harness import FakeClock, memory_store, new_id, running_server
+from support.harness import FakeClock, GameAtHand, memory_store, new_id, running_server
 
 TWO = rummikub.DealOptions(players_min=2, players_max=2)
 MELDING = rummikub.Ruleset(melding=rummikub.MeldingRuleset(preset=rummikub.PRESET_SABRA, deal=TWO))
@@ -72,3 +73,30 @@ async def test_a_bot_whose_choice_fails_takes_its_turns(rules: rummikub.Ruleset)
 @pytest.mark.parametrize("preset", DISCARDS, ids=rummikub.Preset.Name)
 async def test_a_bot_plays_where_hints_are_not_allowed(preset: rummikub.Preset.ValueType) -> None:
     await plays(discards(preset), Suggested)
+
+
+async def test_a_program_that_is_started_again_returns_to_its_seat() -> None:
+    clock, absent = FakeClock(), rummikub.RoomSettings(absent_after_timeouts=1, turn_time_limit=Duration(seconds=60))
+    async with (
+        running_server(memory_store(clock)) as (server, client),
+        aio.Rummikub(f"127.0.0.1:{server.port}") as connection,
+        asyncio.timeout(60),
+    ):
+        creation = gs.CreateGameRequest(ruleset=MELDING, settings=absent, request_id=new_id())
+        created = await client.games.CreateGame(creation)
+        game = GameAtHand(client, created.game.game_id, host_token=created.host_token)
+        await game.join("Ada")
+        await game.join("Ben")
+        seat = (await game.start()).turn.seat
+        clock.advance(61)
+        async for seen in connection.watch_games(game.game_id):
+            if seen.players[seat - 1].is_absent:
+                break
+        bot = Suggested(connection)
+        bot.add(game.game_id, game.tokens[seat])
+        running = asyncio.create_task(bot.run())
+        async for seen in connection.watch_games(game.game_id):
+            if not seen.players[seat - 1].is_absent:
+                break
+        assert seen.turn.seat != seat, "the other player has the turn all the time"
+        running.cancel()

@@ -48,10 +48,11 @@ type Bot struct {
 	// Log gets what the bot survives, if it is not nil.
 	Log func(error)
 
-	mu     sync.Mutex
-	tokens map[string]string
-	latest map[string]*pb.OwnGame
-	busy   map[string]bool
+	mu      sync.Mutex
+	tokens  map[string]string
+	latest  map[string]*pb.OwnGame
+	busy    map[string]bool
+	present map[string]bool // games in which no other program stands in for the bot, since it connected
 }
 
 // Legal has what a bot may do in its turn, as requests for PlayTurn.
@@ -185,6 +186,9 @@ func (b *Bot) follow(ctx context.Context) (pause time.Duration, heard bool, err 
 	if err != nil {
 		return 0, false, err
 	}
+	b.mu.Lock()
+	b.present = map[string]bool{}
+	b.mu.Unlock()
 	for {
 		update, err := stream.Recv()
 		if err == io.EOF || errors.Is(context.Cause(streaming), errSilence) {
@@ -249,11 +253,19 @@ func (b *Bot) act(ctx context.Context, entry *pb.OwnGame) error {
 	case token == "" || state == pb.GameState_GAME_STATE_LOBBY:
 		return nil
 	case state == pb.GameState_GAME_STATE_PLAYING:
-		if game.GetTurnSeat() == entry.GetSeat() {
-			return b.takeTurn(ctx, b.Client.Seated(token), id)
+		b.returnTo(ctx, token, id)
+		if game.GetTurnSeat() != entry.GetSeat() {
+			return nil
 		}
-		return nil
+		played, err := b.takeTurn(ctx, b.Client.Seated(token), id)
+		if !played {
+			b.mu.Lock()
+			delete(b.present, id)
+			b.mu.Unlock()
+		}
+		return err
 	case state == pb.GameState_GAME_STATE_ROUND_OVER:
+		b.returnTo(ctx, token, id)
 		_, err := b.Client.Seated(token).Turns.StartNextRound(ctx, &pb.StartNextRoundRequest{GameId: id})
 		return err
 	}
@@ -290,8 +302,28 @@ func (b *Bot) join(ctx context.Context, id string) (err error) {
 	return err
 }
 
-// takeTurn plays until the turn has ended. After an error of Choose or a refused turn it falls back, then passes.
-func (b *Bot) takeTurn(ctx context.Context, seat *Client, id string) error {
+// returnTo ends the absence of the seat once after connecting, and after each turn that ended without the bot.
+func (b *Bot) returnTo(ctx context.Context, token, id string) {
+	b.mu.Lock()
+	present := b.present[id]
+	b.present[id] = true
+	b.mu.Unlock()
+	if present {
+		return
+	}
+	request := &pb.ReturnToSeatRequest{GameId: id, RequestId: NewRequestID()}
+	err := dependably(ctx, func() error {
+		_, err := b.Client.Seated(token).Turns.ReturnToSeat(ctx, request)
+		return err
+	})
+	if reasonOf(err) != pb.ErrorReason_PLAYER_NOT_ABSENT {
+		b.log(err)
+	}
+}
+
+// takeTurn plays until the turn has ended, and returns whether the bot has ended it. After an error of Choose or a refused
+// turn it falls back, then passes.
+func (b *Bot) takeTurn(ctx context.Context, seat *Client, id string) (played bool, err error) {
 	for refused := 0; refused < refusalsOfTurn; {
 		var view *pb.Game
 		err := dependably(ctx, func() error {
@@ -300,8 +332,9 @@ func (b *Bot) takeTurn(ctx context.Context, seat *Client, id string) error {
 			return err
 		})
 		if err != nil || view.State != pb.GameState_GAME_STATE_PLAYING || view.Turn.GetSeat() != view.GetSeat() {
-			return err
+			return played, err
 		}
+		played = false
 		legal, turn := Legal{seat, view}, Pass(view)
 		switch refused {
 		case 0:
@@ -310,7 +343,7 @@ func (b *Bot) takeTurn(ctx context.Context, seat *Client, id string) error {
 				err = errors.New("rummikub: Choose returned no turn")
 			}
 			if ctx.Err() != nil {
-				return ctx.Err()
+				return false, ctx.Err()
 			}
 			if err != nil { // the turn must not be lost with it
 				b.log(err)
@@ -328,13 +361,13 @@ func (b *Bot) takeTurn(ctx context.Context, seat *Client, id string) error {
 		})
 		switch {
 		case err == nil:
-			refused = 0
+			refused, played = 0, true
 		case reasonOf(err) != pb.ErrorReason_STALE_STATE:
 			b.log(err)
 			refused++
 		}
 	}
-	return nil
+	return false, nil
 }
 
 func (b *Bot) answer(ctx context.Context, challenge *pb.Challenge) {

@@ -23,6 +23,7 @@ type arena struct {
 	mu      sync.Mutex
 	view    *pb.Game
 	refused pb.ErrorReason // of the first turn, if set
+	returns int
 	actions []string
 	over    chan struct{}
 }
@@ -68,6 +69,13 @@ func (a *arena) PlayTurn(_ context.Context, request *pb.PlayTurnRequest) (*pb.Pl
 		close(a.over)
 	}
 	return &pb.PlayTurnResponse{}, nil
+}
+
+func (a *arena) ReturnToSeat(context.Context, *pb.ReturnToSeatRequest) (*pb.ReturnToSeatResponse, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.returns++
+	return nil, refused(codes.FailedPrecondition, pb.ErrorReason_PLAYER_NOT_ABSENT)
 }
 
 // actionsOf returns the actions of a bot in a turn, with the tile of a discard.
@@ -138,5 +146,12 @@ func TestABotWhoseChoiceFailsTakesItsTurn(t *testing.T) {
 func TestABotPlaysWhereHintsAreNotAllowed(t *testing.T) {
 	if actions := actionsOf(t, &arena{view: discards()}, suggested); actions != "[TakeFromPool Discard B12]" {
 		t.Error(actions)
+	}
+}
+
+func TestABotThatConnectsReturnsToItsSeatOnce(t *testing.T) {
+	a := &arena{view: discards()}
+	if actionsOf(t, a, suggested); a.returns != 1 {
+		t.Error(a.returns)
 	}
 }

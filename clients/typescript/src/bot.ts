@@ -114,6 +114,8 @@ export abstract class Bot {
   readonly #tokens: Record<string, string>;
   readonly #latest = new Map<string, OwnGame>();
   readonly #busy = new Set<string>();
+  /** The games in which no other program stands in for the bot, since it connected. */
+  readonly #present = new Set<string>();
   readonly #stopped = new AbortController();
 
   /** `client` is a connection without a token. */
@@ -165,6 +167,7 @@ export abstract class Bot {
     let pauseMs = 0;
     try {
       const joinTicket = await this.#options.ticket();
+      this.#present.clear();
       for await (const { update } of this.client.games.watchOwnGames({ joinTicket }, { signal })) {
         heard();
         clearTimeout(timer);
@@ -211,8 +214,11 @@ export abstract class Bot {
     if (token === undefined) {
       if (game.state === GameState.LOBBY && seat === undefined) await this.#join(gameId);
     } else if (game.state === GameState.PLAYING) {
-      if (game.turnSeat === seat) await this.#takeTurn(gameId, this.client.seated(token));
+      await this.#return(gameId, token);
+      if (game.turnSeat !== seat) return;
+      if (!(await this.#takeTurn(gameId, this.client.seated(token)))) this.#present.delete(gameId);
     } else if (game.state === GameState.ROUND_OVER) {
+      await this.#return(gameId, token);
       await this.client.seated(token).turns.startNextRound({ gameId });
     } else if (game.state !== GameState.LOBBY) {
       this.#keep(gameId, undefined);
@@ -235,11 +241,28 @@ export abstract class Bot {
     }
   }
 
-  /** Plays until the turn has ended. After an error of `choose` or a refused turn it falls back, then passes. */
-  async #takeTurn(gameId: string, seat: Rummikub): Promise<void> {
+  /** Ends the absence of the seat once after connecting, and after each turn that ended without the bot. */
+  async #return(gameId: string, token: string): Promise<void> {
+    if (this.#present.has(gameId)) return;
+    this.#present.add(gameId);
+    const request = { gameId, requestId: newRequestId() };
+    try {
+      await this.#dependably(() => this.client.seated(token).turns.returnToSeat(request));
+    } catch (error) {
+      if (refusal(error)?.reason !== ErrorReason.PLAYER_NOT_ABSENT) this.#options.onError?.(error);
+    }
+  }
+
+  /**
+   * Plays until the turn has ended; returns whether the bot has ended it. After an error of `choose` or a refused turn it
+   * falls back, then passes.
+   */
+  async #takeTurn(gameId: string, seat: Rummikub): Promise<boolean> {
+    let hasPlayed = false;
     for (let refused = 0; refused < 3; ) {
       const { game } = await this.#dependably(() => seat.games.getGame({ gameId }));
-      if (game?.state !== GameState.PLAYING || game.turn?.seat !== game.seat) return;
+      if (game?.state !== GameState.PLAYING || game.turn?.seat !== game.seat) return hasPlayed;
+      hasPlayed = false;
       const legal = new Legal(seat, game);
       try {
         const chosen = refused === 0 ? await this.choose(game, legal) : refused === 1 ? legal.fallback() : legal.pass();
@@ -247,12 +270,14 @@ export abstract class Bot {
         turn.requestId = newRequestId();
         await this.#dependably(() => seat.turns.playTurn(turn));
         refused = 0;
+        hasPlayed = true;
       } catch (error) {
         if (refusal(error)?.reason === ErrorReason.STALE_STATE) continue;
         this.#options.onError?.(error);
         refused += 1;
       }
     }
+    return false;
   }
 
   #receive(challenge: Challenge): void {

@@ -33,7 +33,7 @@ const DISCARDS: GameInit = {
   rack: tiles("R3 K13 B12 J"),
 };
 
-/** Returns the actions of a bot in a turn, which `refusals` refuse at first; with the tile of a discard. */
+/** Returns the actions of a bot that connects in its turn, which `refusals` refuse at first; with the tile of a discard. */
 async function actionsOf(
   game: GameInit,
   choose: (view: Game, legal: Legal) => PlayTurnRequest | Promise<PlayTurnRequest>,
@@ -57,6 +57,10 @@ async function actionsOf(
       },
     });
     router.service(TurnService, {
+      returnToSeat() {
+        actions.push("returnToSeat");
+        throw refused(ErrorReason.PLAYER_NOT_ABSENT);
+      },
       playTurn({ action }) {
         actions.push(action.case === "discard" ? `discard ${Tile[action.value.tile]}` : String(action.case));
         const reason = refusals.shift();
@@ -86,12 +90,12 @@ test("a bot whose choice fails takes its turn", async () => {
   const failing = () => {
     throw new Error("a mistake");
   };
-  assert.deepEqual(await actionsOf(MELDING, failing), ["draw"]);
-  assert.deepEqual(await actionsOf(MELDING, failing, [ErrorReason.DRAW_NOT_ALLOWED_PLAY_EXISTS]), ["draw", "passTurn"]);
-  assert.deepEqual(await actionsOf(DISCARDS, failing), ["takeFromPool", "discard BLUE_12"]);
+  assert.deepEqual(await actionsOf(MELDING, failing), ["returnToSeat", "draw"]);
+  assert.deepEqual(await actionsOf(MELDING, failing, [ErrorReason.DRAW_NOT_ALLOWED_PLAY_EXISTS]), ["returnToSeat", "draw", "passTurn"]);
+  assert.deepEqual(await actionsOf(DISCARDS, failing), ["returnToSeat", "takeFromPool", "discard BLUE_12"]);
 });
 
-test("a bot plays where hints are not allowed", async () => {
+test("a bot that connects returns to its seat, and plays where hints are not allowed", async () => {
   const suggested = (_: Game, legal: Legal) => legal.suggest();
-  assert.deepEqual(await actionsOf(DISCARDS, suggested), ["takeFromPool", "discard BLUE_12"]);
+  assert.deepEqual(await actionsOf(DISCARDS, suggested), ["returnToSeat", "takeFromPool", "discard BLUE_12"]);
 });

@@ -54,7 +54,7 @@ from rummikub.v1.game_service_pb2 import (
 )
 from rummikub.v1.meld_pb2 import Meld
 from rummikub.v1.tile_pb2 import TILE_ORANGE_13, Tile
-from rummikub.v1.turn_service_pb2 import LayOnRiver, PlayTurnRequest, StartNextRoundRequest
+from rummikub.v1.turn_service_pb2 import LayOnRiver, PlayTurnRequest, ReturnToSeatRequest, StartNextRoundRequest
 from rummikub.watching import SILENCE_SECONDS
 
 FIRST_DELAY_SECONDS: Final = 0.2
@@ -192,6 +192,8 @@ class Bot:
             json.loads(tokens_file.read_text()) if tokens_file and tokens_file.exists() else {}
         )
         self._latest: dict[str, OwnGame] = {}
+        self._present: set[str] = set()
+        """The games in which no other program stands in for the bot, since it connected."""
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._answers: set[asyncio.Task[None]] = set()
         self._stopped = asyncio.Event()
@@ -247,6 +249,7 @@ class Bot:
         request = WatchOwnGamesRequest(join_ticket=self._ticket()) if self._ticket else self._seats()
         stream: Any = self.client.games.WatchOwnGames(request, wait_for_ready=False)
         has_heard, pause = False, 0.0
+        self._present.clear()
         try:
             while self._ticket or self.tokens:
                 update = await asyncio.wait_for(stream.read(), SILENCE_SECONDS)
@@ -311,8 +314,14 @@ class Bot:
         elif game_id not in self.tokens:
             if game.state == GAME_STATE_LOBBY and self._ticket and not entry.HasField("seat"):
                 await self._join(game_id)
+        elif game.state in {GAME_STATE_PLAYING, GAME_STATE_ROUND_OVER} and game_id not in self._present:
+            self._present.add(game_id)
+            request = ReturnToSeatRequest(game_id=game_id, request_id=new_request_id())
+            await self._quietly(self._dependably(partial(self._seat(game_id).turns.ReturnToSeat, request)))
+            await self._act(game_id, entry)
         elif game.state == GAME_STATE_PLAYING and game.turn_seat == entry.seat:
-            await self._take_turn(game_id)
+            if not await self._take_turn(game_id):
+                self._present.discard(game_id)
         elif game.state == GAME_STATE_ROUND_OVER:
             await self._quietly(self._seat(game_id).turns.StartNextRound(StartNextRoundRequest(game_id=game_id)))
         elif game.state not in {GAME_STATE_LOBBY, GAME_STATE_PLAYING, 0}:
@@ -341,20 +350,24 @@ class Bot:
                 self.add(game_id, joined.seat_token)
                 return
 
-    async def _take_turn(self, game_id: str) -> None:
-        """Plays until the turn has ended. After an error of `choose` and a refused turn it falls back, then passes."""
-        seat, refused = self._seat(game_id), 0
+    async def _take_turn(self, game_id: str) -> bool:
+        """Plays until the turn has ended; returns whether the bot has ended it.
+
+        After an error of `choose` and a refused turn it falls back, then passes.
+        """
+        seat, refused, has_played = self._seat(game_id), 0, False
         while refused < REFUSALS_OF_TURN:
             view = (await self._dependably(partial(seat.games.GetGame, GetGameRequest(game_id=game_id)))).game
             if view.state != GAME_STATE_PLAYING or view.turn.seat != view.seat:
-                return
+                return has_played
             legal, turn = Legal(seat, view), PlayTurnRequest()
             fallback = legal.fallback() if refused == 1 else legal.pass_turn()
             try:
                 turn.CopyFrom(fallback if refused else await self.choose(view, legal))
                 turn.request_id = new_request_id()
+                has_played = False
                 await self._dependably(partial(seat.turns.PlayTurn, turn))
-                refused = 0
+                refused, has_played = 0, True
             except grpc.aio.AioRpcError as error:
                 if refusal(error).reason == reasons.STALE_STATE:
                     continue
@@ -363,6 +376,7 @@ class Bot:
             except Exception:  # noqa: BLE001 - of `choose`: the turn must not be lost with it
                 _log.exception("game %s: choose failed", game_id)
                 refused += 1
+        return False
 
     async def _answer(self, challenge: challenges.Challenge) -> None:
         try:
