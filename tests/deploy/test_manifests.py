@@ -333,6 +333,21 @@ def test_an_operated_redis_keeps_what_it_acknowledged(overlay: str) -> None:
     assert named == {"rummikub-redis"}
 
 
+@pytest.mark.parametrize("overlay", [overlay for overlay in OVERLAYS if overlay != "local"])
+def test_every_overlay_with_a_redis_connects_with_a_password(overlay: str) -> None:
+    assert parse_redis_url(settings(overlay, "rummikub").redis_url).options["password"]
+
+
+def test_the_redis_in_compose_has_the_password_that_the_service_uses() -> None:
+    services = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
+    redis = services["redis"]
+    assert "ports" not in redis
+    password = redis["command"][redis["command"].index("--requirepass") + 1]
+    assert password.startswith("${REDIS_PASSWORD:-")
+    assert redis["environment"]["REDISCLI_AUTH"] == password
+    assert services["service"]["environment"]["RUMMIKUB_REDIS_URL"] == f"redis://:{password}@redis:6379/0"
+
+
 @operated
 def test_an_operated_redis_and_its_sentinels_have_the_password_that_the_servers_use(overlay: str) -> None:
     passwords = [

@@ -42,11 +42,11 @@ UNSYNCED = 40
 
 
 def compose_options() -> tuple[str, ...]:
-    """Returns the options of redis-server in compose.yaml."""
+    """Returns the options of redis-server in compose.yaml, without the password, which ends them."""
     [command] = re.findall(r"^    command: (\[.*\])$", (ROOT / "compose.yaml").read_text(), re.MULTILINE)
     program, *options = json.loads(command)
     assert program == "redis-server"
-    return tuple(options)
+    return tuple(options[: options.index("--requirepass")])
 
 
 def settings_of(url: str) -> dict[str, str]:
