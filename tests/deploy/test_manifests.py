@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
+from load.capacity.machines import Assumptions
+from load.capacity.manifests import costs_of, sizes_of
 from rummikub.v1 import (
     analysis_service_pb2,
     challenge_service_pb2,
@@ -385,6 +387,34 @@ def test_an_operated_redis_refuses_writes_before_its_container_is_killed(overlay
     }
     megabytes = int(redis_configuration(overlay)["maxmemory"].removesuffix("mb"))
     assert 0.5 < megabytes / (int(limit.removesuffix("Gi")) * 1024) < 0.65
+
+
+@pytest.mark.parametrize("overlay", ["redis-address", *OPERATED])
+def test_the_sizes_are_those_of_the_model_for_the_games_that_are_stated(overlay: str) -> None:
+    stated = "base/game.yaml" if overlay == "redis-address" else f"overlays/{overlay}/kustomization.yaml"
+    command = r"load\.capacity\.manifests --games (\d+)(?: --primaries (\d+))?$"
+    [(games, primaries)] = re.findall(command, (DEPLOY / "kubernetes" / stated).read_text(), re.MULTILINE)
+    page = (ROOT / "docs" / "capacity.md").read_text()
+    sizes = sizes_of(costs_of(page), Assumptions(), int(games), int(primaries or 1))
+    pods = container(deployment(overlay, "rummikub"))["resources"]
+    assert (pods["requests"]["memory"], pods["limits"]["memory"]) == (sizes.pod_request, sizes.pod_limit)
+    scaling = of_kind(overlay, "HorizontalPodAutoscaler")["rummikub"]["spec"]
+    assert scaling["maxReplicas"] == sizes.max_replicas
+    assert scaling["metrics"][0]["pods"]["target"]["averageValue"] == sizes.calls_a_pod
+    row = f"| `{overlay}` | {int(games):,} | {sizes.max_replicas} |"
+    memory = f"{int(sizes.maxmemory.removesuffix('mb')):,} MiB"
+    [found] = [line for line in (ROOT / "docs" / "kubernetes.md").read_text().splitlines() if line.startswith(row)]
+    assert memory in found
+    assert f"{sizes.redis_limit.removesuffix('Gi')} GiB" in found
+    if overlay in OPERATED:
+        kind = "RedisCluster" if overlay == "redis-cluster" else "RedisReplication"
+        spec = of_kind(overlay, kind)["rummikub-redis"]["spec"]
+        assert spec["clusterSize"] == int(primaries or 3)
+        memory = spec["kubernetesConfig"]["resources"]
+        assert (memory["requests"]["memory"], memory["limits"]["memory"]) == (sizes.redis_request, sizes.redis_limit)
+        assert redis_configuration(overlay)["maxmemory"] == sizes.maxmemory
+        volume = spec["storage"]["volumeClaimTemplate"]["spec"]
+        assert volume["resources"]["requests"]["storage"] == sizes.redis_storage
 
 
 @operated
