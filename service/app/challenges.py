@@ -264,9 +264,7 @@ class Challenges:
         names = self._store.names
         before = await names.find(name)
         for _ in range(ATTEMPTS):
-            wanted = " ".join(
-                f"{one.challenge_id}:{one.expires_ms}:{one.challenged}" for one in change(_read_list(before))
-            )
+            wanted = " ".join(map(str, change(_read_list(before))))
             now = await names.point(name, wanted, before, kept_ms=EXPIRE_SECONDS_MAX * 1000)
             if now == wanted:
                 return
