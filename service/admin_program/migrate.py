@@ -6,7 +6,7 @@ from typing import Final
 
 from service.admin_program.command import AdminError, cancel_on_signals, report
 from service.admin_program.store_url import HELP as STORE
-from service.admin_program.store_url import store_url
+from service.admin_program.store_url import setting_of, store_url
 from service.operator.migration import MigrationError, migrate, undo
 from service.runtime.redis_url import RedisUrlError
 
@@ -31,21 +31,15 @@ async def run(arguments: argparse.Namespace) -> int:
     cancel_on_signals()
     try:
         async with store_url(arguments.source) as source, store_url(arguments.target) as target:
-            return await (_undo if arguments.undo else _migrate)(source, target, is_stopped=arguments.stopped)
+            if arguments.undo:
+                games = await undo(source, target, report, is_stopped=arguments.stopped)
+                report(f"{games} games; restart the servers with the former {setting_of(arguments.source)}")
+            else:
+                moved = await migrate(source, target, report, is_stopped=arguments.stopped)
+                report(f"moved {moved.games} games and {moved.names} names; no writes for {moved.seconds:.1f} s so far")
+                report(f"restart all servers with the new {setting_of(arguments.target)}")
     except (MigrationError, RedisUrlError) as error:
         raise AdminError(str(error)) from error
     except asyncio.CancelledError:
         raise AdminError("interrupted") from None
-
-
-async def _undo(source: str, target: str, *, is_stopped: bool) -> int:
-    games = await undo(source, target, report, is_stopped=is_stopped)
-    report(f"{games} games; restart the servers with the former RUMMIKUB_REDIS_URL")
-    return 0
-
-
-async def _migrate(source: str, target: str, *, is_stopped: bool) -> int:
-    moved = await migrate(source, target, report, is_stopped=is_stopped)
-    report(f"moved {moved.games} games and {moved.names} names; no writes for {moved.seconds:.1f} s so far")
-    report("restart all servers with the new RUMMIKUB_REDIS_URL")
     return 0

@@ -11,6 +11,13 @@ from service.storage.embedded import EmbeddedStore, EmbeddedStoreError
 HELP: Final = "a URL as of RUMMIKUB_REDIS_URL, or the folder of an embedded store (RUMMIKUB_DATA_DIR)"
 
 
+def setting_of(given: str) -> str:
+    """Returns the setting, and its value, with which a server uses a store that a command was given."""
+    if "://" in given:
+        return "RUMMIKUB_REDIS_URL"
+    return f"RUMMIKUB_DATA_DIR={given} and no RUMMIKUB_REDIS_URL"
+
+
 @asynccontextmanager
 async def store_url(given: str) -> AsyncIterator[str]:
     """Yields the URL of a store. That in a folder is the one of the server that runs on it, or else runs meanwhile.

@@ -20,7 +20,9 @@ CLUSTER: Final = (
     "this Redis is a node of a Redis Cluster, which has only some of the keys: "
     "write redis+cluster://host:port,host:port with some nodes of the cluster"
 )
-MOVED_AWAY: Final = "the games of this store were moved to another one: set RUMMIKUB_REDIS_URL to the new store"
+MOVED_AWAY: Final = (
+    "the games of this store were moved to another one: set RUMMIKUB_REDIS_URL, or RUMMIKUB_DATA_DIR, to the new store"
+)
 HALF_MOVED: Final = (
     "a migration or a restore to this store has not finished: run rummikub-admin migrate or restore again, or empty it"
 )

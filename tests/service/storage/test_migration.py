@@ -1,4 +1,4 @@
-"""`rummikub-admin migrate`: games move between one Redis and a Redis Cluster while they are played."""
+"""`rummikub-admin migrate`: games move between embedded stores, one Redis and a Redis Cluster while they are played."""
 
 import asyncio
 import random
@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,6 +28,7 @@ from service.operator.change_feed import Changed, ChangeFeed, Position
 from service.operator.content import AT_ONCE, BATCH, Content, Keyspace
 from service.operator.log_copy import ChangeLogCopy
 from service.operator.migration import MigrationError, migrate, undo
+from service.storage.embedded import EmbeddedStore
 from service.storage.redis.deployment import GUARD, MAX_LAG, REFUSE_ALL
 from service.storage.redis.keys import CLUSTER_PARTS, MARK, ONE_PART, UNFINISHED, keys_of
 from service.storage.store import Store
@@ -77,6 +79,23 @@ def other() -> Iterator[RedisServer]:
         yield server
 
 
+@pytest.fixture
+async def embedded(tmp_path: Path) -> AsyncIterator[EmbeddedStore]:
+    """Runs an embedded store in the folder `data`."""
+    store = EmbeddedStore(tmp_path / "data")
+    await store.start()
+    yield store
+    await store.stop()
+
+
+@pytest.fixture(params=["Redis, cluster", "embedded, Redis", pytest.param("embedded, cluster", marks=pytest.mark.soak)])
+def pair(request: pytest.FixtureRequest, source: RedisServer, target: str, embedded: EmbeddedStore) -> tuple[str, str]:
+    """Returns the URLs of stores between which games move."""
+    urls = {"Redis": source.url, "cluster": target, "embedded": embedded.url}
+    here, there = request.param.split(", ")
+    return urls[here], urls[there]
+
+
 def silent(_: str) -> None:
     """Discards progress."""
 
@@ -99,9 +118,8 @@ async def seen_by_all(client: Client, game: GameAtHand) -> list[game_pb2.Game]:
     return seen
 
 
-async def test_games_go_on_in_a_cluster_and_back_with_their_tokens_and_request_ids(
-    source: RedisServer, target: str
-) -> None:
+async def test_games_go_on_in_another_store_and_back_with_their_tokens_and_request_ids(pair: tuple[str, str]) -> None:
+    here, there = pair
     async with AsyncExitStack() as stack:
 
         async def client_on(url: str) -> Client:
@@ -111,7 +129,7 @@ async def test_games_go_on_in_a_cluster_and_back_with_their_tokens_and_request_i
             _, client = await stack.enter_async_context(running_server(store, settings))
             return client
 
-        before = await client_on(source.url)
+        before = await client_on(here)
         resting = await before.new_game(start=False)
         asked = await before.new_game()
         request, seat, answer = await answered_draw(asked)
@@ -122,11 +140,11 @@ async def test_games_go_on_in_a_cluster_and_back_with_their_tokens_and_request_i
         await fleet.has_taken(GAMES * 3)
         seen = await seen_by_all(before, asked)
         lines: list[str] = []
-        moved = await migrate(source.url, target, lines.append)
+        moved = await migrate(here, there, lines.append)
         assert moved.games == GAMES + 2
         assert lines[-1] == f"all {GAMES + 2} games are equal"
         assert not any(task.done() for task in playing), "the games ended before they were moved"
-        after = await client_on(target)
+        after = await client_on(there)
         assert await seen_by_all(after, asked) == seen
         fleet.clients = [after]
         turns = fleet.turns
@@ -140,8 +158,8 @@ async def test_games_go_on_in_a_cluster_and_back_with_their_tokens_and_request_i
         listed = await after.games.ListGames(gs.ListGamesRequest(states=[game_pb2.GAME_STATE_LOBBY], page_size=50))
         assert [summary.game_id for summary in listed.games] == [resting.game_id]
 
-        await migrate(target, source.url, silent)
-        fleet.clients = [await client_on(source.url)]
+        await migrate(there, here, silent)
+        fleet.clients = [await client_on(here)]
         for played in await asyncio.gather(*playing):
             assert played.final.state == game_pb2.GAME_STATE_FINISHED
             assert not lost_or_doubled(played, await history(fleet.clients[0], played.game))
@@ -683,6 +701,13 @@ def admin(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
 
 
+def test_the_command_names_the_setting_of_a_folder(source: RedisServer, tmp_path: Path) -> None:
+    urls = ["--from", source.url, "--to", str(tmp_path)]
+    setting = f"RUMMIKUB_DATA_DIR={tmp_path} and no RUMMIKUB_REDIS_URL"
+    assert admin("migrate", *urls).stdout.splitlines()[-1] == f"restart all servers with the new {setting}"
+    assert admin("migrate", *urls, "--undo").stdout.splitlines()[-1].endswith("with the former RUMMIKUB_REDIS_URL")
+
+
 def test_the_command_moves_games_and_reports_problems(source: RedisServer, target: str) -> None:
     urls = ["--from", source.url, "--to", target]
     moved = admin("migrate", *urls)
@@ -693,6 +718,8 @@ def test_the_command_moves_games_and_reports_problems(source: RedisServer, targe
     again = admin("migrate", *urls)
     assert again.returncode == 1
     assert "was moved away from before" in again.stderr
-    assert admin("migrate", *urls, "--undo").returncode == 0
+    undone = admin("migrate", *urls, "--undo")
+    assert undone.returncode == 0
+    assert undone.stdout.splitlines()[-1].endswith("restart the servers with the former RUMMIKUB_REDIS_URL")
     assert "expected redis://" in admin("migrate", "--from", "http://x", "--to", target).stderr
     assert "neither a URL" in admin("migrate", "--from", source.url, "--to", "localhost:6379").stderr
