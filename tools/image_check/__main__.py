@@ -195,7 +195,7 @@ def _check_refusals(config: ImageConfig, root: Path, scratch: Path) -> None:
     foreign = scratch / "foreign"
     foreign.mkdir(mode=0o700)
     for name, volume, temporary, expected in (
-        ("without volume", None, True, f"{DATA} cannot be used (Read-only file system)"),
+        ("without volume", None, True, f"no volume is mounted at {DATA}"),
         ("volume of root", foreign, True, f"{DATA} cannot be used (Permission denied)"),
         ("without /tmp", scratch / "volume", False, "no folder for temporary files can be used"),
     ):
