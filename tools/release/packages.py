@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import tarfile
 import zipfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -103,11 +103,21 @@ def with_whole_links(page: str, folder: str, values: Mapping[str, str]) -> str:
 
 
 def python(release: Release) -> None:
-    """Builds wheels and source distributions of the service, the engine and the client."""
+    """Builds wheels and source distributions of the engine, the client, and the service, which needs both."""
+    require(release.tree / "pyproject.toml", ["rummikub-engine", "rummikub-client"], release.version)
     options = ("--quiet", "--no-build-isolation", "--no-create-gitignore", "--python", BIN / "python")
     to = ("--out-dir", release.folder("python"))
     for folder in PYTHON:
         run(BIN / "uv", "build", *options, *to, release.tree / folder, folder=release.tree)
+
+
+def require(manifest: Path, distributions: Sequence[str], version: str) -> None:
+    """Adds distributions of the same version to what a pyproject.toml depends on. In a checkout they are folders."""
+    own = "".join(f'  "{name}=={version}",\n' for name in distributions)
+    text, begin = manifest.read_text(), "\ndependencies = [\n"
+    if text.count(begin) != 1:
+        raise ValueError(f"{manifest} has no list of dependencies, one a line")
+    manifest.write_text(text.replace(begin, begin + own))
 
 
 def npm(release: Release) -> None:

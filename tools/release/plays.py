@@ -50,14 +50,9 @@ def server(release: Release, folder: Path) -> Iterator[str]:
 
 def _environment(folder: Path, release: Release, name: str) -> Path:
     """Returns the Python of a new environment with a distribution from dist/ and what it needs."""
-    wheels = list(release.folder("python").glob(f"rummikub_{name}-*.whl"))
-    if name == "service":
-        wheels += [
-            *release.folder("python").glob("rummikub_engine-*.whl"),
-            *release.folder("python").glob("rummikub_client-*.whl"),
-        ]
     run(BIN / "uv", "venv", "--quiet", "--clear", "--python", BIN / "python", folder, folder=ROOT)
-    run(BIN / "uv", "pip", "install", "--quiet", "--python", folder / "bin" / "python", *wheels, folder=ROOT)
+    options = ("--quiet", "--find-links", release.folder("python"), "--python", folder / "bin" / "python")
+    run(BIN / "uv", "pip", "install", *options, f"rummikub-{name}=={release.version}", folder=ROOT)
     return folder / "bin" / "python"
 
 
