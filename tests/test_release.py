@@ -18,10 +18,11 @@ from support.formats import process_with
 from support.harness import ROOT
 from tools import names
 from tools.release import conformance, frozen
+from tools.release.__main__ import main as release_main
 from tools.release.bill import LicenseError, check_license
 from tools.release.checks import problems
 from tools.release.frozen import BASELINE, BUF
-from tools.release.packages import PAGES, Release, sums, with_whole_links
+from tools.release.packages import PAGES, Release, require, sums, with_whole_links
 from tools.release.provenance import FILE, LOCKS, statement
 from tools.revisions import GIT, GOLDEN, last_tag
 
@@ -221,6 +222,33 @@ def test_the_provenance_names_every_file_the_commit_and_what_pins_the_build(tmp_
         "digest": {"gitCommit": "c0ffee"},
     }
     assert [lock["name"] for lock in locks] == [*LOCKS]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--only", "pyton", "--dry-run"], "--only pyton: expected some of python, npm"),
+        (["--only", "python"], "a release builds and plays all packages"),
+        (["--skip-play"], "a release builds and plays all packages"),
+    ],
+)
+def test_nothing_is_tagged_that_was_not_built_and_played(
+    tree: Path, arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        release_main([VERSION, *arguments], tree)
+    assert expected in capsys.readouterr().err
+    tags = subprocess.run([GIT, "tag"], cwd=tree, capture_output=True, text=True, check=True)
+    assert tags.stdout == "v1.2.2\n"
+
+
+def test_the_service_depends_on_the_other_distributions_of_its_version(tmp_path: Path) -> None:
+    manifest = tmp_path / "pyproject.toml"
+    shutil.copy(ROOT / "pyproject.toml", manifest)
+    before = tomllib.loads(manifest.read_text())["project"]["dependencies"]
+    require(manifest, ["rummikub-engine", "rummikub-client"], VERSION)
+    after = tomllib.loads(manifest.read_text())["project"]["dependencies"]
+    assert after == [f"rummikub-engine=={VERSION}", f"rummikub-client=={VERSION}", *before]
 
 
 def dist_with(folder: Path, *ecosystems: str) -> Release:

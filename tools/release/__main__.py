@@ -34,11 +34,17 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("version", nargs="?", default=names.values(root)["version"], help="such as 1.0.0")
     parser.add_argument("--dry-run", action="store_true", help="tag nothing; a refusal only warns")
-    parser.add_argument("--only", default=",".join(BUILDERS), help="the ecosystems, separated by commas")
-    parser.add_argument("--skip-play", action="store_true", help="install nothing")
+    parser.add_argument(
+        "--only", default=",".join(BUILDERS), help="the ecosystems, separated by commas; with --dry-run"
+    )
+    parser.add_argument("--skip-play", action="store_true", help="install nothing; with --dry-run")
     given = sys.argv[1:] if arguments is None else arguments
     chosen = parser.parse_args(given)
+    if strange := set(chosen.only.split(",")) - BUILDERS.keys():
+        parser.error(f"--only {', '.join(sorted(strange))}: expected some of {', '.join(BUILDERS)}")
     ecosystems = [name for name in BUILDERS if name in chosen.only.split(",")]
+    if not chosen.dry_run and (chosen.skip_play or len(ecosystems) < len(BUILDERS)):
+        parser.error("a release builds and plays all packages: use --only and --skip-play with --dry-run")
     if refused := list(problems(root, chosen.version)):
         print(
             f"Version {chosen.version} cannot be released:", *(f"  {one}" for one in refused), sep="\n", file=sys.stderr
