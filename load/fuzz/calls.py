@@ -49,6 +49,8 @@ CALLS_OF_A_GAME: Final = 400
 """The calls after which a game is replaced."""
 CALLS_OF_AN_ETAG: Final = 12
 """The calls after which a game is read again."""
+ATTEMPTS: Final = 30
+"""How often a new game is tried, a second apart."""
 SHARES: Final[Mapping[str, float]] = {"main": 0.6, "validation": 0.25, "admin": 0.15}
 """The share of each listener in all calls."""
 DEAR: Final = ("AnalysisService", "ReviewGame", "ListGames", "CreateGame", "ForgetPlayer", "ExportPlayer")
@@ -190,6 +192,17 @@ class _World:
         return self._games[place]
 
     async def _new(self) -> tuple[GameAtHand, game_pb2.Game]:
+        """Returns a new game. Tries again where the store does not answer in time: a machine may be that busy."""
+        for _ in range(ATTEMPTS - 1):
+            try:
+                return await self._created()
+            except grpc.aio.AioRpcError as error:
+                if error.code() is not grpc.StatusCode.UNAVAILABLE:
+                    raise
+            await asyncio.sleep(1)
+        return await self._created()
+
+    async def _created(self) -> tuple[GameAtHand, game_pb2.Game]:
         named = next(self._named).ruleset
         rules = creation(options(preset=ruleset_pb2.Preset.Value(f"PRESET_{named.preset.name}")))
         players = self._rng.randint(max(2, named.players_min), min(4, named.players_max))
