@@ -363,6 +363,8 @@ async def _request(scene: Scene, rpc: str, caller: Caller, game: GameAtHand, met
     if rpc in ON_A_CHALLENGE:
         request.challenge_id, maker, other = await _challenged(scene)
         person = maker if rpc == "CancelChallenge" else other
+    if rpc == "ChallengePlayer":
+        request.player_ref = new_id()
     if caller.ticket:
         request.join_ticket = caller.ticket(person)
         if "name" in fields:

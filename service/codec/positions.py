@@ -39,10 +39,14 @@ def start_position(message: game_service_pb2.StartPosition, rules: Ruleset) -> P
         raise InvalidRequest(*faults)
     read = legal_table(proposed, rules)
     position = Position(() if read is None else read, racks, pool or None, turn_seat)
+    empty = [f"{FIELD}.seats[{place}].rack" for place, one in enumerate(racks) if not one.tiles]
+    faults += [FieldFault(field, "expected at least one tile: the round would be over") for field in empty]
     faults += _faults_of_table(proposed, rules) if read is None else ()
     for problem in position_problems(position, rules, tiles_on(proposed)):
+        field = f"{FIELD}.{problem.part}"
         text = f"{problem.text}: {format_tiles(problem.tiles)}" if problem.tiles else problem.text
-        faults.append(FieldFault(f"{FIELD}.{problem.part}", text, "POSITION_IMPOSSIBLE"))
+        if field not in empty:
+            faults.append(FieldFault(field, text, "POSITION_IMPOSSIBLE"))
     if faults:
         raise InvalidRequest(*faults)
     return position

@@ -144,7 +144,7 @@ async def test_all_problems_are_named_at_once(client: Client) -> None:
     assert field_violations(error) == [f"position.{part}" for part in parts]
     seats = [gs.StartSeat(seat=1), gs.StartSeat(seat=2, rack=as_tiles([1, 1, 1]))]
     error = await refused(client, position=gs.StartPosition(table=RUN, seats=seats, turn_seat=4))
-    parts = ["turn_seat", "seats[0].rack", "seats", "seats[1].rack"]
+    parts = ["seats[0].rack", "turn_seat", "seats", "seats[1].rack"]
     assert field_violations(error) == [f"position.{part}" for part in parts]
 
 

@@ -1453,7 +1453,7 @@ TOO_LONG_TABLE = meld_pb2.Table(melds=[TOO_LONG])
 BAD_STARTS = [
     ("POSITION_IMPOSSIBLE", ["turn_seat"], gs.StartPosition(turn_seat=3)),
     ("POSITION_IMPOSSIBLE", ["pool"], gs.StartPosition(pool=as_tiles([1]))),
-    ("POSITION_IMPOSSIBLE", ["seats[2].rack"], gs.StartPosition(seats=[gs.StartSeat(seat=3)])),
+    ("FIELD_INVALID", ["seats[2].rack"], gs.StartPosition(seats=[gs.StartSeat(seat=3)])),
     ("TILE_UNKNOWN", ["pool[0]"], gs.StartPosition(pool=as_tiles([80]))),
     (
         "MALFORMED_TABLE",
