@@ -100,3 +100,58 @@ async def test_a_program_that_is_started_again_returns_to_its_seat() -> None:
                 break
         assert seen.turn.seat != seat, "the other player has the turn all the time"
         running.cancel()
+
+
+class Updates:
+    """Answers as a service whose stream has an update of a game, and another one soon after each that was handled."""
+
+    target = "of-the-test"
+
+    def __init__(self, steps: int) -> None:
+        self.games = self.turns = self
+        self.handled = 0
+        self._steps = steps
+        self._next = asyncio.Event()
+        self._next.set()
+
+    def seated(self, _token: str) -> "Updates":
+        """Returns the connection of a seat."""
+        return self
+
+    def WatchOwnGames(self, _request: object, *, wait_for_ready: bool) -> "Updates":  # noqa: N802, ARG002 - as the stub
+        """Returns the stream."""
+        return self
+
+    async def read(self) -> gs.WatchOwnGamesResponse:
+        """Returns the next update."""
+        await self._next.wait()
+        self._next.clear()
+        for _ in range(self._steps):
+            await asyncio.sleep(0)
+        game = rummikub.GameSummary(state=rummikub.GAME_STATE_PLAYING, turn_seat=1)
+        return gs.WatchOwnGamesResponse(game=gs.OwnGame(game_id="g", seat=1, game=game))
+
+    def cancel(self) -> None:
+        """Ends the stream."""
+
+    async def ReturnToSeat(self, _request: object) -> None:  # noqa: N802 - as the stub
+        """Does nothing."""
+
+    async def GetGame(self, _request: object) -> gs.GetGameResponse:  # noqa: N802 - as the stub
+        """Returns a game in which there is nothing to do."""
+        self.handled += 1
+        self._next.set()
+        return gs.GetGameResponse(game=rummikub.Game(state=rummikub.GAME_STATE_LOBBY))
+
+
+@pytest.mark.parametrize("steps", range(8))
+async def test_a_bot_handles_an_update_that_comes_as_it_ends_the_one_before(steps: int) -> None:
+    updates = Updates(steps)
+    bot = Suggested(updates)  # type: ignore[arg-type]  # what it uses of a client
+    bot.add("g", "token")
+    running = asyncio.create_task(bot.run())
+    for _ in range(300):
+        await asyncio.sleep(0)
+    bot.stop()
+    await running
+    assert updates.handled > 5, "it has missed an update, and waits for ever"

@@ -189,7 +189,7 @@ export abstract class Bot {
     this.#latest.set(game.gameId, game);
     if (!this.#busy.has(game.gameId)) {
       this.#busy.add(game.gameId);
-      void this.#handle(game.gameId).finally(() => this.#busy.delete(game.gameId));
+      void this.#handle(game.gameId);
     }
   }
 
@@ -205,6 +205,7 @@ export abstract class Bot {
         await sleep(1_000, this.#stopped.signal);
       }
     }
+    this.#busy.delete(gameId); // at once: an update between the end of this and a callback would wake nothing
   }
 
   async #act({ gameId, found, seat, winnerSeats }: OwnGame): Promise<void> {

@@ -227,12 +227,12 @@ class Bot:
     async def run(self) -> None:
         """Plays until `stop`, or, without tickets, until all games are over. Raises what no new attempt can mend."""
         delay, stopping = FIRST_DELAY_SECONDS, asyncio.create_task(self._stopped.wait())
+        following: asyncio.Task[tuple[float, bool]] | None = None
         try:
             while not self._stopped.is_set() and (self._ticket or self.tokens):
                 following = asyncio.create_task(self._follow())
                 await asyncio.wait({following, stopping}, return_when=asyncio.FIRST_COMPLETED)
                 if not following.done():
-                    following.cancel()
                     break
                 pause, has_heard = following.result()
                 delay = FIRST_DELAY_SECONDS if has_heard else min(2 * delay, LONGEST_DELAY_SECONDS)
@@ -240,8 +240,8 @@ class Bot:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(asyncio.shield(stopping), pause)
         finally:
-            stopping.cancel()
-            for task in (*self._tasks.values(), *self._answers):
+            self._stopped.set()
+            for task in (stopping, *([following] if following else []), *self._tasks.values(), *self._answers):
                 task.cancel()
 
     async def _follow(self) -> tuple[float, bool]:
@@ -251,7 +251,7 @@ class Bot:
         has_heard, pause = False, 0.0
         self._present.clear()
         try:
-            while self._ticket or self.tokens:
+            while (self._ticket or self.tokens) and not self._stopped.is_set():  # wait_for may swallow a cancellation
                 update = await asyncio.wait_for(stream.read(), SILENCE_SECONDS)
                 if update is grpc.aio.EOF:
                     break
@@ -291,8 +291,7 @@ class Bot:
     def _wake(self, game_id: str) -> None:
         """Handles the latest state of a game, after what is under way in it."""
         if game_id not in self._tasks:
-            task = self._tasks[game_id] = asyncio.create_task(self._handle(game_id))
-            task.add_done_callback(lambda _: self._tasks.pop(game_id, None))
+            self._tasks[game_id] = asyncio.create_task(self._handle(game_id))
 
     async def _handle(self, game_id: str) -> None:
         while game_id in self._latest:
@@ -306,6 +305,7 @@ class Bot:
                     await asyncio.sleep(LONGEST_DELAY_SECONDS / 5)
             except Exception:  # noqa: BLE001 - of the subclass, whose other games go on
                 _log.exception("game %s", game_id)
+        del self._tasks[game_id]  # at once, and not when the task is done: an update between would wake no task
 
     async def _act(self, game_id: str, entry: OwnGame) -> None:
         game = entry.game
