@@ -195,7 +195,9 @@ async def test_a_request_without_a_required_field_is_refused(client: Client, rpc
         await first_answer(client.channel, rpc, request.SerializeToString(), metadata)
     assert refusal.value.code() is grpc.StatusCode.INVALID_ARGUMENT
     named, *others = field_violations(refusal.value)
-    assert not others or text(path).startswith("position."), "only a position is refused with what else is wrong with it"
+    assert not others or text(path).startswith("position."), (
+        "only a position is refused with what else is wrong with it"
+    )
     assert named == text(path) or named.startswith(text(path) + "."), "the field, or one that is required in it"
     is_tile = getattr(path[-1], "enum_type", None) is tile_pb2.Tile.DESCRIPTOR and not is_list(path[-1])
     assert error_info(refusal.value).reason == ("TILE_UNKNOWN" if is_tile else "FIELD_INVALID")
