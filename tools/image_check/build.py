@@ -116,7 +116,7 @@ def _make_base(name: str) -> None:
         root = _buildah("mount", container).stdout.strip()
         excluded = [f"--dpkgopt=path-exclude=/usr/share/{folder}/*" for folder in UNUSED_FILES]
         hook = '--customize-hook=chroot "$1" python3 -m venv /usr/local'
-        packages = ("--variant=essential", "--include=python3-venv,passwd", f"--hook-dir={WITHOUT_PERL}")
+        packages = ("--variant=essential", "--include=python3-venv,passwd,libstdc++6", f"--hook-dir={WITHOUT_PERL}")
         what = (*packages, "--dpkgopt=force-unsafe-io", *excluded, hook)
         _run("mmdebstrap", "--quiet", "--mode=root", *what, SUITE, root, failure="the base cannot be made")
         _buildah("commit", "--quiet", container, name)
