@@ -352,7 +352,7 @@ async def _request(scene: Scene, rpc: str, caller: Caller, game: GameAtHand, met
     now = (await scene.store.games.load(game.game_id)).record
     request: Any = usual_request(rpc, game.game_id, encode_etag(now.game.revision, now.etag) if now else game.etag)
     fields = request.DESCRIPTOR.fields_by_name
-    person = "cleo"
+    person = await _person(scene, rpc, request)
     if "game_id" in fields and not names_a_game(rpc):  # a search, or a review, of a game
         request.Clear()
         request.game_id = game.game_id
@@ -360,11 +360,6 @@ async def _request(scene: Scene, rpc: str, caller: Caller, game: GameAtHand, met
         request.ClearField("seats")
         if not caller.ticket:
             request.seats.add(game_id=game.game_id, seat_token=_token(metadata))
-    if rpc in ON_A_CHALLENGE:
-        request.challenge_id, maker, other = await _challenged(scene)
-        person = maker if rpc == "CancelChallenge" else other
-    if rpc == "ChallengePlayer":
-        request.player_ref = new_id()
     if caller.ticket:
         request.join_ticket = caller.ticket(person)
         if "name" in fields:
@@ -377,6 +372,16 @@ async def _request(scene: Scene, rpc: str, caller: Caller, game: GameAtHand, met
         request.request_id = new_id()
     message: Message = request
     return message
+
+
+async def _person(scene: Scene, rpc: str, request: Any) -> str:  # noqa: ANN401 - of any RPC
+    """Returns the person who may send a request, after naming a new challenge or another player in it."""
+    if rpc == "ChallengePlayer":
+        request.player_ref = new_id()
+    if rpc not in ON_A_CHALLENGE:
+        return "cleo"
+    request.challenge_id, maker, other = await _challenged(scene)
+    return maker if rpc == "CancelChallenge" else other
 
 
 def _token(metadata: Metadata) -> str:

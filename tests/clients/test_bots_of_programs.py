@@ -103,7 +103,11 @@ async def test_a_program_that_is_started_again_returns_to_its_seat() -> None:
 
 
 class Updates:
-    """Answers as a service whose stream has an update of a game, and another one soon after each that was handled."""
+    """Answers as a service whose stream has an update of a game, and the next one about when the last one is handled.
+
+    Args:
+        steps: How many steps of the loop after the next update its handling takes longer.
+    """
 
     target = "of-the-test"
 
@@ -126,8 +130,6 @@ class Updates:
         """Returns the next update."""
         await self._next.wait()
         self._next.clear()
-        for _ in range(self._steps):
-            await asyncio.sleep(0)
         game = rummikub.GameSummary(state=rummikub.GAME_STATE_PLAYING, turn_seat=1)
         return gs.WatchOwnGamesResponse(game=gs.OwnGame(game_id="g", seat=1, game=game))
 
@@ -141,6 +143,8 @@ class Updates:
         """Returns a game in which there is nothing to do."""
         self.handled += 1
         self._next.set()
+        for _ in range(self._steps):
+            await asyncio.sleep(0)
         return gs.GetGameResponse(game=rummikub.Game(state=rummikub.GAME_STATE_LOBBY))
 
 
