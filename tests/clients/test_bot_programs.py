@@ -70,8 +70,11 @@ async def program(command: Sequence[str], name: str, server: ServerProcess, fold
 
 
 async def when(client: aio.Rummikub, game_id: str, minimum_revision: int, *, is_over: bool = False) -> rummikub.Game:
-    """Returns a game at a revision or later, or its end; waits for a server that is away."""
-    async with asyncio.timeout(120):
+    """Returns a game at a revision or later, or its end; waits for a server that is away.
+
+    Searches have a low priority, and a minute of them takes long beside busy tests.
+    """
+    async with asyncio.timeout(480):
         while True:
             try:
                 game = (await client.games.GetGame(rummikub.GetGameRequest(game_id=game_id))).game
