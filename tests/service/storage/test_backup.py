@@ -8,7 +8,7 @@ import random
 import shutil
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -49,15 +49,6 @@ def other() -> Iterator[RedisServer]:
     """Runs an empty Redis."""
     with running_redis() as server:
         yield server
-
-
-@pytest.fixture
-async def embedded(tmp_path: Path) -> AsyncIterator[EmbeddedStore]:
-    """Runs an embedded store in the folder `data`."""
-    store = EmbeddedStore(tmp_path / "data")
-    await store.start()
-    yield store
-    await store.stop()
 
 
 @contextmanager

@@ -79,15 +79,6 @@ def other() -> Iterator[RedisServer]:
         yield server
 
 
-@pytest.fixture
-async def embedded(tmp_path: Path) -> AsyncIterator[EmbeddedStore]:
-    """Runs an embedded store in the folder `data`."""
-    store = EmbeddedStore(tmp_path / "data")
-    await store.start()
-    yield store
-    await store.stop()
-
-
 @pytest.fixture(params=["Redis, cluster", "embedded, Redis", pytest.param("embedded, cluster", marks=pytest.mark.soak)])
 def pair(request: pytest.FixtureRequest, source: RedisServer, target: str, embedded: EmbeddedStore) -> tuple[str, str]:
     """Returns the URLs of stores between which games move."""
