@@ -34,7 +34,7 @@ _BUILD: Final = "test -d node_modules || npm ci --silent --ignore-scripts; npx t
 
 @dataclass
 class Agreement:
-    """What both found: rounds of fair records, by kind; records, and those on which they differ."""
+    """The results of both checks: rounds of fair records, by kind; records, and those on which the checks differ."""
 
     rounds: Counter[str] = field(default_factory=Counter)
     fair: int = 0

@@ -1,4 +1,4 @@
-"""What `make image-check` reads: the Dockerfile, requirements, the image's configuration. It runs the rest itself."""
+"""`make image-check` reads the Dockerfile, requirements and the image's configuration. It tests the rest itself."""
 
 import json
 import re

@@ -22,7 +22,7 @@ UNCHECKED: Final = {
     "C++, client": "no advisories are asked: clients/cpp takes gRPC and Protobuf from the system or from Conan",
     "base image": "no advisories are asked: scan the built image, for example with trivy",
 }
-"""What no tool here checks, and why."""
+"""The packages that no tool here checks, and the reason."""
 
 
 class NoReportError(Exception):
@@ -109,7 +109,7 @@ CHECKS: Final = {
     ),
     "Rust": Check("clients/rust", ("cargo", "audit", "--json"), of_cargo),
 }
-"""What checks each ecosystem."""
+"""The tool that checks each ecosystem."""
 
 
 def main(checks: dict[str, Check] = CHECKS) -> int:

@@ -29,7 +29,7 @@ REWRITE: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What docs/capacity.md has of a worker and of a game.
+    """The costs of a worker and of a game, from docs/capacity.md.
 
     Attributes:
         worker: Memory of a worker without watchers, in bytes.
@@ -50,7 +50,7 @@ class Costs:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """The sizes in manifests, as they are written there."""
+    """The sizes of a deployment, in the notation of manifests."""
 
     max_replicas: int
     calls_a_pod: str

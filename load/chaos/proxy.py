@@ -21,7 +21,7 @@ REPEAT_SECONDS: Final = 1.0
 """How long a repeated connection stays open."""
 HOST: Final = "127.0.0.1"
 KINDS: Final = ("delay", "cut before", "cut after", "repeat")
-"""What it does to connections."""
+"""The faults that the proxy makes on connections."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,7 @@ class Replay:
         self._cause: tuple[int, int] = (0, 0)
         self.time_outs = 0
         self.timed: list[Timed] = []
-        """What time made."""
+        """The changes that a server made because their time had come."""
 
     def apply(self, change: Fields) -> Iterator[Violation]:
         """Moves past a change; yields what is wrong with it."""

@@ -226,7 +226,7 @@ def _as_bytes(value: object) -> bytes:
 
 
 OUTPUTS: Final = ("log", "traces", "presence", "metrics")
-"""What a server gives beside its answers. Presence is what it stores of it."""
+"""The outputs of a server besides its answers. Presence stands for what the server stores of it."""
 LOGGED_IF_CANCELED: Final = "/rummikub.v1.ValidationService/"
 """Frequent calls are logged at info only if they fail, and whether a stream ends before it is canceled is a race."""
 LOST: Final = b"lost"

@@ -30,7 +30,7 @@ _OK, _FAILED, _COMPARE = "ok      ", "FAILED  ", "compare "
 
 @dataclass(frozen=True)
 class Noted:
-    """What a player noted before the first deal: the commitment, empty for none, and seeds by seat."""
+    """Notes of a player from before the first deal: the commitment, empty for none, and seeds by seat."""
 
     commitment: bytes = b""
     seeds: Mapping[int, bytes] = field(default_factory=dict)

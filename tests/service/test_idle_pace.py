@@ -18,7 +18,7 @@ from service.storage.redis.store import RedisStore
 from support.archives import MemorySink
 
 MOST_A_SECOND = 20
-"""What docs/operation.md promises."""
+"""The limit that docs/operation.md promises."""
 SECONDS = 120
 
 

@@ -6,9 +6,9 @@ import { type Ruleset, TurnInvalidSubmission } from "./gen/rummikub/v1/ruleset_p
 import { RoundEnd } from "./gen/rummikub/v1/score_pb.js";
 import type { Tile } from "./gen/rummikub/v1/tile_pb.js";
 
-/** What a player noted before the first deal, to compare the record with. */
+/** Notes of a player from before the first deal, which the record is compared with. */
 export interface Noted {
-  /** `Game.deal_commitment`, as it was before the seed was sent. */
+  /** `Game.deal_commitment`, read before the player's seed was sent. */
   commitment?: Uint8Array;
   /** The `deal_seed` that was sent for a seat, by the seat. */
   seeds?: ReadonlyMap<number, Uint8Array>;
