@@ -144,16 +144,23 @@ def _watchers(found: Parts) -> Tables:
                 f"{memory / 1024:.0f}" if memory and int(count) >= LEAST_WATCHERS else "",
             ]
         )
-    tables = found["tables"]
+    tables, own_games = found["tables"], found["own_games"]
     costs = [
         ["a PlayTurn in a game that the server remembers", found["warm_turn_us"], found["redis_warm_turn_us"]],
         ["a PlayTurn in another game", found["cold_turn_us"], found["redis_cold_turn_us"]],
         ["a turn of many games with a watcher each", tables["turn_us"], tables["redis_turn_us"]],
         ["a heartbeat of a watcher that is alone with its game", tables["heartbeat_us"], tables["redis_heartbeat_us"]],
+        [
+            "a turn of many games with a WatchOwnGames of a player each",
+            own_games["turn_us"],
+            own_games["redis_turn_us"],
+        ],
+        ["a heartbeat of a WatchOwnGames", own_games["heartbeat_us"], own_games["redis_heartbeat_us"]],
         ["a ValidateTurn at the validation listener", found["validation_us"], 0.0],
     ]
     memory = [
         ["a watcher that is alone with its game", f"{tables['watcher_bytes'] / 1024:.0f}"],
+        ["a WatchOwnGames of one game", f"{own_games['watcher_bytes'] / 1024:.0f}"],
         ["its own connection, besides", f"{found['connection_bytes'] / 1024:.0f}"],
         ["a server with its processes, without watchers", f"{found['process_bytes'] / 1024:,.0f}"],
     ]

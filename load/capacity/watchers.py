@@ -3,9 +3,9 @@
 import asyncio
 import itertools
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import grpc.aio
 
@@ -58,9 +58,9 @@ STREAMS_A_CHANNEL: Final = 100
 
 
 class Watcher:
-    """A WatchGame stream that records the arrival of its updates."""
+    """A WatchGame or WatchOwnGames stream that records the arrival of its updates."""
 
-    def __init__(self, call: "grpc.aio.UnaryStreamCall[gs.WatchGameRequest, gs.WatchGameResponse]") -> None:
+    def __init__(self, call: "grpc.aio.UnaryStreamCall[Any, Any]") -> None:
         self._call = call
         self.revision = 0
         self.etag = ""
@@ -76,6 +76,8 @@ class Watcher:
                         self.revision, self.etag = update.snapshot.revision, update.snapshot.etag
                     case "change":
                         self.revision, self.etag = update.change.revision, update.change.etag
+                    case "game":
+                        self.revision = update.game.game.revision
                     case "heartbeat":
                         self.revision = max(self.revision, update.heartbeat.revision)
                     case "closing":
@@ -98,11 +100,14 @@ async def measure(step: Step, *, quick: bool) -> dict[str, Any]:
     found: dict[str, Any] = {"crowds": {}}
     for count in chosen(CROWDS, QUICK_MOST) if quick else CROWDS:
         step(f"turns with {count:,} watchers")
-        idle_seconds = QUICK_REDIS_IDLE_SECONDS if quick else REDIS_IDLE_SECONDS
-        found["crowds"][str(count)] = await _measure_crowd(count, idle_seconds)
+        redis_idle_seconds = QUICK_REDIS_IDLE_SECONDS if quick else REDIS_IDLE_SECONDS
+        found["crowds"][str(count)] = await _measure_crowd(count, redis_idle_seconds)
     tables = QUICK_TABLES if quick else TABLES
+    idle_seconds = QUICK_IDLE_SECONDS if quick else IDLE_SECONDS
     step(f"{tables:,} games with a watcher each")
-    found["tables"] = await _measure_tables(tables, QUICK_IDLE_SECONDS if quick else IDLE_SECONDS)
+    found["tables"] = await _measure_tables(tables, idle_seconds, _watch_game)
+    step(f"{tables:,} games with a stream of a player's own games each")
+    found["own_games"] = await _measure_tables(tables, idle_seconds, _watch_own_games)
     step("watchers with a connection each")
     found["connection_bytes"] = await _measure_connections(QUICK_CONNECTIONS if quick else CONNECTIONS)
     step("turns in games that the server does not remember, and validations")
@@ -138,6 +143,10 @@ async def close(watchers: Sequence[Watcher]) -> None:
     for watcher in watchers:
         watcher.close()
     await asyncio.gather(*(watcher.ended for watcher in watchers))
+
+
+_Open: TypeAlias = Callable[[Table, grpc.aio.Channel], Watcher]
+"""Opens a stream of a game."""
 
 
 class _Meter:
@@ -198,7 +207,7 @@ async def _measure_crowd(count: int, idle_seconds: float) -> dict[str, Any]:
         }
 
 
-async def _measure_tables(count: int, idle_seconds: float) -> dict[str, float]:
+async def _measure_tables(count: int, idle_seconds: float, open_one: _Open) -> dict[str, float]:
     """Many games with one watcher each: the cost of a turn, of a heartbeat, and of a watcher with its feed."""
     heartbeat = str(HEARTBEAT_SECONDS)
     async with (
@@ -210,7 +219,7 @@ async def _measure_tables(count: int, idle_seconds: float) -> dict[str, float]:
         memory = resident_bytes(server.processes[0])
         crowd: list[Watcher] = []
         for start in range(0, count, OPEN_AT_ONCE):
-            opening = (_watcher(tables[number], some[number % len(some)]) for number in _places(start, count))
+            opening = (_watcher(open_one, tables[number], some[number % len(some)]) for number in _places(start, count))
             crowd += await asyncio.gather(*opening)
         memory = resident_bytes(server.processes[0]) - memory
         meter, watch = _Meter(server, redis), Stopwatch()
@@ -244,11 +253,21 @@ def _places(start: int, count: int) -> range:
     return range(start, min(start + OPEN_AT_ONCE, count))
 
 
-async def _watcher(table: Table, channel: grpc.aio.Channel) -> Watcher:
+def _watch_game(table: Table, channel: grpc.aio.Channel) -> Watcher:
+    return watch(table, [channel], 1)[0]
+
+
+def _watch_own_games(table: Table, channel: grpc.aio.Channel) -> Watcher:
+    """Opens the stream of all games of a player, who has only this one."""
+    seat = gs.OwnSeat(game_id=table.game_id, seat_token=table.tokens[1])
+    return Watcher(Client(channel).games.WatchOwnGames(gs.WatchOwnGamesRequest(seats=[seat])))
+
+
+async def _watcher(open_one: _Open, table: Table, channel: grpc.aio.Channel) -> Watcher:
     """Returns an open watch of a game. If the server is too busy, it tries again, as clients do."""
     async with asyncio.timeout(DEADLINE_SECONDS):
         while True:
-            [watcher] = watch(table, [channel], 1)
+            watcher = open_one(table, channel)
             while not watcher.ended.done():
                 if watcher.revision:
                     return watcher

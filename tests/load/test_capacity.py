@@ -54,6 +54,13 @@ PARTS: dict[str, Any] = {
             "redis_heartbeat_us": 10.0,
             "watcher_bytes": GIB / 1_000,
         },
+        "own_games": {
+            "turn_us": 800.0,
+            "redis_turn_us": 60.0,
+            "heartbeat_us": 200.0,
+            "redis_heartbeat_us": 20.0,
+            "watcher_bytes": 3_072.0,
+        },
         "connection_bytes": 1_024.0,
         "warm_turn_us": 400.0,
         "redis_warm_turn_us": 40.0,
