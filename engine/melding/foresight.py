@@ -48,11 +48,12 @@ class _Hand:
 def should_wait(view: GameView, melds: Melds, tiles: tuple[Tile, ...], budget: Budget) -> bool:
     """Returns whether the seat to move does better to draw than to play some tiles, which leave it others."""
     rules, table = rules_of(view), Counter(chain(*(meld.tiles for meld in melds)))
-    unseen = Counter(rules.tiles(len(view.order))) - table - Counter(view.rack)
+    pack = rules.tiles(len(view.order))
+    unseen = Counter(pack) - table - Counter(view.rack)
     seats = {player.seat: player for player in view.players if not player.resigned}
     me, *others = (seats[seat] for seat in from_seat(view.order, view.seat or 0) if seat in seats)
     enough = sum(player.tile_count for player in others) < unseen.total()
-    if not enough or not can_all_be_searched(tuple(unseen)):
+    if not enough or not can_all_be_searched(pack):
         return False
     played = Counter(tiles)
     mine = _Hand(Counter(view.rack), me.has_melded or not rules.initial_meld_needed)
