@@ -1,4 +1,4 @@
-"""The examples of docs/yours.md run: ratings, a Swiss tournament, records to Parquet. Push has tests of its own."""
+"""The examples of docs/yours.md run. Push has tests of its own."""
 
 import asyncio
 import json
@@ -6,18 +6,38 @@ import os
 import re
 import runpy
 import secrets
+import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+import urllib.request
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from urllib.error import HTTPError
 
+import grpc.aio
 import pytest
 
 from clients.test_bot_programs import PYTHON, arena, program
 from rummikub import aio
+from rummikub.admin.v1 import admin_service_pb2 as pb
+from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
-from support.harness import ROOT, Client, GameAtHand, memory_store, new_id
+from service.runtime.join_tickets import new_ticket_key
+from support.harness import (
+    ROOT,
+    Client,
+    FakeClock,
+    GameAtHand,
+    client_with_key,
+    error_info,
+    keys_file,
+    memory_store,
+    new_id,
+    running_server,
+    server_settings,
+)
+from support.join_tickets import ENTRY, signed
 from support.operator import operated
 
 pytestmark = pytest.mark.slow
@@ -25,8 +45,8 @@ pytestmark = pytest.mark.slow
 EXAMPLES = ROOT / "clients" / "python" / "examples"
 
 
-async def finished_game(client: Client) -> GameAtHand:
-    """Returns a game of Ada and Ben, in which Ada has resigned."""
+async def started_game(client: Client) -> GameAtHand:
+    """Returns a game of Ada and Ben."""
     created = await client.games.CreateGame(gs.CreateGameRequest(request_id=new_id()))
     game = GameAtHand(client, created.game.game_id, host_token=created.host_token)
     for name in ("Ada", "Ben"):
@@ -34,6 +54,12 @@ async def finished_game(client: Client) -> GameAtHand:
         joined = await client.games.JoinGame(joining)
         game.tokens[joined.seat] = joined.seat_token
     await client.games.StartGame(gs.StartGameRequest(game_id=game.game_id), metadata=game.as_host())
+    return game
+
+
+async def finished_game(client: Client) -> GameAtHand:
+    """Returns a game of Ada and Ben, in which Ada has resigned."""
+    game = await started_game(client)
     await client.turns.ResignGame(ts.ResignGameRequest(game_id=game.game_id), metadata=game.as_seat(1))
     return game
 
@@ -171,3 +197,134 @@ async def test_records_become_parquet(tmp_path: Path) -> None:
     rows = parquet.read_table(file).to_pylist()
     assert [row["kind"] for row in rows] == ["DEAL", "RESIGN"]
     assert rows[-1]["player"] == "Ada"
+
+
+@asynccontextmanager
+async def chat(port: int, **environment: str) -> AsyncIterator[str]:
+    """Runs the example for the server at a port, and yields the URL of its rooms."""
+    command = (sys.executable, str(EXAMPLES / "chat.py"), f"127.0.0.1:{port}", "0")
+    process = await asyncio.create_subprocess_exec(
+        *command, stdout=asyncio.subprocess.PIPE, env={**os.environ, **environment}
+    )
+    try:
+        assert process.stdout
+        yield f"http://127.0.0.1:{int(await process.stdout.readline())}"
+    finally:
+        process.kill()
+        await process.wait()
+
+
+async def chatted(room: str, proof: str, text: str = "") -> object:
+    """Returns the messages of a room after one's own, or the reason of a refusal."""
+    request = urllib.request.Request(room, text.encode() or None, {"Authorization": f"Bearer {proof}"})  # noqa: S310 - local
+
+    def call() -> object:
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310 - local
+                return json.load(answer)
+        except HTTPError as error:
+            return error.read().decode()
+
+    return await asyncio.to_thread(call)
+
+
+async def test_a_chat_room_is_for_the_players_of_its_game() -> None:
+    async with operated(memory_store()) as house, chat(house.server.port) as rooms:
+        game, other = await house.client.new_game(), await house.client.new_game()
+        room = f"{rooms}/{game.game_id}"
+        assert await chatted(room, game.tokens[1], "hello") == [{"seat": 1, "text": "hello"}]
+        said = [{"seat": 1, "text": "hello"}, {"seat": 2, "text": "hi"}]
+        assert await chatted(room, game.tokens[2], "hi") == said
+        for stranger in (other.tokens[1], game.host_token):
+            assert await chatted(room, stranger, "let me in") == "you have no seat in this game"
+        assert "seats[0].seat_token" in str(await chatted(room, "", "let me in"))
+        await house.client.turns.ResignGame(ts.ResignGameRequest(game_id=game.game_id), metadata=game.as_seat(1))
+        assert await chatted(room, game.tokens[2], "good game") == "the game is over"
+        assert await chatted(room, game.tokens[2]) == said
+        assert await chatted(f"{rooms}/{other.game_id}", other.tokens[1]) == []
+
+
+async def test_a_join_ticket_opens_the_chat_rooms_of_its_player(tmp_path: Path) -> None:
+    settings = server_settings(keys_file=keys_file(tmp_path, web=ENTRY))
+    async with (
+        running_server(memory_store(FakeClock()), settings) as (server, _),
+        client_with_key(server.port, "web") as client,
+        chat(server.port, API_KEY="web") as rooms,
+    ):
+        seats = [gs.SeatReservation(seat=2, player_ref="ben", name="Ben")]
+        created = await client.games.CreateGame(gs.CreateGameRequest(reserved_seats=seats, request_id=new_id()))
+        room = f"{rooms}/{created.game.game_id}"
+        joining = gs.JoinGameRequest(
+            game_id=created.game.game_id, join_ticket=signed("ada", name="Ada"), request_id=new_id()
+        )
+        await client.games.JoinGame(joining)
+        assert await chatted(room, signed("ada"), "hello") == [{"seat": 1, "text": "hello"}]
+        assert await chatted(room, signed("ben"), "hi") == "you have no seat in this game", "only reserved"
+        assert (
+            await chatted(room, signed("ada", seconds=-1))
+            == "this join_ticket has expired; get a new one from the back end"
+        )
+
+
+def room_ticket(private: str, name: str, room: str, paid: Path) -> "subprocess.CompletedProcess[str]":
+    """Runs the example of payments for a player."""
+    command = (sys.executable, str(EXAMPLES / "paid_rooms.py"), "web", name.lower(), name, room)
+    environment = {**os.environ, "PAID_FILE": str(paid)}
+    return subprocess.run(command, input=private, capture_output=True, text=True, check=False, env=environment)
+
+
+async def test_a_paid_room_is_joined_after_its_purchase(tmp_path: Path) -> None:
+    private, public = new_ticket_key()
+    paid = tmp_path / "paid"
+    paid.write_text("ada gold\n")
+    settings = server_settings(keys_file=keys_file(tmp_path, web=f'ticket_keys = ["{public}"]\nrequire_tickets = true'))
+    async with (
+        running_server(memory_store(), settings) as (server, _),
+        client_with_key(server.port, "web") as client,
+    ):
+        creation = gs.CreateGameRequest(labels={"room": "gold"}, request_id=new_id())
+        game_id = (await client.games.CreateGame(creation)).game.game_id
+
+        async def join(ticket: str) -> gs.JoinGameResponse:
+            joining = gs.JoinGameRequest(game_id=game_id, join_ticket=ticket.strip(), request_id=new_id())
+            return await client.games.JoinGame(joining)
+
+        assert (await join(room_ticket(private, "Ada", "gold", paid).stdout)).seat == 1
+        refused = room_ticket(private, "Ben", "gold", paid)
+        assert (refused.returncode, refused.stdout, refused.stderr) == (1, "", "ben has not bought gold\n")
+        free = room_ticket(private, "Ben", "free", paid)
+        with pytest.raises(grpc.aio.AioRpcError) as raised:
+            await join(free.stdout)
+        assert error_info(raised.value).reason == "TICKET_OUT_OF_SCOPE"
+
+
+async def test_a_report_leads_to_a_look_a_kick_and_forgetting() -> None:
+    async with operated(memory_store()) as house:
+
+        async def moderated(game: GameAtHand, reported: str, action: str = "show") -> tuple[int | None, str]:
+            moderating = await asyncio.create_subprocess_exec(
+                *(sys.executable, str(EXAMPLES / "moderation.py"), f"127.0.0.1:{house.server.admin_port}"),
+                *(game.game_id, reported, action),
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+            )
+            printed, _ = await asyncio.wait_for(moderating.communicate(), 60)
+            return moderating.returncode, printed.decode()
+
+        game = await finished_game(house.client)
+        code, printed = await moderated(game, "Ada")
+        assert (code, printed.splitlines()[0]) == (0, "seat 1: Ada, player_ref ada")
+        assert [line.split()[-1] for line in printed.splitlines()[1:]] == ["player_joined", "player_resigned"]
+        assert await moderated(game, "cleo") == (1, "cleo has no seat in this game\n")
+
+        for action in ("kick", "abort"):
+            running = await started_game(house.client)
+            assert await moderated(running, "ben", action) == (0, "")
+            seen = (await house.admin.GetGame(pb.GetGameRequest(game_id=running.game_id))).game.game
+            ended = {"kick": (game_pb2.GAME_STATE_FINISHED, [1]), "abort": (game_pb2.GAME_STATE_ABORTED, [])}
+            assert (seen.state, list(seen.winner_seats)) == ended[action]
+
+        code, printed = await moderated(game, "ada", "forget")
+        assert code == 0
+        assert game.game_id in printed
+        assert await moderated(game, "Ada") == (1, "Ada has no seat in this game\n")
