@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from google.protobuf.duration_pb2 import Duration
@@ -9,8 +10,18 @@ from google.protobuf.duration_pb2 import Duration
 import rummikub
 from rummikub import aio
 from rummikub.bot import Bot, Legal
+from rummikub.v1 import challenge_service_pb2 as cs
 from rummikub.v1 import game_service_pb2 as gs
-from support.harness import FakeClock, GameAtHand, memory_store, new_id, running_server
+from support.harness import (
+    FakeClock,
+    GameAtHand,
+    keys_file,
+    memory_store,
+    new_id,
+    running_server,
+    server_settings,
+)
+from support.join_tickets import ENTRY, signed
 
 TWO = rummikub.DealOptions(players_min=2, players_max=2)
 MELDING = rummikub.Ruleset(melding=rummikub.MeldingRuleset(preset=rummikub.PRESET_SABRA, deal=TWO))
@@ -99,6 +110,31 @@ async def test_a_program_that_is_started_again_returns_to_its_seat() -> None:
             if not seen.players[seat - 1].is_absent:
                 break
         assert seen.turn.seat != seat, "the other player has the turn all the time"
+        running.cancel()
+
+
+async def test_a_bot_has_no_more_games_than_its_most(tmp_path: Path) -> None:
+    settings = server_settings(keys_file=keys_file(tmp_path, web=ENTRY))
+    async with (
+        running_server(memory_store(FakeClock()), settings) as (server, _),
+        aio.Rummikub(f"127.0.0.1:{server.port}", api_key="web") as client,
+        asyncio.timeout(30),
+    ):
+        bot = Suggested(client, lambda: signed("deep", name="deep"), games_max=1)
+        running = asyncio.create_task(bot.run())
+        for _ in range(2):
+            proposal = cs.ChallengePlayerRequest(join_ticket=signed("ann", name="Ann"), player_ref="deep")
+            await client.challenges.ChallengePlayer(proposal)
+        own = rummikub.WatchOwnGamesRequest(join_ticket=signed("ann"))
+        found: dict[str, cs.Challenge] = {}
+        async for update in client.games.WatchOwnGames(own):
+            if update.HasField("challenge"):
+                found[update.challenge.challenge_id] = update.challenge
+            if len(found) == 2 and cs.CHALLENGE_STATE_OPEN not in {one.state for one in found.values()}:
+                break
+        answers = sorted((one.state, one.decline_reason) for one in found.values())
+        accepted = (cs.CHALLENGE_STATE_ACCEPTED, cs.DECLINE_REASON_UNSPECIFIED)
+        assert answers == [accepted, (cs.CHALLENGE_STATE_DECLINED, cs.DECLINE_REASON_LATER)]
         running.cancel()
 
 

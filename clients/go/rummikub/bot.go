@@ -2,11 +2,13 @@ package rummikub
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -24,16 +26,23 @@ import (
 const (
 	ticketsTried   = 10 // how many tickets a bot tries to join with: those that it has used are refused
 	streamSilence  = 40 * time.Second
+	gamesMax       = 10
 	refusalsOfTurn = 3 // after so many refusals a turn is left to its time
 )
+
+// gone has the refusals of a seat that will not be back.
+var gone = []pb.ErrorReason{pb.ErrorReason_GAME_NOT_FOUND, pb.ErrorReason_TOKEN_VOID}
 
 // Bot is a program that plays all its games on one stream. After a lost connection it connects again, and continues with
 // what the server has. It joins the games in which a seat is reserved for it.
 type Bot struct {
 	// Client is a connection without a token.
 	Client *Client
-	// Ticket returns a join ticket that is not used yet, whenever one is needed.
+	// Ticket returns a join ticket that is not used yet, whenever one is needed. If it is nil, the bot has the games of Tokens
+	// and TokensFile, and Run returns after them.
 	Ticket func() string
+	// Tokens has tokens of seats by game, in addition to those of TokensFile.
+	Tokens map[string]string
 	// Name is the player's name, if the tickets have none.
 	Name string
 	// TokensFile keeps the tokens of seats, so that the program may be started again in the middle of a game; "" for none.
@@ -41,7 +50,9 @@ type Bot struct {
 	// Choose returns the next turn, or the next step of one, in a game in which the bot has the turn. If it returns an error,
 	// or its turn is refused, the bot takes Legal.Fallback.
 	Choose func(ctx context.Context, view *pb.Game, legal Legal) (*pb.PlayTurnRequest, error)
-	// Answer returns whether the bot accepts a challenge, and why it declines; nil accepts all.
+	// GamesMax is the most games at once, those in the lobby included; 0 means 10. With so many, the bot declines challenges.
+	GamesMax int
+	// Answer returns whether the bot accepts a challenge, and why it declines; nil accepts all up to GamesMax.
 	Answer func(challenge *pb.Challenge) (bool, pb.DeclineReason)
 	// Over is called after each game, if it is not nil.
 	Over func(id string, game *pb.GameSummary, won bool)
@@ -52,6 +63,7 @@ type Bot struct {
 	tokens  map[string]string
 	latest  map[string]*pb.OwnGame
 	busy    map[string]bool
+	open    map[string]bool // games that are not over, and challenges that are being accepted
 	present map[string]bool // games in which no other program stands in for the bot, since it connected
 }
 
@@ -146,7 +158,7 @@ func (l Legal) Suggest(ctx context.Context) (*pb.PlayTurnRequest, error) {
 	return turn, nil
 }
 
-// Run plays until the context ends, or an error that no new attempt can mend.
+// Run plays until the context ends, or an error that no new attempt can mend; without tickets, until all games are over.
 func (b *Bot) Run(ctx context.Context) error {
 	b.tokens, b.latest, b.busy = map[string]string{}, map[string]*pb.OwnGame{}, map[string]bool{}
 	if b.TokensFile != "" {
@@ -158,7 +170,8 @@ func (b *Bot) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	for delay := firstDelay; ; delay = min(2*delay, lastDelay) {
+	maps.Copy(b.tokens, b.Tokens)
+	for delay := firstDelay; b.isNeeded(); delay = min(2*delay, lastDelay) {
 		pause, heard, err := b.follow(ctx)
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -174,6 +187,28 @@ func (b *Bot) Run(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+	return nil
+}
+
+// isNeeded returns whether the bot has a game, or may get one.
+func (b *Bot) isNeeded() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Ticket != nil || len(b.tokens) > 0
+}
+
+// whose returns a request for the games of the bot.
+func (b *Bot) whose() *pb.WatchOwnGamesRequest {
+	if b.Ticket != nil {
+		return &pb.WatchOwnGamesRequest{JoinTicket: b.Ticket()}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	request := &pb.WatchOwnGamesRequest{}
+	for id, token := range b.tokens {
+		request.Seats = append(request.Seats, &pb.OwnSeat{GameId: id, SeatToken: token})
+	}
+	return request
 }
 
 // follow follows one stream to its end. It returns the pause before the next one, and whether it had an update.
@@ -182,14 +217,14 @@ func (b *Bot) follow(ctx context.Context) (pause time.Duration, heard bool, err 
 	defer cancel(nil)
 	timer := time.AfterFunc(streamSilence, func() { cancel(errSilence) })
 	defer timer.Stop()
-	stream, err := b.Client.Games.WatchOwnGames(streaming, &pb.WatchOwnGamesRequest{JoinTicket: b.Ticket()})
+	stream, err := b.Client.Games.WatchOwnGames(streaming, b.whose())
 	if err != nil {
 		return 0, false, err
 	}
 	b.mu.Lock()
-	b.present = map[string]bool{}
+	b.present, b.open = map[string]bool{}, map[string]bool{}
 	b.mu.Unlock()
-	for {
+	for b.isNeeded() {
 		update, err := stream.Recv()
 		if err == io.EOF || errors.Is(context.Cause(streaming), errSilence) {
 			return pause, heard, nil
@@ -207,6 +242,7 @@ func (b *Bot) follow(ctx context.Context) (pause time.Duration, heard bool, err 
 			go b.answer(ctx, c)
 		}
 	}
+	return pause, heard, nil
 }
 
 // wake handles the latest state of a game, after what is under way in it.
@@ -214,6 +250,12 @@ func (b *Bot) wake(ctx context.Context, game *pb.OwnGame) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.latest[game.GameId] = game
+	switch game.GetGame().GetState() {
+	case pb.GameState_GAME_STATE_LOBBY, pb.GameState_GAME_STATE_PLAYING, pb.GameState_GAME_STATE_ROUND_OVER:
+		b.open[game.GameId] = true
+	default:
+		delete(b.open, game.GameId)
+	}
 	if !b.busy[game.GameId] {
 		b.busy[game.GameId] = true
 		go b.handle(ctx, game.GameId)
@@ -246,9 +288,11 @@ func (b *Bot) handle(ctx context.Context, id string) {
 func (b *Bot) act(ctx context.Context, entry *pb.OwnGame) error {
 	id, game, token := entry.GameId, entry.GetGame(), b.token(entry.GameId)
 	switch state := game.GetState(); {
+	case slices.Contains(gone, entry.GetRefusal()):
+		return b.keep(id, "")
 	case entry.GetRefusal() != pb.ErrorReason_ERROR_REASON_UNSPECIFIED:
 		return nil
-	case token == "" && state == pb.GameState_GAME_STATE_LOBBY && entry.Seat == nil:
+	case token == "" && b.Ticket != nil && state == pb.GameState_GAME_STATE_LOBBY && entry.Seat == nil:
 		return b.join(ctx, id)
 	case token == "" || state == pb.GameState_GAME_STATE_LOBBY:
 		return nil
@@ -269,7 +313,6 @@ func (b *Bot) act(ctx context.Context, entry *pb.OwnGame) error {
 		_, err := b.Client.Seated(token).Turns.StartNextRound(ctx, &pb.StartNextRoundRequest{GameId: id})
 		return err
 	}
-	err := b.keep(id, "")
 	if b.Over != nil {
 		won := false
 		for _, seat := range entry.WinnerSeats {
@@ -277,7 +320,7 @@ func (b *Bot) act(ctx context.Context, entry *pb.OwnGame) error {
 		}
 		b.Over(id, game, won)
 	}
-	return err
+	return b.keep(id, "") // after Over: without tickets, Run returns after the last game
 }
 
 // join takes the seat that is reserved for the bot, with a ticket that is not used.
@@ -371,23 +414,42 @@ func (b *Bot) takeTurn(ctx context.Context, seat *Client, id string) (played boo
 }
 
 func (b *Bot) answer(ctx context.Context, challenge *pb.Challenge) {
-	accepts, reason := true, pb.DeclineReason_DECLINE_REASON_UNSPECIFIED
+	id, ticket := challenge.ChallengeId, b.Ticket()
+	accepts, reason := b.begin(challenge)
+	b.log(dependably(ctx, func() error {
+		if !accepts {
+			request := &pb.DeclineChallengeRequest{ChallengeId: id, JoinTicket: ticket, Reason: reason}
+			_, err := b.Client.Challenges.DeclineChallenge(ctx, request)
+			return err
+		}
+		request := &pb.AcceptChallengeRequest{ChallengeId: id, JoinTicket: ticket, Name: b.Name}
+		accepted, err := b.Client.Challenges.AcceptChallenge(ctx, request)
+		if err == nil {
+			b.mu.Lock()
+			b.open[accepted.Challenge.GetGameId()] = true
+			b.mu.Unlock()
+		}
+		return err
+	}))
+	b.mu.Lock()
+	delete(b.open, id)
+	b.mu.Unlock()
+}
+
+// begin returns the answer to a challenge, which counts as a game from now on if it is accepted.
+func (b *Bot) begin(challenge *pb.Challenge) (accepts bool, reason pb.DeclineReason) {
 	if b.Answer != nil {
 		accepts, reason = b.Answer(challenge)
 	}
-	id, ticket := challenge.ChallengeId, b.Ticket()
-	b.log(dependably(ctx, func() (err error) {
-		if accepts {
-			_, err = b.Client.Challenges.AcceptChallenge(ctx, &pb.AcceptChallengeRequest{
-				ChallengeId: id, JoinTicket: ticket, Name: b.Name,
-			})
-			return err
-		}
-		_, err = b.Client.Challenges.DeclineChallenge(ctx, &pb.DeclineChallengeRequest{
-			ChallengeId: id, JoinTicket: ticket, Reason: reason,
-		})
-		return err
-	}))
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.Answer == nil {
+		accepts, reason = len(b.open) < cmp.Or(b.GamesMax, gamesMax), pb.DeclineReason_DECLINE_REASON_LATER
+	}
+	if accepts {
+		b.open[challenge.ChallengeId] = true
+	}
+	return accepts, reason
 }
 
 func (b *Bot) token(id string) string {

@@ -155,3 +155,109 @@ func TestABotThatConnectsReturnsToItsSeatOnce(t *testing.T) {
 		t.Error(a.returns)
 	}
 }
+
+// inbox is a server that sends updates of a bot's games and challenges, and notes its answers.
+type inbox struct {
+	pb.UnimplementedChallengeServiceServer
+	*fakeServer
+
+	updates []*pb.WatchOwnGamesResponse
+	asked   *pb.WatchOwnGamesRequest
+	answers chan string
+}
+
+func (i *inbox) WatchOwnGames(
+	request *pb.WatchOwnGamesRequest, stream grpc.ServerStreamingServer[pb.WatchOwnGamesResponse],
+) error {
+	i.asked = request
+	for _, update := range i.updates {
+		if err := stream.Send(update); err != nil {
+			return err
+		}
+	}
+	for stream.Context().Err() == nil {
+		time.Sleep(10 * time.Millisecond)
+		stream.Send(&pb.WatchOwnGamesResponse{Update: &pb.WatchOwnGamesResponse_Heartbeat{Heartbeat: &pb.Heartbeat{}}})
+	}
+	return stream.Context().Err()
+}
+
+func (i *inbox) AcceptChallenge(
+	_ context.Context, request *pb.AcceptChallengeRequest,
+) (*pb.AcceptChallengeResponse, error) {
+	i.answers <- "accepted"
+	return &pb.AcceptChallengeResponse{Challenge: &pb.Challenge{GameId: "game of " + request.ChallengeId}}, nil
+}
+
+func (i *inbox) DeclineChallenge(
+	_ context.Context, request *pb.DeclineChallengeRequest,
+) (*pb.DeclineChallengeResponse, error) {
+	i.answers <- request.Reason.String()
+	return &pb.DeclineChallengeResponse{}, nil
+}
+
+func (i *inbox) client(t *testing.T) *Client {
+	t.Helper()
+	i.fakeServer, i.answers = &fakeServer{}, make(chan string, 10)
+	return startWith(t, func(server *grpc.Server) {
+		pb.RegisterGameServiceServer(server, i)
+		pb.RegisterChallengeServiceServer(server, i)
+	})
+}
+
+// ofGame returns an update of a game in which the bot has the seat 1, and the other one the turn or the victory.
+func ofGame(id string, state pb.GameState) *pb.WatchOwnGamesResponse {
+	seat, other := uint32(1), uint32(2)
+	summary := &pb.GameSummary{State: state, TurnSeat: &other}
+	own := &pb.OwnGame{GameId: id, Found: &pb.OwnGame_Game{Game: summary}, Seat: &seat, WinnerSeats: []uint32{1}}
+	return &pb.WatchOwnGamesResponse{Update: &pb.WatchOwnGamesResponse_Game{Game: own}}
+}
+
+func ofChallenge(id string) *pb.WatchOwnGamesResponse {
+	challenge := &pb.Challenge{ChallengeId: id, IsIncoming: true, State: pb.ChallengeState_CHALLENGE_STATE_OPEN}
+	return &pb.WatchOwnGamesResponse{Update: &pb.WatchOwnGamesResponse_Challenge{Challenge: challenge}}
+}
+
+func TestABotHasNoMoreGamesThanItsMost(t *testing.T) {
+	playing, finished := pb.GameState_GAME_STATE_PLAYING, pb.GameState_GAME_STATE_FINISHED
+	server := &inbox{updates: []*pb.WatchOwnGamesResponse{
+		ofGame("a", playing), ofGame("b", finished), ofChallenge("c"), ofChallenge("d"), ofChallenge("e"),
+	}}
+	bot := &Bot{Client: server.client(t), Ticket: func() string { return "ticket" }, GamesMax: 2}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	go bot.Run(ctx)
+	answers := map[string]int{}
+	for range 3 {
+		select {
+		case answer := <-server.answers:
+			answers[answer]++
+		case <-ctx.Done():
+			t.Fatal(answers)
+		}
+	}
+	if answers["accepted"] != 1 || answers[pb.DeclineReason_DECLINE_REASON_LATER.String()] != 2 {
+		t.Error(answers)
+	}
+}
+
+func TestABotWithoutTicketsPlaysItsSeatsToTheirEnd(t *testing.T) {
+	void := &pb.OwnGame{GameId: "b", Found: &pb.OwnGame_Refusal{Refusal: pb.ErrorReason_TOKEN_VOID}}
+	server := &inbox{updates: []*pb.WatchOwnGamesResponse{
+		ofGame("a", pb.GameState_GAME_STATE_FINISHED), {Update: &pb.WatchOwnGamesResponse_Game{Game: void}},
+	}}
+	var over []string
+	bot := &Bot{
+		Client: server.client(t),
+		Tokens: map[string]string{"a": "token of a", "b": "token of b"},
+		Over:   func(id string, _ *pb.GameSummary, won bool) { over = append(over, fmt.Sprint(id, " ", won)) },
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := bot.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if len(server.asked.Seats) != 2 || server.asked.JoinTicket != "" || fmt.Sprint(over) != "[a true]" {
+		t.Error(server.asked, over)
+	}
+}

@@ -1,4 +1,4 @@
-"""A bot that plays what the service suggests, and accepts every challenge, until it is stopped (docs/bot-programs.md).
+"""A bot that plays what the service suggests, and accepts challenges, until it is stopped (docs/bot-programs.md).
 
 Usage: bot.py NAME
 BOT_ADDRESS is host:port, BOT_KEY the front end's key, BOT_TICKETS a file with join tickets, one a line.

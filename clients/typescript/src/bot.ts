@@ -2,7 +2,7 @@ import { clone, create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Rummikub } from "./client.js";
 import { newRequestId } from "./connection.js";
-import { type Challenge, ChallengeState, type DeclineReason } from "./gen/rummikub/v1/challenge_service_pb.js";
+import { type Challenge, ChallengeState, DeclineReason } from "./gen/rummikub/v1/challenge_service_pb.js";
 import { ErrorReason } from "./gen/rummikub/v1/error_reason_pb.js";
 import { type Game, GameState, type GameSummary, TurnStep } from "./gen/rummikub/v1/game_pb.js";
 import type { OwnGame } from "./gen/rummikub/v1/game_service_pb.js";
@@ -15,6 +15,10 @@ import { discard, draw, pass, passEmptyPool, place, play, returnDiscard, takeFro
 
 /** How many tickets a bot tries to join with: those that it has used are refused. */
 const TICKETS_TRIED = 10;
+const GAMES_MAX = 10;
+const OPEN_STATES: ReadonlySet<GameState> = new Set([GameState.LOBBY, GameState.PLAYING, GameState.ROUND_OVER]);
+/** The refusals of a seat that will not be back. */
+const GONE: ReadonlySet<ErrorReason> = new Set([ErrorReason.GAME_NOT_FOUND, ErrorReason.TOKEN_VOID]);
 const SILENCE_MS = 40_000;
 const FIRST_MS = 200;
 const LONGEST_MS = 5_000;
@@ -92,10 +96,15 @@ export class Legal {
 
 /** Options of a bot. */
 export interface BotOptions {
-  /** Returns a join ticket that is not used yet, whenever one is needed. */
-  ticket: () => string | Promise<string>;
+  /**
+   * Returns a join ticket that is not used yet, whenever one is needed. Without it, the bot has the games of `tokens`, and
+   * `run` returns after them.
+   */
+  ticket?: () => string | Promise<string>;
   /** The player's name, if the tickets have none. */
   name?: string;
+  /** The most games at once, those in the lobby included; 10 by default. With so many, the bot declines challenges. */
+  gamesMax?: number;
   /** The tokens of seats by game, which an earlier run of the program has kept. */
   tokens?: Readonly<Record<string, string>>;
   /** Gets all tokens after each change, to keep them. */
@@ -114,6 +123,8 @@ export abstract class Bot {
   readonly #tokens: Record<string, string>;
   readonly #latest = new Map<string, OwnGame>();
   readonly #busy = new Set<string>();
+  /** The games that are not over, and the challenges that are being accepted. */
+  readonly #open = new Set<string>();
   /** The games in which no other program stands in for the bot, since it connected. */
   readonly #present = new Set<string>();
   readonly #stopped = new AbortController();
@@ -131,9 +142,9 @@ export abstract class Bot {
    */
   abstract choose(view: Game, legal: Legal): PlayTurnRequest | Promise<PlayTurnRequest>;
 
-  /** Returns why the bot declines a challenge; undefined to accept it, which it does by default. */
+  /** Returns why the bot declines a challenge; undefined to accept it, which it does by default up to `gamesMax`. */
   answer(_challenge: Challenge): DeclineReason | undefined | Promise<DeclineReason | undefined> {
-    return undefined;
+    return this.#open.size < (this.#options.gamesMax ?? GAMES_MAX) ? undefined : DeclineReason.LATER;
   }
 
   /** Is called once after each game. */
@@ -144,9 +155,9 @@ export abstract class Bot {
     this.#stopped.abort();
   }
 
-  /** Plays until `stop`. Throws what no new attempt can mend. */
+  /** Plays until `stop`; without tickets, until all games are over. Throws what no new attempt can mend. */
   async run(): Promise<void> {
-    for (let failures = 1; !this.#stopped.signal.aborted; failures += 1) {
+    for (let failures = 1; !this.#stopped.signal.aborted && this.#isNeeded(); failures += 1) {
       let pauseMs = 0;
       try {
         pauseMs = await this.#follow(() => (failures = 0));
@@ -159,6 +170,11 @@ export abstract class Bot {
     }
   }
 
+  /** Returns whether the bot has a game, or may get one. */
+  #isNeeded(): boolean {
+    return this.#options.ticket !== undefined || Object.keys(this.#tokens).length > 0;
+  }
+
   /** Follows one stream to its end; returns the pause before the next one. */
   async #follow(heard: () => void): Promise<number> {
     const silence = new AbortController();
@@ -166,14 +182,17 @@ export abstract class Bot {
     const signal = AbortSignal.any([this.#stopped.signal, silence.signal]);
     let pauseMs = 0;
     try {
-      const joinTicket = await this.#options.ticket();
+      const joinTicket = (await this.#options.ticket?.()) ?? "";
+      const seats = joinTicket ? [] : Object.entries(this.#tokens).map(([gameId, seatToken]) => ({ gameId, seatToken }));
       this.#present.clear();
-      for await (const { update } of this.client.games.watchOwnGames({ joinTicket }, { signal })) {
+      this.#open.clear();
+      for await (const { update } of this.client.games.watchOwnGames({ joinTicket, seats }, { signal })) {
         heard();
         clearTimeout(timer);
         timer = setTimeout(() => silence.abort(), SILENCE_MS);
         if (update.case === "game") this.#wake(update.value);
         if (update.case === "challenge") this.#receive(update.value);
+        if (!this.#isNeeded()) break;
         if (update.case === "closing") pauseMs = Number(update.value.retryDelay?.seconds ?? 0) * 1000;
       }
     } catch (error) {
@@ -187,6 +206,8 @@ export abstract class Bot {
   /** Handles the latest state of a game, after what is under way in it. */
   #wake(game: OwnGame): void {
     this.#latest.set(game.gameId, game);
+    const isOpen = game.found.case === "game" && OPEN_STATES.has(game.found.value.state);
+    this.#open[isOpen ? "add" : "delete"](game.gameId);
     if (!this.#busy.has(game.gameId)) {
       this.#busy.add(game.gameId);
       void this.#handle(game.gameId);
@@ -210,10 +231,12 @@ export abstract class Bot {
 
   async #act({ gameId, found, seat, winnerSeats }: OwnGame): Promise<void> {
     const token = this.#tokens[gameId];
+    if (found.case === "refusal" && GONE.has(found.value)) this.#keep(gameId, undefined);
     if (found.case !== "game") return;
     const game = found.value;
     if (token === undefined) {
-      if (game.state === GameState.LOBBY && seat === undefined) await this.#join(gameId);
+      const { ticket } = this.#options;
+      if (game.state === GameState.LOBBY && seat === undefined && ticket !== undefined) await this.#join(gameId, ticket);
     } else if (game.state === GameState.PLAYING) {
       await this.#return(gameId, token);
       if (game.turnSeat !== seat) return;
@@ -228,9 +251,9 @@ export abstract class Bot {
   }
 
   /** Takes the seat that is reserved for the bot, with a ticket that is not used. */
-  async #join(gameId: string): Promise<void> {
+  async #join(gameId: string, ticket: () => string | Promise<string>): Promise<void> {
     for (let tried = 1; ; tried += 1) {
-      const joinTicket = await this.#options.ticket();
+      const joinTicket = await ticket();
       const game = { case: "gameId", value: gameId } as const;
       const request = { game, joinTicket, name: this.#options.name ?? "", isProgram: true, requestId: newRequestId() };
       try {
@@ -288,14 +311,20 @@ export abstract class Bot {
   }
 
   async #reply(challenge: Challenge): Promise<void> {
-    const reason = await this.answer(challenge);
-    const named = { challengeId: challenge.challengeId, joinTicket: await this.#options.ticket() };
     const { challenges } = this.client;
-    await this.#dependably(async () =>
-      reason === undefined
-        ? void (await challenges.acceptChallenge({ ...named, name: this.#options.name ?? "" }))
-        : void (await challenges.declineChallenge({ ...named, reason })),
-    );
+    const { challengeId } = challenge;
+    const reason = await this.answer(challenge);
+    if (reason === undefined) this.#open.add(challengeId);
+    try {
+      const joinTicket = (await this.#options.ticket?.()) ?? "";
+      if (reason === undefined) {
+        const request = { challengeId, joinTicket, name: this.#options.name ?? "" };
+        const accepted = await this.#dependably(() => challenges.acceptChallenge(request));
+        if (accepted.challenge !== undefined) this.#open.add(accepted.challenge.gameId);
+      } else await this.#dependably(() => challenges.declineChallenge({ challengeId, joinTicket, reason }));
+    } finally {
+      this.#open.delete(challengeId);
+    }
   }
 
   #keep(gameId: string, token: string | undefined): void {

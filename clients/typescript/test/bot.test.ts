@@ -1,15 +1,21 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { Code, ConnectError, createRouterTransport } from "@connectrpc/connect";
 import {
   AnalysisService,
   Bot,
+  type BotOptions,
+  ChallengeService,
+  ChallengeState,
+  DeclineReason,
   ErrorReason,
   type Game,
   GameSchema,
   GameService,
   GameState,
+  type GameSummary,
   type Legal,
   type PlayTurnRequest,
   RefusalSchema,
@@ -19,6 +25,7 @@ import {
   TurnService,
   TurnStep,
   tiles,
+  type WatchOwnGamesResponseSchema,
 } from "rummikub-client";
 
 type GameInit = Omit<MessageInitShape<typeof GameSchema>, "$typeName">;
@@ -98,4 +105,82 @@ test("a bot whose choice fails takes its turn", async () => {
 test("a bot that connects returns to its seat, and plays where hints are not allowed", async () => {
   const suggested = (_: Game, legal: Legal) => legal.suggest();
   assert.deepEqual(await actionsOf(DISCARDS, suggested), ["returnToSeat", "takeFromPool", "discard BLUE_12"]);
+});
+
+type Update = MessageInitShape<typeof WatchOwnGamesResponseSchema>;
+
+/** Returns what a bot does with updates of its games and challenges, until it has answered so often or has no game. */
+async function answersTo(
+  updates: Update[],
+  options: BotOptions,
+  answers: number,
+): Promise<string[]> {
+  const done: string[] = [];
+  const answered = (answer: string) => {
+    done.push(answer);
+    if (done.length === answers) bot.stop();
+  };
+  const transport = createRouterTransport((router) => {
+    router.service(GameService, {
+      async *watchOwnGames({ joinTicket, seats }, context) {
+        done.push(`watches ${joinTicket || seats.map(({ seatToken }) => seatToken).join(" ")}`);
+        yield* updates;
+        while (!context.signal.aborted) {
+          await sleep(10);
+          yield { update: { case: "heartbeat", value: {} } };
+        }
+      },
+    });
+    router.service(ChallengeService, {
+      acceptChallenge({ challengeId }) {
+        answered(`accepts ${challengeId}`);
+        return { challenge: { challengeId, gameId: `game of ${challengeId}` } };
+      },
+      declineChallenge({ challengeId, reason }) {
+        answered(`declines ${challengeId}: ${DeclineReason[reason]}`);
+        return {};
+      },
+    });
+  });
+  class Idle extends Bot {
+    choose(_: Game, legal: Legal) {
+      return legal.pass();
+    }
+    override over(gameId: string, _: GameSummary, won: boolean) {
+      done.push(`${gameId} is ${won ? "won" : "lost"}`);
+    }
+  }
+  const bot = new Idle(Rummikub.over(transport), options);
+  const late = setTimeout(() => bot.stop(), 5_000);
+  await bot.run();
+  clearTimeout(late);
+  return done;
+}
+
+/** Returns an update of a game in which the bot has the seat 1, and the other one the turn or the victory. */
+const ofGame = (gameId: string, state: GameState): Update => {
+  const found = { case: "game", value: { state, turnSeat: 2 } } as const;
+  return { update: { case: "game", value: { gameId, seat: 1, found, winnerSeats: [2] } } };
+};
+const ofChallenge = (challengeId: string): Update => ({
+  update: { case: "challenge", value: { challengeId, isIncoming: true, state: ChallengeState.OPEN } },
+});
+
+test("a bot has no more games than its most", async () => {
+  const games = [ofGame("a", GameState.PLAYING), ofGame("b", GameState.FINISHED)];
+  const updates = [...games, ofChallenge("c"), ofChallenge("d"), ofChallenge("e")];
+  assert.deepEqual((await answersTo(updates, { ticket: () => "ticket", gamesMax: 2 }, 4)).sort(), [
+    "accepts c",
+    "declines d: LATER",
+    "declines e: LATER",
+    "watches ticket",
+  ]);
+});
+
+test("a bot without tickets plays its seats to their end", async () => {
+  const found = { case: "refusal", value: ErrorReason.TOKEN_VOID } as const;
+  const refused: Update = { update: { case: "game", value: { gameId: "b", found } } };
+  const updates = [ofGame("a", GameState.FINISHED), refused];
+  const tokens = { a: "token-of-a", b: "token-of-b" };
+  assert.deepEqual(await answersTo(updates, { tokens }, 9), ["watches token-of-a token-of-b", "a is lost"]);
 });

@@ -171,7 +171,7 @@ class Bot:
             `tokens_file`, and those that it is given by `add`.
         name: The name, if the tickets have none.
         tokens_file: Keeps the tokens of seats, so that the program may be started again in the middle of a game.
-        games_max: Most games at once: with more, it declines challenges.
+        games_max: Most games at once, those in the lobby included: with so many, it declines challenges.
     """
 
     def __init__(
@@ -192,6 +192,8 @@ class Bot:
             json.loads(tokens_file.read_text()) if tokens_file and tokens_file.exists() else {}
         )
         self._latest: dict[str, OwnGame] = {}
+        self._open: set[str] = set()
+        """The games that are not over, and the challenges that are being accepted."""
         self._present: set[str] = set()
         """The games in which no other program stands in for the bot, since it connected."""
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -207,7 +209,7 @@ class Bot:
 
     async def answer(self, challenge: challenges.Challenge) -> "challenges.DeclineReason.ValueType | None":  # noqa: ARG002 - for subclasses
         """Returns why the bot declines a challenge; None to accept it. By default it accepts while it has few games."""
-        return challenges.DECLINE_REASON_LATER if len(self._tasks) >= self._games_max else None
+        return challenges.DECLINE_REASON_LATER if len(self._open) >= self._games_max else None
 
     async def over(self, game_id: str, game: GameSummary, *, won: bool) -> None:
         """Is called once after each game."""
@@ -250,6 +252,7 @@ class Bot:
         stream: Any = self.client.games.WatchOwnGames(request, wait_for_ready=False)
         has_heard, pause = False, 0.0
         self._present.clear()
+        self._open.clear()
         try:
             while (self._ticket or self.tokens) and not self._stopped.is_set():  # wait_for may swallow a cancellation
                 update = await asyncio.wait_for(stream.read(), SILENCE_SECONDS)
@@ -278,6 +281,8 @@ class Bot:
         match update.WhichOneof("update"):
             case "game":
                 self._latest[update.game.game_id] = update.game
+                is_open = update.game.game.state in {GAME_STATE_LOBBY, GAME_STATE_PLAYING, GAME_STATE_ROUND_OVER}
+                (self._open.add if is_open else self._open.discard)(update.game.game_id)
                 self._wake(update.game.game_id)
             case "challenge" if (
                 update.challenge.is_incoming and update.challenge.state == challenges.CHALLENGE_STATE_OPEN
@@ -387,11 +392,19 @@ class Bot:
         ticket = self._ticket() if self._ticket else ""
         named = {"challenge_id": challenge.challenge_id, "join_ticket": ticket}
         if reason is None:
-            accept = challenges.AcceptChallengeRequest(**named, name=self._name)
-            await self._quietly(self._dependably(partial(calls.AcceptChallenge, accept)))
+            await self._quietly(self._accept(challenges.AcceptChallengeRequest(**named, name=self._name)))
         else:
             decline = challenges.DeclineChallengeRequest(**named, reason=reason)
             await self._quietly(self._dependably(partial(calls.DeclineChallenge, decline)))
+
+    async def _accept(self, request: challenges.AcceptChallengeRequest) -> None:
+        """Accepts a challenge, which counts as a game from now on."""
+        self._open.add(request.challenge_id)
+        try:
+            accepted = await self._dependably(partial(self.client.challenges.AcceptChallenge, request))
+            self._open.add(accepted.challenge.game_id)
+        finally:
+            self._open.discard(request.challenge_id)
 
     async def _dependably(self, call: Callable[[], Any]) -> Any:  # noqa: ANN401 - the call's answer
         """Returns the answer to a request with an id, sent again until the server answers."""
