@@ -147,10 +147,10 @@ class PlayerRefTaken(NotAdmitted):
 
 
 class TicketRequired(Fault):
-    """Players of the caller's key join, and have references, with tickets only."""
+    """Players join, and have references, with tickets of the caller's key only, and challenge with tickets only."""
 
     reason = "TICKET_REQUIRED"
-    message = "players of this key join with a join_ticket of its back end; send one"
+    message = "the player needs a join_ticket of the back end of your key; send one"
 
 
 class TicketMalformed(Fault):

@@ -8,6 +8,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from rummikub.v1 import challenge_service_pb2 as pb
 from service.codec import fields
 from service.codec.rulesets import encode_difference, game_options
+from service.errors import TicketRequired
 from service.model.challenge import EXPIRE_SECONDS_MAX, Challenge, ChallengeState, DeclineReason
 
 EXPIRE_SECONDS: Final = 300
@@ -19,9 +20,9 @@ PLAYERS: Final = 2
 
 
 def ticket(text: str) -> str:
-    """Returns a ticket to verify."""
+    """Returns a ticket to verify. Raises TicketRequired without one."""
     if not text:
-        raise fields.invalid("join_ticket", "expected a ticket of the player")
+        raise TicketRequired
     return fields.join_ticket(text)
 
 

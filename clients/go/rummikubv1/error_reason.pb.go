@@ -101,8 +101,8 @@ const (
 	// PERMISSION_DENIED. The host has removed a player with this player_ref, or with this name or one like it, from the
 	// lobby.
 	ErrorReason_PLAYER_KICKED ErrorReason = 109
-	// UNAUTHENTICATED. Players of the caller's key join with a ticket of its back end (docs/tickets.md), and the request has
-	// none: it needs one to join, or to have a player_ref.
+	// UNAUTHENTICATED. The request needs a ticket of the back end of the caller's key (docs/tickets.md), and has none: to
+	// join, or to have a player_ref, if players of the key have tickets; and in all calls of ChallengeService.
 	ErrorReason_TICKET_REQUIRED ErrorReason = 110
 	// UNAUTHENTICATED. The algorithm of the join ticket (`alg`) is not that of a ticket key of the caller's key. `none`
 	// never is, and a key without ticket keys accepts no ticket; nor does a server without keys.

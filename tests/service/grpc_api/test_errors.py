@@ -1024,13 +1024,10 @@ def with_ticket(stage: Stage, rpc: str, ticket: str) -> Message:
 
 
 def _joins_with(reason: str, ticket: str) -> None:
-    lists = (
-        ()
-        if reason in {"TICKET_REQUIRED", "TICKET_OUT_OF_SCOPE"}
-        else ("ListOwnGames", "WatchOwnGames", "ExportOwnGames", *WITH_TICKET)
-    )
+    lists = {"TICKET_OUT_OF_SCOPE": (), "TICKET_REQUIRED": WITH_TICKET}
+    others = lists.get(reason, ("ListOwnGames", "WatchOwnGames", "ExportOwnGames", *WITH_TICKET))
 
-    @case(reason, "JoinGame", "JoinOrCreateGame", *lists, staging=with_tickets)
+    @case(reason, "JoinGame", "JoinOrCreateGame", *others, staging=with_tickets)
     async def _with_a_bad_ticket(stage: Stage, rpc: str) -> Ask:
         return Ask(with_ticket(stage, rpc, ticket))
 
@@ -1065,8 +1062,8 @@ async def _(_stage: Stage, rpc: str) -> Ask:
 
 
 @case("FIELD_INVALID", *WITH_TICKET)
-async def _without_a_ticket(_stage: Stage, rpc: str) -> Ask:
-    return Ask(usual_request(rpc, "", "", join_ticket=""), fields=["join_ticket"])
+async def _with_a_ticket_that_is_too_long(_stage: Stage, rpc: str) -> Ask:
+    return Ask(usual_request(rpc, "", "", join_ticket="." * 2_001), fields=["join_ticket"])
 
 
 @case("CHALLENGE_NOT_FOUND", "AcceptChallenge", "DeclineChallenge", "CancelChallenge", staging=with_tickets)

@@ -491,8 +491,8 @@ pub enum ErrorReason {
     /// PERMISSION_DENIED. The host has removed a player with this player_ref, or with this name or one like it, from the
     /// lobby.
     PlayerKicked = 109,
-    /// UNAUTHENTICATED. Players of the caller's key join with a ticket of its back end (docs/tickets.md), and the request has
-    /// none: it needs one to join, or to have a player_ref.
+    /// UNAUTHENTICATED. The request needs a ticket of the back end of the caller's key (docs/tickets.md), and has none: to
+    /// join, or to have a player_ref, if players of the key have tickets; and in all calls of ChallengeService.
     TicketRequired = 110,
     /// UNAUTHENTICATED. The algorithm of the join ticket (`alg`) is not that of a ticket key of the caller's key. `none`
     /// never is, and a key without ticket keys accepts no ticket; nor does a server without keys.
@@ -8005,7 +8005,7 @@ pub mod challenge_service_client {
     /// archived, and are lost if the store is moved.
     ///
     /// Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (API_KEY_INVALID,
-    /// AUTHORIZATION_MALFORMED, TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
+    /// AUTHORIZATION_MALFORMED, TICKET_REQUIRED, TICKET_MALFORMED, TICKET_ALGORITHM_NOT_ALLOWED, TICKET_SIGNATURE_INVALID,
     /// TICKET_AUDIENCE_WRONG, TICKET_EXPIRED), PERMISSION_DENIED (API_KEY_NOT_ALLOWED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT),
     /// UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED).
     #[derive(Debug, Clone)]

@@ -94,8 +94,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     lobby.
     """
     TICKET_REQUIRED: _ErrorReason.ValueType  # 110
-    """UNAUTHENTICATED. Players of the caller's key join with a ticket of its back end (docs/tickets.md), and the request has
-    none: it needs one to join, or to have a player_ref.
+    """UNAUTHENTICATED. The request needs a ticket of the back end of the caller's key (docs/tickets.md), and has none: to
+    join, or to have a player_ref, if players of the key have tickets; and in all calls of ChallengeService.
     """
     TICKET_ALGORITHM_NOT_ALLOWED: _ErrorReason.ValueType  # 111
     """UNAUTHENTICATED. The algorithm of the join ticket (`alg`) is not that of a ticket key of the caller's key. `none`
@@ -611,8 +611,8 @@ PLAYER_KICKED: ErrorReason.ValueType  # 109
 lobby.
 """
 TICKET_REQUIRED: ErrorReason.ValueType  # 110
-"""UNAUTHENTICATED. Players of the caller's key join with a ticket of its back end (docs/tickets.md), and the request has
-none: it needs one to join, or to have a player_ref.
+"""UNAUTHENTICATED. The request needs a ticket of the back end of the caller's key (docs/tickets.md), and has none: to
+join, or to have a player_ref, if players of the key have tickets; and in all calls of ChallengeService.
 """
 TICKET_ALGORITHM_NOT_ALLOWED: ErrorReason.ValueType  # 111
 """UNAUTHENTICATED. The algorithm of the join ticket (`alg`) is not that of a ticket key of the caller's key. `none`

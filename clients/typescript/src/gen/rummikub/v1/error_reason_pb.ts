@@ -199,8 +199,8 @@ export enum ErrorReason {
   PLAYER_KICKED = 109,
 
   /**
-   * UNAUTHENTICATED. Players of the caller's key join with a ticket of its back end (docs/tickets.md), and the request has
-   * none: it needs one to join, or to have a player_ref.
+   * UNAUTHENTICATED. The request needs a ticket of the back end of the caller's key (docs/tickets.md), and has none: to
+   * join, or to have a player_ref, if players of the key have tickets; and in all calls of ChallengeService.
    *
    * @generated from enum value: TICKET_REQUIRED = 110;
    */
