@@ -238,7 +238,7 @@ openapi: $(STAMP) ## Generate deploy/openapi.json and the URLs of docs/web-edge.
 
 SITE_STAMP := build/docs-env/.set-up
 
-docs: $(STAMP) $(SITE_STAMP) ## Generate docs/options.md and build the documentation site into build/site (ARGS=serve shows it)
+docs: $(STAMP) $(SITE_STAMP) ## Generate docs/options.md and the numbers in docs/puzzles.md, and build the documentation site into build/site (ARGS=serve shows it)
 	$(BIN)/python docs/generate.py
 	$(BIN)/python docs/build_site.py $(ARGS)
 

@@ -1,11 +1,13 @@
 """Generates docs/options.md: every option with its values and their evidence, every preset.
 
-It also writes web/src/i18n/options.json, the meanings and the ranges that the page in the browser shows.
+It also writes web/src/i18n/options.json, the meanings and the ranges that the page in the browser shows, and the number
+of puzzles in docs/puzzles.md.
 
 Usage: python docs/generate.py [--check]
 
 What an option and a value mean is read from the comments of the contract; defaults, ranges, conflicts and presets are
-those of the engine. --check writes nothing and fails if the committed page is not what they generate.
+those of the engine; puzzles are those of service/puzzles. --check writes nothing and fails if a committed file is not
+what they generate.
 """
 
 import argparse
@@ -28,6 +30,7 @@ from engine.discard.ruleset import Preset as DiscardPreset
 from engine.discard.ruleset import Ruleset as DiscardRuleset
 from engine.melding.analysis import NEEDS_ANALYSIS, options_needing_analysis
 from engine.melding.presets import GAME_OPTIONS, PRESET_SETTINGS, PRESET_TEXTS, PRESETS
+from engine.melding.puzzles import Difficulty
 from engine.melding.ruleset import (
     OPTIONS,
     SABRA,
@@ -37,10 +40,12 @@ from engine.melding.ruleset import (
 from engine.options import Needs, Option, text_of
 from engine.room_settings import SETTINGS
 from rummikub.v1 import ruleset_pb2
+from service.puzzles import lines_of, numbers_of
 
 PAGE: Final = Path(__file__).parent / "options.md"
 TABLE: Final = Path(__file__).parent.parent / "web" / "src" / "i18n" / "options.json"
 """The options for the page in the browser."""
+PUZZLES: Final = Path(__file__).parent / "puzzles.md"
 
 TITLES: Final = {
     row.stage.name.replace("_", " ").capitalize() if row.stage else "Settings of a room": row.stage
@@ -449,16 +454,27 @@ def _link(heading: str) -> str:
     return f"[{heading}](#{heading.lower().replace(' ', '-')})"
 
 
+def page_of_puzzles() -> str:
+    """Returns the page of puzzles with their numbers by preset and difficulty."""
+    lines = ["| preset | " + " | ".join(one.name for one in Difficulty) + " | all |", "| --- |" + " ---: |" * 5]
+    for preset in PRESETS:
+        counts = [*(len(numbers_of(preset, one)) for one in Difficulty), len(lines_of(preset))]
+        lines.append(f"| {preset.name} | " + " | ".join(f"{count:,}" for count in counts) + " |")
+    begin, end = ("<!-- made by make docs: begin -->\n", "\n<!-- made by make docs: end -->")
+    before, _, rest = PUZZLES.read_text().partition(begin)
+    return before + begin + "\n".join(lines) + end + rest.partition(end.strip())[2]
+
+
 def main() -> None:
     """Generates, or checks."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="write nothing, fail on a difference")
     is_check = parser.parse_args().check
-    for file, generated in ((PAGE, page()), (TABLE, table())):
+    for file, generated in ((PAGE, page()), (TABLE, table()), (PUZZLES, page_of_puzzles())):
         if not is_check:
             file.write_text(generated)
         elif not file.exists() or file.read_text() != generated:
-            sys.exit(f"{file.name} is not what the contract and the engine say: run `make docs`")
+            sys.exit(f"{file.name} is not what its sources say: run `make docs`")
 
 
 if __name__ == "__main__":

@@ -213,6 +213,14 @@ def test_the_help_of_the_benchmarks_names_every_part() -> None:
     assert re.split(r", | or ", help_text) == sorted(PARTS)
 
 
+def test_the_page_of_puzzles_has_their_numbers() -> None:
+    assert generator.PUZZLES.read_text() == generator.page_of_puzzles(), "run `make docs`"
+    sabra = re.search(r"(?m)^\| SABRA \| (.*) \|$", generator.PUZZLES.read_text())
+    assert sabra
+    *by_difficulty, together = (int(count.replace(",", "")) for count in sabra[1].split(" | "))
+    assert sum(by_difficulty) == together == 1_000
+
+
 def test_every_folder_of_generated_python_is_in_the_table() -> None:
     table = (ROOT / "CONTRIBUTING.md").read_text().partition("These files are generated")[2].partition("\n## ")[0]
     named = [path for row in re.findall(r"^\| (.+?) \|", table, re.MULTILINE) for path in re.findall(r"`(.+?)`", row)]
