@@ -2,6 +2,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import {
   BotLevel,
+  type CreateGameRequestSchema,
   DraftVisibility,
   ErrorReason,
   FairDeal,
@@ -12,11 +13,13 @@ import {
   type OwnGame,
   Preset,
   RoomSettingsSchema,
+  type Ruleset,
   type RulesetSchema,
   TurnDraw,
   Visibility,
 } from "rummikub-client";
 import { service } from "../api/connection.js";
+import type { Start } from "../model/replay.js";
 import { type Seat, Seats } from "../api/seats.js";
 import { type Joined, sitDown } from "./sitting.js";
 
@@ -103,19 +106,37 @@ export function rulesOf(wanted: WantedRules): {
  * Creates a game, takes a seat as its host and adds the bots. The host token takes the seat, and then the seat's token
  * has the host's rights too. Returns the game's id.
  */
-export async function createGame(wanted: NewGame): Promise<string> {
-  const visibility = wanted.isPublic ? Visibility.PUBLIC : Visibility.UNLISTED;
+export async function createGame({ name, isPublic, bots, level, ...wanted }: NewGame): Promise<string> {
   const { ruleset, settings } = rulesOf(wanted);
-  const { game, hostToken } = await service.games.createGame({
-    ruleset,
-    settings: { fairDeal: FairDeal.COMMITTED, ...settings },
-    visibility,
-  });
+  const visibility = isPublic ? Visibility.PUBLIC : Visibility.UNLISTED;
+  return openGame({ ruleset, settings: { fairDeal: FairDeal.COMMITTED, ...settings }, visibility }, name, Array(bots).fill(level));
+}
+
+/** Creates a game as its host, who takes a seat, by default the first; the bots take the others. Returns its id. */
+async function openGame(
+  request: MessageInitShape<typeof CreateGameRequestSchema>,
+  name: string,
+  bots: readonly BotLevel[],
+  seat?: number,
+): Promise<string> {
+  const { game, hostToken } = await service.games.createGame(request);
   const gameId = game!.gameId;
-  seats.keep({ gameId, token: hostToken, seat: 0, name: wanted.name, time: Date.now() });
-  await joinGame({ case: "gameId", value: gameId }, wanted.name);
+  seats.keep({ gameId, token: hostToken, seat: 0, name, time: Date.now() });
+  await joinGame({ case: "gameId", value: gameId }, name, seat);
   const host = service.seated(seats.find(gameId)!.token);
-  for (let bot = 0; bot < wanted.bots; bot++) await host.games.addBot({ gameId, level: wanted.level });
+  for (const level of bots) await host.games.addBot({ gameId, level });
+  return gameId;
+}
+
+/** Creates a game against bots that begins with a position, without a clock, and starts it. Returns its id. */
+export async function playFrom(
+  begun: { ruleset?: Ruleset; position: Start },
+  name: string,
+  bots: readonly BotLevel[],
+  seat: number,
+): Promise<string> {
+  const gameId = await openGame({ ...begun, settings: { turnTimeLimit: {} } }, name, bots, seat);
+  await service.seated(seats.find(gameId)!.token).games.startGame({ gameId });
   return gameId;
 }
 

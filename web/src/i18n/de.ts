@@ -189,6 +189,7 @@ export const texts: Texts["texts"] = {
   othersDraftLegal: "{name} legt Steine (so gültig)",
   lastPlay: "{name} hat gespielt: {tiles}",
   explainPlay: "Schritt für Schritt zeigen",
+  playOn: "Von hier weiterspielen",
   explained: "Der Zug von {name}",
   roundOver: "Runde {round} ist vorbei",
   gameOver: "Das Spiel ist vorbei",

@@ -184,6 +184,7 @@ export const en = {
   othersDraftLegal: "{name} moves tiles (legal as it lies)",
   lastPlay: "{name} played {tiles}",
   explainPlay: "Show step by step",
+  playOn: "Play on from here",
   explained: "The play of {name}",
   roundOver: "Round {round} is over",
   gameOver: "The game is over",

@@ -190,6 +190,7 @@ export const texts: Texts["texts"] = {
   othersDraftLegal: "{name} mueve fichas (válido así)",
   lastPlay: "{name} jugó {tiles}",
   explainPlay: "Mostrar paso a paso",
+  playOn: "Seguir jugando desde aquí",
   explained: "La jugada de {name}",
   roundOver: "La ronda {round} ha terminado",
   gameOver: "La partida ha terminado",

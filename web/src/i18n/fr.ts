@@ -190,6 +190,7 @@ export const texts: Texts["texts"] = {
   othersDraftLegal: "{name} déplace des tuiles (valable ainsi)",
   lastPlay: "{name} a joué {tiles}",
   explainPlay: "Montrer pas à pas",
+  playOn: "Continuer la partie d’ici",
   explained: "Le coup de {name}",
   roundOver: "La manche {round} est finie",
   gameOver: "La partie est finie",

@@ -190,6 +190,7 @@ export const texts: Texts["texts"] = {
   othersDraftLegal: "{name} מזיז אבנים (תקין כפי שהן)",
   lastPlay: "{name} שיחק {tiles}",
   explainPlay: "להציג שלב אחר שלב",
+  playOn: "להמשיך לשחק מכאן",
   explained: "המהלך של {name}",
   roundOver: "סיבוב {round} הסתיים",
   gameOver: "המשחק הסתיים",

@@ -190,6 +190,7 @@ export const texts: Texts["texts"] = {
   othersDraftLegal: "{name}がタイルを動かしています（今は正しい）",
   lastPlay: "{name}が{tiles}を出しました",
   explainPlay: "手順を見る",
+  playOn: "ここから続ける",
   explained: "{name}の手",
   roundOver: "ラウンド{round}終了",
   gameOver: "ゲーム終了",

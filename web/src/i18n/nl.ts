@@ -190,6 +190,7 @@ export const texts: Texts["texts"] = {
   othersDraftLegal: "{name} verplaatst stenen (geldig zoals het ligt)",
   lastPlay: "{name} speelde {tiles}",
   explainPlay: "Stap voor stap tonen",
+  playOn: "Vanaf hier verder spelen",
   explained: "De zet van {name}",
   roundOver: "Ronde {round} is voorbij",
   gameOver: "Het spel is voorbij",

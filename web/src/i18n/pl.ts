@@ -190,6 +190,7 @@ export const texts: Texts["texts"] = {
   othersDraftLegal: "{name} przesuwa kostki (teraz poprawnie)",
   lastPlay: "{name} zagrywa: {tiles}",
   explainPlay: "Pokaż krok po kroku",
+  playOn: "Graj dalej od tego miejsca",
   explained: "Ruch gracza {name}",
   roundOver: "Runda {round} się skończyła",
   gameOver: "Gra skończona",

@@ -190,6 +190,7 @@ export const texts: Texts["texts"] = {
   othersDraftLegal: "{name} move peças (válido assim)",
   lastPlay: "{name} jogou {tiles}",
   explainPlay: "Mostrar passo a passo",
+  playOn: "Continuar a jogar daqui",
   explained: "A jogada de {name}",
   roundOver: "A rodada {round} acabou",
   gameOver: "A partida acabou",

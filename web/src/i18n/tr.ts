@@ -190,6 +190,7 @@ export const texts: Texts["texts"] = {
   othersDraftLegal: "{name} taş oynatıyor (bu hâliyle geçerli)",
   lastPlay: "{name} oynadı: {tiles}",
   explainPlay: "Adım adım göster",
+  playOn: "Buradan devam et",
   explained: "Oynayan: {name}",
   roundOver: "El {round} bitti",
   gameOver: "Oyun bitti",

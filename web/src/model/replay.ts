@@ -69,6 +69,39 @@ export function framesOf(record: GameRecord): Frame[] {
   });
 }
 
+/** A position that a game may begin with, the seats in their order. */
+export interface Start {
+  table?: Table;
+  seats: { seat: number; rack: Tile[]; hasMelded: boolean }[];
+  turnSeat: number;
+}
+
+const OF_TURNS: readonly MoveKind[] = [MoveKind.PLAY, MoveKind.DRAW, MoveKind.LAY_ON_RIVER, MoveKind.PASS_TURN, MoveKind.TIME_OUT];
+
+/**
+ * Returns the position after a move as a game may begin with it, with the rest of the tiles shuffled; undefined in the
+ * middle of a turn, after the end of a round, in a game of discards, and with a River, which no game begins with.
+ */
+export function startOf(frames: readonly Frame[], at: number): Start | undefined {
+  const frame = frames[at];
+  const next = frames.slice(at + 1).find(({ move }) => OF_TURNS.includes(move.kind));
+  if (frame === undefined || next?.move.seat === undefined || next.round !== frame.round) return undefined;
+  const isMidway = frame.move.kind === MoveKind.DRAW && frame.move.seat === next.move.seat;
+  if (isMidway || frame.board !== undefined || frame.river.length > 0) return undefined;
+  const melded = new Set<number>();
+  for (const { index, move, played, round } of frames) {
+    if (round !== frame.round || index > at) continue;
+    for (const { seat, hasMelded } of move.deal?.racks ?? []) if (hasMelded) melded.add(seat);
+    if (played.length > 0 && move.seat !== undefined) melded.add(move.seat);
+  }
+  const seats = [...frame.racks].map(([seat, tiles]) => ({ seat, rack: [...tiles], hasMelded: melded.has(seat) }));
+  return {
+    ...(frame.table && { table: frame.table }),
+    seats: seats.sort((one, other) => one.seat - other.seat),
+    turnSeat: next.move.seat,
+  };
+}
+
 /** What the replay must know of the rules: whether there is a River, and whether it is a game of discards. */
 interface Rules {
   readonly hasRiver: boolean;
@@ -85,6 +118,7 @@ function after(before: Position, move: RecordedMove, { hasRiver, hasBoard }: Rul
         round: before.round + (move.kind === MoveKind.DEAL ? 1 : 0),
         racks: new Map(move.deal?.racks.map(({ seat, tiles }) => [seat, tiles])),
         poolCount: move.deal?.pool.length ?? 0,
+        table: move.deal?.table,
         board: hasBoard && move.deal ? dealtBoard(move.deal) : undefined,
       };
     case MoveKind.PLAY:

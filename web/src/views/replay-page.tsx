@@ -2,6 +2,7 @@
 // Files that are loaded later share all of the page's start, so that it stays one chunk.
 import "./app.js";
 import {
+  BotLevel,
   type GameRecord,
   type MoveReview,
   MoveKind,
@@ -13,17 +14,18 @@ import {
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { service } from "../api/connection.js";
 import { finishText } from "../control/finish-text.js";
-import { seats } from "../control/lobby.js";
-import { moveLink, routeOf } from "../control/router.js";
+import { playFrom, seats } from "../control/lobby.js";
+import { go, moveLink, routeOf } from "../control/router.js";
 import { errorText, type Key, signed, t, tilesList } from "../i18n/index.js";
 import { type OpenBoard, pileOf } from "../model/board.js";
 import { cornersOf } from "../model/discards.js";
-import { type Frame, framesOf } from "../model/replay.js";
+import { type Frame, framesOf, startOf } from "../model/replay.js";
 import { stepsOf } from "../model/steps.js";
 import { compareTiles } from "../model/tiles.js";
 import { Board, FinishedHand, OkeyMelds, OkeyTile } from "./board.js";
 import { CopyButton } from "./copy.js";
 import { DealsSection } from "./deals-check.js";
+import { storedName } from "./fields.js";
 import { Stepper } from "./stepper.js";
 import { ShownTable } from "./shown-table.js";
 import { StaticTile } from "./tile.js";
@@ -288,6 +290,7 @@ function Replay({ record, gameId, move, isReview }: ShownReplay) {
         </p>
       )}
       <Explained frame={frame} record={record} name={name(frame.move.seat)} />
+      <PlayOn record={record} frames={frames} at={at} mySeat={mySeat} />
       <DealsSection record={record} gameId={gameId} />
       {frame.board === undefined && (
         <section class="card review" aria-label={t("reviewOf")}>
@@ -409,6 +412,37 @@ function Reviewed({ frame, review }: { frame: Frame; review: MoveReview | undefi
         <Stepper title={t("best")} before={frame.tableBefore} after={best.table} steps={stepsOf(best)} startAtEnd />
       </div>
     </div>
+  );
+}
+
+/** A button that plays on from the position that is shown, against bots: at the own seat, or where the turn is. */
+function PlayOn({ record, frames, at, mySeat }: { record: GameRecord; frames: readonly Frame[]; at: number; mySeat: number | undefined }) {
+  const [problem, setProblem] = useState("");
+  const [isBusy, setBusy] = useState(false);
+  const position = useMemo(() => startOf(frames, at), [frames, at]);
+  if (position === undefined) return null;
+  const begin = async () => {
+    setBusy(true);
+    setProblem("");
+    const seat = mySeat ?? position.turnSeat;
+    const others = position.seats.filter((one) => one.seat !== seat);
+    const levels = others.map((one) => record.players.find((player) => player.seat === one.seat)?.botLevel || BotLevel.MEDIUM);
+    try {
+      go(`game/${await playFrom({ ...(record.ruleset && { ruleset: record.ruleset }), position }, storedName() || t("player"), levels, seat)}`);
+    } catch (error) {
+      setProblem(errorText(error));
+      setBusy(false);
+    }
+  };
+  return (
+    <p>
+      <button type="button" disabled={isBusy} onClick={() => void begin()}>
+        {t("playOn")}
+      </button>{" "}
+      <span class="problem" role="alert">
+        {problem}
+      </span>
+    </p>
   );
 }
 

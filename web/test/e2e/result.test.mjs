@@ -61,6 +61,28 @@ test("the result has places, rounds and what is left; the review shows missed ti
   await leave(friend, page);
 });
 
+test("a player plays on from a position of the replay, against bots", async () => {
+  const page = await world.open();
+  // The bot plays in its first turn, draws in the second, and goes out in the third.
+  const racks = [RACKS[0], ["B13", "K13", "O13", "K5", "K6"]];
+  await beginAt(page, { racks, next: ["B1", "O2", "K7", "R12"], level: "EXPERT" });
+  while (await myTurn(page)) await act(page, () => button(page, "Draw").click());
+  const [gameId] = /[0-9a-f]{32}/.exec(page.url());
+  await page.goto(page.url().replace(/#.*/, `#/replay/${gameId}/3`));
+  await page.getByText(/^Move 3 of/).waitFor();
+  await button(page, "Last").click();
+  assert.equal(await button(page, "Play on from here").count(), 0, "the round is over");
+  await page.getByRole("slider").fill("2");
+  await button(page, "Play on from here").click();
+  await page.locator(".rack [data-piece]").first().waitFor();
+  assert.ok(await myTurn(page));
+  assert.doesNotMatch(page.url(), new RegExp(gameId), "another game");
+  assert.equal(await page.locator(".felt [data-piece]").count(), 3, "what the bot has played");
+  assert.equal(await page.locator(".rack [data-piece]").count(), 11, "the rack with the tile drawn");
+  await act(page, () => button(page, "Draw").click());
+  await leave(page);
+});
+
 test("how to play has a first turn to try, and is there without a connection", async () => {
   const page = await world.open({ colorScheme: "dark" });
   await page.getByRole("link", { name: "How to play" }).first().click();

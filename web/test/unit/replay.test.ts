@@ -14,7 +14,7 @@ import {
   TurnDraw,
 } from "rummikub-client";
 import { pileOf } from "../../src/model/board.js";
-import { type Frame, framesOf } from "../../src/model/replay.js";
+import { type Frame, framesOf, startOf } from "../../src/model/replay.js";
 
 type Move = MessageInitShape<typeof RecordedMoveSchema>;
 
@@ -37,6 +37,45 @@ function replay(turnDraw: TurnDraw, ...moves: Move[]): string[] {
     [meldsText(table?.melds ?? []), ...[...racks.values()].map(tilesText), poolCount, tilesText(river)].join(" / ");
   return framesOf(record).slice(1).map(text);
 }
+
+/** Returns the positions that a game may begin with, one after each move, as text: whose turn, table, racks, who melded. */
+function starts(...moves: Move[]): (string | undefined)[] {
+  const frames = framesOf(create(GameRecordSchema, { moves }));
+  return frames.map((_, at) => {
+    const start = startOf(frames, at);
+    const racks = start?.seats.map(({ rack, hasMelded }) => tilesText(rack) + (hasMelded ? " melded" : ""));
+    return start && [start.turnSeat, meldsText(start.table?.melds ?? []), ...racks!].join(" / ");
+  });
+}
+
+test("a game may begin with what the replay shows between two turns of a round", () => {
+  const table = { melds: melds("[R1 R2 R3]") };
+  const draws: Move = { kind: MoveKind.DRAW, seat: 2, tiles: tiles("O1") };
+  assert.deepEqual(
+    starts(DEAL, { kind: MoveKind.PLAY, seat: 1, table }, draws, { kind: MoveKind.PASS_TURN, seat: 2 }, { ...draws, seat: 1 }, DEAL, draws),
+    [
+      "1 / . / R1 R2 R3 K9 / B1 B2",
+      "2 / [R1 R2 R3] / K9 melded / B1 B2",
+      undefined, // seat 2 may still play
+      "1 / [R1 R2 R3] / K9 melded / B1 B2 O1",
+      undefined, // the round is over
+      "2 / . / R1 R2 R3 K9 / B1 B2",
+      undefined,
+    ],
+  );
+});
+
+test("a game that began with a position has its table, and who has melded", () => {
+  const racks = [{ seat: 1, tiles: tiles("K9"), hasMelded: true }, { seat: 2, tiles: tiles("B1 B2") }];
+  const table = { melds: melds("[R1 R2 R3]") };
+  const begun: Move = { kind: MoveKind.DEAL, deal: { racks, pool: tiles("O1"), table } };
+  assert.deepEqual(starts(begun, { kind: MoveKind.DRAW, seat: 2 }), ["2 / [R1 R2 R3] / K9 melded / B1 B2", undefined]);
+});
+
+test("a game with tiles on the River cannot be played on", () => {
+  const lays: Move = { kind: MoveKind.LAY_ON_RIVER, seat: 1, tiles: tiles("K9") };
+  assert.deepEqual(starts(DEAL, lays, { kind: MoveKind.DRAW, seat: 2 }).slice(1), [undefined, undefined]);
+});
 
 test("plays, draws, penalties and time-outs move tiles", () => {
   assert.deepEqual(
