@@ -28,7 +28,7 @@ from rummikub.v1 import game_service_pb2 as gs
 from service.grpc_api.call_policy import REQUEST_ID
 from support.hidden import GAME, Course, course_of, draft_of, token_of, unnamed
 from support.okey_games import changes_under, random_101_ruleset, random_joker_ruleset, random_ruleset
-from support.random_play import Change, players_of, random_changes, random_grid_room, random_room
+from support.random_play import Change, players_of, position_in, random_changes, random_grid_room, random_room
 from support.rooms import room, room_of
 
 LIKENESSES: Final = 8
@@ -100,8 +100,18 @@ def _random_grid(seed: int) -> Iterator[Change]:
     return random_changes(seed, players_of(rules, seed), rules)
 
 
+def _from_position(seed: int) -> Iterator[Change]:
+    """Yields the changes of a game, a lesson, that begins where another one was."""
+    rules, rng = room(room_of(Preset.SABRA), hints=Hints.TURN), random.Random(seed)
+    games = [change.applied.game for change in random_changes(seed, rng.randint(2, 4), rules)]
+    positions = [position_in(game) for game in games if isinstance(game.phase, Playing)]
+    later = [position for position in positions if position.table] or positions
+    return random_changes(seed, 0, rules, position=rng.choice(later))
+
+
 FAMILIES: Final[dict[str, Changes]] = {
     **{preset.name: _melding(preset) for preset in Preset},
+    "from a position": _from_position,
     "random rulesets": _random_melding(with_analysis=False),
     "random rulesets that search": _random_melding(with_analysis=True),
     "random crosses": _random_grid,

@@ -29,7 +29,7 @@ from engine.tiles import in_order
 from engine.turns import Applied, create
 from engine.violations import Reason
 from support.positions import NAMES, NOW, do, is_a, only_reason
-from support.random_play import random_changes, random_shuffle
+from support.random_play import position_in, random_changes, random_shuffle
 from support.soak import few_of
 
 RUN = "[R1 R2 R3]"
@@ -198,12 +198,6 @@ def test_a_game_that_begins_where_another_one_was_is_played_recorded_and_replaye
     record = record_of((change.game.revision, NOW, change.events) for change in changes)
     assert parse_record(format_record(record)) == record
     assert [played.after for played in replayed(record)][-1].round == changes[-1].game.round
-
-
-def position_in(game: Game) -> Position:
-    """Returns the position in a game, with the pool in its order."""
-    round_ = round_of(game)
-    return Position(round_.table, round_.racks, round_.pool, round_.turn.seat)
 
 
 def test_a_record_with_an_impossible_position_is_refused() -> None:

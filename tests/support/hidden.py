@@ -270,7 +270,8 @@ def questions(seen: game_pb2.Game, rng: random.Random) -> Iterator[tuple[str, Me
         yield "AnalysisService/SuggestTurn", hint
     coached_turn = an.CoachedTurn(table=seen.table)
     coached_turn.table.melds.add(tiles=seen.rack[:3])
-    for stage in (an.COACH_STAGE_COUNT, an.COACH_STAGE_TURN):
+    smaller = rng.choice((an.COACH_STAGE_COUNT, an.COACH_STAGE_MELDS, an.COACH_STAGE_STEP))
+    for stage in (smaller, an.COACH_STAGE_TURN):
         coached = an.CoachTurnRequest(game_id=game_id, turn=coached_turn, stage=stage, time_limit=Duration(seconds=10))
         yield "AnalysisService/CoachTurn", coached
 

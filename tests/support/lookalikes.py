@@ -33,7 +33,6 @@ from engine.melding.events import (
     TurnPenalised,
 )
 from engine.melding.table import count_tiles
-from engine.seats import Rack
 from engine.tiles import JOKER, JOKERS, Tile, in_order
 from oracles.scores import number_of
 
@@ -84,7 +83,8 @@ class _Deal:
         self._river: list[int] = []
         self._choice: list[int] = []
         self._chooser = 0
-        self._table: Counter[Tile] = Counter()
+        table = event.table if isinstance(event, RoundStarted) else None
+        self._table: Counter[Tile] = count_tiles(table or ())
         self._seen = {*self._racks.get(viewer or 0, ()), *self._trump}
         self._trump_face = trump
         self._has_ended = False
@@ -165,7 +165,7 @@ class _Deal:
         dealt, pool = {seat: tuple(tiles) for seat, tiles in self._racks.items()}, tuple(self._pool)
 
         def write() -> Event:
-            racks = tuple(Rack(seat, in_order(self._shown(tiles))) for seat, tiles in dealt.items())
+            racks = tuple(replace(rack, tiles=in_order(self._shown(dealt[rack.seat]))) for rack in event.racks)
             return replace(event, racks=racks, pool=self._shown(pool), seed=self._seed)
 
         return write

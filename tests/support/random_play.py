@@ -51,9 +51,11 @@ from engine.melding.analysis import (
     options_needing_analysis,
     situation_of,
 )
+from engine.melding.deal import start_of
 from engine.melding.game import must_draw_first, round_of, rules_of
 from engine.melding.grid.cells import Cell, Grid, without_faces
 from engine.melding.melds import Meld
+from engine.melding.position import Position
 from engine.melding.round import Choosing, Drawing, Drawn, HasPlayed, Open
 from engine.melding.round import MeldingRound as Round
 from engine.melding.ruleset import (
@@ -474,17 +476,22 @@ class Change:
     applied: Applied
 
 
-def random_changes(seed: int, players: int, rules: Rules, deal_secret: bytes = b"") -> Iterator[Change]:
+def random_changes(
+    seed: int, players: int, rules: Rules, deal_secret: bytes = b"", position: Position | None = None
+) -> Iterator[Change]:
     """Yields the changes of a random game, with as many players as given or allowed.
 
-    With a secret the deals follow from it and from seeds of the players (engine.fair_deal).
+    With a secret the deals follow from it and from seeds of the players (engine.fair_deal). With a position, which has
+    its pool, the game begins with it, and has its players.
     """
     rng, (ruleset, settings) = random.Random(seed), parts(rules)
     players = min(max(players, ruleset.players_min), ruleset.players_max)
     everyone = RandomPlayers(rng)
-    applied, now_ms = create(ruleset, settings, deal_commitment=commitment_to(deal_secret)), 1_000_000
+    seats = position.seats if position else ()
+    created = create(ruleset, settings, position_seats=seats, deal_commitment=commitment_to(deal_secret))
+    applied, now_ms = created, 1_000_000
     yield Change(None, now_ms, applied)
-    lobby = iter(_lobby(players, applied.game, rng))
+    lobby = iter(_lobby_at(position, ruleset) if position else _lobby(players, applied.game, rng))
     while not isinstance(applied.game.phase, Finished | Aborted):
         action = next(lobby, None) or everyone.action(applied.game)
         if deal_secret:
@@ -539,6 +546,18 @@ def _lobby(players: int, game: Game, rng: random.Random) -> tuple[Action, ...]:
     if start_by in {StartBy.ALL_READY, StartBy.FULL_OR_READY}:
         actions += (SetReady(seat, is_ready=True) for seat in range(1, players + 1))
     return (*actions, StartGame(HOST if start_by is StartBy.HOST else rng.randint(1, players), shuffle))
+
+
+def _lobby_at(position: Position, ruleset: Ruleset) -> tuple[Action, ...]:
+    """Returns the actions of the lobby of a game that begins with a position."""
+    joins = (Join(name, seat=seat, is_host=name is NAMES[0]) for name, seat in zip(NAMES, position.seats, strict=False))
+    return (*joins, StartGame(HOST, start_of(position, ruleset, ())))
+
+
+def position_in(game: Game) -> Position:
+    """Returns the position in a game, with the pool in its order."""
+    round_ = round_of(game)
+    return Position(round_.table, round_.racks, round_.pool, round_.turn.seat)
 
 
 def _level(rng: random.Random, has_bots: bool) -> BotLevel | None:
