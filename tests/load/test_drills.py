@@ -101,6 +101,7 @@ def test_the_table_of_a_cluster_has_what_was_told() -> None:
 SAFE = next(row for row in sentinel.ROWS if row.is_safe)
 CONTROL = next(row for row in sentinel.ROWS if row.must_lose)
 OTHER = next(row for row in sentinel.ROWS if not (row.is_safe or row.must_lose))
+ORDERED = next(row for row in sentinel.ROWS if row.event is sentinel.order_by_admin and not row.is_deaf)
 
 
 @pytest.mark.parametrize(
@@ -110,6 +111,9 @@ OTHER = next(row for row in sentinel.ROWS if not (row.is_safe or row.must_lose))
         (SAFE, False, MEASURED, ["the failover did not happen"]),
         (SAFE, True, LOST, ["3 lost"]),
         (SAFE, True, replace(MEASURED, longest_wait=20.0), ["a game waited 20.0 s"]),
+        (SAFE, True, replace(MEASURED, longest_wait=2.6), []),
+        (ORDERED, True, replace(MEASURED, longest_wait=2.5), []),
+        (ORDERED, True, replace(MEASURED, longest_wait=2.6), ["a game waited 2.6 s"]),
         (SAFE, True, Report(watchers=1), ["no turn was acknowledged"]),
         (OTHER, True, LOST, []),
         (OTHER, True, replace(LOST, lost_unnoticed=2), ["2 lost without a refusal of the next call"]),
