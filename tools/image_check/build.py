@@ -35,6 +35,15 @@ OPTIONAL: Final = ("run", "all")
 WITHOUT_PERL: Final = "/usr/share/mmdebstrap/hooks/maybe-merged-usr"
 """A hook of mmdebstrap's that replaces the package usrmerge, which needs all of Perl."""
 UNUSED_FILES: Final = ("doc", "info", "locale", "man")
+BASE_OPTIONS: Final = (
+    "--variant=essential",
+    "--include=python3-venv,passwd,libstdc++6",
+    f"--hook-dir={WITHOUT_PERL}",
+    "--dpkgopt=force-unsafe-io",
+    *(f"--dpkgopt=path-exclude=/usr/share/{folder}/*" for folder in UNUSED_FILES),
+    '--customize-hook=chroot "$1" python3 -m venv /usr/local',
+)
+"""The options of mmdebstrap: Python and pip are in /usr/local of the base, as in Python's images."""
 _QUIET: Final = ("--quiet", "--disable-pip-version-check")
 
 
@@ -60,8 +69,7 @@ def build() -> None:
     base = base_of((ROOT / "Dockerfile").read_text())
     python_of(base)  # what the base below has
     _get_wheels()
-    if not _buildah("images", "--quiet", "--filter", f"reference={base}").stdout.strip():
-        _make_base(base)
+    _tag_base(base)
     print("Building the image ...", flush=True)
     mounts = {FOLDER / "wheels": "/wheels", **_offline_settings()}
     volumes = [f"--volume={path}:{inside}:ro" for path, inside in mounts.items()]
@@ -108,17 +116,21 @@ def _offline_settings() -> dict[Path, str]:
     return {pip: "/etc/pip.conf", uv: "/etc/uv/uv.toml"}
 
 
+def _tag_base(name: str) -> None:
+    """Names the base of these options as the Dockerfile does; makes it if it is not there."""
+    made = f"localhost/base:{hashlib.sha256(repr((SUITE, BASE_OPTIONS)).encode()).hexdigest()}"
+    if not _buildah("images", "--quiet", "--filter", f"reference={made}").stdout.strip():
+        print(f"Making the base {name} from Debian's packages (once for the same options) ...", flush=True)
+        _make_base(made)
+    _buildah("tag", made, name)
+
+
 def _make_base(name: str) -> None:
-    """Makes the base from Debian's packages, with Python and pip in /usr/local as in Python's images."""
-    print(f"Making the base {name} from Debian's packages (once) ...", flush=True)
     container = _buildah("from", "scratch").stdout.strip()
     try:
         root = _buildah("mount", container).stdout.strip()
-        excluded = [f"--dpkgopt=path-exclude=/usr/share/{folder}/*" for folder in UNUSED_FILES]
-        hook = '--customize-hook=chroot "$1" python3 -m venv /usr/local'
-        packages = ("--variant=essential", "--include=python3-venv,passwd,libstdc++6", f"--hook-dir={WITHOUT_PERL}")
-        what = (*packages, "--dpkgopt=force-unsafe-io", *excluded, hook)
-        _run("mmdebstrap", "--quiet", "--mode=root", *what, SUITE, root, failure="the base cannot be made")
+        how = ("--quiet", "--mode=root", *BASE_OPTIONS, SUITE, root)
+        _run("mmdebstrap", *how, failure="the base cannot be made")
         _buildah("commit", "--quiet", container, name)
     finally:
         _buildah("rm", container)
