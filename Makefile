@@ -265,8 +265,8 @@ lock: $(STAMP) ## Pin all requirements again, with hashes
 	  $(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 requirements/$$name.in -o requirements/$$name.txt || exit; \
 	done
 
-image: ## Build the container image (needs docker)
-	docker build -t rummikub-service .
+image: ## Build the container image (needs docker; ARGS="--build-arg REQUIREMENTS=all" with the libraries of archives and traces)
+	docker build $(ARGS) -t rummikub-service .
 
 image-check: $(STAMP) ## Build the image without docker and run it: user, read-only root, health, data, stop (needs root; ARGS=--fresh)
 	@$(BIN)/python -m tools.image_check $(ARGS)

@@ -89,7 +89,17 @@ PLACES: Final[Mapping[str, Place]] = {
         ),
         r"^module (.+)$",
     ),
-    "image": Place(("deploy/kubernetes/base/kustomization.yaml",), r"^    newName: (.+)$"),
+    "image": Place(
+        (
+            "deploy/kubernetes/base/kustomization.yaml",
+            "deploy/kubernetes/overlays/local/kustomization.yaml",
+            "compose.yaml",
+            "Makefile",
+            "docs/kubernetes.md",
+            "docs/settings.md",
+        ),
+        r"^    newName: (.+)$",
+    ),
 }
 
 

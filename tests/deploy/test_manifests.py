@@ -43,6 +43,7 @@ from support.deployment import (
     values_of,
 )
 from support.harness import ROOT
+from tools import names
 from tools.deploy_tools import KUSTOMIZE
 
 SERVICES = [
@@ -445,7 +446,19 @@ def test_the_image_is_that_of_this_version() -> None:
     for overlay in OVERLAYS:
         wanted = "latest" if overlay == "local" else version
         for name in NAMES:
-            assert container(deployment(overlay, name))["image"] == f"rummikub-service:{wanted}"
+            assert container(deployment(overlay, name))["image"] == f"{names.values()['image']}:{wanted}"
+
+
+@pytest.mark.parametrize(("overlay", "tag"), [("local", "latest"), ("redis-cluster", names.values()["version"])])
+def test_the_overlays_follow_another_name_of_the_image(overlay: str, tag: str, tmp_path: Path) -> None:
+    shutil.copytree(DEPLOY, tmp_path / "deploy")
+    image = "images.example:5000/tiles/rules"
+    for path, text in list(names.renamed(tmp_path, "image", image)):
+        path.write_text(text)
+    folder = tmp_path / "deploy" / "kubernetes" / "overlays" / overlay
+    done = subprocess.run([KUSTOMIZE, "build", folder], capture_output=True, text=True, check=True)
+    deployments = [one for one in yaml.safe_load_all(done.stdout) if one["kind"] == "Deployment"]
+    assert {container(one)["image"] for one in deployments} == {f"{image}:{tag}"}
 
 
 def examples() -> list[str]:
@@ -483,6 +496,6 @@ def test_the_overlay_of_the_page_can_be_built(tmp_path: Path) -> None:
     labels = [one["metadata"]["labels"] for one in documents if one["kind"] in {"PrometheusRule", "ServiceMonitor"}]
     assert labels == [{"release": "kube-prometheus-stack"}] * 2
     images = {container(document)["image"] for document in documents if document["kind"] == "Deployment"}
-    assert all(image.startswith("registry.example.com/rummikub-service:") for image in images)
+    assert all(image.startswith("registry.example.com/rummikub:") for image in images)
     maps = [document["data"] for document in documents if document["kind"] == "ConfigMap"]
     assert [data["RUMMIKUB_TRUSTED_PROXIES"] for data in maps if "RUMMIKUB_LISTEN" in data] == ["10.20.30.0/28"] * 2
