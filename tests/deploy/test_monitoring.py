@@ -7,6 +7,7 @@ import urllib.request
 import pytest
 import yaml
 
+from service.metrics.shared_counters import SECONDS
 from service.settings import PREFIX, Settings
 from support.deployment import (
     DEPLOY,
@@ -72,6 +73,24 @@ def test_recording_rules_are_of_metrics_of_the_service_and_of_healthy_series() -
     named = expressions(recordings())
     assert named <= served_metrics()
     assert named <= metrics_in(series["series"] for series in healthy["input_series"])
+
+
+@pytest.mark.parametrize("rule", recordings(), ids=lambda rule: f"{rule['record']} {rule['labels']['slo']}")
+def test_a_recording_rule_has_a_test_of_its_value(rule: Document) -> None:
+    values = [
+        sample["value"]
+        for test in yaml.safe_load(TESTS.read_text())["tests"]
+        for check in test["promql_expr_test"]
+        for sample in check["exp_samples"]
+        if rule["record"] in check["expr"] and f'slo="{rule["labels"]["slo"]}"' in sample["labels"]
+    ]
+    assert any(values)
+
+
+def test_a_recording_rule_names_a_bucket_of_the_service() -> None:
+    bounds = {bound for rule in recordings() for bound in re.findall(r'le="([^"]+)"', rule["expr"])}
+    assert bounds
+    assert bounds <= {str(bound) for bound in SECONDS}
 
 
 @each_alert
