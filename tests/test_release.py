@@ -24,7 +24,7 @@ from tools.release.checks import problems
 from tools.release.frozen import BASELINE, BUF
 from tools.release.packages import PAGES, Release, require, sums, with_whole_links
 from tools.release.provenance import FILE, LOCKS, statement
-from tools.revisions import GIT, GOLDEN, last_tag
+from tools.revisions import GIT, GOLDEN, last_tag, write_tree
 
 pytestmark = pytest.mark.slow
 
@@ -165,6 +165,12 @@ def test_the_last_release_is_one_that_this_revision_comes_from(tree: Path) -> No
     git(tree, "checkout", "--quiet", "v1.2.10")
     assert last_tag(tree) == "v1.2.10"
     assert not last_tag(tree / "proto" / ".." / "..")
+
+
+def test_a_revision_that_a_shallow_clone_lacks_is_named_with_the_remedy(tree: Path, tmp_path: Path) -> None:
+    assert (write_tree("v1.2.2", tmp_path / "tree", tree) / GAME).is_file()
+    with pytest.raises(SystemExit, match=r"revision v1\.2\.1 is not in this clone; run: git fetch --tags"):
+        write_tree("v1.2.1", tmp_path / "other", tree)
 
 
 @pytest.mark.parametrize("folder", PAGES)
