@@ -66,6 +66,7 @@ ELSEWHERE = {
     },
     "engine/README.md": {"pip": "tests/test_packaging.py"},
     "web/board/README.md": {"npm": "tools/release/__main__.py packs it; the examples: web/test/e2e/examples.test.mjs"},
+    "web/tiles/README.md": {"npm": "tools/release/plays.py installs it"},
 }
 """By page: the programs whose commands are not checked here, and where they are run, or why they cannot be."""
 

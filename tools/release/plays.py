@@ -140,14 +140,15 @@ def go_settings(release: Release) -> dict[str, str]:
 
 
 def rust(release: Release, folder: Path, target: str) -> None:
-    """Plays with the crate's sources; the page's manifest is for a checkout."""
+    """Plays with the crate's sources, because the page's manifest names a version of the registry."""
     [crate] = release.folder("rust").glob("*.crate")
     run("tar", "--touch", "-xf", crate, folder=folder)  # by the times of the archive, cargo takes new files for built
     game = folder / "game"
     (game / "src").mkdir(parents=True)
     manifest = program(release.tree / "clients" / "rust" / "README.md", "toml")
+    manifest = manifest.replace(f'"{release.version}"', f'{{ path = "../{crate.stem}" }}', 1)
     package = '[package]\nname = "game"\nversion = "0.0.0"\nedition = "2021"\n\n'
-    (game / "Cargo.toml").write_text(package + re.sub(r'path = "[^"]*"', f'path = "../{crate.stem}"', manifest))
+    (game / "Cargo.toml").write_text(package + manifest)
     (game / "src" / "main.rs").write_text(program(release.tree / "clients" / "rust" / "README.md", "rust"))
     run("cargo", "run", "--quiet", "--", target, PRESET, folder=game, CARGO_TARGET_DIR=str(CARGO_TARGET))
 
