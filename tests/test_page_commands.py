@@ -1,6 +1,7 @@
 """Every command of a page is checked: by its program here, or where a table says.
 
-A fenced block without a language, or of `sh`, has commands; output and drawings are marked as `text`.
+A fenced block without a language, or of `sh`, has commands; output and drawings are marked as `text`. Blocks are not
+marked by indentation alone.
 """
 
 import json
@@ -10,9 +11,12 @@ import subprocess
 import tomllib
 from collections.abc import Iterator
 from functools import cache
+from importlib.util import find_spec
 from itertools import takewhile
 from textwrap import dedent
 from typing import NamedTuple
+
+import pytest
 
 from support.harness import ROOT
 from support.pages import PAGES as FILES
@@ -52,8 +56,10 @@ ELSEWHERE = {
     },
     "clients/swift/README.md": {"brew protoc": "need macOS; the names: tests/clients/test_other_languages.py"},
     "clients/typescript/README.md": {"npm": "clients/conformance/run.py"},
+    "docs/archive.md": {"sqlite3": "needs its shell; the column: tests/service/archive/test_killed_servers.py"},
     "docs/backup.md": {"age zstd": "programs of the operator's choice, on both sides of a pipe"},
     "docs/kubernetes.md": {"kubectl": "needs a cluster; the manifests: tests/deploy/test_manifests.py"},
+    "docs/operation.md": {"pip": "installs packages of a registry; the extra: pyproject.toml"},
     "docs/releasing.md": {"git gpg cosign jq": "need a key of the person who releases"},
     "docs/settings.md": {"docker": "needs Docker; the image with these options: tools/image_check/container.py"},
     "docs/start/own-games.md": {"go": "clients/conformance/run.py"},
@@ -157,6 +163,17 @@ def npm_problem(command: Command) -> str:
     return "" if set(name) <= set(scripts) else f"no script {name}"
 
 
+def module_problem(command: Command) -> str:
+    """Returns what is wrong with a program of Python: its file, or its module and the options of that."""
+    first, *others = command.words[1:]
+    if first != "-m":
+        return "" if (ROOT / first).exists() else f"no file {first}"
+    if not find_spec(others[0]):
+        return f"no module {others[0]}"
+    strange = unknown(command.options, sources(others[0]))
+    return f"{others[0]} does not know {strange}" if strange else ""
+
+
 def curl_problem(command: Command) -> str:
     """Returns what is wrong with a URL: no RPC has it."""
     [url] = [re.sub(r"^(?:http://[^/]*|\$URL)", "", word) for word in command.words if re.match(r"http:|\$URL", word)]
@@ -186,8 +203,8 @@ def problem(command: Command) -> str:
             return curl_problem(command)
         case "buf", ("curl", *_):
             return ""  # tests/service/grpc_api/test_pages.py runs it
-        case "python", (file, *_):
-            return "" if (ROOT / file).exists() else f"no file {file}"
+        case "python", _:
+            return module_problem(command)
         case "node", words:
             return "" if any(((ROOT / command.page).parent / word).exists() for word in words) else "no file"
         case _:
@@ -218,6 +235,8 @@ def test_a_command_that_is_wrong_or_new_is_found() -> None:
         cd web && npm run nothing
         curl 'http://127.0.0.1:8080/v1/nothing?x=1'
         .venv/bin/python nothing.py
+        .venv/bin/python -m nothing
+        .venv/bin/python -m load.capacity.manifests --nothing
         A=1 frobnicate | sort
     """
     found = problems(list(split("web/README.md", dedent(wrong))))
@@ -230,6 +249,12 @@ def test_every_exception_is_used_and_names_files_that_exist() -> None:
         for programs, why in rows.items():
             assert {(page, program) for program in programs.split()} <= used, page
             assert all((ROOT / file).exists() for file in re.findall(r"[\w./]+/[\w./]+\w", why)), why
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_fences_its_blocks(page: str) -> None:
+    text = re.sub(r"^ *```.*?^ *```", "", (ROOT / page).read_text(), flags=re.MULTILINE | re.DOTALL)
+    assert not re.findall(r"\n\n    .*", text)
 
 
 def test_a_shell_can_read_every_block() -> None:
