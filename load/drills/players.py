@@ -21,6 +21,7 @@ import grpc.aio
 from load.bench.figures import quantiles
 from load.calls import OWN_CONNECTION, reason_of
 from load.tables import Table, new_table
+from rummikub import aio
 from rummikub.errors import error_info
 from rummikub.v1 import game_service_pb2 as gs
 from tools.games import Client, Stubs, changes_of
@@ -167,6 +168,11 @@ class _Record:
     def last(self) -> Turn:
         """The state that the players saw last."""
         return self.table.game.revision, self.table.game.etag
+
+
+def retrying_client(target: str) -> aio.Rummikub:
+    """Returns a client that repeats calls by itself."""
+    return aio.Rummikub(target, options=dict(OWN_CONNECTION))
 
 
 @contextlib.asynccontextmanager

@@ -23,11 +23,10 @@ from typing import Any, Final
 import grpc.aio
 
 from load.bench.figures import Tables, requirement
-from load.calls import OWN_CONNECTION
-from load.drills.players import CALL_SECONDS, SETTINGS, Connect, Players, Report, plain_client
+from load.drills.other_client import other_players
+from load.drills.players import CALL_SECONDS, SETTINGS, Connect, Players, Report, plain_client, retrying_client
 from load.drills.reports import finish
 from load.parts import run_parts
-from rummikub import aio
 from rummikub.v1 import validation_service_pb2 as vs
 from tools.edge_config import Address, LocalEdge, local
 from tools.redis_cluster import RedisCluster
@@ -51,13 +50,10 @@ HOST: Final = "127.0.0.1"
 TITLE: Final = f"{SERVERS} servers behind the web edge, restarted under load"
 RETRYING: Final = "retries, request ids"
 PLAIN: Final = "plain: no retries"
+OTHER: Final = "retries, the other version's client"
 
 
-def _retrying_client(target: str) -> aio.Rummikub:
-    return aio.Rummikub(target, options=dict(OWN_CONNECTION))
-
-
-KINDS: Final[dict[str, Connect]] = {RETRYING: _retrying_client, PLAIN: plain_client}
+KINDS: Final[dict[str, Connect]] = {RETRYING: retrying_client, PLAIN: plain_client}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +96,7 @@ class Run:
                 met=not failed and len(self.exits) == SERVERS * restarts > 0,
                 measured=f"{len(self.exits)} restarts, {failed} with an exit code other than 0",
             ),
-            self._no_failure(RETRYING),
+            *(self._no_failure(kind) for kind in self.reports if kind != PLAIN),
             requirement(
                 f"no turn lost or doubled, no gap in a watch, {self.name}",
                 met=not wrong,
@@ -174,7 +170,7 @@ async def rolling(
         lame_duck_seconds: The lame duck of the servers.
         versions: The version of the servers after each round of restarts.
         store: Runs their store.
-        begin: Their version before.
+        begin: Their version before. If it is another one, more players use its client.
         name: The name of the run in the report; by default it names the lame duck.
     """
     async with contextlib.AsyncExitStack() as stack:
@@ -197,11 +193,16 @@ async def rolling(
             kind: await stack.enter_async_context(Players([edge.target], GAMES, PAUSE_SECONDS, connect))
             for kind, connect in KINDS.items()
         }
+        others = {}
+        if begin is not PRESENT:
+            playing = other_players(edge.target, begin.folder, GAMES, PAUSE_SECONDS)
+            others[OTHER] = await stack.enter_async_context(playing)
         validators = [asyncio.create_task(_validate(some)) for some in players.values()]
         await asyncio.sleep(SETTLE_SECONDS)
         exits = [await _restart(server, edge, version) for version in versions for server in servers]
         await asyncio.sleep(SETTLE_SECONDS)
         reports = {kind: await some.stop() for kind, some in players.items()}
+        reports |= {kind: await stop() for kind, stop in others.items()}
         await asyncio.gather(*validators)
         return Run(lame_duck_seconds, exits, reports, name)
 

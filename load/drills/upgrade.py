@@ -1,11 +1,12 @@
 """Replaces the servers of a released version by the present ones, and back, while games go on.
 
 Two servers of the other version share one store. Players and a validator call them through an Envoy with
-deploy/envoy.yaml: some repeat calls by themselves, others do not. Then each server is stopped with SIGTERM and started
-again as the present version, one after the other, and then each as the other version again: so both versions run on one
-store in between, in both directions. The present version writes the stored format of the other one
-(RUMMIKUB_STORED_FORMAT). `make drill ARGS=upgrade`. The other version is the last release, or without one the revision
-that stands for it; ARGS="upgrade --from REVISION" names another one. Needs `make envoy`.
+deploy/envoy.yaml: some repeat calls by themselves, with the present client or with the other version's, others do not.
+Then each server is stopped with SIGTERM and started again as the present version, one after the other, and then each as
+the other version again: so both versions run on one store in between, in both directions. The present version writes
+the stored format of the other one (RUMMIKUB_STORED_FORMAT). `make drill ARGS=upgrade`. The other version is the last
+release, or without one the revision that stands for it; ARGS="upgrade --from REVISION" names another one. Needs
+`make envoy`.
 """
 
 import argparse

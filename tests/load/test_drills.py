@@ -171,7 +171,8 @@ def test_a_store_that_was_lost(result: backup.Result, faults: list[str]) -> None
 
 def run(exits: tuple[int, ...] = (0, 0), lame_duck: float = 5.0, **reports_of: Report) -> rolling.Run:
     kinds = {rolling.RETRYING: MEASURED, rolling.PLAIN: MEASURED}
-    kinds |= {{"retrying": rolling.RETRYING, "plain": rolling.PLAIN}[name]: one for name, one in reports_of.items()}
+    names = {"retrying": rolling.RETRYING, "plain": rolling.PLAIN, "other": rolling.OTHER}
+    kinds |= {names[name]: one for name, one in reports_of.items()}
     return rolling.Run(lame_duck, exits, kinds)
 
 
@@ -191,6 +192,8 @@ def test_restarts_without_a_failed_call() -> None:
         (run(retrying=FAILED), "2 of 200"),
         (run(plain=FAILED), "2 of 200"),
         (run(lame_duck=0.0, retrying=FAILED), "2 of 200"),
+        (run(lame_duck=0.0, other=FAILED), "2 of 200"),
+        (run(other=LOST), f"3 lost ({rolling.OTHER})"),
         (run(plain=LOST), f"3 lost ({rolling.PLAIN})"),
         (run(plain=replace(MEASURED, watch_gaps=1)), f"1 gaps in watches ({rolling.PLAIN})"),
     ],

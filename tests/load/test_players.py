@@ -5,6 +5,7 @@ import contextlib
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -13,6 +14,7 @@ import grpc.aio
 import pytest
 from google.rpc import error_details_pb2, status_pb2
 
+from load.drills.other_client import other_players
 from load.drills.players import (
     RETRY_SECONDS,
     Connect,
@@ -25,7 +27,8 @@ from load.drills.players import (
 )
 from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
-from support.harness import running_redis
+from support.harness import ROOT, running_redis
+from tools.servers import ServerError
 
 pytestmark = pytest.mark.slow
 
@@ -53,6 +56,23 @@ def test_a_history_is_compared_with_what_was_acknowledged(
     doubled: int,
 ) -> None:
     assert compare(stored, acknowledged, explained) == (lost, doubled)
+
+
+async def test_players_with_another_client_report_what_they_noticed() -> None:
+    folder = ROOT / "clients" / "python" / "src"
+    async with (
+        game_servers("memory://") as [server],
+        other_players(server.target, folder, games=2, pause=0.0) as stop,
+    ):
+        report = await stop()
+    assert report.is_clean
+    assert report.calls > report.acknowledged > 0
+
+
+async def test_players_never_use_the_present_client_in_place_of_another(tmp_path: Path) -> None:
+    with pytest.raises(ServerError, match="did not start"):
+        async with other_players("127.0.0.1:1", tmp_path, games=1, pause=0.0):
+            pass
 
 
 async def test_undisturbed_players_on_two_servers_report_no_fault() -> None:
