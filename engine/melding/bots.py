@@ -31,7 +31,7 @@ from engine.melding.ruleset import (
 )
 from engine.melding.run_shape import run_shape
 from engine.melding.scoring import may_knock, rack_value
-from engine.melding.skills import skill_of
+from engine.melding.skills import looks_ahead, skill_of
 from engine.melding.solver import LegalTurn, Objective, best_turn
 from engine.melding.table import Melds, ProposedMelds
 from engine.melding.twist.bots import joined_tables, melds_with_special_jokers
@@ -91,7 +91,7 @@ def choose_action(view: GameView, level: BotLevel, budget: Budget = BUDGET) -> B
         nodes, change_nodes = min(budget.nodes, _NODES), min(budget.change_nodes, _CHANGE_NODES)
         budget = replace(budget, nodes=nodes, change_nodes=change_nodes)
     found = _found(position, view, level, budget)
-    if found is None or (level is BotLevel.MASTER and _waits(position, view, found, budget)):
+    if found is None or (looks_ahead(level, rules_of(view)) and _waits(position, view, found, budget)):
         return action_without_play(view)
     return found.action
 

@@ -2,7 +2,8 @@
 
 Tiles on the table help the next player, and tiles that can be played now mostly can be played later too. So a bot
 compares its turn with drawing. It deals the unseen tiles to the others by chance, a few times. It lets each of them and
-then itself play once, and compares the tiles that all have left. Only faces count; other rules are left out.
+then itself play once, and compares the tiles that all have left. Only faces count; other rules are left out. For which
+rules it does so is in skills.py.
 """
 
 from collections import Counter
@@ -17,7 +18,6 @@ from engine.melding.solver.initial_melds import best_initial_meld
 from engine.melding.solver.problem import Problem
 from engine.melding.solver.search import Meter, OutOfBudget
 from engine.melding.solver.solution import solve
-from engine.melding.solver.special_jokers import can_all_be_searched
 from engine.melding.table import Melds
 from engine.seats import from_seat
 from engine.skill import shuffled
@@ -48,12 +48,10 @@ class _Hand:
 def should_wait(view: GameView, melds: Melds, tiles: tuple[Tile, ...], budget: Budget) -> bool:
     """Returns whether the seat to move does better to draw than to play some tiles, which leave it others."""
     rules, table = rules_of(view), Counter(chain(*(meld.tiles for meld in melds)))
-    pack = rules.tiles(len(view.order))
-    unseen = Counter(pack) - table - Counter(view.rack)
+    unseen = Counter(rules.tiles(len(view.order))) - table - Counter(view.rack)
     seats = {player.seat: player for player in view.players if not player.resigned}
     me, *others = (seats[seat] for seat in from_seat(view.order, view.seat or 0) if seat in seats)
-    enough = sum(player.tile_count for player in others) < unseen.total()
-    if not enough or not can_all_be_searched(pack):
+    if sum(player.tile_count for player in others) >= unseen.total():
         return False
     played = Counter(tiles)
     mine = _Hand(Counter(view.rack), me.has_melded or not rules.initial_meld_needed)

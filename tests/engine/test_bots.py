@@ -25,6 +25,7 @@ from engine.melding.ruleset import (
     InitialMeldSameTurnTablePlay,
     JokerKinds,
     JokersDeclaration,
+    JokersMaxPerMeld,
     PoolEmptyStuckTest,
     Preset,
     Ruleset,
@@ -229,6 +230,8 @@ def test_a_master_plays_on_where_it_cannot_look_ahead() -> None:
     action = choose_action(see(game_at(LONG_RUN % "R1"), 1), MASTER, Budget(nodes=0))
     assert isinstance(action, PlayTiles)
     assert what(game_at(LONG_RUN % "R1", replace(SABRA, joker_kinds=JokerKinds.TWIST)), MASTER) == played
+    limited = replace(SABRA, jokers_max_per_meld=JokersMaxPerMeld.ONE)
+    assert what(game_at(LONG_RUN % "R1", limited), MASTER) == played
     assert what(game_at((LONG_RUN % "R1").replace("B1", "B1 M M C C"), PRESETS[Preset.TWIST]), MASTER) == played
     rest = " ".join(format_tile(t) for t in SABRA.tiles(2))
     assert what(game_at((LONG_RUN % "R1").replace("{B2}", f"{{{rest}}}")), MASTER) == played
