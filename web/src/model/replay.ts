@@ -76,7 +76,15 @@ export interface Start {
   turnSeat: number;
 }
 
-const OF_TURNS: readonly MoveKind[] = [MoveKind.PLAY, MoveKind.DRAW, MoveKind.LAY_ON_RIVER, MoveKind.PASS_TURN, MoveKind.TIME_OUT];
+const OF_TURNS: ReadonlySet<MoveKind> = new Set([
+  MoveKind.PLAY,
+  MoveKind.DRAW,
+  MoveKind.LAY_ON_RIVER,
+  MoveKind.PASS_TURN,
+  MoveKind.PENALTY,
+  MoveKind.TIME_OUT,
+  MoveKind.KNOCK,
+]);
 
 /**
  * Returns the position after a move as a game may begin with it, with the rest of the tiles shuffled; undefined in the
@@ -84,10 +92,10 @@ const OF_TURNS: readonly MoveKind[] = [MoveKind.PLAY, MoveKind.DRAW, MoveKind.LA
  */
 export function startOf(frames: readonly Frame[], at: number): Start | undefined {
   const frame = frames[at];
-  const next = frames.slice(at + 1).find(({ move }) => OF_TURNS.includes(move.kind));
+  const next = frames.slice(at + 1).find(({ move }) => OF_TURNS.has(move.kind));
   if (frame === undefined || next?.move.seat === undefined || next.round !== frame.round) return undefined;
-  const isMidway = frame.move.kind === MoveKind.DRAW && frame.move.seat === next.move.seat;
-  if (isMidway || frame.board !== undefined || frame.river.length > 0) return undefined;
+  const last = frames.slice(0, at + 1).findLast(({ move, round }) => round === frame.round && OF_TURNS.has(move.kind));
+  if (last?.move.seat === next.move.seat || frame.board !== undefined || frame.river.length > 0) return undefined;
   const melded = new Set<number>();
   for (const { index, move, played, round } of frames) {
     if (round !== frame.round || index > at) continue;

@@ -65,6 +65,16 @@ test("a game may begin with what the replay shows between two turns of a round",
   );
 });
 
+test("a game begins in no turn that goes on, and with the seat whose turn ends by a penalty", () => {
+  const play: Move = { kind: MoveKind.PLAY, seat: 1, table: { melds: melds("[R1 R2 R3]") } };
+  const draw: Move = { kind: MoveKind.DRAW, seat: 2, tiles: tiles("O1") };
+  const turns = (...moves: Move[]) => starts(DEAL, ...moves).map((start) => start?.slice(0, 1));
+  assert.deepEqual(turns(play, { kind: MoveKind.PASS_TURN, seat: 1 }, draw), ["1", undefined, "2", undefined]);
+  assert.deepEqual(turns(play, { ...draw, kind: MoveKind.PENALTY }, { ...draw, seat: 1 }), ["1", "2", "1", undefined]);
+  const resigns: Move = { kind: MoveKind.RESIGN, seat: 3 };
+  assert.deepEqual(turns(play, draw, resigns, { kind: MoveKind.PASS_TURN, seat: 2 }), ["1", "2", undefined, undefined, undefined]);
+});
+
 test("a game that began with a position has its table, and who has melded", () => {
   const racks = [{ seat: 1, tiles: tiles("K9"), hasMelded: true }, { seat: 2, tiles: tiles("B1 B2") }];
   const table = { melds: melds("[R1 R2 R3]") };
