@@ -195,3 +195,32 @@ async def test_a_bot_handles_an_update_that_comes_as_it_ends_the_one_before(step
     bot.stop()
     await running
     assert updates.handled > 5, "it has missed an update, and waits for ever"
+
+
+class LastGame(Updates):
+    """Answers as a service whose stream has the end of a game, and heartbeats."""
+
+    async def read(self) -> gs.WatchOwnGamesResponse:
+        """Returns the next update."""
+        await asyncio.sleep(0)
+        game = rummikub.GameSummary(state=rummikub.GAME_STATE_FINISHED)
+        return gs.WatchOwnGamesResponse(game=gs.OwnGame(game_id="g", seat=1, game=game, winner_seats=[1]))
+
+
+async def test_a_bot_without_tickets_ends_after_what_it_does_at_the_end_of_its_last_game(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("rummikub.bot.FIRST_DELAY_SECONDS", 0.0)  # else the bot waits longer than it takes here
+    done = []
+
+    class Slow(Suggested):
+        async def over(self, game_id: str, _game: rummikub.GameSummary, *, won: bool) -> None:
+            for _ in range(50):
+                await asyncio.sleep(0)
+            done.append((game_id, won))
+
+    bot = Slow(LastGame(0))  # type: ignore[arg-type]  # what it uses of a client
+    bot.add("g", "token")
+    async with asyncio.timeout(30):
+        await bot.run()
+    assert done == [("g", True)]

@@ -330,8 +330,10 @@ class Bot:
         elif game.state == GAME_STATE_ROUND_OVER:
             await self._quietly(self._seat(game_id).turns.StartNextRound(StartNextRoundRequest(game_id=game_id)))
         elif game.state not in {GAME_STATE_LOBBY, GAME_STATE_PLAYING, 0}:
-            self._forget(game_id)
-            await self.over(game_id, game, won=entry.seat in entry.winner_seats)
+            try:
+                await self.over(game_id, game, won=entry.seat in entry.winner_seats)
+            finally:  # after `over`: without tickets, `run` returns after the last game
+                self._forget(game_id)
 
     def _seat(self, game_id: str) -> Rummikub:
         return self.client.seated(self.tokens[game_id])
