@@ -315,7 +315,7 @@ async def test_a_report_leads_to_a_look_a_kick_and_forgetting() -> None:
         code, printed = await moderated(game, "Ada")
         assert (code, printed.splitlines()[0]) == (0, "seat 1: Ada, player_ref ada")
         assert [line.split()[-1] for line in printed.splitlines()[1:]] == ["player_joined", "player_resigned"]
-        assert await moderated(game, "cleo") == (1, "cleo has no seat in this game\n")
+        assert await moderated(game, "cleo") == (1, "0 players of this game are cleo\n")
 
         for action in ("kick", "abort"):
             running = await started_game(house.client)
@@ -327,4 +327,13 @@ async def test_a_report_leads_to_a_look_a_kick_and_forgetting() -> None:
         code, printed = await moderated(game, "ada", "forget")
         assert code == 0
         assert game.game_id in printed
-        assert await moderated(game, "Ada") == (1, "Ada has no seat in this game\n")
+        assert await moderated(game, "Ada") == (1, "0 players of this game are Ada\n")
+
+        created = await house.client.games.CreateGame(gs.CreateGameRequest(request_id=new_id()))
+        lobby = GameAtHand(house.client, created.game.game_id)
+        for name, player_ref in (("Ada", "eve"), ("eve", ""), ("Fay", "")):
+            joining = gs.JoinGameRequest(game_id=lobby.game_id, name=name, player_ref=player_ref, request_id=new_id())
+            await house.client.games.JoinGame(joining)
+        assert await moderated(lobby, "eve", "kick") == (1, "2 players of this game are eve\n")
+        assert await moderated(lobby, "Fay") == (0, "seat 3: Fay, player_ref none: no more is known\n")
+        assert await moderated(lobby, "Fay", "forget") == (1, "Fay has no player_ref\n")

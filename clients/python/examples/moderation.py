@@ -20,6 +20,8 @@ METADATA = (("authorization", f"Bearer {token}"),) if (token := os.environ.get("
 def show(admin: AdminServiceStub, game_id: str, player: pb.GamePlayer) -> None:
     """Prints what happened to and by a player in a game. Reads all stored games, so it may take minutes."""
     print(f"seat {player.seat}: {player.name}, player_ref {player.player_ref or 'none: no more is known'}")
+    if not player.player_ref:
+        return
     for response in admin.ExportPlayer(pb.ExportPlayerRequest(player_ref=player.player_ref), metadata=METADATA):
         for change in response.game.changes if response.game.game_id == game_id else ():
             for event in change.events:
@@ -34,11 +36,15 @@ def main(address: str, game_id: str, reported: str, action: str = "show") -> Non
         admin = AdminServiceStub(channel)
         seats = admin.GetGame(pb.GetGameRequest(game_id=game_id), metadata=METADATA).game.seats
         found = [one.player for one in seats if reported in (one.player.player_ref, one.player.name)]
-        player = found[0] if found else sys.exit(f"{reported} has no seat in this game")
+        if len(found) != 1:  # a player may have another one's player_ref as a name
+            sys.exit(f"{len(found)} players of this game are {reported}")
+        [player] = found
         if action == "kick":
             admin.KickPlayer(pb.KickPlayerRequest(game_id=game_id, seat=player.seat), metadata=METADATA)
         elif action == "abort":
             admin.AbortGame(pb.AbortGameRequest(game_id=game_id), metadata=METADATA)
+        elif action == "forget" and not player.player_ref:
+            sys.exit(f"{player.name} has no player_ref")
         elif action == "forget":
             forgetting = pb.ForgetPlayerRequest(player_ref=player.player_ref)
             for response in admin.ForgetPlayer(forgetting, metadata=METADATA):
