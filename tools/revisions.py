@@ -46,7 +46,7 @@ def last_release() -> str:
 
 def write_tree(revision: str, folder: Path, root: Path = ROOT) -> Path:
     """Writes the files of a revision of a repository into a folder, which is returned. Ends the program without it."""
-    archive = subprocess.run([GIT, "archive", revision], cwd=root, capture_output=True, check=False)
+    archive = subprocess.run([GIT, "archive", revision], cwd=root, stdout=subprocess.PIPE, check=False)
     if archive.returncode:
         sys.exit(
             f"revision {revision} is not in this clone; run: git fetch --tags (with --unshallow in a shallow clone)"
