@@ -17,6 +17,7 @@ from rummikub import aio
 from rummikub.v1 import challenge_service_pb2 as cs
 from support.harness import ROOT, keys_file, new_id, server_process
 from support.join_tickets import ENTRY, signed
+from support.typescript import compiled_client
 from tools.server_process import ServerProcess
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # two of them compile a client first
@@ -138,8 +139,6 @@ async def test_a_go_bot_plays_whole_games(tmp_path: Path, empty_redis_url: str) 
 
 @pytest.mark.skipif(not shutil.which("npm"), reason="needs Node.js: https://nodejs.org")
 async def test_a_typescript_bot_plays_whole_games(tmp_path: Path, empty_redis_url: str) -> None:
-    folder = ROOT / "clients" / "typescript"
-    build = await asyncio.create_subprocess_shell("test -d node_modules || npm ci --silent; npx tsc", cwd=folder)
-    assert await build.wait() == 0
+    folder = await asyncio.to_thread(compiled_client)
     command = ("node", str(folder / "examples" / "bot.mjs"))
     await plays_whole_games(command, tmp_path, empty_redis_url)
