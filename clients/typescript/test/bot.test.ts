@@ -87,7 +87,7 @@ async function actionsOf(
     }
   }
   const bot = new Chosen(Rummikub.over(transport), { ticket: () => "ticket", tokens: { g: "token" } });
-  const late = setTimeout(() => bot.stop(), 5_000);
+  const late = setTimeout(() => bot.stop(), 20_000);
   await bot.run();
   clearTimeout(late);
   return actions;
@@ -151,7 +151,7 @@ async function answersTo(
     }
   }
   const bot = new Idle(Rummikub.over(transport), options);
-  const late = setTimeout(() => bot.stop(), 5_000);
+  const late = setTimeout(() => bot.stop(), 20_000);
   await bot.run();
   clearTimeout(late);
   return done;
