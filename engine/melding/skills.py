@@ -6,8 +6,7 @@ MASTER looks ahead (foresight.py). Where it cannot, EXPERT overlooks something t
 
 from typing import Final
 
-from engine.melding.ruleset import JokerKinds, Ruleset, TableLayout, TurnVoluntaryDraw
-from engine.melding.solver.joker_rules import are_jokers_free
+from engine.melding.ruleset import JokerKinds, JokersMaxPerMeld, Ruleset, TableLayout, TurnVoluntaryDraw
 from engine.seats import BotLevel
 from engine.skill import Skill, Skills, skills
 
@@ -32,14 +31,14 @@ def skill_of(level: BotLevel, ruleset: Ruleset) -> Skill | None:
 def looks_ahead(level: BotLevel, ruleset: Ruleset) -> bool:
     """Returns whether a level looks ahead under a ruleset.
 
-    Only MASTER does, but not on the cross layout, with the jokers of Twist, or under limits on jokers. With these, as
-    in Tahiti, a search takes several times as long, and looking ahead won 45% of 40 duels.
+    Only MASTER does, but not on the cross layout, with the jokers of Twist, or where a meld may have one joker. There,
+    as in Tahiti, a search takes several times as long, and looking ahead won 45% of 40 duels.
     """
     return (
         level is BotLevel.MASTER
         and ruleset.table_layout is not TableLayout.GRID
         and ruleset.joker_kinds is not JokerKinds.TWIST
-        and are_jokers_free(ruleset, ruleset.geometry_jokers)
+        and ruleset.jokers_max_per_meld is not JokersMaxPerMeld.ONE
     )
 
 
