@@ -1,6 +1,7 @@
 """A `Bot` in Python on a server whose clock stands still, so that no time-out ever moves a game on."""
 
 import asyncio
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 
@@ -135,6 +136,33 @@ async def test_a_bot_has_no_more_games_than_its_most(tmp_path: Path) -> None:
         answers = sorted((one.state, one.decline_reason) for one in found.values())
         accepted = (cs.CHALLENGE_STATE_ACCEPTED, cs.DECLINE_REASON_UNSPECIFIED)
         assert answers == [accepted, (cs.CHALLENGE_STATE_DECLINED, cs.DECLINE_REASON_LATER)]
+        running.cancel()
+
+
+async def test_a_bot_counts_no_game_that_it_was_removed_from(tmp_path: Path) -> None:
+    settings = server_settings(keys_file=keys_file(tmp_path, web=ENTRY))
+    async with (
+        running_server(memory_store(FakeClock()), settings) as (server, _),
+        aio.Rummikub(f"127.0.0.1:{server.port}", api_key="web") as client,
+        asyncio.timeout(30),
+    ):
+        seats = [gs.SeatReservation(seat=2, player_ref="deep", name="deep")]
+        created = await client.games.CreateGame(gs.CreateGameRequest(reserved_seats=seats, request_id=new_id()))
+        game_id, tickets = created.game.game_id, itertools.count()
+        bot = Suggested(client, lambda: signed("deep", name="deep", jti=str(next(tickets))), games_max=1)
+        running = asyncio.create_task(bot.run())
+        async for lobby in client.watch_games(game_id):
+            if lobby.players:
+                break
+        kick = gs.KickPlayerRequest(game_id=game_id, seat=2, request_id=new_id())
+        await client.seated(created.host_token).games.KickPlayer(kick)
+        proposal = cs.ChallengePlayerRequest(join_ticket=signed("ann", name="Ann"), player_ref="deep")
+        await client.challenges.ChallengePlayer(proposal)
+        own = rummikub.WatchOwnGamesRequest(join_ticket=signed("ann"))
+        async for update in client.games.WatchOwnGames(own):
+            if update.HasField("challenge") and update.challenge.state != cs.CHALLENGE_STATE_OPEN:
+                break
+        assert update.challenge.state == cs.CHALLENGE_STATE_ACCEPTED
         running.cancel()
 
 

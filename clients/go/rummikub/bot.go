@@ -50,21 +50,23 @@ type Bot struct {
 	// Choose returns the next turn, or the next step of one, in a game in which the bot has the turn. If it returns an error,
 	// or its turn is refused, the bot takes Legal.Fallback.
 	Choose func(ctx context.Context, view *pb.Game, legal Legal) (*pb.PlayTurnRequest, error)
-	// GamesMax is the most games at once, those in the lobby included; 0 means 10. With so many, the bot declines challenges.
+	// GamesMax is the most games at once, those in the lobby included; 0 means 10. With so many, the bot declines challenges,
+	// without a call of Answer.
 	GamesMax int
-	// Answer returns whether the bot accepts a challenge, and why it declines; nil accepts all up to GamesMax.
+	// Answer returns whether the bot accepts a challenge, and why it declines; nil accepts all.
 	Answer func(challenge *pb.Challenge) (bool, pb.DeclineReason)
 	// Over is called after each game, if it is not nil.
 	Over func(id string, game *pb.GameSummary, won bool)
 	// Log gets what the bot survives, if it is not nil.
 	Log func(error)
 
-	mu      sync.Mutex
-	tokens  map[string]string
-	latest  map[string]*pb.OwnGame
-	busy    map[string]bool
-	open    map[string]bool // games that are not over, and challenges that are being accepted
-	present map[string]bool // games in which no other program stands in for the bot, since it connected
+	mu        sync.Mutex
+	tokens    map[string]string
+	latest    map[string]*pb.OwnGame
+	busy      map[string]bool
+	open      map[string]bool // games that are not over
+	answering map[string]bool // challenges that are being answered, unless the bot has no place for their games
+	present   map[string]bool // games in which no other program stands in for the bot, since it connected
 }
 
 // Legal has what a bot may do in its turn, as requests for PlayTurn.
@@ -160,7 +162,8 @@ func (l Legal) Suggest(ctx context.Context) (*pb.PlayTurnRequest, error) {
 
 // Run plays until the context ends, or an error that no new attempt can mend; without tickets, until all games are over.
 func (b *Bot) Run(ctx context.Context) error {
-	b.tokens, b.latest, b.busy = map[string]string{}, map[string]*pb.OwnGame{}, map[string]bool{}
+	b.tokens, b.latest = map[string]string{}, map[string]*pb.OwnGame{}
+	b.busy, b.answering = map[string]bool{}, map[string]bool{}
 	if b.TokensFile != "" {
 		text, err := os.ReadFile(b.TokensFile)
 		if err == nil {
@@ -250,16 +253,23 @@ func (b *Bot) wake(ctx context.Context, game *pb.OwnGame) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.latest[game.GameId] = game
-	switch game.GetGame().GetState() {
-	case pb.GameState_GAME_STATE_LOBBY, pb.GameState_GAME_STATE_PLAYING, pb.GameState_GAME_STATE_ROUND_OVER:
+	if isOpen(game) {
 		b.open[game.GameId] = true
-	default:
+	} else {
 		delete(b.open, game.GameId)
 	}
 	if !b.busy[game.GameId] {
 		b.busy[game.GameId] = true
 		go b.handle(ctx, game.GameId)
 	}
+}
+
+func isOpen(game *pb.OwnGame) bool {
+	switch game.GetGame().GetState() {
+	case pb.GameState_GAME_STATE_LOBBY, pb.GameState_GAME_STATE_PLAYING, pb.GameState_GAME_STATE_ROUND_OVER:
+		return true
+	}
+	return false
 }
 
 func (b *Bot) handle(ctx context.Context, id string) {
@@ -415,7 +425,14 @@ func (b *Bot) takeTurn(ctx context.Context, seat *Client, id string) (played boo
 
 func (b *Bot) answer(ctx context.Context, challenge *pb.Challenge) {
 	id, ticket := challenge.ChallengeId, b.Ticket()
-	accepts, reason := b.begin(challenge)
+	accepts, reason := b.takePlace(id), pb.DeclineReason_DECLINE_REASON_LATER
+	if !accepts {
+		b.log(b.recount(ctx, ticket))
+		accepts = b.takePlace(id)
+	}
+	if accepts && b.Answer != nil {
+		accepts, reason = b.Answer(challenge)
+	}
 	b.log(dependably(ctx, func() error {
 		if !accepts {
 			request := &pb.DeclineChallengeRequest{ChallengeId: id, JoinTicket: ticket, Reason: reason}
@@ -432,24 +449,43 @@ func (b *Bot) answer(ctx context.Context, challenge *pb.Challenge) {
 		return err
 	}))
 	b.mu.Lock()
-	delete(b.open, id)
+	delete(b.answering, id)
 	b.mu.Unlock()
 }
 
-// begin returns the answer to a challenge, which counts as a game from now on if it is accepted.
-func (b *Bot) begin(challenge *pb.Challenge) (accepts bool, reason pb.DeclineReason) {
-	if b.Answer != nil {
-		accepts, reason = b.Answer(challenge)
+// takePlace returns whether the bot may have one more game; the challenge with this id counts as one from now on.
+func (b *Bot) takePlace(id string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.open)+len(b.answering) >= cmp.Or(b.GamesMax, gamesMax) {
+		return false
+	}
+	b.answering[id] = true
+	return true
+}
+
+// recount drops games that are no longer open: the stream has no update of a game that is gone, or has lost the seat.
+func (b *Bot) recount(ctx context.Context, ticket string) error {
+	b.mu.Lock()
+	ended := maps.Clone(b.open)
+	b.mu.Unlock()
+	var own *pb.ListOwnGamesResponse
+	err := dependably(ctx, func() (err error) {
+		own, err = b.Client.Games.ListOwnGames(ctx, &pb.ListOwnGamesRequest{JoinTicket: ticket})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, game := range own.Games {
+		if isOpen(game) {
+			delete(ended, game.GameId)
+		}
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.Answer == nil {
-		accepts, reason = len(b.open) < cmp.Or(b.GamesMax, gamesMax), pb.DeclineReason_DECLINE_REASON_LATER
-	}
-	if accepts {
-		b.open[challenge.ChallengeId] = true
-	}
-	return accepts, reason
+	maps.DeleteFunc(b.open, func(id string, _ bool) bool { return ended[id] })
+	return nil
 }
 
 func (b *Bot) token(id string) string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -161,7 +162,9 @@ type inbox struct {
 	pb.UnimplementedChallengeServiceServer
 	*fakeServer
 
+	mu      sync.Mutex
 	updates []*pb.WatchOwnGamesResponse
+	games   []*pb.OwnGame // what ListOwnGames returns
 	asked   *pb.WatchOwnGamesRequest
 	answers chan string
 }
@@ -182,11 +185,21 @@ func (i *inbox) WatchOwnGames(
 	return stream.Context().Err()
 }
 
+func (i *inbox) ListOwnGames(context.Context, *pb.ListOwnGamesRequest) (*pb.ListOwnGamesResponse, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return &pb.ListOwnGamesResponse{Games: slices.Clone(i.games)}, nil
+}
+
 func (i *inbox) AcceptChallenge(
 	_ context.Context, request *pb.AcceptChallengeRequest,
 ) (*pb.AcceptChallengeResponse, error) {
+	id := "game of " + request.ChallengeId
+	i.mu.Lock()
+	i.games = append(i.games, ofGame(id, pb.GameState_GAME_STATE_LOBBY).GetGame())
+	i.mu.Unlock()
 	i.answers <- "accepted"
-	return &pb.AcceptChallengeResponse{Challenge: &pb.Challenge{GameId: "game of " + request.ChallengeId}}, nil
+	return &pb.AcceptChallengeResponse{Challenge: &pb.Challenge{GameId: id}}, nil
 }
 
 func (i *inbox) DeclineChallenge(
@@ -220,15 +233,40 @@ func ofChallenge(id string) *pb.WatchOwnGamesResponse {
 
 func TestABotHasNoMoreGamesThanItsMost(t *testing.T) {
 	playing, finished := pb.GameState_GAME_STATE_PLAYING, pb.GameState_GAME_STATE_FINISHED
-	server := &inbox{updates: []*pb.WatchOwnGamesResponse{
-		ofGame("a", playing), ofGame("b", finished), ofChallenge("c"), ofChallenge("d"), ofChallenge("e"),
-	}}
+	server := &inbox{
+		updates: []*pb.WatchOwnGamesResponse{
+			ofGame("a", playing), ofGame("b", finished), ofChallenge("c"), ofChallenge("d"), ofChallenge("e"),
+		},
+		games: []*pb.OwnGame{ofGame("a", playing).GetGame()},
+	}
+	all := func(*pb.Challenge) (bool, pb.DeclineReason) { return true, 0 }
+	bot := &Bot{Client: server.client(t), Ticket: func() string { return "ticket" }, GamesMax: 2, Answer: all}
+	answers := answersOf(t, server, bot, 3)
+	if answers["accepted"] != 1 || answers[pb.DeclineReason_DECLINE_REASON_LATER.String()] != 2 {
+		t.Error(answers)
+	}
+}
+
+func TestABotCountsNoGameThatIsGone(t *testing.T) {
+	playing, finished := pb.GameState_GAME_STATE_PLAYING, pb.GameState_GAME_STATE_FINISHED
+	server := &inbox{
+		updates: []*pb.WatchOwnGamesResponse{ofGame("a", playing), ofGame("b", playing), ofChallenge("c"), ofChallenge("d")},
+		games:   []*pb.OwnGame{ofGame("b", finished).GetGame()},
+	}
 	bot := &Bot{Client: server.client(t), Ticket: func() string { return "ticket" }, GamesMax: 2}
+	if answers := answersOf(t, server, bot, 2); answers["accepted"] != 2 {
+		t.Error(answers)
+	}
+}
+
+// answersOf returns how often a bot gives each answer, in its first answers.
+func answersOf(t *testing.T, server *inbox, bot *Bot, first int) map[string]int {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	go bot.Run(ctx)
 	answers := map[string]int{}
-	for range 3 {
+	for range first {
 		select {
 		case answer := <-server.answers:
 			answers[answer]++
@@ -236,9 +274,7 @@ func TestABotHasNoMoreGamesThanItsMost(t *testing.T) {
 			t.Fatal(answers)
 		}
 	}
-	if answers["accepted"] != 1 || answers[pb.DeclineReason_DECLINE_REASON_LATER.String()] != 2 {
-		t.Error(answers)
-	}
+	return answers
 }
 
 func TestABotWithoutTicketsPlaysItsSeatsToTheirEnd(t *testing.T) {

@@ -123,8 +123,10 @@ export abstract class Bot {
   readonly #tokens: Record<string, string>;
   readonly #latest = new Map<string, OwnGame>();
   readonly #busy = new Set<string>();
-  /** The games that are not over, and the challenges that are being accepted. */
+  /** The games that are not over. */
   readonly #open = new Set<string>();
+  /** The challenges that are being accepted. */
+  readonly #accepting = new Set<string>();
   /** The games in which no other program stands in for the bot, since it connected. */
   readonly #present = new Set<string>();
   readonly #stopped = new AbortController();
@@ -143,8 +145,11 @@ export abstract class Bot {
   abstract choose(view: Game, legal: Legal): PlayTurnRequest | Promise<PlayTurnRequest>;
 
   /** Returns why the bot declines a challenge; undefined to accept it, which it does by default up to `gamesMax`. */
-  answer(_challenge: Challenge): DeclineReason | undefined | Promise<DeclineReason | undefined> {
-    return this.#open.size < (this.#options.gamesMax ?? GAMES_MAX) ? undefined : DeclineReason.LATER;
+  async answer(challenge: Challenge): Promise<DeclineReason | undefined> {
+    if (this.#isFull()) await this.#recount();
+    if (this.#isFull()) return DeclineReason.LATER;
+    this.#accepting.add(challenge.challengeId); // at once: the answer to another challenge may come before the caller has this one
+    return undefined;
   }
 
   /** Is called once after each game. */
@@ -206,8 +211,7 @@ export abstract class Bot {
   /** Handles the latest state of a game, after what is under way in it. */
   #wake(game: OwnGame): void {
     this.#latest.set(game.gameId, game);
-    const isOpen = game.found.case === "game" && OPEN_STATES.has(game.found.value.state);
-    this.#open[isOpen ? "add" : "delete"](game.gameId);
+    this.#open[isOpen(game) ? "add" : "delete"](game.gameId);
     if (!this.#busy.has(game.gameId)) {
       this.#busy.add(game.gameId);
       void this.#handle(game.gameId);
@@ -313,9 +317,9 @@ export abstract class Bot {
   async #reply(challenge: Challenge): Promise<void> {
     const { challenges } = this.client;
     const { challengeId } = challenge;
-    const reason = await this.answer(challenge);
-    if (reason === undefined) this.#open.add(challengeId);
     try {
+      const reason = await this.answer(challenge);
+      if (reason === undefined) this.#accepting.add(challengeId);
       const joinTicket = (await this.#options.ticket?.()) ?? "";
       if (reason === undefined) {
         const request = { challengeId, joinTicket, name: this.#options.name ?? "" };
@@ -323,8 +327,21 @@ export abstract class Bot {
         if (accepted.challenge !== undefined) this.#open.add(accepted.challenge.gameId);
       } else await this.#dependably(() => challenges.declineChallenge({ challengeId, joinTicket, reason }));
     } finally {
-      this.#open.delete(challengeId);
+      this.#accepting.delete(challengeId);
     }
+  }
+
+  #isFull(): boolean {
+    return this.#open.size + this.#accepting.size >= (this.#options.gamesMax ?? GAMES_MAX);
+  }
+
+  /** Drops games that are no longer open: the stream has no update of a game that is gone, or has lost the seat. */
+  async #recount(): Promise<void> {
+    const ended = new Set(this.#open);
+    const joinTicket = (await this.#options.ticket?.()) ?? "";
+    const { games } = await this.#dependably(() => this.client.games.listOwnGames({ joinTicket }));
+    for (const game of games.filter(isOpen)) ended.delete(game.gameId);
+    for (const gameId of ended) this.#open.delete(gameId);
   }
 
   #keep(gameId: string, token: string | undefined): void {
@@ -344,6 +361,10 @@ export abstract class Bot {
       await sleep(backoffMs(failures, FIRST_MS, LONGEST_MS), this.#stopped.signal);
     }
   }
+}
+
+function isOpen({ found }: OwnGame): boolean {
+  return found.case === "game" && OPEN_STATES.has(found.value.state);
 }
 
 /** Returns whether the same request may succeed later. */

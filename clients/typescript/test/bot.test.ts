@@ -109,13 +109,18 @@ test("a bot that connects returns to its seat, and plays where hints are not all
 
 type Update = MessageInitShape<typeof WatchOwnGamesResponseSchema>;
 
-/** Returns what a bot does with updates of its games and challenges, until it has answered so often or has no game. */
+/**
+ * Returns what a bot does with updates of its games and challenges, until it has answered so often or has no game. The
+ * server still has the games `kept`, and those of accepted challenges.
+ */
 async function answersTo(
   updates: Update[],
   options: BotOptions,
   answers: number,
+  kept: string[] = [],
 ): Promise<string[]> {
   const done: string[] = [];
+  const games = [...kept];
   const answered = (answer: string) => {
     done.push(answer);
     if (done.length === answers) bot.stop();
@@ -130,9 +135,13 @@ async function answersTo(
           yield { update: { case: "heartbeat", value: {} } };
         }
       },
+      listOwnGames: () => ({
+        games: games.map((gameId) => ({ gameId, found: { case: "game", value: { state: GameState.LOBBY } } })),
+      }),
     });
     router.service(ChallengeService, {
       acceptChallenge({ challengeId }) {
+        games.push(`game of ${challengeId}`);
         answered(`accepts ${challengeId}`);
         return { challenge: { challengeId, gameId: `game of ${challengeId}` } };
       },
@@ -169,10 +178,19 @@ const ofChallenge = (challengeId: string): Update => ({
 test("a bot has no more games than its most", async () => {
   const games = [ofGame("a", GameState.PLAYING), ofGame("b", GameState.FINISHED)];
   const updates = [...games, ofChallenge("c"), ofChallenge("d"), ofChallenge("e")];
-  assert.deepEqual((await answersTo(updates, { ticket: () => "ticket", gamesMax: 2 }, 4)).sort(), [
+  assert.deepEqual((await answersTo(updates, { ticket: () => "ticket", gamesMax: 2 }, 4, ["a"])).sort(), [
     "accepts c",
     "declines d: LATER",
     "declines e: LATER",
+    "watches ticket",
+  ]);
+});
+
+test("a bot counts no game that is gone", async () => {
+  const updates = [ofGame("a", GameState.PLAYING), ofChallenge("c"), ofChallenge("d")];
+  assert.deepEqual((await answersTo(updates, { ticket: () => "ticket", gamesMax: 1 }, 3)).sort(), [
+    "accepts c",
+    "declines d: LATER",
     "watches ticket",
   ]);
 });

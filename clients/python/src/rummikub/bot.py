@@ -47,6 +47,7 @@ from rummikub.v1.game_pb2 import (
 from rummikub.v1.game_service_pb2 import (
     GetGameRequest,
     JoinGameRequest,
+    ListOwnGamesRequest,
     OwnGame,
     OwnSeat,
     WatchOwnGamesRequest,
@@ -70,6 +71,7 @@ _PASSING: Final = {
     grpc.StatusCode.CANCELLED,
 }
 """Codes after which the same request may succeed."""
+_OPEN_STATES: Final = {GAME_STATE_LOBBY, GAME_STATE_PLAYING, GAME_STATE_ROUND_OVER}
 _NEW_TICKET: Final = {reasons.TICKET_USED, reasons.TICKET_EXPIRED}
 
 _log = logging.getLogger("rummikub.bot")
@@ -193,7 +195,9 @@ class Bot:
         )
         self._latest: dict[str, OwnGame] = {}
         self._open: set[str] = set()
-        """The games that are not over, and the challenges that are being accepted."""
+        """The games that are not over."""
+        self._accepting: set[str] = set()
+        """The challenges that are being accepted."""
         self._present: set[str] = set()
         """The games in which no other program stands in for the bot, since it connected."""
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -209,7 +213,9 @@ class Bot:
 
     async def answer(self, challenge: challenges.Challenge) -> "challenges.DeclineReason.ValueType | None":  # noqa: ARG002 - for subclasses
         """Returns why the bot declines a challenge; None to accept it. By default it accepts while it has few games."""
-        return challenges.DECLINE_REASON_LATER if len(self._open) >= self._games_max else None
+        if self._is_full():
+            await self._recount()
+        return challenges.DECLINE_REASON_LATER if self._is_full() else None
 
     async def over(self, game_id: str, game: GameSummary, *, won: bool) -> None:
         """Is called once after each game."""
@@ -281,7 +287,7 @@ class Bot:
         match update.WhichOneof("update"):
             case "game":
                 self._latest[update.game.game_id] = update.game
-                is_open = update.game.game.state in {GAME_STATE_LOBBY, GAME_STATE_PLAYING, GAME_STATE_ROUND_OVER}
+                is_open = update.game.game.state in _OPEN_STATES
                 (self._open.add if is_open else self._open.discard)(update.game.game_id)
                 self._wake(update.game.game_id)
             case "challenge" if (
@@ -401,12 +407,22 @@ class Bot:
 
     async def _accept(self, request: challenges.AcceptChallengeRequest) -> None:
         """Accepts a challenge, which counts as a game from now on."""
-        self._open.add(request.challenge_id)
+        self._accepting.add(request.challenge_id)
         try:
             accepted = await self._dependably(partial(self.client.challenges.AcceptChallenge, request))
             self._open.add(accepted.challenge.game_id)
         finally:
-            self._open.discard(request.challenge_id)
+            self._accepting.discard(request.challenge_id)
+
+    def _is_full(self) -> bool:
+        return len(self._open) + len(self._accepting) >= self._games_max
+
+    async def _recount(self) -> None:
+        """Drops games that are not open any more: no update comes of one that is gone, or has lost the seat."""
+        known, ticket = set(self._open), self._ticket() if self._ticket else ""
+        request = ListOwnGamesRequest(join_ticket=ticket)
+        own = await self._dependably(partial(self.client.games.ListOwnGames, request))
+        self._open -= known - {entry.game_id for entry in own.games if entry.game.state in _OPEN_STATES}
 
     async def _dependably(self, call: Callable[[], Any]) -> Any:  # noqa: ANN401 - the call's answer
         """Returns the answer to a request with an id, sent again until the server answers."""
