@@ -214,9 +214,10 @@ async def chat(port: int, **environment: str) -> AsyncIterator[str]:
         await process.wait()
 
 
-async def chatted(room: str, proof: str, text: str = "") -> object:
+async def chatted(room: str, proof: str, text: str = "", method: str = "POST", **headers: str) -> object:
     """Returns the messages of a room after one's own, or the reason of a refusal."""
-    request = urllib.request.Request(room, text.encode() or None, {"Authorization": f"Bearer {proof}"})  # noqa: S310 - local
+    sent = {"Authorization": f"Bearer {proof}", **headers}
+    request = urllib.request.Request(room, text.encode(), sent, method=method)  # noqa: S310 - local
 
     def call() -> object:
         try:
@@ -235,6 +236,8 @@ async def test_a_chat_room_is_for_the_players_of_its_game() -> None:
         assert await chatted(room, game.tokens[1], "hello") == [{"seat": 1, "text": "hello"}]
         said = [{"seat": 1, "text": "hello"}, {"seat": 2, "text": "hi"}]
         assert await chatted(room, game.tokens[2], "hi") == said
+        assert await chatted(room, game.tokens[2], "a body", "GET") == said
+        assert "invalid literal" in str(await chatted(room, game.tokens[2], "hi", **{"Content-Length": "-1"}))
         for stranger in (other.tokens[1], game.host_token):
             assert await chatted(room, stranger, "let me in") == "you have no seat in this game"
         assert "seats[0].seat_token" in str(await chatted(room, "", "let me in"))

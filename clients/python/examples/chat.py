@@ -39,14 +39,15 @@ class Chat(BaseHTTPRequestHandler):
 
     def answer(self) -> None:
         """Adds the body unless it is empty, and sends all messages of the room, or the reason of a refusal."""
-        text = self.rfile.read(min(int(self.headers.get("Content-Length", 0)), 2_000)).decode(errors="replace")
+        length = self.headers.get("Content-Length", "") if self.command == "POST" else ""
         game_id, proof = self.path[1:], self.headers.get("Authorization", "").removeprefix("Bearer ")
         try:
+            text = self.rfile.read(min(int("0" + length), 2_000)).decode(errors="replace")  # "0-1" is none
             seat = seat_of(proof, game_id, writes=bool(text))
             if text:
                 ROOMS[game_id].append({"seat": seat, "text": text})
             status, answer = 200, json.dumps(ROOMS.get(game_id, []))
-        except (PermissionError, grpc.RpcError) as refusal:
+        except (PermissionError, ValueError, grpc.RpcError) as refusal:
             status, answer = 403, str(refusal.details() if isinstance(refusal, grpc.RpcError) else refusal)
         self.send_response(status)
         self.end_headers()
