@@ -3,6 +3,7 @@
 Usage: python join_ticket.py AUDIENCE PLAYER_REF NAME <private key in PEM
 """
 
+import secrets
 import sys
 import time
 
@@ -12,7 +13,7 @@ import jwt
 def join_ticket(private_key: str, audience: str, player_ref: str, name: str) -> str:
     """Returns a ticket that seats the player in one game within five minutes."""
     claims = {"aud": audience, "sub": player_ref, "name": name, "exp": int(time.time()) + 300}
-    return jwt.encode(claims | {"jti": str(time.time_ns())}, private_key, algorithm="EdDSA")
+    return jwt.encode(claims | {"jti": secrets.token_hex(16)}, private_key, algorithm="EdDSA")
 
 
 if __name__ == "__main__":

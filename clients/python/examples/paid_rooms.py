@@ -7,6 +7,7 @@ without labels joins any game. The key in the keys file has require_tickets.
 """
 
 import os
+import secrets
 import sys
 import time
 from pathlib import Path
@@ -26,7 +27,7 @@ def room_ticket(private_key: str, audience: str, player_ref: str, name: str, roo
     if room != FREE_ROOM and not is_paid(player_ref, room):
         raise PermissionError(f"{player_ref} has not bought {room}")
     claims = {"aud": audience, "sub": player_ref, "name": name, "labels": {"room": room}}
-    times = {"exp": int(time.time()) + 300, "jti": str(time.time_ns())}
+    times = {"exp": int(time.time()) + 300, "jti": secrets.token_hex(16)}
     return jwt.encode(claims | times, private_key, algorithm="EdDSA")
 
 
