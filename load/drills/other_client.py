@@ -16,6 +16,8 @@ import rummikub
 from load.drills.players import Players, Report, retrying_client
 from tools.servers import ROOT, ServerError
 
+STOP_SECONDS = 10
+
 
 @contextlib.asynccontextmanager
 async def other_players(
@@ -38,7 +40,10 @@ async def other_players(
     )
 
     async def stop() -> Report:
-        output, _ = await process.communicate(b"")  # the end of its input
+        try:
+            output, _ = await asyncio.wait_for(process.communicate(b""), STOP_SECONDS)  # the end of its input
+        except TimeoutError:  # the end of the context kills the process
+            raise RuntimeError(f"the players with the client in {folder} did not stop in {STOP_SECONDS} s") from None
         if process.returncode:
             raise RuntimeError(f"the players with the client in {folder} failed; see their message above")
         return Report(**json.loads(output))
