@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 from typing import Any
 
 import pytest
@@ -91,40 +90,10 @@ def test_requirements_keep_versions_and_hashes_and_lose_conditions() -> None:
     assert [line.partition("==")[0] for line in chosen.splitlines()] == ["setuptools"]
 
 
-def test_the_base_is_made_anew_if_its_recipe_has_changed(monkeypatch: pytest.MonkeyPatch) -> None:
-    images: dict[str, str] = {}
-    made: list[tuple[str, ...]] = []
-
-    def program(*command: str, failure: str) -> subprocess.CompletedProcess[str]:
-        """Stands for buildah's storage of images by name, and for mmdebstrap."""
-        assert failure
-        name, *arguments = command
-        verb, *rest = arguments[4:] if name == "buildah" else arguments
-        output = ""
-        match name, verb:
-            case "mmdebstrap", _:
-                made.append(tuple(arguments))
-            case _, "commit":
-                images[rest[-1]] = f"image {len(made)}"
-            case _, "images":
-                output = images.get(rest[-1].removeprefix("reference="), "")
-            case _, "tag":
-                images[rest[1]] = images[rest[0]]
-            case _:
-                pass
-        return subprocess.CompletedProcess(command, 0, output)
-
-    def base(name: str = "python:3.12-slim") -> str:
-        build._tag_base(name)  # noqa: SLF001 - the rest of the build needs buildah
-        return images[name]
-
-    monkeypatch.setattr(build, "_run", program)
-    assert (base(), base(), base("python:3.13-slim")) == ("image 1",) * 3
-    before = build.BASE_OPTIONS
-    monkeypatch.setattr(build, "BASE_OPTIONS", (*before, "--include=curl"))
-    assert base() == "image 2"
-    monkeypatch.setattr(build, "SUITE", "trixie")
-    assert (base(), made[2][-2]) == ("image 3", "trixie")
-    monkeypatch.undo()
-    monkeypatch.setattr(build, "_run", program)
-    assert base() == "image 1"
+def test_the_base_is_made_anew_if_its_recipe_has_changed() -> None:
+    base = build.made_base(build.SUITE, build.BASE_OPTIONS)
+    assert base == build.made_base(build.SUITE, list(build.BASE_OPTIONS))
+    assert (
+        len({base, build.made_base("trixie", build.BASE_OPTIONS), build.made_base(build.SUITE, ["--include=curl"])})
+        == 3
+    )

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -116,9 +116,14 @@ def _offline_settings() -> dict[Path, str]:
     return {pip: "/etc/pip.conf", uv: "/etc/uv/uv.toml"}
 
 
+def made_base(suite: str, options: Sequence[str]) -> str:
+    """Returns the name of the base that mmdebstrap makes of a suite with some options."""
+    return f"localhost/base:{hashlib.sha256(repr((suite, *options)).encode()).hexdigest()}"
+
+
 def _tag_base(name: str) -> None:
     """Names the base of these options as the Dockerfile does; makes it if it is not there."""
-    made = f"localhost/base:{hashlib.sha256(repr((SUITE, BASE_OPTIONS)).encode()).hexdigest()}"
+    made = made_base(SUITE, BASE_OPTIONS)
     if not _buildah("images", "--quiet", "--filter", f"reference={made}").stdout.strip():
         print(f"Making the base {name} from Debian's packages (once for the same options) ...", flush=True)
         _make_base(made)
