@@ -97,31 +97,36 @@ async def own_game(client: aio.Rummikub, join_ticket: str) -> rummikub.OwnGame:
 
 async def plays_whole_games(command: Sequence[str], folder: Path, redis_url: str) -> None:
     """Lets a bot play with a bot of the service, in the middle of which the server is killed; then by a challenge."""
-    async with arena(folder, redis_url) as (server, client), program(command, "deep", server, folder):
+    async with arena(folder, redis_url) as (server, client):
         seat = rummikub.SeatReservation(seat=1, player_ref="deep", name="deep")
         creation = rummikub.CreateGameRequest(ruleset=RULES, reserved_seats=[seat], request_id=new_id())
         created = await client.games.CreateGame(creation)
         game_id, host = created.game.game_id, client.seated(created.host_token)
+        # Before the program comes: a game starts by itself when its reserved seats are taken, if it has enough players.
         await host.games.AddBot(rummikub.AddBotRequest(game_id=game_id, level=rummikub.BOT_LEVEL_EASY))
-        lobby_revision = (await client.games.GetGame(rummikub.GetGameRequest(game_id=game_id))).game.revision
-        game = await when(client, game_id, lobby_revision + 6)
-        assert (game.players[0].name, game.players[0].is_program) == ("deep", True)
-        await server.kill()
-        await server.start_again()
-        game = await when(client, game_id, 0, is_over=True)
-        assert all(player.timeouts_in_a_row == 0 and not player.is_absent for player in game.players)
+        async with program(command, "deep", server, folder):
+            await _plays(client, server, game_id)
 
-        challenger = ticket("ann", "Ann")
-        proposal = cs.ChallengePlayerRequest(join_ticket=challenger, player_ref="deep", ruleset=RULES)
-        await client.challenges.ChallengePlayer(proposal)
-        own = await own_game(client, challenger)
-        joining = rummikub.JoinGameRequest(game_id=own.game_id, join_ticket=challenger, request_id=new_id())
-        ann = client.seated((await client.games.JoinGame(joining)).seat_token)
-        async for seen in ann.watch_games(own.game_id):
-            if seen.revision and any(player.name == "deep" and player.tile_count for player in seen.players):
-                break
-        await ann.turns.ResignGame(rummikub.ResignGameRequest(game_id=own.game_id))
-        assert (await when(client, own.game_id, 0, is_over=True)).winner_seats == [2]
+
+async def _plays(client: aio.Rummikub, server: ServerProcess, game_id: str) -> None:
+    game = await when(client, game_id, 9)
+    assert (game.players[0].name, game.players[0].is_program) == ("deep", True)
+    await server.kill()
+    await server.start_again()
+    game = await when(client, game_id, 0, is_over=True)
+    assert all(player.timeouts_in_a_row == 0 and not player.is_absent for player in game.players)
+
+    challenger = ticket("ann", "Ann")
+    proposal = cs.ChallengePlayerRequest(join_ticket=challenger, player_ref="deep", ruleset=RULES)
+    await client.challenges.ChallengePlayer(proposal)
+    own = await own_game(client, challenger)
+    joining = rummikub.JoinGameRequest(game_id=own.game_id, join_ticket=challenger, request_id=new_id())
+    ann = client.seated((await client.games.JoinGame(joining)).seat_token)
+    async for seen in ann.watch_games(own.game_id):
+        if seen.revision and any(player.name == "deep" and player.tile_count for player in seen.players):
+            break
+    await ann.turns.ResignGame(rummikub.ResignGameRequest(game_id=own.game_id))
+    assert (await when(client, own.game_id, 0, is_over=True)).winner_seats == [2]
 
 
 async def test_a_python_bot_plays_whole_games(tmp_path: Path, empty_redis_url: str) -> None:
