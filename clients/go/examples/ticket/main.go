@@ -30,7 +30,10 @@ func joinTicket(key ed25519.PrivateKey, audience, playerRef, name string) string
 }
 
 func main() {
-	text, _ := io.ReadAll(os.Stdin)
+	text, err := io.ReadAll(os.Stdin)
+	if err != nil {
+		log.Fatal(err)
+	}
 	block, _ := pem.Decode(text)
 	if block == nil || len(os.Args) != 4 {
 		log.Fatal("usage: ticket AUDIENCE PLAYER_REF NAME <private key in PEM")
