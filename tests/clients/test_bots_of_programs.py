@@ -2,7 +2,8 @@
 
 import asyncio
 import itertools
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -114,13 +115,20 @@ async def test_a_program_that_is_started_again_returns_to_its_seat() -> None:
         running.cancel()
 
 
-async def test_a_bot_has_no_more_games_than_its_most(tmp_path: Path) -> None:
-    settings = server_settings(keys_file=keys_file(tmp_path, web=ENTRY))
+@asynccontextmanager
+async def with_tickets(folder: Path) -> AsyncIterator[aio.Rummikub]:
+    """Yields a connection to a server, with a key whose tickets it takes, for 30 seconds at most."""
+    settings = server_settings(keys_file=keys_file(folder, web=ENTRY))
     async with (
         running_server(memory_store(FakeClock()), settings) as (server, _),
         aio.Rummikub(f"127.0.0.1:{server.port}", api_key="web") as client,
         asyncio.timeout(30),
     ):
+        yield client
+
+
+async def test_a_bot_has_no_more_games_than_its_most(tmp_path: Path) -> None:
+    async with with_tickets(tmp_path) as client:
         bot = Suggested(client, lambda: signed("deep", name="deep"), games_max=1)
         for _ in range(2):
             proposal = cs.ChallengePlayerRequest(join_ticket=signed("ann", name="Ann"), player_ref="deep")
@@ -143,12 +151,7 @@ async def test_a_bot_has_no_more_games_than_its_most(tmp_path: Path) -> None:
 
 
 async def test_a_bot_counts_no_game_that_it_was_removed_from(tmp_path: Path) -> None:
-    settings = server_settings(keys_file=keys_file(tmp_path, web=ENTRY))
-    async with (
-        running_server(memory_store(FakeClock()), settings) as (server, _),
-        aio.Rummikub(f"127.0.0.1:{server.port}", api_key="web") as client,
-        asyncio.timeout(30),
-    ):
+    async with with_tickets(tmp_path) as client:
         seats = [gs.SeatReservation(seat=2, player_ref="deep", name="deep")]
         created = await client.games.CreateGame(gs.CreateGameRequest(reserved_seats=seats, request_id=new_id()))
         game_id, tickets = created.game.game_id, itertools.count()
