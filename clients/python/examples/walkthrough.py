@@ -400,7 +400,7 @@ def prove(key: str = "web") -> None:
         keys = Path(folder) / "keys.toml"
         keys.write_text(
             f'[keys.{key}]\nsha256 = ["{sha256(key.encode()).hexdigest()}"]\n'
-            f'ticket_keys = ["EdDSA:{public}"]\nrequire_tickets = true\n'
+            f'ticket_keys = ["EdDSA:{public}"]\nrequire_tickets = true\nposition_searches = true\n'
         )
         with temporary_service(RUMMIKUB_KEYS_FILE=str(keys)) as address, Rummikub(address, api_key=key) as web:
             own_games(web, join_ticket(pem, key, "account of Dora", "Dora"))
