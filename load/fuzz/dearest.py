@@ -4,6 +4,9 @@ Seeds, mutated requests, and turns and positions that searches have found to be 
 without other callers. The CPU of its process, and that of its search processes, are read before and after each (Linux
 counts the nanoseconds of each thread). The dearest for the server's process are then sent again, and the median counts.
 For searches the first call counts: a search that is sent again finds what the first has cached.
+
+What the server's process takes without a call is subtracted for the time of each call. The bounds are multiples of the
+CPU of a plain turn, which is sent beside: they hold on slow and on busy machines.
 """
 
 import asyncio
@@ -11,22 +14,22 @@ import contextlib
 import statistics
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from load.floods.http2 import request
 from load.fuzz.calls import ATTACKER, Attacker, Findings, Sent, attacked_server, client_with, listeners
-from load.fuzz.seeds import Served, hostile_requests
+from load.fuzz.seeds import VALIDATION, Served, hostile_requests
 
-MOST_MS: Final = 100.0
-"""The most CPU of the server's process for a call, in milliseconds; of a large one MOST_US_OF_LARGE for each byte."""
-MOST_US_OF_LARGE: Final = 25.0
-"""The most for each byte of a call that may take more than MOST_MS, in microseconds: a batch of 100 turns that are too
-complex takes 0.75 s, in slices, before other processes judge them."""
-MOST_US_A_BYTE: Final = 150.0
-"""The most CPU of the server's process for a byte of a call, its headers included, in microseconds."""
+MOST_CALLS: Final = 100.0
+"""The most CPU of the server's process for a call, in plain turns; of a large one MOST_BYTES_OF_LARGE for each byte."""
+MOST_BYTES_OF_LARGE: Final = 10.0
+"""The most for each byte of a call that may take more than MOST_CALLS, in bytes of a plain turn: a batch of 100 turns
+that are too complex takes 0.75 s, in slices, before other processes judge them."""
+MOST_BYTES: Final = 50.0
+"""The most CPU of the server's process for a byte of a call, its headers included, in bytes of a plain turn."""
 MOST_SEARCH_SECONDS: Final = 5.5
 """The most CPU of search processes for a call: the call's deadline ends a search, after five seconds here."""
 ROWS: Final = 10
@@ -37,6 +40,10 @@ SCREENING: Final = 0.6
 """The share of the time for the first measurement of many requests."""
 SETTLE_SECONDS: Final = 0.01
 """How long the server may go on with a call after its answer."""
+IDLE_SECONDS: Final = 3.0
+"""How long the server is watched without a call."""
+PLAIN: Final = f"{VALIDATION}ValidateTurn"
+"""The RPC of the plain turn."""
 
 
 @dataclass
@@ -74,6 +81,8 @@ class Dearest:
     Attributes:
         seconds: How long it took.
         calls: How many requests were measured.
+        idle_ms: CPU of the server's process in a second without a call.
+        plain: A plain turn, by the median of those that were sent beside the dearest requests.
         by_byte: The dearest request of each RPC by CPU of the server's process for a byte.
         by_call: The same by CPU for a call.
         by_search: The same by CPU of search processes, when it was sent first.
@@ -81,14 +90,21 @@ class Dearest:
 
     seconds: float = 0.0
     calls: int = 0
+    idle_ms: float = 0.0
+    plain: Cost = field(default_factory=lambda: Cost("main", PLAIN, is_mutated=False, size=1))
     by_byte: list[Cost] = field(default_factory=list)
     by_call: list[Cost] = field(default_factory=list)
     by_search: list[Cost] = field(default_factory=list)
 
 
-def most_ms(size: int) -> float:
-    """Returns the most CPU of the server's process for a call of some bytes, in milliseconds."""
-    return max(MOST_MS, size * MOST_US_OF_LARGE / 1e3)
+def in_plain_bytes(cost: Mapping[str, Any], plain: Mapping[str, Any]) -> float:
+    """Returns the CPU of the server's process for a byte of a request, in bytes of a plain turn."""
+    return float(cost["server_ms"] / cost["size"] / (plain["server_ms"] / plain["size"]))
+
+
+def in_plain_turns(cost: Mapping[str, Any], plain: Mapping[str, Any]) -> float:
+    """Returns the CPU of the server's process for a request, in plain turns."""
+    return float(cost["server_ms"] / plain["server_ms"])
 
 
 class Clock:
@@ -128,19 +144,28 @@ def _children(pid: int) -> list[int]:
 
 
 class _Meter:
-    def __init__(self, attacker: Attacker, clock: Clock) -> None:
+    def __init__(self, attacker: Attacker, clock: Clock, idle_ms: float) -> None:
         self._attacker = attacker
         self._clock = clock
+        self._idle_ms = idle_ms
         self.calls = 0
 
     async def measure(self, listener: str, rpc: Served, sent: Sent, cost: Cost) -> None:
         """Sends a request, and writes its cost."""
-        before = self._clock.read()
+        before, started = self._clock.read(), time.monotonic()
         cost.status = await self._attacker.send(listener, rpc, *sent)
         await asyncio.sleep(SETTLE_SECONDS)
-        after = self._clock.read()
-        cost.server_ms, cost.search_ms = after[0] - before[0], after[1] - before[1]
+        after, seconds = self._clock.read(), time.monotonic() - started
+        cost.server_ms = max(after[0] - before[0] - self._idle_ms * seconds, 0.0)
+        cost.search_ms = after[1] - before[1]
         self.calls += 1
+
+
+async def _idle_ms(clock: Clock) -> float:
+    """Returns the CPU of the server's process in a second without a call, in milliseconds."""
+    before, started = clock.read(), time.monotonic()
+    await asyncio.sleep(IDLE_SECONDS)
+    return (clock.read()[0] - before[0]) / (time.monotonic() - started)
 
 
 _Measured = tuple[Cost, Served, Sent]
@@ -156,11 +181,12 @@ async def find(seed: int, seconds: float) -> Dearest:
                 attacked_server(folder, log.fileno()) as server,
                 client_with(server.target, ATTACKER) as client,
             ):
-                attacker = Attacker(listeners(server), client, Findings(seed))
-                meter = _Meter(attacker, Clock(server.pid))
+                attacker, clock = Attacker(listeners(server), client, Findings(seed)), Clock(server.pid)
                 try:
+                    found.idle_ms = await _idle_ms(clock)
+                    meter = _Meter(attacker, clock, found.idle_ms)
                     sent = await _screen(attacker, meter, started + seconds * SCREENING)
-                    await _repeat(meter, sent, found, started + seconds)
+                    await _repeat(meter, sent, await _plain(attacker, meter), found, started + seconds)
                 finally:
                     attacker.close()
                 found.calls = meter.calls
@@ -204,24 +230,27 @@ async def _measured(meter: _Meter, listener: str, rpc: Served, sent: Sent, *, is
     return cost, rpc, sent
 
 
-async def _repeat(meter: _Meter, sent: Sequence[_Measured], found: Dearest, until: float) -> None:
-    """Measures the dearest again, and keeps those that still are."""
-    done: dict[int, Cost] = {}
+async def _plain(attacker: Attacker, meter: _Meter) -> _Measured:
+    """Returns a plain turn."""
+    [rpc] = (rpc for rpc in attacker.ways["main"].rpcs if rpc.path == PLAIN)
+    made = await attacker.request("main", rpc, 0, 0, rpc.seeds[0])
+    return await _measured(meter, "main", rpc, made, is_mutated=False)
+
+
+async def _repeat(meter: _Meter, sent: Sequence[_Measured], plain: _Measured, found: Dearest, until: float) -> None:
+    """Measures the dearest again, each beside a plain turn, and keeps those that still are."""
     found.by_search = [replace(one[0]) for one in _best(sent, "search_ms")][:ROWS]
-    found.by_byte = await _dearest(meter, sent, "us_a_byte", done, until)
-    found.by_call = await _dearest(meter, sent, "server_ms", done, until)
-
-
-async def _dearest(
-    meter: _Meter, sent: Sequence[_Measured], measure: str, done: dict[int, Cost], until: float
-) -> list[Cost]:
-    """Returns the dearest request of each of the dearest RPCs by an attribute of costs, after measuring them again."""
-    best = _best(sent, measure)
-    for one in best:
-        if id(one[0]) not in done:
-            await _median(meter, one, REPEATS if time.monotonic() < until else 1)
-            done[id(one[0])] = one[0]
-    return sorted((one[0] for one in best), key=lambda cost: -float(getattr(cost, measure)))[:ROWS]
+    again = {id(one): one for measure in ("us_a_byte", "server_ms") for one in _best(sent, measure)}
+    plain_ms = []
+    for one in again.values():
+        times = REPEATS if time.monotonic() < until else 1
+        await _median(meter, one, times)
+        await _median(meter, plain, times)
+        plain_ms.append(plain[0].server_ms)
+    found.plain = replace(plain[0], server_ms=statistics.median(plain_ms))
+    measured = list(again.values())
+    found.by_byte = [cost for cost, _, _ in _best(measured, "us_a_byte")][:ROWS]
+    found.by_call = [cost for cost, _, _ in _best(measured, "server_ms")][:ROWS]
 
 
 def _best(sent: Sequence[_Measured], measure: str) -> list[_Measured]:
