@@ -5,6 +5,7 @@
 import type { Arranging } from "../control/arranging.js";
 import type { Target } from "../model/arrangement.js";
 import { isGrid, neighborOf, pieceAt } from "../model/grid.js";
+import { focusWhenRendered } from "./focus.js";
 import type { Direction } from "./keyboard.js";
 
 const STEPS = { left: [-1, 0], right: [1, 0], up: [0, -1], down: [0, 1] } as const;
@@ -30,7 +31,7 @@ export function onCellKey(
   if (direction !== undefined) arranging.state.set({ cursor: neighborOf(cursor, STEPS[direction]) });
   else if (event.key === "Enter") layOrTakeBack(arranging, { to: "cell", ...cursor });
   else return false;
-  focusCursor(root);
+  focusWhenRendered(() => root.querySelector<HTMLElement>(".is-cursor"));
   return true;
 }
 
@@ -41,9 +42,4 @@ function layOrTakeBack(arranging: Arranging, cell: CellTarget): void {
   if (selection.length > 0) arranging.move(selection, cell);
   else if (lying !== undefined && arranging.mayMove(lying.id))
     arranging.move([lying.id], { to: "rack", index: arrangement.rack.length });
-}
-
-/** Focuses the cell of the cursor after the next rendering. */
-function focusCursor(root: HTMLElement): void {
-  requestAnimationFrame(() => root.querySelector<HTMLElement>(".is-cursor")?.focus());
 }

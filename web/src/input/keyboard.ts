@@ -11,6 +11,7 @@ import { discardChoices, wildOf } from "../model/discards.js";
 import { pieceOf } from "../model/layout.js";
 import { isStand, slotOf } from "../model/stand.js";
 import { cellBeside, onCellKey } from "./cell-keys.js";
+import { focusWhenRendered } from "./focus.js";
 import { nextPlace, places } from "./places.js";
 import { placeBeside } from "./stand-keys.js";
 
@@ -137,9 +138,9 @@ function letGo(arranging: Arranging, root: HTMLElement, id: number | undefined):
   focusPiece(root, id);
 }
 
-/** Focuses a tile after the next rendering, because a tile that moves to another meld is a new element. */
+/** Focuses a tile as it is rendered next: one that moves to another meld is a new element. */
 function focusPiece(root: HTMLElement, id: number | undefined): void {
-  requestAnimationFrame(() => root.querySelector<HTMLElement>(`[data-piece="${id}"]`)?.focus());
+  focusWhenRendered(() => root.querySelector<HTMLElement>(`[data-piece="${id}"]`));
 }
 
 /** Returns a place in words. */

@@ -3,6 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { type Route, routeOf } from "../control/router.js";
 import { settings } from "../control/settings.js";
 import { useStore } from "../control/store.js";
+import { focusWhenRendered } from "../input/focus.js";
 import { type Language, language, LANGUAGES, speak, t } from "../i18n/index.js";
 import { GamePage } from "./game-page.js";
 // Several files that are loaded later share it: here it is in the chunk of the start.
@@ -34,7 +35,7 @@ export function App() {
     const follow = () => {
       setRoute(routeOf(location.hash));
       // A screen reader goes on with the new page.
-      requestAnimationFrame(() => document.querySelector<HTMLElement>("main")?.focus());
+      focusWhenRendered(() => document.querySelector<HTMLElement>("main"));
     };
     window.addEventListener("hashchange", follow);
     return () => window.removeEventListener("hashchange", follow);

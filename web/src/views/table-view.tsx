@@ -11,6 +11,7 @@ import { choices, playerOf } from "../model/turn.js";
 import { Actions } from "./actions.js";
 import { useTurnAlert } from "./alerts.js";
 import { ArrangedTable, OthersTable, type TabStop, useTabStop } from "./arranged-table.js";
+import { useKeptFocus } from "./kept-focus.js";
 import { lazy } from "./lazy.js";
 import { Log } from "./log.js";
 import { Menu } from "./menu.js";
@@ -46,6 +47,7 @@ export function TableView({ game, session }: { game: Game; session: GameSession 
   const tabStop = useTabStop();
   const isOver = game.state !== GameState.PLAYING;
   const showAgain = useMotion(root, session.state);
+  useKeptFocus(root);
   useTurnAlert(game);
   const log = <Log game={game} session={session} onShowAgain={showAgain} />;
   return (

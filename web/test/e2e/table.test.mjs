@@ -189,6 +189,47 @@ test("the keyboard picks up, moves and drops a tile, and sorts the rack", async 
   await leave(page);
 });
 
+const focusedTile = (page) => page.evaluate(() => document.activeElement?.dataset.tile);
+
+async function press(page, ...keys) {
+  for (const key of keys) await page.keyboard.press(key);
+}
+
+test("keys that follow each other before the next frame are not lost, and a late frame takes no focus back", async () => {
+  const page = await world.open();
+  await beginAt(page);
+  await page.evaluate(() => {
+    globalThis.lateFrames = [];
+    globalThis.requestAnimationFrame = (act) => globalThis.lateFrames.push(act);
+  });
+  await rackTile(page, "R4").focus();
+  await press(page, "Enter", "Enter"); // a new meld
+  for (let i = 0; i < 2; i++) await press(page, "ArrowRight", "Enter", "ArrowLeft", "Enter"); // the next tile behind it
+  assert.deepEqual((await tilesOf(page)).melds, [["R4", "R5", "R6"]]);
+  await press(page, "Enter", "Escape");
+  await rackTile(page, "K9").focus();
+  await page.evaluate(() => globalThis.lateFrames.forEach((act) => act()));
+  assert.equal(await focusedTile(page), "K9");
+  await leave(page);
+});
+
+test("a tile keeps the focus when it is sorted into its run, and when it is taken back", async () => {
+  const page = await world.open();
+  await beginAt(page);
+  await rackTile(page, "R5").focus();
+  await press(page, "Enter", "Enter");
+  for (const name of ["R6", "R4"]) {
+    await rackTile(page, name).focus();
+    await press(page, "Enter", "ArrowLeft", "Enter");
+  }
+  await page.waitForFunction(() => document.querySelector(".felt .meld [data-piece]").dataset.tile === "R4");
+  assert.equal(await focusedTile(page), "R4");
+  await press(page, "Control+z");
+  await page.waitForFunction(() => document.querySelectorAll(".felt .meld [data-piece]").length === 2);
+  assert.equal(await focusedTile(page), "R4");
+  await leave(page);
+});
+
 test("a cut is shown and mended, and a reload keeps seat and draft", async () => {
   const page = await world.open();
   await createGame(page, { options: CALM });
