@@ -38,13 +38,16 @@ export function useFollowed<T>(subscribe: (listener: () => void) => () => void, 
 /** Renders again when the value changes; with `partsOf`, when one of the parts that it returns does. */
 export function useStore<T extends object>(store: Store<T>, partsOf: (value: T) => readonly unknown[] = (value) => [value]): T {
   const [, setTick] = useState(0);
+  const { value } = store;
   useEffect(() => {
-    let seen = partsOf(store.value);
-    return store.subscribe(() => {
+    let seen = partsOf(value);
+    const follow = () => {
       const parts = partsOf(store.value);
       if (parts.some((part, i) => part !== seen[i])) setTick((tick) => tick + 1);
       seen = parts;
-    });
+    };
+    follow(); // the value may have changed after it was rendered
+    return store.subscribe(follow);
   }, [store]);
-  return store.value;
+  return value;
 }

@@ -8,7 +8,7 @@ export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): F
   return function Part(props: P) {
     const [, setLoaded] = useState(loaded !== undefined);
     useEffect(() => {
-      if (loaded !== undefined) return;
+      if (loaded !== undefined) return setLoaded(true); // perhaps after the first rendering
       load().then(
         (part) => {
           loaded = part;

@@ -230,6 +230,27 @@ test("a tile keeps the focus when it is sorted into its run, and when it is take
   await leave(page);
 });
 
+test("a change that comes between the first rendering of the table and its effects is shown", async () => {
+  const page = await world.open();
+  await createGame(page, { options: CALM });
+  await page.evaluate(() => {
+    const wait = globalThis.setTimeout;
+    const held = [];
+    globalThis.requestAnimationFrame = () => 0;
+    globalThis.setTimeout = (act, ms) => (ms === 35 ? held.push(act) : wait(act, ms)); // Preact runs effects after a frame or 35 ms
+    globalThis.runEffects = () => {
+      globalThis.setTimeout = wait;
+      for (const act of held) act();
+    };
+  });
+  await startGame(page);
+  await myTurn(page);
+  await button(page, "Sort by number").click();
+  await page.evaluate(() => globalThis.runEffects());
+  await button(page, "Sort by number").and(page.locator("[aria-pressed=true]")).waitFor();
+  await leave(page);
+});
+
 test("a cut is shown and mended, and a reload keeps seat and draft", async () => {
   const page = await world.open();
   await createGame(page, { options: CALM });
