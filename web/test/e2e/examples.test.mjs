@@ -34,7 +34,7 @@ after(async () => {
 /** Opens an example, and fails the test that leaves it if it reported an error. */
 async function open(name, query = "") {
   const page = await browser.newPage({ viewport: { width: 720, height: 560 } });
-  page.setDefaultTimeout(20_000);
+  page.setDefaultTimeout(60_000);
   page.faults = [];
   page.on("pageerror", (error) => page.faults.push(error.message));
   page.on("console", (message) => message.type() === "error" && !/favicon|404/.test(message.text()) && page.faults.push(message.text()));

@@ -127,7 +127,7 @@ test("choosing a tile, aiming at the table and the next turn move no meld and no
   assert.deepEqual(await boxes(), before);
   await inspect(page, "places");
   await page.locator(".felt .slot").last().click();
-  await page.waitForTimeout(600); // it is judged by now: the texts of violations move nothing either
+  await page.locator(".felt .meld.legal [data-piece]").nth(3).waitFor(); // the new tile is judged
   const [felt, , hand] = await boxes();
   assert.deepEqual([felt, hand], [before[0], before[2]]);
   await button(page, "Undo").click();

@@ -127,7 +127,7 @@ export async function openWorld() {
     await context.grantPermissions(["clipboard-read", "clipboard-write"]);
     const page = await context.newPage();
     pages.push(page);
-    page.setDefaultTimeout(15_000);
+    page.setDefaultTimeout(60_000); // a bot may wait for a busy machine
     page.faults = [];
     page.on("pageerror", (error) => page.faults.push(error.stack ?? error.message));
     page.on("console", (message) => {

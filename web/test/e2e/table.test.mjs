@@ -251,6 +251,16 @@ test("a change that comes between the first rendering of the table and its effec
   await leave(page);
 });
 
+/** Waits until the service has the tiles that the player has laid, so that a cut or a reload loses none. */
+function draftSaved(page, count) {
+  return page.waitForFunction(async (count) => {
+    const [{ gameId, token }] = JSON.parse(sessionStorage.getItem("rummikub.seats"));
+    const answer = await fetch(`/v1/games/${gameId}`, { headers: { authorization: `Bearer ${token}` } });
+    const { game } = await answer.json();
+    return game.turn.draft?.table.melds.flatMap(({ tiles }) => tiles).length === count;
+  }, count);
+}
+
 test("a cut is shown and mended, and a reload keeps seat and draft", async () => {
   const page = await world.open();
   await createGame(page, { options: CALM });
@@ -261,6 +271,7 @@ test("a cut is shown and mended, and a reload keeps seat and draft", async () =>
   const laid = (await tilesOf(page)).melds;
   assert.equal(laid[0].length, 2);
   const place = await page.locator(".felt").boundingBox();
+  await draftSaved(page, 2);
   world.cut();
   await page.getByText("Connection lost. Reconnecting").first().waitFor();
   await inspect(page, "reconnecting");
@@ -269,7 +280,6 @@ test("a cut is shown and mended, and a reload keeps seat and draft", async () =>
   await world.restore();
   await page.locator(".banner.lost").waitFor({ state: "detached" });
   assert.deepEqual((await tilesOf(page)).melds, laid);
-  await page.waitForTimeout(500); // the draft that was laid last is saved
   await page.reload();
   await page.getByText("Your tiles lie as you left them.").waitFor();
   assert.deepEqual(
@@ -326,11 +336,11 @@ test("with the River, a player lays one of two drawn tiles, and takes tiles from
 
 test("the time of a turn is counted down, and a time-out puts the tiles back", async () => {
   const page = await world.open();
-  await createGame(page, { options: { ...CALM, turn_time_limit: 4, absent_after_timeouts: 0 } });
+  await createGame(page, { options: { ...CALM, turn_time_limit: 8, absent_after_timeouts: 0 } });
   await startGame(page);
   await myTurn(page);
   const { rack } = await tilesOf(page);
-  await page.locator(".player.has-turn .clock", { hasText: /0:0[1-4]/ }).waitFor();
+  await page.locator(".player.has-turn .clock", { hasText: /0:0[1-8]/ }).waitFor();
   await layMeld(page, rack.filter((name) => name !== "J").slice(0, 1));
   await page
     .locator(".rack [data-piece]")
