@@ -43,6 +43,7 @@ KEYS: Final = f"""
 [keys.chaos]
 sha256 = ["{hashlib.sha256(API_KEY.encode()).hexdigest()}"]
 proxy = true
+position_searches = true
 ticket_keys = ["HS256:{base64.urlsafe_b64encode(TICKET_SECRET).rstrip(b"=").decode()}"]
 """
 """The keys file of the servers."""

@@ -22,7 +22,7 @@ import jwt
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
-from engine.tiles import Tile
+from engine.tiles import Color, Tile, tile
 from load.calls import reason_of
 from load.chaos.deployments import API_KEY, TICKET_SECRET
 from load.chaos.history import OK, UNANSWERED, Call, History, StoredGame, Watched, revision_of
@@ -53,6 +53,16 @@ PAGE: Final = 200
 REFUSED_FOR_NOW: Final = frozenset({"STORE_FULL", "OVERLOADED", "TOO_MANY_GAMES", "SHUTTING_DOWN", "STORE_UNAVAILABLE"})
 """Refusals after which the same request is sent again, and may have been executed before."""
 
+PAUSES: Final = "pauses"
+"""The kind of games with a pause between two rounds."""
+LAST_TURN: Final = gs.StartPosition(
+    seats=[
+        gs.StartSeat(seat=1, rack=as_tiles(tile(Color.RED, value) for value in (11, 12, 13))),
+        gs.StartSeat(seat=2, rack=as_tiles(tile(Color.BLUE, value) for value in (1, 5, 9))),
+    ],
+    turn_seat=1,
+)
+"""The start of their first round: seat 1 goes out with its first play. A round from a deal takes 80 turns."""
 TICKETS: Final = "tickets"
 """The kind of games that are joined with tickets."""
 TICKET_SECONDS: Final = 36_000
@@ -70,7 +80,7 @@ KINDS: Final[dict[str, tuple[int, Options]]] = {
         ),
     ),
     "bank": (2, options(turn_time_limit_seconds=0, clock_total_seconds=20, clock_increment_seconds=1)),
-    "pauses": (
+    PAUSES: (
         2,
         options(
             turn_time_limit_seconds=0,
@@ -180,7 +190,8 @@ class Players:
     async def _play(self) -> None:
         while not self.is_stopping:
             name = next(self._next_kinds)
-            game = Game(self, KINDS[name][1], is_by_ticket=name == TICKETS)
+            start = LAST_TURN if name == PAUSES else None
+            game = Game(self, KINDS[name][1], start, is_by_ticket=name == TICKETS)
             try:
                 await game.play()
             except GivenUp as reason:
@@ -207,10 +218,18 @@ class Players:
 class Game:
     """A game of two, from its creation to its end."""
 
-    def __init__(self, players: Players, chosen: Options, *, is_by_ticket: bool = False) -> None:
+    def __init__(
+        self,
+        players: Players,
+        chosen: Options,
+        start: gs.StartPosition | None = None,
+        *,
+        is_by_ticket: bool = False,
+    ) -> None:
         self._players = players
         self._chance = players.chance
         self._options = chosen
+        self._start = start
         self._is_by_ticket = is_by_ticket
         self._host = ""
         self._seats: dict[int, Seat] = {}
@@ -219,7 +238,7 @@ class Game:
 
     async def create(self, action: str = "create") -> None:
         """Creates the lobby."""
-        request = gs.CreateGameRequest(**creation(self._options), request_id=new_id())
+        request = gs.CreateGameRequest(**creation(self._options), position=self._start, request_id=new_id())
         created = await self._send("CreateGame", lambda client: client.games.CreateGame, request, action=action)
         self.game_id, self._host = created.game.game_id, created.host_token
 

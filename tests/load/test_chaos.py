@@ -34,9 +34,11 @@ from load.chaos.history import (
     read,
     revision_of,
 )
+from load.chaos.players import LAST_TURN, turn_of
 from load.chaos.proxy import Mischief, Proxy
 from load.chaos.replay import SET, points_of
 from load.chaos.violations import LOSSES, RULES
+from rummikub.v1 import game_pb2
 from tools.redis_servers import running_redis
 from tools.store_faults import FaultyMachine, compiled_library
 
@@ -465,6 +467,15 @@ def test_a_history_is_read_as_it_was_written(tmp_path: Path) -> None:
 def test_every_seeded_bug_applies(bug: Bug) -> None:
     check_edits(bug)
     assert bug.rules <= set(RULES)
+
+
+def test_the_first_round_before_a_pause_ends_with_its_first_play() -> None:
+    first = LAST_TURN.seats[0]
+    game = game_pb2.Game(seat=first.seat, rack=first.rack, players=[game_pb2.Player(seat=first.seat)])
+    request, action = turn_of(game)
+    assert first.seat == LAST_TURN.turn_seat
+    assert action == "play"
+    assert [tile for meld in request.play.table.melds for tile in meld.tiles] == first.rack
 
 
 def test_an_edit_that_does_not_apply_is_an_error() -> None:
