@@ -50,8 +50,8 @@ class Counting(DelegatingStore):
         super().__init__(store)
 
     async def report_presence(self, game_id: str, server: str, sightings: Mapping[int, Sighting]) -> None:
-        self.sighted.update(sightings.keys())
         await self._forward("report_presence", self._store.presence.report(game_id, server, sightings))
+        self.sighted.update(sightings.keys())
 
     async def _forward(self, operation: str, reply: Awaitable[_T]) -> _T:
         self.asked[operation] += 1
@@ -120,6 +120,15 @@ async def until_seen(game: GameAtHand, expected: list[bool]) -> None:
     await eventually(is_expected)
 
 
+async def until_sighted(counting: Counting, seats: set[int]) -> None:
+    """Waits until the owners of seats have been reported through a store."""
+
+    async def is_expected() -> bool:
+        return counting.sighted.keys() >= seats
+
+    await eventually(is_expected)
+
+
 @pytest.fixture
 async def client(store: Store) -> AsyncIterator[Client]:
     async with running_server(store, server_settings(heartbeat_seconds=60)) as (_, client):
@@ -152,8 +161,8 @@ async def test_presence_is_no_change_of_the_game(client: Client) -> None:
 
 
 async def test_watches_at_any_server_count(store: Store) -> None:
-    settings = server_settings(heartbeat_seconds=60)
-    async with running_server(store, settings) as (_, client), running_server(store, settings, 2) as (_, other):
+    settings, counting = server_settings(heartbeat_seconds=60), Counting(store)
+    async with running_server(store, settings) as (_, client), running_server(counting, settings, 2) as (_, other):
         game = await client.new_game(players=2, ruleset=UNLIMITED)
         elsewhere = GameAtHand(other, game.game_id, game.tokens)
         spectator = Watching(elsewhere, 0)
@@ -163,7 +172,7 @@ async def test_watches_at_any_server_count(store: Store) -> None:
         watch_there = Watching(elsewhere, 1)
         snapshot = (await watch_there.next("snapshot")).snapshot
         assert [player.is_connected for player in snapshot.players] == [True, False]
-        await asyncio.sleep(0.2)
+        await until_sighted(counting, {1})
         watch.call.cancel()
         await asyncio.sleep(0.2)
         assert await connected(elsewhere) == [True, False]
@@ -206,7 +215,8 @@ async def test_an_owner_is_written_once_in_an_interval(store: Store) -> None:
             await game.draw()
             await game.see(1)
             await asyncio.sleep(0.005)
-        await asyncio.sleep(0.1)
+        await until_sighted(counting, {1, 2})
+        await asyncio.sleep(0.1)  # and more would come
         assert counting.asked["commit"] >= 34
         assert counting.sighted == {1: 1, 2: 1}
 

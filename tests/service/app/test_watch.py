@@ -910,8 +910,13 @@ class Held(DelegatingStore):
     """A store whose answers about presence wait, so that a snapshot is older than its watcher thinks."""
 
     def __init__(self, store: Store) -> None:
-        self.is_asked, self.is_released = asyncio.Event(), asyncio.Event()
+        self.is_asked, self.is_released, self.is_loaded = asyncio.Event(), asyncio.Event(), asyncio.Event()
         super().__init__(store)
+
+    async def load(self, game_id: str, request_key: str = "") -> Loaded:
+        loaded = await self._store.games.load(game_id, request_key)
+        self.is_loaded.set()
+        return loaded
 
     async def read_presence(self, game_id: str) -> Mapping[int, Seen]:
         self.is_asked.set()
@@ -923,9 +928,10 @@ async def test_a_change_after_the_load_of_the_first_snapshot_is_sent_at_once(sto
     held = Held(store)
     async with running_server(held, server_settings(heartbeat_seconds=3600)) as (_, client):
         game = await client.new_game(start=False)
+        held.is_loaded.clear()
         watcher = Watcher(game)
         await held.is_asked.wait()
-        await asyncio.sleep(0.05)  # the game is loaded
+        await held.is_loaded.wait()
         await game.join("Cleo")
         await asyncio.sleep(0.05)  # its change is notified
         held.is_released.set()

@@ -615,12 +615,12 @@ async def test_calls_without_a_request_delay_no_other_call(both: Both) -> None:
 
 async def test_a_call_without_a_request_is_counted_and_times_out(listening: Listening) -> None:
     async with (
-        listening(max_calls=10, peer_share=1, request_seconds=0.5) as (server, own),
+        listening(max_calls=10, peer_share=1, request_seconds=2) as (server, own),
         client_of(server.port) as main,
     ):
         for caller in (own, main):
             idle = [caller.without_message() for _ in range(10)]
-            await asyncio.sleep(0.1)  # for them to arrive
+            await until(lambda: listener_calls(server) == 10)
             assert error_info(await refusal(caller.call(VALIDATE))).reason == "OVERLOADED"
             for call in idle:
                 late = await refusal(call)
@@ -728,7 +728,7 @@ async def test_a_call_without_a_request_has_lasted_until_its_timeout(listening: 
 
 async def test_calls_without_a_request_time_out_at_a_pace(listening: Listening) -> None:
     tuning = Tuning(Pacing(late_per_second=1, at_once=1))
-    async with listening(tuning, peer_share=0.5, request_seconds=0.1) as (server, own), client_of(server.port) as main:
+    async with listening(tuning, peer_share=0.5, request_seconds=0.5) as (server, own), client_of(server.port) as main:
         idle = [caller.without_message() for caller in (own, main) for _ in range(50)]
         await until(lambda: any(call.done() for call in idle[:50]) and any(call.done() for call in idle[50:]))
         await asyncio.sleep(0.5)  # without a pace, all would end
@@ -749,11 +749,11 @@ async def test_a_call_that_waits_for_its_timeout_takes_its_request_and_ends_with
     listening: Listening,
 ) -> None:
     tuning = Tuning(Pacing(late_per_second=1 / 3_600, at_once=0, wait_max_seconds=3_600))
-    settings = {"peer_share": 0.5, "max_calls": 10, "request_seconds": 0.1}
+    settings = {"peer_share": 0.5, "max_calls": 10, "request_seconds": 0.5}
     async with listening(tuning, **settings) as (server, own), client_of(server.port) as main:
         for caller in (own, main):
             late = [caller.without_message() for _ in range(5)]
-            await asyncio.sleep(0.5)
+            await asyncio.sleep(1)  # longer than its timeout
             await late[0].write(TURN)
             await late[0].done_writing()
             assert isinstance(await late[0], bytes)
@@ -782,7 +782,7 @@ async def test_a_cancelled_or_late_call_stops_its_work(
             begun = gate.started
             batch: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = caller.channel.unary_unary(BATCH)
             await caller.answer(VALIDATE)  # connects, which may take longer than the deadline
-            calls = [batch(TURNS, timeout=1.0 if is_late else SOON) for _ in range(10)]
+            calls = [batch(TURNS, timeout=3.0 if is_late else SOON) for _ in range(10)]
             await until(lambda: gate.started > begun)  # noqa: B023 - it is awaited here
             for call in () if is_late else reversed(calls):
                 call.cancel()
@@ -905,7 +905,7 @@ async def test_a_deadline_ends_a_call_and_a_stream(listening: Listening, monkeyp
     async with listening(validation_streams=1) as (server, caller):
         unary: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = caller.channel.unary_unary(BATCH)
         streams: grpc.aio.StreamStreamMultiCallable[bytes, bytes] = caller.channel.stream_stream(STREAM)
-        call, stream = unary(TURNS, timeout=0.5), streams(timeout=0.5)
+        call, stream = unary(TURNS, timeout=3), streams(timeout=3)
         await next_answer(stream)
         for late in (call, read_to_end(stream)):
             assert (await refusal(late)).code() is grpc.StatusCode.DEADLINE_EXCEEDED
@@ -956,13 +956,11 @@ async def test_a_stopping_server_finishes_calls_and_rejects_new_ones(
         await asyncio.wait_for(stopping, SOON)
 
 
-async def answers_until_rejected(port: int) -> list[Answer]:
-    """Sends turns one after the other until one is rejected; returns the answers."""
+async def play_until_rejected(port: int, answers: list[Answer]) -> None:
+    """Sends turns one after the other until one is rejected; adds their answers to a list."""
     async with client_of(port) as caller:
-        answers = [await caller.answer(VALIDATE, QUICK)]
-        while isinstance(answers[-1], bytes):
+        while not answers or isinstance(answers[-1], bytes):
             answers.append(await caller.answer(VALIDATE, QUICK))
-        return answers
 
 
 async def test_a_stopping_server_answers_each_turn_or_rejects_it_with_a_reason(
@@ -974,10 +972,12 @@ async def test_a_stopping_server_answers_each_turn_or_rejects_it_with_a_reason(
         right = await caller.answer(VALIDATE)
         under_way = caller.call(BATCH, TURNS)  # keeps the server draining
         await gate.has_started(1)
-        busy = [asyncio.ensure_future(answers_until_rejected(server.validation_port)) for _ in range(8)]
-        await asyncio.sleep(0.2)
+        answers_of: list[list[Answer]] = [[] for _ in range(8)]
+        busy = [asyncio.ensure_future(play_until_rejected(server.validation_port, own)) for own in answers_of]
+        await until(lambda: all(answers_of))
         stopping = asyncio.ensure_future(server.stop())
-        for *answers, refused in await asyncio.gather(*busy):
+        await asyncio.gather(*busy)
+        for *answers, refused in answers_of:
             assert {*answers} == {right}
             assert refused[0] is grpc.StatusCode.UNAVAILABLE
             assert "stopping" in str(refused[1])

@@ -17,7 +17,7 @@ from service.runtime.slow_calls import OVERHEAD_BYTES, Dropped, Pace, SlowCall, 
 
 SOON = 10.0
 ONE_STEP_A_SLICE = Pace(slice_seconds=0.0)
-RESTFUL = replace(ONE_STEP_A_SLICE, long_step_seconds=0.05, rest=1_000, rest_max_seconds=1_000)
+RESTFUL = replace(ONE_STEP_A_SLICE, long_step_seconds=0.5, rest=1_000, rest_max_seconds=1_000)
 
 
 class Scene:
@@ -109,7 +109,7 @@ def test_a_flow_with_a_long_step_rests_and_others_continue(scene: Scene) -> None
     scene.calls = SlowCalls(0.5, RESTFUL)
 
     def long() -> Generator[None, None, None]:
-        time.sleep(0.1)
+        time.sleep(1)
         yield
         scene.steps.append("long")
 
@@ -128,7 +128,7 @@ def test_a_flow_rests_after_a_long_step_that_fails_and_a_proxy_s_does_not(scene:
     scene.calls = SlowCalls(0.5, RESTFUL)
 
     def failing(_data: bytes) -> bytes:
-        time.sleep(0.1)
+        time.sleep(1)
         raise ValueError("wrong")
 
     proxy = Key("proxy", is_proxy=True)

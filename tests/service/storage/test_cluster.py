@@ -21,7 +21,7 @@ from service.storage.redis.nodes import REPLY_SECONDS
 from service.storage.redis.store import RedisStore
 from support.commits import GAME, MEMO, creation, joining
 from support.grpc_play import Fleet, history, lost_or_doubled, play_game
-from support.harness import START_MS, FakeClock, pooled, redis_store, running_server, server_settings
+from support.harness import START_MS, FakeClock, pooled, redis_store, running_server, server_settings, until
 from tools.games import options
 from tools.redis_cluster import ClusterNode, RedisCluster, redis_cluster
 
@@ -191,9 +191,10 @@ async def test_a_slot_that_stays_half_moved_makes_calls_fail_in_time(
     [first, *_] = cluster.keys_in(SLOT, source)
     cluster.move_key(first, source, target)
     began = time.monotonic()
-    with pytest.raises(StoreUnavailable, match="TryAgain"):
-        await on_cluster.games.commit(joining(record, "Ada"))
-    assert 0.5 < time.monotonic() - began < 3
+    async with asyncio.timeout(30):
+        with pytest.raises(StoreUnavailable, match="TryAgain"):
+            await on_cluster.games.commit(joining(record, "Ada"))
+    assert time.monotonic() - began > 0.5
     cluster.move_slot(SLOT, target)
     assert await on_cluster.streams.bounds(GAME) == (1, 1)
     assert await on_cluster.games.commit(joining(record, "Ada")) == Committed()
@@ -277,7 +278,9 @@ async def test_a_replica_takes_over_the_games_of_a_killed_primary(own_cluster: R
         other = await stored(store, creation(elsewhere))
         async with store.streams.subscribe(GAME) as subscription:
             await subscription.wait()
-            await asyncio.sleep(0.3)  # the replica has the game: replication sends no notification
+            [replica] = own_cluster.replicas_of(primary)
+            keys = primary.execute("CLUSTER", "COUNTKEYSINSLOT", SLOT)
+            await asyncio.to_thread(until, lambda: replica.execute("CLUSTER", "COUNTKEYSINSLOT", SLOT) == keys)
             primary.kill()
             with pytest.raises(StoreUnavailable):
                 await store.games.commit(joining(record, "Ada"))

@@ -151,7 +151,7 @@ async def test_a_change_of_the_map_closes_only_connections_to_nodes_that_left_it
     assert await nodes.execute(moving, "GET", moving) == b"OK"
     fake.map = map_of(ONE)
     await nodes._learn_soon()  # noqa: SLF001 - the moment of the next reading cannot be chosen from outside
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(20):
         while not fake.closed:  # noqa: ASYNC110 - a closed connection has no other sign
             await asyncio.sleep(0)
     assert fake.closed == [TWO]

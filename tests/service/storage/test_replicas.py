@@ -1,7 +1,6 @@
 """RUMMIKUB_REDIS_REPLICAS: a change is acknowledged when enough replicas have it."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import replace
@@ -200,16 +199,21 @@ async def test_a_shard_without_its_replica_holds_up_no_other(emptied: RedisClust
         await acknowledged(store, creation())
         primary = emptied.owner(slot_of(GAME))
         [replica] = emptied.replicas_of(primary)
-        ids = (f"{number:032x}" for number in range(1_000))
-        elsewhere = [game_id for game_id in ids if emptied.owner(slot_of(game_id)) is not primary][:20]
+        ids = (f"{number:032x}" for number in count())
+        elsewhere = (game_id for game_id in ids if emptied.owner(slot_of(game_id)) is not primary)
         replica.pause()
-        lost = asyncio.create_task(store.games.commit(joining(creation().record, "Ada")))
-        began = time.monotonic()
-        outcomes = await asyncio.gather(*(store.games.commit(creation(game_id)) for game_id in elsewhere))
-        assert outcomes == [Committed()] * len(elsewhere)
-        assert not lost.done(), f"{time.monotonic() - began} s"
-        with pytest.raises(StoreUnavailable, match="0 of 1 replicas"):
-            await lost
+
+        async def holds_up() -> bool:
+            lost = asyncio.create_task(store.games.commit(joining(creation().record, "Ada")))
+            outcomes = await asyncio.gather(*(store.games.commit(creation(next(elsewhere))) for _ in range(20)))
+            assert outcomes == [Committed()] * 20
+            is_over = lost.done()
+            with pytest.raises(StoreUnavailable, match="0 of 1 replicas"):
+                await lost
+            return is_over
+
+        # The commits elsewhere take longer than REPLICAS_SECONDS once or twice on a busy machine, but not each time.
+        assert not all([await holds_up() for _ in range(5)])
         replica.resume()
         assert await acknowledged(store, joining(creation().record, "Ada")) == MEMO
 

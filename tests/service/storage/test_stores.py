@@ -1148,7 +1148,7 @@ async def test_a_paused_redis_is_unavailable_within_two_seconds_and_recovers(
     took = time.monotonic() - started
     own_redis.resume()
     assert [type(answer) for answer in answers] == [StoreUnavailable] * 6
-    assert 0.5 < took < 3.5
+    assert 0.5 < took < 5, "one after the other, the six would take six seconds"
     for _ in range(10):  # no connection returns the reply to an earlier call
         for game_id in (GAME, OTHER_GAME):
             record = (await store.games.load(game_id)).record
@@ -1164,10 +1164,10 @@ async def test_a_stopped_redis_is_unavailable_at_once_and_has_all_data_after_a_r
     records = await started_game(store)
     own_redis.stop()
     started = time.monotonic()
-    for _ in range(3):
+    for _ in range(20):
         with pytest.raises(StoreUnavailable):
             await store.games.load(GAME)
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 10, "after timeouts, the loads would take twenty seconds"
     own_redis.start()
     assert (await store.games.load(GAME)).record == records[-1]
     assert await store.games.commit(drawing(records[-1])) == Committed()
