@@ -1,5 +1,6 @@
 """`make capacity`: a quick run of its parts, and the machines that follow from measured costs."""
 
+import asyncio
 import json
 import re
 from dataclasses import fields, replace
@@ -12,6 +13,7 @@ from load.capacity import __main__ as command
 from load.capacity.games import RULESETS
 from load.capacity.lists import compared_sizes, growth
 from load.capacity.machines import ASSUMPTION_TEXTS, GIB, Assumptions, fleet_of, fleets_of, unit_of
+from load.capacity.measuring import running_servers
 from load.capacity.report import requirements_of, tables_of, told_of
 from load.corpus.recorded_turns import rounds
 from load.pages import DOCS, page_with, text_of
@@ -140,6 +142,18 @@ def test_growth_is_that_of_stores_in_which_a_page_is_full() -> None:
     assert compared_sizes(found) == (10_000, 100_000)
     assert growth(found) == {"page, Redis": 1.5}
     assert growth({"1000": found["1000"]}) == {"page, Redis": 1.0}
+
+
+async def test_the_store_does_not_rewrite_its_log_during_a_measurement() -> None:
+    async with running_servers(0) as (redis, _):
+        redis.execute("CONFIG", "SET", "auto-aof-rewrite-min-size", "1mb")
+        with redis.client() as client:
+            for number in range(3):
+                client.set(f"key {number}", bytes(1_000_000))
+                await asyncio.sleep(0.2)  # the store checks the size of its log ten times a second
+            log = client.info("persistence")
+        assert (log["aof_rewrites"], log["aof_rewrite_in_progress"]) == (0, 0)
+        assert log["aof_current_size"] > 3_000_000
 
 
 def test_growth_of_the_server_is_required_too_and_the_sizes_are_named() -> None:
