@@ -74,7 +74,6 @@ _WITHOUT_WORDS: Final = {
     MoveKind.OBJECT,
     MoveKind.SHOW_INDICATOR,
     MoveKind.FALSE_FINISH,
-    MoveKind.KNOCK,
     MoveKind.RESIGN,
     MoveKind.RETURN_TO_SEAT,
     MoveKind.ABORT,

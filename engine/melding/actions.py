@@ -18,12 +18,14 @@ class PlayTiles:
         river_index: The oldest River tile that the player pulls, with all newer ones; None for no pull (turn_draw
             TWO_RIVER).
         calls_rummikub: Whether the player calls out the win (win_call).
+        knocks: Whether the player knocks with the tiles left (knock_limit). It means nothing if none are.
     """
 
     seat: int
     table: ProposedTable
     river_index: int | None = None
     calls_rummikub: bool = False
+    knocks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class Knock:
-    """A player ends the round with few points left on the rack (knock_limit)."""
+    """A player ends the round with few points left on the rack, and plays nothing before it (knock_limit)."""
 
     seat: int
 

@@ -21,7 +21,7 @@ from engine.melding.grid.bots import GridPosition, play_on_grid
 from engine.melding.initial_meld import suffices
 from engine.melding.melds import Meld, MeldKind, NotAMeld, ProposedMeld, read_meld
 from engine.melding.play import Play
-from engine.melding.round import Choosing, Drawing, Drawn, HasPlayed, Open
+from engine.melding.round import Choosing, Drawing, Drawn, Open
 from engine.melding.rules import judge
 from engine.melding.ruleset import (
     InitialMeldSameTurnTablePlay,
@@ -33,7 +33,7 @@ from engine.melding.run_shape import run_shape
 from engine.melding.scoring import may_knock, rack_value
 from engine.melding.skills import looks_ahead, skill_of
 from engine.melding.solver import LegalTurn, Objective, best_turn
-from engine.melding.table import Melds, ProposedMelds
+from engine.melding.table import Melds, ProposedMelds, count_tiles
 from engine.melding.twist.bots import joined_tables, melds_with_special_jokers
 from engine.melding.views import MeldingView
 from engine.seats import BotLevel, Turn
@@ -86,14 +86,17 @@ def choose_action(view: GameView, level: BotLevel, budget: Budget = BUDGET) -> B
         return action_without_play(view)
     position = _position_of(view, seat, sight)
     if isinstance(position, GridPosition):
-        return play_on_grid(position, view, skill_of(level, rules_of(view)), budget) or action_without_play(view)
+        play = play_on_grid(position, view, skill_of(level, rules_of(view)), budget)
+        return _with_knock(play, sight, view) if play else action_without_play(view)
     if level is BotLevel.MASTER and not position.must_play:
         nodes, change_nodes = min(budget.nodes, _NODES), min(budget.change_nodes, _CHANGE_NODES)
         budget = replace(budget, nodes=nodes, change_nodes=change_nodes)
     found = _found(position, view, level, budget)
-    if found is None or (looks_ahead(level, rules_of(view)) and _waits(position, view, found, budget)):
+    if found is None:
         return action_without_play(view)
-    return found.action
+    play = _with_knock(found.action, sight, view)
+    waits = not play.knocks and looks_ahead(level, rules_of(view)) and _waits(position, view, found, budget)
+    return action_without_play(view) if waits else play
 
 
 def action_without_search(view: GameView) -> BotAction | None:
@@ -119,18 +122,27 @@ def turn_without_play(seat: int, sight: MeldingView, view: GameView) -> DrawTile
     """Returns an action that plays no tiles, of the seat to move: the River choice, a knock, a draw, or a pass."""
     if sight.step is Choosing:
         return LayOnRiver(seat, _less_useful(sight.tiles_drawn, view.rack))
-    if _should_knock(seat, sight, view):
+    may_knock_now = sight.step is not Open or not view.pool_count
+    if may_knock_now and _should_knock(view.rack, seat, view):
         return Knock(seat)
     return DrawTile(seat) if sight.step in {Open, Drawing} and view.pool_count else Pass(seat)
 
 
-def _should_knock(seat: int, sight: MeldingView, view: GameView) -> bool:
-    """Returns whether the seat may knock, and is likely to win by it: others hold some points a tile."""
+def _with_knock(play: PlayTiles, sight: MeldingView, view: GameView) -> PlayTiles:
+    """Returns a play, with a knock after it if the tiles that are left are likely to win by it."""
+    if not rules_of(view).knock_limit or play.river_index is not None:
+        return play
+    left = in_order((Counter(view.rack) + count_tiles(sight.table) - count_tiles(play.table)).elements())
+    return replace(play, knocks=_should_knock(left, play.seat, view))
+
+
+def _should_knock(tiles: tuple[Tile, ...], seat: int, view: GameView) -> bool:
+    """Returns whether the seat may knock with tiles, and is likely to win by it: others hold some points a tile."""
     ruleset = rules_of(view)
-    if not may_knock(view.rack, ruleset) or (sight.step is Open and view.pool_count):
+    if not may_knock(tiles, ruleset):
         return False
     others = [player.tile_count for player in view.players if player.seat != seat and not player.resigned]
-    return rack_value(view.rack, ruleset) < LIKELY_POINTS * min(others)
+    return rack_value(tiles, ruleset) < LIKELY_POINTS * min(others)
 
 
 def _seen(view: GameView) -> tuple[Turn, int, MeldingView]:
@@ -142,10 +154,10 @@ def _seen(view: GameView) -> tuple[Turn, int, MeldingView]:
 
 
 def _has_nothing_to_play(view: GameView) -> bool:
-    """Returns whether the seat must vote or choose the tile for the River, must draw before a play, or has played."""
+    """Returns whether the seat must vote or choose the tile for the River, or must draw before a play."""
     turn, seat, sight = _seen(view)
     draws = must_draw_first(rules_of(view), sight.step, view.pool_count)
-    return turn.seat != seat or sight.step in {Choosing, HasPlayed} or draws
+    return turn.seat != seat or sight.step is Choosing or draws
 
 
 def _vote(seat: int, sight: MeldingView) -> ClaimError:

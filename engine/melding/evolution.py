@@ -22,9 +22,8 @@ from engine.melding.events import (
     TurnPenalised,
 )
 from engine.melding.game import round_of, rules_of
-from engine.melding.round import Choosing, Drawing, Drawn, HasPlayed, MeldingRound, Open, ShownPlay, Step
+from engine.melding.round import Choosing, Drawing, Drawn, MeldingRound, Open, ShownPlay, Step
 from engine.melding.ruleset import DRAWS, Ruleset, TurnPlayAfterDraw
-from engine.melding.scoring import may_knock
 from engine.melding.table import Table, empty_table
 from engine.seats import Rack, Turn
 from engine.tiles import Tile, in_order, without
@@ -46,7 +45,7 @@ def _evolved(game: Game, round_: MeldingRound, event: TurnEvent | MeldingEvent) 
         case TurnStarted(turn):
             return _turn_started(round_, turn)
         case TilesPlayed():
-            return _tiles_played(rules_of(game), round_, event)
+            return _tiles_played(round_, event)
         case TileDrawn(seat, tile):
             return _drawn_in_turn(rules_of(game), round_, seat, (tile,))
         case TilesDrawn(seat, tiles):
@@ -144,13 +143,11 @@ def _moved(
     )
 
 
-def _tiles_played(ruleset: Ruleset, round_: MeldingRound, event: TilesPlayed) -> MeldingRound:
+def _tiles_played(round_: MeldingRound, event: TilesPlayed) -> MeldingRound:
     held = round_.rack(event.seat).tiles + event.pulled
     rack = Rack(event.seat, without(held, event.tiles), has_melded=True)
     river = round_.river[: len(round_.river) - len(event.pulled)]
-    moved = _moved(round_, rack, event.table, round_.pool, river)
-    goes_on = ruleset.knock_limit and may_knock(rack.tiles, ruleset)
-    return replace(moved, step=HasPlayed()) if goes_on else moved
+    return _moved(round_, rack, event.table, round_.pool, river)
 
 
 def _drawn_in_turn(ruleset: Ruleset, round_: MeldingRound, seat: int, tiles: tuple[Tile, ...]) -> MeldingRound:

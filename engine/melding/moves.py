@@ -64,10 +64,11 @@ def move_of(game: Game, revision: int, time_ms: int, events: tuple[Event, ...]) 
     match events:
         case (RedealDemanded(seat), RoundStarted() as dealt, *_):
             return Move(revision, time_ms, MoveKind.REDEAL, seat, dealt=dealt)
-        case (TilesPlayed(seat, _, melds, _, pulled), *_):
+        case (TilesPlayed(seat, _, melds, _, pulled), *others):
+            kind = MoveKind.KNOCK if PlayerKnocked(seat) in others else MoveKind.PLAY
             index = len(round_of(game).river) - len(pulled) if pulled else None
             table = as_proposed_table(melds, rules_of(game))
-            return Move(revision, time_ms, MoveKind.PLAY, seat, table=table, river_index=index)
+            return Move(revision, time_ms, kind, seat, table=table, river_index=index)
         case (TurnTimedOut(seat), TilesPlayed(table=melds), *_):
             return Move(revision, time_ms, MoveKind.TIME_OUT, seat, table=as_proposed_table(melds, rules_of(game)))
         case (IllegalPlayShown(seat, shown), *_):
@@ -119,8 +120,8 @@ def is_complete(move: Move) -> bool:
         kind in BY_BOTS | OF_ALL_GAMES | {MoveKind.REDEAL}
         and not move.hand
         and (isinstance(move.dealt, RoundStarted) if deals else move.dealt is None)
-        and (plays == (move.table is not None) or kind is MoveKind.TIME_OUT)
-        and (move.river_index is None or kind is MoveKind.PLAY)
+        and (plays == (move.table is not None) or kind in {MoveKind.TIME_OUT, MoveKind.KNOCK})
+        and (move.river_index is None or (kind in {MoveKind.PLAY, MoveKind.KNOCK} and move.table is not None))
         and (len(move.tiles) == 1 or kind is not MoveKind.LAY_ON_RIVER)
     )
 
@@ -156,6 +157,8 @@ def _plain_action(move: Move) -> TurnAction:
             return DrawTile(seat)
         case MoveKind.LAY_ON_RIVER:
             return LayOnRiver(seat, move.tiles[0])
+        case MoveKind.KNOCK if move.table is not None:
+            return PlayTiles(seat, move.table, move.river_index, knocks=True)
         case MoveKind.KNOCK:
             return Knock(seat)
         case _:

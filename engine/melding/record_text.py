@@ -55,13 +55,15 @@ class MoveText:
         match move.kind:
             case MoveKind.DEAL | MoveKind.REDEAL:
                 return replace(move, dealt=self._deal(rest, round_number))
-            case MoveKind.PLAY if words and words[0].text == "pull":
+            case MoveKind.PLAY | MoveKind.KNOCK if words and words[0].text == "pull":
                 if len(words) < 2 or not re.fullmatch("[0-9]{1,3}", words[1].text):
                     raise rest.error("pulls nothing: expected pull and a place on the River, from 0")
                 return replace(self._with_table(move, rest.after(words[1])), river_index=int(words[1].text))
             case MoveKind.SHOW:
                 return replace(move, table=rest.read(parse_table))
             case MoveKind.PLAY:
+                return self._with_table(move, rest)
+            case MoveKind.KNOCK if words:
                 return self._with_table(move, rest)
             case MoveKind.TIME_OUT if words and words[0].text == "play":
                 return self._with_table(move, rest.after(words[0]))

@@ -6,7 +6,7 @@ from typing import Final
 from engine.game import Playing
 from engine.melding.analysis import AnySituation, GridSituation, situation_of
 from engine.melding.game import must_draw_first, round_of, rules_of
-from engine.melding.round import Choosing, Drawn, HasPlayed
+from engine.melding.round import Choosing, Drawn
 from engine.melding.ruleset import Ruleset, TurnPlayAfterDraw
 from engine.melding.scoring import rack_value
 from engine.melding.solver import LegalTurn, Objective
@@ -60,7 +60,7 @@ def to_review(index: int, step: Played) -> MoveToReview | None:
     if move.kind not in REVIEWED or not isinstance(before.phase, Playing):
         return None
     round_, ruleset = round_of(before), rules_of(before)
-    if isinstance(round_.step, Choosing | HasPlayed) or must_draw_first(ruleset, type(round_.step), len(round_.pool)):
+    if isinstance(round_.step, Choosing) or must_draw_first(ruleset, type(round_.step), len(round_.pool)):
         return None
     rack = round_.rack(move.seat)
     others_only = ruleset.turn_play_after_draw is TurnPlayAfterDraw.OTHER_TILES

@@ -38,12 +38,7 @@ class Drawing:
     tiles: tuple[Tile, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class HasPlayed:
-    """The player has played, and may knock or pass (knock_limit)."""
-
-
-Step = Open | Choosing | Drawn | Drawing | HasPlayed
+Step = Open | Choosing | Drawn | Drawing
 
 
 @dataclass(frozen=True, slots=True)

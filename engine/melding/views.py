@@ -15,7 +15,7 @@ from engine.melding.events import (
     TurnPassed,
     TurnPenalised,
 )
-from engine.melding.round import Choosing, Drawing, Drawn, HasPlayed, MeldingRound, Open, ShownPlay, Step
+from engine.melding.round import Choosing, Drawing, Drawn, MeldingRound, Open, ShownPlay, Step
 from engine.melding.table import Table
 from engine.tiles import Tile
 
@@ -123,7 +123,7 @@ def see(round_: MeldingRound, active: tuple[int, ...], seat: int | None, draft: 
 
 def _tiles_drawn(step: Step) -> tuple[Tile, ...]:
     match step:
-        case Open() | HasPlayed():
+        case Open():
             return ()
         case Choosing(tiles) | Drawing(tiles):
             return tiles

@@ -19,7 +19,7 @@ from engine.melding.grid.play import GridPlay
 from engine.melding.grid.rules import GridJudgement, judge_grid
 from engine.melding.play import Play
 from engine.melding.puzzles import Checked, Puzzle, check
-from engine.melding.round import Choosing, Drawn, HasPlayed
+from engine.melding.round import Choosing, Drawn
 from engine.melding.rules import Judgement, judge
 from engine.melding.ruleset import Ruleset, TurnPlayAfterDraw
 from engine.melding.scoring import rack_value
@@ -223,7 +223,7 @@ def own_turn_query(view: GameView, tier: HintTier, objective: Objective) -> Best
         raise ActionRefused(refused(Reason.GAME_NOT_STARTED))
     check_hint(view, tier)
     turn = _own_turn(view)
-    if turn and (turn.step in {Choosing, HasPlayed} or must_draw_first(rules_of(view), turn.step, view.pool_count)):
+    if turn and (turn.step is Choosing or must_draw_first(rules_of(view), turn.step, view.pool_count)):
         return None
     kept = _unplayable_tiles(turn, rules_of(view))
     player = next(player for player in view.players if player.seat == view.seat)

@@ -16,7 +16,7 @@ from engine.melding.events import RoundStarted, StartDraw
 from engine.melding.grid.cells import Grid
 from engine.melding.melds import Meld, ProposedMeld
 from engine.melding.position import legal_table
-from engine.melding.round import Choosing, Drawing, Drawn, HasPlayed, Open, ShownPlay, Step
+from engine.melding.round import Choosing, Drawing, Drawn, Open, ShownPlay, Step
 from engine.melding.ruleset import Ruleset
 from engine.melding.table import ProposedTable, Table
 from engine.melding.views import MeldingView, RoundStartedView
@@ -51,7 +51,6 @@ _STEPS: Final[dict[type[Step], game_pb2.TurnStep.ValueType]] = {
     Choosing: game_pb2.TURN_STEP_CHOOSING,
     Drawn: game_pb2.TURN_STEP_DRAWN,
     Drawing: game_pb2.TURN_STEP_DRAWING,
-    HasPlayed: game_pb2.TURN_STEP_PLAYED,
 }
 
 
@@ -162,7 +161,7 @@ def _played(message: turn_service_pb2.PlayTiles, data: bytes) -> ProposedTable:
 def _play_tiles(message: turn_service_pb2.PlayTiles, data: bytes) -> Callable[[int], PlayTiles]:
     table = _played(message, data)
     index = river_index(message, "play.river_index")
-    return lambda seat: PlayTiles(seat, table, index, message.calls_rummikub)
+    return lambda seat: PlayTiles(seat, table, index, message.calls_rummikub, message.knocks)
 
 
 ACTIONS: Final[dict[str, Callable[[turn_service_pb2.PlayTurnRequest, bytes], Callable[[int], TurnAction]]]] = {
@@ -183,8 +182,8 @@ def _lay_on_river(message: turn_service_pb2.LayOnRiver) -> Callable[[int], LayOn
 def set_action(message: turn_service_pb2.PlayTurnRequest, action: TurnAction) -> None:
     """Sets the action of a request to play a turn."""
     match action:
-        case PlayTiles(_, table, index, calls_rummikub):
-            play = turn_service_pb2.PlayTiles(river_index=index, calls_rummikub=calls_rummikub)
+        case PlayTiles(_, table, index, calls_rummikub, knocks):
+            play = turn_service_pb2.PlayTiles(river_index=index, calls_rummikub=calls_rummikub, knocks=knocks)
             play.table.CopyFrom(encode_proposed_table(table))
             message.play.CopyFrom(play)
         case DrawTile():

@@ -47,7 +47,7 @@ from engine.melding.grid.rules import judge_grid, read_grid
 from engine.melding.melds import Meld, MeldKind, ProposedMeld, read_meld
 from engine.melding.notation import format_table
 from engine.melding.play import Play
-from engine.melding.round import Choosing, Drawing, Drawn, HasPlayed, Open
+from engine.melding.round import Choosing, Drawing, Drawn, Open
 from engine.melding.round import MeldingRound as Round
 from engine.melding.ruleset import Ruleset
 from engine.melding.scoring import Standing, score_round
@@ -93,7 +93,6 @@ STEPS = {
     Choosing: "CHOOSING",
     Drawn: "DRAWN",
     Drawing: "DRAWING",
-    HasPlayed: "PLAYED",
     ToTake: "OPEN",
     ToDiscard: "DISCARDING",
     HasLaid: "DISCARDING",
@@ -559,7 +558,13 @@ def _action(act: Act, game: Game, draft: Draft | None, shuffles: Iterator[Faces]
 def _of_turn(act: Act, draft: Draft | None) -> Action | None:
     match act.do:
         case "play":
-            return PlayTiles(act.seat, any_proposed(act.table), act.river_index, calls_rummikub=act.calls_rummikub)
+            return PlayTiles(
+                act.seat,
+                any_proposed(act.table),
+                act.river_index,
+                calls_rummikub=act.calls_rummikub,
+                knocks=act.knocks,
+            )
         case "draw":
             return DrawTile(act.seat)
         case "pass":

@@ -442,6 +442,7 @@ class Table:
                     table=any_table_of(act.table),
                     river_index=act.river_index,
                     calls_rummikub=act.calls_rummikub,
+                    knocks=act.knocks,
                 )
                 request.play.CopyFrom(play)
             case "draw":

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from engine.actions import StartGame, TimeOut
+from engine.actions import StartGame
 from engine.deal import Shuffle
 from engine.effort import Budget
-from engine.events import RoundEnded, TurnTimedOut
-from engine.game import Game, Playing, RoundEnd
+from engine.events import RoundEnded
+from engine.game import Game, RoundEnd
 from engine.melding.actions import DrawTile, Knock, Pass, PlayTiles
 from engine.melding.bots import action_without_search, choose_action
 from engine.melding.events import PlayerKnocked, TileDrawn, TilesDrawn, TilesPlayed, TurnEnded
@@ -18,7 +18,7 @@ from engine.melding.moves import actions, move_of
 from engine.melding.notation import parse_melds
 from engine.melding.presets import PRESETS
 from engine.melding.review import to_review
-from engine.melding.round import Drawing, Drawn, HasPlayed
+from engine.melding.round import Drawing, Drawn
 from engine.melding.ruleset import SABRA, Preset, Ruleset, TurnDraw, TurnPlayAfterDraw, tile_count, with_options
 from engine.melding.solver import Objective, best_turn
 from engine.moves import MoveKind, Played
@@ -210,12 +210,15 @@ def test_a_knock_is_reviewed_as_a_pass_is(position: str, missed: int) -> None:
     assert (reviewed.missed(best, Objective.MOST_TILES) if best else 0) == missed
 
 
-def test_a_knock_after_a_play_is_not_reviewed_again() -> None:
-    played = do(drawn(". / 1*{R7 B7 R2 R3} 2*{K1 K12} / {K7 O9} / 1"), play(1, "[R7 B7 K7]")).game
-    after = do(played, Knock(1))
-    move = move_of(played, 12, NOW, after.events)
+def test_a_knock_after_a_play_is_one_move_which_is_reviewed_as_the_play() -> None:
+    game = drawn(". / 1*{R7 B7 R2 R3} 2*{K1 K12} / {K7 O9} / 1")
+    after = do(game, play(1, "[R7 B7 K7]", knocks=True))
+    move = move_of(game, 12, NOW, after.events)
     assert move is not None
-    assert to_review(5, Played(move, played, after.game)) is None
+    assert (move.kind, [*actions(game, move)]) == (MoveKind.KNOCK, [play(1, "group[R7 B7 K7]", knocks=True)])
+    reviewed = to_review(5, Played(move, game, after.game))
+    assert reviewed is not None
+    assert reviewed.played == (3, 21)
 
 
 def test_a_knock_with_more_points_is_refused() -> None:  # C4
@@ -243,24 +246,31 @@ def test_the_lowest_rack_wins_the_differences() -> None:  # C6
     assert (result.winners, [seat.points for seat in result.seats]) == ((2,), [-4, 13, -9])
 
 
-def test_a_play_that_leaves_few_points_is_followed_by_a_knock_or_a_pass() -> None:
-    game = drawn(". / 1*{R7 B7 R2 R3} 2*{K1 K12} / {K7 O9} / 1")
+@pytest.mark.parametrize("card", ["R3", "R13"])
+def test_a_play_ends_the_turn_however_few_points_are_left(card: str) -> None:
+    game = drawn(f". / 1*{{R7 B7 R2 {card}}} 2*{{K1 K12}} / {{K7 O9}} / 1")
     played = do(game, play(1, "[R7 B7 K7]"))
-    assert (kinds(played), turn_of(played), round_of(played.game).step) == ([TilesPlayed], 1, HasPlayed())
-    for action in (DrawTile(1), play(1, "[R7 B7 K7]")):
-        assert only_reason(played.game, action) is Reason.TURN_PHASE_WRONG
-    ended = do(played.game, Pass(1))
-    assert (kinds(ended)[0], turn_of(ended)) == (TurnEnded, 2)
-    assert kinds(do(played.game, Knock(1)))[0] is PlayerKnocked
-    late = do(replaced_limit(played.game), TimeOut(), NOW + 120_001)
-    assert (late.events[0], turn_of(late)) == (TurnTimedOut(1, ()), 2)
+    assert (kinds(played)[0], turn_of(played)) == (TilesPlayed, 2), "a turn that went on would tell what is left"
 
 
-def replaced_limit(game: Game) -> Game:
-    """Returns a game whose turn has a deadline."""
-    round_ = round_of(game)
-    timed = replace(round_, turn=replace(round_.turn, deadline_ms=NOW + 120_000))
-    return replace(game, phase=Playing(timed))
+def test_a_player_knocks_with_the_cards_that_a_play_leaves() -> None:
+    game = drawn(". / 1*{R7 B7 R2 R3} 2*{K1 K12} / {K7 O9} / 1")
+    knocked = do(game, play(1, "[R7 B7 K7]", knocks=True))
+    assert kinds(knocked)[:2] == [TilesPlayed, PlayerKnocked]
+    (result,) = knocked.game.results
+    assert (result.end, result.winners, result.seats[0].points) == (RoundEnd.KNOCKED, (1,), 6)
+    last = drawn(". / 1*{R7 B7} 2*{K1 K12} / {K7 O9} / 1")
+    (result,) = do(last, play(1, "[R7 B7 K7]", knocks=True)).game.results
+    assert result.end is RoundEnd.WENT_OUT, "with the last cards a knock means nothing"
+
+
+def test_a_play_with_a_knock_that_is_not_allowed_changes_nothing() -> None:
+    many = drawn(". / 1*{R7 B7 R2 R13} 2*{K1 K12} / {K7 O9} / 1")
+    assert only_reason(many, play(1, "[R7 B7 K7]", knocks=True)) is Reason.KNOCK_TOO_MANY_POINTS
+    assert only_reason(many, play(1, "[R7 B7 R2]", knocks=True)) is not Reason.KNOCK_TOO_MANY_POINTS
+    for rack in ("R7 B7", "R7 B7 R2"):
+        other = drawn(f". / 1*{{{rack}}} 2*{{K9}} / {{K7 O9}} / 1", GUADALUPE)
+        assert only_reason(other, play(1, "[R7 B7 K7]", knocks=True)) is Reason.KNOCK_NOT_IN_GAME
 
 
 def test_who_plays_the_last_card_goes_out_and_need_not_knock() -> None:
@@ -272,11 +282,21 @@ def test_who_plays_the_last_card_goes_out_and_need_not_knock() -> None:
 def test_a_bot_knocks_when_it_is_likely_to_win_by_it(level: BotLevel) -> None:
     few = drawn(". / 1*{R1 R2} 2*{K9 K12} / {B2 O9} / 1")
     assert choose_action(see(few, 1), level) == Knock(1)
-    played = do(drawn(". / 1*{R7 B7 R2 R3} 2*{K1 K12} / {K7 O9} / 1"), play(1, "[R7 B7 K7]")).game
-    assert choose_action(see(played, 1), level) == action_without_search(see(played, 1)) == Knock(1)
-    close = do(drawn(". / 1*{R7 B7 R2 R3} 2*{K1} / {K7 O9} / 1"), play(1, "[R7 B7 K7]")).game
-    assert choose_action(see(close, 1), level) == Pass(1)
     assert choose_action(see(drawn(". / 1*{R1 R2} 2*{K9} / {B2 O9} / 1"), 1), level) == DrawTile(1)
+
+
+@pytest.mark.parametrize(
+    ("level", "left", "others", "knocks"),
+    [
+        (BotLevel.EXPERT, "R2 R3", "K1 K12", True),
+        (BotLevel.MASTER, "R2 R3", "K1 K12", True),
+        (BotLevel.EXPERT, "R2 R3", "K1", False),
+        (BotLevel.EXPERT, "R2 R13", "K1 K12", False),
+    ],
+)
+def test_a_bot_knocks_after_a_play(level: BotLevel, left: str, others: str, *, knocks: bool) -> None:
+    game = drawn(f". / 1*{{R7 B7 {left}}} 2*{{{others}}} / {{K7 O9}} / 1")
+    assert choose_action(see(game, 1), level) == play(1, "group[R7 B7 K7]", knocks=knocks)
 
 
 @pytest.mark.parametrize(("players", "tiles"), [(2, 53), (3, 106), (5, 106)])

@@ -57,7 +57,7 @@ from engine.melding.events import (
 from engine.melding.grid.cells import Grid
 from engine.melding.melds import read_meld
 from engine.melding.notation import format_position, format_table, parse_position, parse_table, position_of
-from engine.melding.round import Choosing, Drawing, Drawn, HasPlayed, Open
+from engine.melding.round import Choosing, Drawing, Drawn, Open
 from engine.melding.round import MeldingRound as Round
 from engine.melding.ruleset import (
     SABRA,
@@ -150,7 +150,7 @@ PRESETS_SHOW: Mapping[Preset | DiscardPreset, tuple[str, ...]] = {
     Preset.SHANGHAI: ("tiles drawn: ",),
     Preset.MANIPULATION: ("tiles drawn: ",),
     Preset.SIX_COLORS: (r"play .*\bG\d",),
-    Preset.CAROUSEL: ("may draw again", "may knock", "player knocked", "KNOCKED"),
+    Preset.CAROUSEL: ("may draw again", r"knock \[", "player knocked", "KNOCKED"),
     Preset.CROSS: (r"play 1 (call )?-?\d+,-?\d+\[",),
     Preset.TWIST: tuple(rf"played \{{[^}}]*\b{letter}\b" for letter in "DMC"),
     Preset.SIX_PLAYERS: ("player joined: seat 5",),
@@ -294,8 +294,6 @@ def format_more(round_: Round) -> Iterator[str]:
             pass
         case Choosing(tiles):
             yield f"to choose from {format_rack(tiles)}"
-        case HasPlayed():
-            yield "may knock"
         case Drawing(tiles):
             yield f"drawn in this turn {format_rack(tiles)}, may draw again"
         case Drawn(tile):
@@ -367,9 +365,9 @@ def format_action(action: Action) -> str:
     match action:
         case Join(name, seat=seat, is_host=is_host):
             return f"{'host' if is_host else 'join'} {name}{f' at {seat}' if seat else ''}"
-        case PlayTiles(seat, table, river_index, calls):
+        case PlayTiles(seat, table, river_index, calls, knocks):
             pull = "" if river_index is None else f"pull {river_index} "
-            return f"play {seat} {pull}{'call ' * calls}{format_proposed(table)}"
+            return f"play {seat} {pull}{'call ' * calls}{'knock ' * knocks}{format_proposed(table)}"
         case TimeOut(draft):
             return "time-out" if draft is None else f"time-out {format_proposed(draft)}"
         case StandIn(for_absent):
@@ -456,14 +454,16 @@ READERS: Mapping[object, Callable[[str], object]] = {
 
 
 def parse_play_tiles(seat: int, text: str) -> PlayTiles:
-    """Parses `pull 3 call [R1 R2 R3] | ...`."""
-    index, calls = None, False
+    """Parses `pull 3 call knock [R1 R2 R3] | ...`."""
+    index, calls, knocks = None, False, False
     if text.startswith("pull "):
         _, number, text = text.split(" ", 2)
         index = int(number)
     if text.startswith("call "):
         calls, text = True, text.removeprefix("call ")
-    return PlayTiles(seat, parse_table(text), index, calls)
+    if text.startswith("knock "):
+        knocks, text = True, text.removeprefix("knock ")
+    return PlayTiles(seat, parse_table(text), index, calls, knocks)
 
 
 def write(*, seeds: bool) -> None:

@@ -365,6 +365,7 @@ class Act:
     table: tuple[MeldText, ...] | GridText = ()
     river_index: int | None = None
     calls_rummikub: bool = False
+    knocks: bool = False
     tile: str = ""
     hand: tuple[Faces, ...] = ()
     agrees: bool = True

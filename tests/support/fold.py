@@ -159,7 +159,7 @@ def _turn_started(game: Game, event: game_pb2.TurnStarted, change: GameChange) -
         game.last_chance_seats[:] = last[last.index(event.turn.seat) :]
 
 
-def _tiles_played(game: Game, event: game_pb2.TilesPlayed, change: GameChange) -> None:
+def _tiles_played(game: Game, event: game_pb2.TilesPlayed, _: GameChange) -> None:
     player = _player(game, event.seat)
     player.has_melded = True
     player.tile_count += len(event.pulled) - len(event.tiles)
@@ -172,9 +172,6 @@ def _tiles_played(game: Game, event: game_pb2.TilesPlayed, change: GameChange) -
         del game.river[-len(event.pulled) :]
     game.table.CopyFrom(event.table)
     del game.passed_seats[:]
-    if not {"turn_started", "round_ended"} & {one.WhichOneof("event") for one in change.events}:
-        game.turn.step = game_pb2.TURN_STEP_PLAYED
-        del game.turn.tiles_drawn[:]
 
 
 def _tiles_drawn(game: Game, event: game_pb2.TilesDrawn, _: GameChange) -> None:

@@ -296,6 +296,7 @@ def turns(seen: game_pb2.Game, rng: random.Random) -> Iterator[ts.PlayTurnReques
         )
         if rng.random() < 0.3:
             played.river_index = 0
+        played.knocks = seen.ruleset.melding.turn.knock_limit > 0 and rng.random() < 0.3
         yield ts.PlayTurnRequest(play=played)
 
 

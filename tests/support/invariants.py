@@ -60,6 +60,7 @@ from engine.melding.events import (
     ErrorClaimed,
     IllegalPlayShown,
     LastChanceStarted,
+    PlayerKnocked,
     RiverTileLaid,
     RoundStarted,
     TileDrawn,
@@ -73,7 +74,7 @@ from engine.melding.events import (
 from engine.melding.game import round_of, rules_of
 from engine.melding.grid.cells import Cell, Grid, Placement
 from engine.melding.melds import Meld, MeldKind
-from engine.melding.round import Choosing, Drawing, Drawn, HasPlayed, Open, Step
+from engine.melding.round import Choosing, Drawing, Drawn, Open, Step
 from engine.melding.round import MeldingRound as Round
 from engine.melding.ruleset import (
     Contract,
@@ -617,6 +618,12 @@ def check_actor(before: Game, round_: Round, event: Event) -> None:
         assert not round_.rack(round_.turn.seat).has_melded, f"{event}: the player has melded"
 
 
+def check_knock(left: tuple[Tile, ...], ruleset: Ruleset) -> None:
+    """Checks that a player may knock with the tiles left (knock_limit)."""
+    assert left, "a player without tiles knocked"
+    assert sum(worth(t, ruleset) for t in left) <= ruleset.knock_limit, "a player knocked with too much"
+
+
 def enter(  # noqa: C901 - one case an event
     ledger: Ledger, event: Event, before: Game, draft: ProposedTable | None
 ) -> None:
@@ -628,8 +635,6 @@ def enter(  # noqa: C901 - one case an event
             ledger.put(seat, pulled)
             left = tuple(sorted((Counter(ledger.racks[seat].tiles) - Counter(tiles)).elements()))
             ledger.racks[seat] = Rack(seat, left, has_melded=True)
-            if left and sum(worth(t, ruleset) for t in left) <= ruleset.knock_limit and ruleset.knock_limit:
-                ledger.step = HasPlayed()
             ledger.river = ledger.river[: len(ledger.river) - len(pulled)]
             ledger.table = table
         case TileDrawn(seat, tile):
@@ -658,12 +663,12 @@ def enter(  # noqa: C901 - one case an event
         case TurnPenalised(seat, tiles):
             assert len(tiles) == min(ruleset.penalty_tiles, len(ledger.pool)), "another penalty"
             ledger.take(seat, tiles)
+        case PlayerKnocked(seat):
+            check_knock(ledger.racks[seat].tiles, ruleset)
         case TurnPassed():
             assert not ledger.pool, "someone passed though the pool has tiles"
         case TurnEnded():
-            has_drawn = isinstance(ledger.step, Drawn | HasPlayed) or (
-                isinstance(ledger.step, Drawing) and not ledger.pool
-            )
+            has_drawn = isinstance(ledger.step, Drawn) or (isinstance(ledger.step, Drawing) and not ledger.pool)
             assert has_drawn, "a turn ended without a draw"
         case TurnStarted():
             ledger.step = Open()
@@ -691,7 +696,7 @@ def tiles_of_time_out(round_: Round, draft: ProposedTable | None, ruleset: Rules
     is_as_before = draft is None or parts_of(draft) == parts_of(round_.table)
     if is_as_before and round_.shown_play is None:
         clean = {TurnTimeoutClean.DRAW_ONE: 1, TurnTimeoutClean.DRAW_PENALTY: ruleset.penalty_tiles}
-        after_draw = isinstance(round_.step, Drawn | Drawing | HasPlayed)
+        after_draw = isinstance(round_.step, Drawn | Drawing)
         return {0 if after_draw else min(pool, clean.get(ruleset.turn_timeout_clean, 0))}
     one = ruleset.turn_timeout_dirty is TurnTimeoutDirty.REVERT_AND_DRAW_ONE
     commits = ruleset.turn_timeout_dirty is TurnTimeoutDirty.COMMIT_IF_VALID_ELSE_REVERT and draft is not None
@@ -715,7 +720,6 @@ def check_play(before: Round, rack: Rack, play: TilesPlayed, ruleset: Ruleset) -
     check_pull(before, rack, play)
     one_by_one = ruleset.turn_draw in {TurnDraw.ONE_OR_TWO, TurnDraw.ONE_TO_THREE}
     assert not (one_by_one and before.pool and isinstance(before.step, Open)), "a player played before drawing"
-    assert not isinstance(before.step, HasPlayed), "a player played twice in a turn"
     if isinstance(before.step, Drawn) and ruleset.turn_play_after_draw is TurnPlayAfterDraw.OTHER_TILES:
         assert played <= Counter(rack.tiles) - Counter([before.step.tile]), "the tile just drawn was played"
     if isinstance(play.table, Grid):
@@ -962,7 +966,7 @@ def random_draft(game: Game, rng: random.Random) -> Draft | None:
 def with_other_step(step: Step, rng: random.Random) -> Step:
     """Returns the same step with other tiles."""
     match step:
-        case Open() | HasPlayed():
+        case Open():
             return step
         case Choosing():
             return Choosing((rng.choice(faces(4)), rng.choice(faces(4))))
@@ -1120,8 +1124,6 @@ def illegal_turns(round_: Round, table: ProposedTable) -> Iterator[Action]:
             yield LayOnRiver(seat, next(t for t in faces(4) if t not in tiles))
         case Drawn(tile):
             yield from (DrawTile(seat), LayOnRiver(seat, tile))
-        case HasPlayed():
-            yield from (DrawTile(seat), PlayTiles(seat, table), LayOnRiver(seat, round_.rack(seat).tiles[0]))
         case Drawing(tiles):
             yield Pass(seat) if round_.pool else DrawTile(seat)
             yield LayOnRiver(seat, tiles[0])

@@ -87,9 +87,9 @@ def position(game: Game) -> str:
     return format_position(position_of(round_of(game)))
 
 
-def play(seat: int, table: str) -> PlayTiles:
+def play(seat: int, table: str, *, knocks: bool = False) -> PlayTiles:
     """Returns a play that leaves the table as given."""
-    return PlayTiles(seat, parse_melds(table))
+    return PlayTiles(seat, parse_melds(table), knocks=knocks)
 
 
 def is_a(value: object, kind: type[T]) -> T:

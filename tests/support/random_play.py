@@ -56,7 +56,7 @@ from engine.melding.game import must_draw_first, round_of, rules_of
 from engine.melding.grid.cells import Cell, Grid, without_faces
 from engine.melding.melds import Meld
 from engine.melding.position import Position
-from engine.melding.round import Choosing, Drawing, Drawn, HasPlayed, Open
+from engine.melding.round import Choosing, Drawing, Drawn, Open
 from engine.melding.round import MeldingRound as Round
 from engine.melding.ruleset import (
     OPTIONS,
@@ -80,7 +80,7 @@ from engine.melding.ruleset import (
 )
 from engine.melding.scoring import may_knock
 from engine.melding.solver import Exact, Objective, best_turn
-from engine.melding.table import ProposedTable, tiles_on
+from engine.melding.table import ProposedTable, count_tiles, tiles_on
 from engine.options import option_problems
 from engine.room_settings import SETTINGS, ClockFlag, StartBy
 from engine.seats import HOST, BotLevel
@@ -215,8 +215,6 @@ class RandomPlayers:
             return LayOnRiver(seat, rng.choice(round_.step.tiles))
         if self._knocks(game, round_):
             return Knock(seat)
-        if isinstance(round_.step, HasPlayed):
-            return Pass(seat)
         if must_draw_first(rules_of(game), type(round_.step), len(round_.pool)):
             return DrawTile(seat)
         penalised = rules_of(game).turn_invalid_submission is not TurnInvalidSubmission.REJECT
@@ -263,7 +261,13 @@ class RandomPlayers:
     def _play(self, game: Game, round_: Round, found: Found | FoundOnGrid) -> PlayTiles:
         must_call = rules_of(game).win_call is WinCall.REQUIRED and not found.left
         calls = must_call or self.rng.random() < 0.05
-        return PlayTiles(round_.turn.seat, found.table, found.river_index, calls)
+        knocks = found.river_index is None and self._may_knock_after(game, round_, found) and self.rng.random() < 0.7
+        return PlayTiles(round_.turn.seat, found.table, found.river_index, calls, knocks)
+
+    def _may_knock_after(self, game: Game, round_: Round, found: Found | FoundOnGrid) -> bool:
+        rack = Counter(round_.rack(round_.turn.seat).tiles)
+        left = rack + count_tiles(round_.table) - count_tiles(found.table)
+        return may_knock(in_order(left.elements()), rules_of(game))
 
     def _draft(self, game: Game, round_: Round) -> ProposedTable:
         """Returns the table in another order, without a part, or after a legal play."""

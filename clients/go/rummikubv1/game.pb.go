@@ -231,8 +231,6 @@ const (
 	// The player has drawn a tile, or two, and may play or draw again, or pass if the pool is empty (TURN_DRAW_ONE_OR_TWO,
 	// TURN_DRAW_ONE_TO_THREE).
 	TurnStep_TURN_STEP_DRAWING TurnStep = 5
-	// The player has played, and may knock, or pass to end the turn (knock_limit).
-	TurnStep_TURN_STEP_PLAYED TurnStep = 6
 )
 
 // Enum value maps for TurnStep.
@@ -244,7 +242,6 @@ var (
 		3: "TURN_STEP_DRAWN",
 		4: "TURN_STEP_DISCARDING",
 		5: "TURN_STEP_DRAWING",
-		6: "TURN_STEP_PLAYED",
 	}
 	TurnStep_value = map[string]int32{
 		"TURN_STEP_UNSPECIFIED": 0,
@@ -253,7 +250,6 @@ var (
 		"TURN_STEP_DRAWN":       3,
 		"TURN_STEP_DISCARDING":  4,
 		"TURN_STEP_DRAWING":     5,
-		"TURN_STEP_PLAYED":      6,
 	}
 )
 
@@ -2262,8 +2258,8 @@ func (x *TurnStarted) GetTurn() *Turn {
 	return nil
 }
 
-// A player played tiles, and has melded. passed_seats is empty again. If neither TurnStarted nor RoundEnded follows in the
-// change, the turn goes on in TURN_STEP_PLAYED: the tiles left are few enough points to knock (knock_limit).
+// A player played tiles, and has melded. passed_seats is empty again. PlayerKnocked follows in the change if the player
+// knocked with the tiles that are left (PlayTiles.knocks).
 type TilesPlayed struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The seat that played.
@@ -4693,15 +4689,14 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\x10BOT_LEVEL_MEDIUM\x10\x03\x12\x12\n" +
 	"\x0eBOT_LEVEL_HARD\x10\x04\x12\x14\n" +
 	"\x10BOT_LEVEL_EXPERT\x10\x05\x12\x14\n" +
-	"\x10BOT_LEVEL_MASTER\x10\x06*\xad\x01\n" +
+	"\x10BOT_LEVEL_MASTER\x10\x06*\x97\x01\n" +
 	"\bTurnStep\x12\x19\n" +
 	"\x15TURN_STEP_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eTURN_STEP_OPEN\x10\x01\x12\x16\n" +
 	"\x12TURN_STEP_CHOOSING\x10\x02\x12\x13\n" +
 	"\x0fTURN_STEP_DRAWN\x10\x03\x12\x18\n" +
 	"\x14TURN_STEP_DISCARDING\x10\x04\x12\x15\n" +
-	"\x11TURN_STEP_DRAWING\x10\x05\x12\x14\n" +
-	"\x10TURN_STEP_PLAYED\x10\x06*\xa0\x01\n" +
+	"\x11TURN_STEP_DRAWING\x10\x05*\xa0\x01\n" +
 	"\vChangeCause\x12\x1c\n" +
 	"\x18CHANGE_CAUSE_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13CHANGE_CAUSE_PLAYER\x10\x01\x12\x14\n" +

@@ -64,7 +64,7 @@ const (
 	MoveKind_MOVE_KIND_FINISH MoveKind = 17
 	// Showed the indicator's twin.
 	MoveKind_MOVE_KIND_SHOW_INDICATOR MoveKind = 18
-	// Knocked, which ended the round.
+	// Knocked, which ended the round; with a table, after a play.
 	MoveKind_MOVE_KIND_KNOCK MoveKind = 19
 	// Laid tiles on the table of a game of discards.
 	MoveKind_MOVE_KIND_LAY_TILES MoveKind = 20
@@ -428,11 +428,11 @@ type RecordedMove struct {
 	Seat *uint32 `protobuf:"varint,4,opt,name=seat,proto3,oneof" json:"seat,omitempty"`
 	// The tiles drawn or offered in their order, or the one laid on the River, taken or discarded.
 	Tiles []Tile `protobuf:"varint,5,rep,packed,name=tiles,proto3,enum=rummikub.v1.Tile" json:"tiles,omitempty"`
-	// The table after MOVE_KIND_PLAY, the table of MOVE_KIND_SHOW, or the draft that MOVE_KIND_TIME_OUT committed. A meld
-	// declares a face for each of its jokers, or none. In a record of the service, also one converted from text, every meld
-	// has its kind; melds of MOVE_KIND_SHOW have the one that the player stated.
+	// The table after MOVE_KIND_PLAY or the play of MOVE_KIND_KNOCK, the table of MOVE_KIND_SHOW, or the draft that
+	// MOVE_KIND_TIME_OUT committed. A meld declares a face for each of its jokers, or none. In a record of the service, also
+	// one converted from text, every meld has its kind; melds of MOVE_KIND_SHOW have the one that the player stated.
 	Table *Table `protobuf:"bytes,6,opt,name=table,proto3" json:"table,omitempty"`
-	// The oldest tile of the River that MOVE_KIND_PLAY pulled; see PlayTiles.river_index.
+	// The oldest tile of the River that MOVE_KIND_PLAY or MOVE_KIND_KNOCK pulled; see PlayTiles.river_index.
 	RiverIndex *uint32 `protobuf:"varint,7,opt,name=river_index,json=riverIndex,proto3,oneof" json:"river_index,omitempty"`
 	// The deal of MOVE_KIND_DEAL and MOVE_KIND_REDEAL.
 	Deal *RecordedDeal `protobuf:"bytes,8,opt,name=deal,proto3" json:"deal,omitempty"`

@@ -652,8 +652,8 @@ func (*ReviewGameRequest_Text) isReviewGameRequest_Subject() {}
 func (*ReviewGameRequest_GameId) isReviewGameRequest_Subject() {}
 
 // The review of a move in which a player could have played: MOVE_KIND_PLAY, MOVE_KIND_DRAW, MOVE_KIND_PASS_TURN,
-// MOVE_KIND_PENALTY, MOVE_KIND_TIME_OUT and MOVE_KIND_KNOCK. A knock is judged as a pass: a play before it leaves fewer
-// points on the rack.
+// MOVE_KIND_PENALTY, MOVE_KIND_TIME_OUT and MOVE_KIND_KNOCK. A knock without a play is judged as a pass: a play before it
+// leaves fewer points on the rack.
 type MoveReview struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The index of the move in the record, from 0.

@@ -32,6 +32,8 @@ type PlayTiles struct {
 	RiverIndex *uint32 `protobuf:"varint,2,opt,name=river_index,json=riverIndex,proto3,oneof" json:"river_index,omitempty"`
 	// Calls the win. Required with the last tiles if win_call is REQUIRED; otherwise it has no effect.
 	CallsRummikub bool `protobuf:"varint,3,opt,name=calls_rummikub,json=callsRummikub,proto3" json:"calls_rummikub,omitempty"`
+	// Knocks with the tiles that are left, after the play (knock_limit). It has no effect with the last tiles.
+	Knocks        bool `protobuf:"varint,4,opt,name=knocks,proto3" json:"knocks,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -87,6 +89,13 @@ func (x *PlayTiles) GetCallsRummikub() bool {
 	return false
 }
 
+func (x *PlayTiles) GetKnocks() bool {
+	if x != nil {
+		return x.Knocks
+	}
+	return false
+}
+
 // Draws, which ends the turn (R22) unless turn_draw or turn_play_after_draw specify otherwise.
 type DrawTile struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -124,8 +133,7 @@ func (*DrawTile) Descriptor() ([]byte, []int) {
 	return file_rummikub_v1_turn_service_proto_rawDescGZIP(), []int{1}
 }
 
-// Passes when the pool is empty, or ends a turn in which a tile was drawn (turn_play_after_draw), or after a play that
-// allows a knock (knock_limit).
+// Passes when the pool is empty, or ends a turn in which a tile was drawn (turn_play_after_draw).
 type Pass struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -208,7 +216,7 @@ func (x *LayOnRiver) GetTile() Tile {
 	return Tile_TILE_UNSPECIFIED
 }
 
-// Ends the round with few points left on the rack, after a draw or a play (knock_limit).
+// Ends the round with few points left on the rack, after a draw (knock_limit). PlayTiles.knocks does so after a play.
 type Knock struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1689,12 +1697,13 @@ var File_rummikub_v1_turn_service_proto protoreflect.FileDescriptor
 
 const file_rummikub_v1_turn_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1erummikub/v1/turn_service.proto\x12\vrummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19rummikub/v1/discard.proto\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1brummikub/v1/violation.proto\"\xa4\x01\n" +
+	"\x1erummikub/v1/turn_service.proto\x12\vrummikub.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19rummikub/v1/discard.proto\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1brummikub/v1/violation.proto\"\xc2\x01\n" +
 	"\tPlayTiles\x12.\n" +
 	"\x05table\x18\x01 \x01(\v2\x12.rummikub.v1.TableB\x04\xe2A\x01\x01R\x05table\x12*\n" +
 	"\vriver_index\x18\x02 \x01(\rB\x04\xe2A\x01\x01H\x00R\n" +
 	"riverIndex\x88\x01\x01\x12+\n" +
-	"\x0ecalls_rummikub\x18\x03 \x01(\bB\x04\xe2A\x01\x01R\rcallsRummikubB\x0e\n" +
+	"\x0ecalls_rummikub\x18\x03 \x01(\bB\x04\xe2A\x01\x01R\rcallsRummikub\x12\x1c\n" +
+	"\x06knocks\x18\x04 \x01(\bB\x04\xe2A\x01\x01R\x06knocksB\x0e\n" +
 	"\f_river_index\"\n" +
 	"\n" +
 	"\bDrawTile\"\x06\n" +

@@ -12,7 +12,7 @@ from engine.melding.events import (
     TurnEnded,
     TurnPassed,
 )
-from engine.melding.round import Choosing, Drawing, Drawn, HasPlayed, MeldingRound, Open
+from engine.melding.round import Choosing, Drawing, Drawn, MeldingRound, Open
 from engine.melding.ruleset import (
     DRAWS,
     PoolEmptyPass,
@@ -25,7 +25,7 @@ from engine.melding.ruleset import (
 from engine.melding.scoring import may_knock, rack_value
 from engine.melding.turns.settlement import can_play
 from engine.tiles import Tile, in_order, without
-from engine.violations import Reason, refused
+from engine.violations import Reason, Refused, refused
 
 
 def draw(ruleset: Ruleset, round_: MeldingRound, seat: int, context: Context) -> Decision:
@@ -33,7 +33,7 @@ def draw(ruleset: Ruleset, round_: MeldingRound, seat: int, context: Context) ->
 
     R21 to R24, turn_draw, turn_voluntary_draw, initial_meld_voluntary_delay, score_never_melded.
     """
-    if isinstance(round_.step, Drawn | HasPlayed):
+    if isinstance(round_.step, Drawn):
         return refused(Reason.TURN_PHASE_WRONG)
     if not round_.pool:
         return refused(Reason.POOL_EMPTY)
@@ -66,8 +66,6 @@ def pass_turn(ruleset: Ruleset, round_: MeldingRound, seat: int, context: Contex
     """Decides on `Pass`: a pass with an empty pool (R24, R59, pool_empty_pass), or the end of a turn after a draw."""
     if isinstance(round_.step, Drawn):
         return _pass_after_draw(ruleset, round_, seat, round_.step.tile, context)
-    if isinstance(round_.step, HasPlayed):
-        return TurnOver((TurnEnded(seat),))
     if round_.pool:
         return refused(Reason.PASS_NOT_ALLOWED_POOL_NOT_EMPTY)
     if isinstance(round_.step, Drawing):
@@ -80,15 +78,19 @@ def pass_turn(ruleset: Ruleset, round_: MeldingRound, seat: int, context: Contex
 
 
 def knock(ruleset: Ruleset, round_: MeldingRound, seat: int) -> Decision:
-    """Decides on `Knock`: after a draw or a play, or with an empty pool (knock_limit)."""
+    """Decides on `Knock`: after a draw, or with an empty pool (knock_limit)."""
+    if ruleset.knock_limit and isinstance(round_.step, Open) and round_.pool:
+        return refused(Reason.TURN_PHASE_WRONG)
+    return no_knock(ruleset, round_.rack(seat).tiles) or TurnOver((PlayerKnocked(seat),))
+
+
+def no_knock(ruleset: Ruleset, tiles: tuple[Tile, ...]) -> Refused | None:
+    """Returns why a player may not knock with tiles, if so (knock_limit)."""
     if not ruleset.knock_limit:
         return refused(Reason.KNOCK_NOT_IN_GAME)
-    if isinstance(round_.step, Open) and round_.pool:
-        return refused(Reason.TURN_PHASE_WRONG)
-    tiles = round_.rack(seat).tiles
     if not may_knock(tiles, ruleset):
         return refused(Reason.KNOCK_TOO_MANY_POINTS, points=rack_value(tiles, ruleset), limit=ruleset.knock_limit)
-    return TurnOver((PlayerKnocked(seat),))
+    return None
 
 
 def _pass_after_draw(ruleset: Ruleset, round_: MeldingRound, seat: int, drawn: Tile, context: Context) -> Decision:

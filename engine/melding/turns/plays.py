@@ -6,7 +6,7 @@ from typing import Final
 from engine.decisions import Context, Decision, IllegalPlay, TurnOver
 from engine.game import Game, is_expired
 from engine.melding.actions import ClaimError, PlayTiles
-from engine.melding.events import ErrorClaimed, IllegalPlayShown, TilesPlayed
+from engine.melding.events import ErrorClaimed, IllegalPlayShown, PlayerKnocked, TilesPlayed
 from engine.melding.exchange import Exchange
 from engine.melding.fast.fast_judge import FastJudges
 from engine.melding.fast.fast_play import PlayerState
@@ -16,11 +16,11 @@ from engine.melding.grid.cells import Grid
 from engine.melding.grid.play import GridPlay
 from engine.melding.grid.rules import judge_grid
 from engine.melding.melds import Meld, ProposedMeld
-from engine.melding.round import Drawn, HasPlayed, MeldingRound
+from engine.melding.round import Drawn, MeldingRound
 from engine.melding.rules import has_own_tiles_only
 from engine.melding.ruleset import Ruleset, TurnDraw, TurnInvalidSubmission
-from engine.melding.scoring import may_knock
 from engine.melding.table import as_grid
+from engine.melding.turns.draws import no_knock
 from engine.melding.turns.settlement import have_all_claimed, penalty
 from engine.tiles import without
 from engine.violations import Reason, Refused, Violation, refused
@@ -38,20 +38,18 @@ def play_tiles(game: Game, round_: MeldingRound, action: PlayTiles) -> Decision:
     """Decides on `PlayTiles`."""
     match judged(round_, action, rules_of(game)):
         case TilesPlayed() as played:
-            return _after_play(rules_of(game), round_, played)
+            return _knocked(rules_of(game), round_, played) if action.knocks else TurnOver((played,))
         case Rejected(play, violations):
             return _illegal(rules_of(game), round_, play, violations)
         case Refused() as refusal:
             return refusal
 
 
-def _after_play(ruleset: Ruleset, round_: MeldingRound, played: TilesPlayed) -> Decision:
-    """Returns a play that ends the turn, unless the player may knock after it (knock_limit)."""
-    if ruleset.knock_limit:
-        held = round_.rack(played.seat).tiles + played.pulled
-        if may_knock(without(held, played.tiles), ruleset):
-            return (played,)
-    return TurnOver((played,))
+def _knocked(ruleset: Ruleset, round_: MeldingRound, played: TilesPlayed) -> Decision:
+    """Returns a play with the knock after it, which the last tiles do not need (knock_limit)."""
+    left = without(round_.rack(played.seat).tiles + played.pulled, played.tiles)
+    refusal = no_knock(ruleset, left) if left or not ruleset.knock_limit else None
+    return refusal or TurnOver((played, PlayerKnocked(played.seat)) if left else (played,))
 
 
 OTHER_LAYOUT: Final = refused(Reason.TABLE_LAYOUT_MISMATCH)
@@ -62,7 +60,7 @@ _JUDGES: Final = FastJudges[Ruleset, Meld, ProposedMeld](lambda ruleset: ruleset
 
 def judged(round_: MeldingRound, action: PlayTiles, ruleset: Ruleset) -> TilesPlayed | Rejected | Refused:
     """Returns the event of a legal play, the violations of an illegal one, or a refusal of another layout or step."""
-    is_usual = ruleset.turn_draw is TurnDraw.ONE and not ruleset.knock_limit  # most games: saves the lookups
+    is_usual = ruleset.turn_draw is TurnDraw.ONE  # most games: saves the lookups
     if not is_usual and not _may_play(ruleset, round_):
         return refused(Reason.TURN_PHASE_WRONG)
     rack = round_.rack(action.seat)
@@ -93,8 +91,7 @@ def judged(round_: MeldingRound, action: PlayTiles, ruleset: Ruleset) -> TilesPl
 
 def _may_play(ruleset: Ruleset, round_: MeldingRound) -> bool:
     """Returns whether the step of the turn allows a play."""
-    draws_first = must_draw_first(ruleset, type(round_.step), len(round_.pool))
-    return not draws_first and not isinstance(round_.step, HasPlayed)
+    return not must_draw_first(ruleset, type(round_.step), len(round_.pool))
 
 
 def _judged_grid(before: Grid, after: Grid, player: PlayerState, ruleset: Ruleset, seat: int) -> TilesPlayed | Rejected:

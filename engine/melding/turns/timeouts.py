@@ -6,7 +6,7 @@ from engine.game import Game
 from engine.melding.actions import PlayTiles
 from engine.melding.events import TilesPlayed
 from engine.melding.game import rules_of
-from engine.melding.round import Choosing, Drawing, Drawn, HasPlayed, MeldingRound
+from engine.melding.round import Choosing, Drawing, Drawn, MeldingRound
 from engine.melding.ruleset import Ruleset, TurnTimeoutClean, TurnTimeoutDirty
 from engine.melding.table import ProposedTable, is_same_table
 from engine.melding.turns.plays import judged
@@ -22,8 +22,6 @@ def time_out(game: Game, round_: MeldingRound, draft: ProposedTable | None) -> T
     match round_.step:
         case Choosing():
             return TurnOver((TurnTimedOut(seat, ()), *default_river_choice(round_)))
-        case HasPlayed():
-            return TurnOver((TurnTimedOut(seat, ()),))
         case Drawn() | Drawing() if _is_clean(round_, draft):
             return TurnOver((TurnTimedOut(seat, ()),))
         case _:

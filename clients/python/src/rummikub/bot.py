@@ -40,7 +40,6 @@ from rummikub.v1.game_pb2 import (
     TURN_STEP_CHOOSING,
     TURN_STEP_DISCARDING,
     TURN_STEP_DRAWN,
-    TURN_STEP_PLAYED,
     Game,
     GameSummary,
 )
@@ -109,7 +108,7 @@ class Legal:
             request = PlayTurnRequest(lay_on_river=LayOnRiver(tile=max(view.turn.tiles_drawn, key=_value)))
             request.game_id, request.etag = view.game_id, view.etag
             return request
-        return self.pass_turn() if view.turn.step in {TURN_STEP_DRAWN, TURN_STEP_PLAYED} else self.draw()
+        return self.pass_turn() if view.turn.step == TURN_STEP_DRAWN else self.draw()
 
     def _exchange(self) -> PlayTurnRequest:
         """Returns the next action of an exchange of a tile, in a game of discards."""

@@ -5604,8 +5604,8 @@ pub struct TurnStarted {
     #[prost(message, optional, tag = "1")]
     pub turn: ::core::option::Option<Turn>,
 }
-/// A player played tiles, and has melded. passed_seats is empty again. If neither TurnStarted nor RoundEnded follows in the
-/// change, the turn goes on in TURN_STEP_PLAYED: the tiles left are few enough points to knock (knock_limit).
+/// A player played tiles, and has melded. passed_seats is empty again. PlayerKnocked follows in the change if the player
+/// knocked with the tiles that are left (PlayTiles.knocks).
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct TilesPlayed {
     /// The seat that played.
@@ -6162,8 +6162,6 @@ pub enum TurnStep {
     /// The player has drawn a tile, or two, and may play or draw again, or pass if the pool is empty (TURN_DRAW_ONE_OR_TWO,
     /// TURN_DRAW_ONE_TO_THREE).
     Drawing = 5,
-    /// The player has played, and may knock, or pass to end the turn (knock_limit).
-    Played = 6,
 }
 impl TurnStep {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -6178,7 +6176,6 @@ impl TurnStep {
             Self::Drawn => "TURN_STEP_DRAWN",
             Self::Discarding => "TURN_STEP_DISCARDING",
             Self::Drawing => "TURN_STEP_DRAWING",
-            Self::Played => "TURN_STEP_PLAYED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -6190,7 +6187,6 @@ impl TurnStep {
             "TURN_STEP_DRAWN" => Some(Self::Drawn),
             "TURN_STEP_DISCARDING" => Some(Self::Discarding),
             "TURN_STEP_DRAWING" => Some(Self::Drawing),
-            "TURN_STEP_PLAYED" => Some(Self::Played),
             _ => None,
         }
     }
@@ -6253,12 +6249,14 @@ pub struct PlayTiles {
     /// Calls the win. Required with the last tiles if win_call is REQUIRED; otherwise it has no effect.
     #[prost(bool, tag = "3")]
     pub calls_rummikub: bool,
+    /// Knocks with the tiles that are left, after the play (knock_limit). It has no effect with the last tiles.
+    #[prost(bool, tag = "4")]
+    pub knocks: bool,
 }
 /// Draws, which ends the turn (R22) unless turn_draw or turn_play_after_draw specify otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DrawTile {}
-/// Passes when the pool is empty, or ends a turn in which a tile was drawn (turn_play_after_draw), or after a play that
-/// allows a knock (knock_limit).
+/// Passes when the pool is empty, or ends a turn in which a tile was drawn (turn_play_after_draw).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Pass {}
 /// Lays one of the two drawn tiles on the River. The other is kept, and the turn ends (TURN_DRAW_TWO_RIVER).
@@ -6268,7 +6266,7 @@ pub struct LayOnRiver {
     #[prost(enumeration = "Tile", tag = "1")]
     pub tile: i32,
 }
-/// Ends the round with few points left on the rack, after a draw or a play (knock_limit).
+/// Ends the round with few points left on the rack, after a draw (knock_limit). PlayTiles.knocks does so after a play.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Knock {}
 /// Takes the next tile of the pool, in a game of discards.
@@ -10173,12 +10171,12 @@ pub struct RecordedMove {
     /// The tiles drawn or offered in their order, or the one laid on the River, taken or discarded.
     #[prost(enumeration = "Tile", repeated, tag = "5")]
     pub tiles: ::prost::alloc::vec::Vec<i32>,
-    /// The table after MOVE_KIND_PLAY, the table of MOVE_KIND_SHOW, or the draft that MOVE_KIND_TIME_OUT committed. A meld
-    /// declares a face for each of its jokers, or none. In a record of the service, also one converted from text, every meld
-    /// has its kind; melds of MOVE_KIND_SHOW have the one that the player stated.
+    /// The table after MOVE_KIND_PLAY or the play of MOVE_KIND_KNOCK, the table of MOVE_KIND_SHOW, or the draft that
+    /// MOVE_KIND_TIME_OUT committed. A meld declares a face for each of its jokers, or none. In a record of the service, also
+    /// one converted from text, every meld has its kind; melds of MOVE_KIND_SHOW have the one that the player stated.
     #[prost(message, optional, tag = "6")]
     pub table: ::core::option::Option<Table>,
-    /// The oldest tile of the River that MOVE_KIND_PLAY pulled; see PlayTiles.river_index.
+    /// The oldest tile of the River that MOVE_KIND_PLAY or MOVE_KIND_KNOCK pulled; see PlayTiles.river_index.
     #[prost(uint32, optional, tag = "7")]
     pub river_index: ::core::option::Option<u32>,
     /// The deal of MOVE_KIND_DEAL and MOVE_KIND_REDEAL.
@@ -10289,7 +10287,7 @@ pub enum MoveKind {
     Finish = 17,
     /// Showed the indicator's twin.
     ShowIndicator = 18,
-    /// Knocked, which ended the round.
+    /// Knocked, which ended the round; with a table, after a play.
     Knock = 19,
     /// Laid tiles on the table of a game of discards.
     LayTiles = 20,
@@ -10510,8 +10508,8 @@ pub mod review_game_request {
     }
 }
 /// The review of a move in which a player could have played: MOVE_KIND_PLAY, MOVE_KIND_DRAW, MOVE_KIND_PASS_TURN,
-/// MOVE_KIND_PENALTY, MOVE_KIND_TIME_OUT and MOVE_KIND_KNOCK. A knock is judged as a pass: a play before it leaves fewer
-/// points on the rack.
+/// MOVE_KIND_PENALTY, MOVE_KIND_TIME_OUT and MOVE_KIND_KNOCK. A knock without a play is judged as a pass: a play before it
+/// leaves fewer points on the rack.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct MoveReview {
     /// The index of the move in the record, from 0.

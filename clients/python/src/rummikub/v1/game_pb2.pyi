@@ -156,8 +156,6 @@ class _TurnStepEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TurnStep.Val
     """The player has drawn a tile, or two, and may play or draw again, or pass if the pool is empty (TURN_DRAW_ONE_OR_TWO,
     TURN_DRAW_ONE_TO_THREE).
     """
-    TURN_STEP_PLAYED: _TurnStep.ValueType  # 6
-    """The player has played, and may knock, or pass to end the turn (knock_limit)."""
 
 class TurnStep(_TurnStep, metaclass=_TurnStepEnumTypeWrapper):
     """The progress of the turn in progress."""
@@ -180,8 +178,6 @@ TURN_STEP_DRAWING: TurnStep.ValueType  # 5
 """The player has drawn a tile, or two, and may play or draw again, or pass if the pool is empty (TURN_DRAW_ONE_OR_TWO,
 TURN_DRAW_ONE_TO_THREE).
 """
-TURN_STEP_PLAYED: TurnStep.ValueType  # 6
-"""The player has played, and may knock, or pass to end the turn (knock_limit)."""
 Global___TurnStep: _TypeAlias = TurnStep  # noqa: Y015
 
 class _ChangeCause:
@@ -1306,8 +1302,8 @@ Global___TurnStarted: _TypeAlias = TurnStarted  # noqa: Y015
 
 @_typing.final
 class TilesPlayed(_message.Message):
-    """A player played tiles, and has melded. passed_seats is empty again. If neither TurnStarted nor RoundEnded follows in the
-    change, the turn goes on in TURN_STEP_PLAYED: the tiles left are few enough points to knock (knock_limit).
+    """A player played tiles, and has melded. passed_seats is empty again. PlayerKnocked follows in the change if the player
+    knocked with the tiles that are left (PlayTiles.knocks).
     """
 
     DESCRIPTOR: _descriptor.Descriptor

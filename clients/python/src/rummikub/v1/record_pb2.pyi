@@ -72,7 +72,7 @@ class _MoveKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MoveKind.Val
     MOVE_KIND_SHOW_INDICATOR: _MoveKind.ValueType  # 18
     """Showed the indicator's twin."""
     MOVE_KIND_KNOCK: _MoveKind.ValueType  # 19
-    """Knocked, which ended the round."""
+    """Knocked, which ended the round; with a table, after a play."""
     MOVE_KIND_LAY_TILES: _MoveKind.ValueType  # 20
     """Laid tiles on the table of a game of discards."""
     MOVE_KIND_RETURN_DISCARD: _MoveKind.ValueType  # 21
@@ -128,7 +128,7 @@ MOVE_KIND_FINISH: MoveKind.ValueType  # 17
 MOVE_KIND_SHOW_INDICATOR: MoveKind.ValueType  # 18
 """Showed the indicator's twin."""
 MOVE_KIND_KNOCK: MoveKind.ValueType  # 19
-"""Knocked, which ended the round."""
+"""Knocked, which ended the round; with a table, after a play."""
 MOVE_KIND_LAY_TILES: MoveKind.ValueType  # 20
 """Laid tiles on the table of a game of discards."""
 MOVE_KIND_RETURN_DISCARD: MoveKind.ValueType  # 21
@@ -297,7 +297,7 @@ class RecordedMove(_message.Message):
     seat: _builtins.int
     """Who did it. Unset for MOVE_KIND_ABORT, and for MOVE_KIND_DEAL unless an absent player returned by it."""
     river_index: _builtins.int
-    """The oldest tile of the River that MOVE_KIND_PLAY pulled; see PlayTiles.river_index."""
+    """The oldest tile of the River that MOVE_KIND_PLAY or MOVE_KIND_KNOCK pulled; see PlayTiles.river_index."""
     by_bot: _builtins.bool
     """Whether a bot did it for an absent player (option absent_action)."""
     @_builtins.property
@@ -310,9 +310,9 @@ class RecordedMove(_message.Message):
 
     @_builtins.property
     def table(self) -> _meld_pb2.Table:
-        """The table after MOVE_KIND_PLAY, the table of MOVE_KIND_SHOW, or the draft that MOVE_KIND_TIME_OUT committed. A meld
-        declares a face for each of its jokers, or none. In a record of the service, also one converted from text, every meld
-        has its kind; melds of MOVE_KIND_SHOW have the one that the player stated.
+        """The table after MOVE_KIND_PLAY or the play of MOVE_KIND_KNOCK, the table of MOVE_KIND_SHOW, or the draft that
+        MOVE_KIND_TIME_OUT committed. A meld declares a face for each of its jokers, or none. In a record of the service, also
+        one converted from text, every meld has its kind; melds of MOVE_KIND_SHOW have the one that the player stated.
         """
 
     @_builtins.property

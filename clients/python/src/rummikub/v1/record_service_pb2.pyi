@@ -295,8 +295,8 @@ Global___ReviewGameRequest: _TypeAlias = ReviewGameRequest  # noqa: Y015
 @_typing.final
 class MoveReview(_message.Message):
     """The review of a move in which a player could have played: MOVE_KIND_PLAY, MOVE_KIND_DRAW, MOVE_KIND_PASS_TURN,
-    MOVE_KIND_PENALTY, MOVE_KIND_TIME_OUT and MOVE_KIND_KNOCK. A knock is judged as a pass: a play before it leaves fewer
-    points on the rack.
+    MOVE_KIND_PENALTY, MOVE_KIND_TIME_OUT and MOVE_KIND_KNOCK. A knock without a play is judged as a pass: a play before it
+    leaves fewer points on the rack.
     """
 
     DESCRIPTOR: _descriptor.Descriptor

@@ -32,12 +32,15 @@ class PlayTiles(_message.Message):
     TABLE_FIELD_NUMBER: _builtins.int
     RIVER_INDEX_FIELD_NUMBER: _builtins.int
     CALLS_RUMMIKUB_FIELD_NUMBER: _builtins.int
+    KNOCKS_FIELD_NUMBER: _builtins.int
     river_index: _builtins.int
     """Pulls this tile of the River, counted from 0, and all newer ones. The tile is played in this turn; the others go to
     the rack after it (TURN_DRAW_TWO_RIVER). At most 999. Unset: no tile is pulled.
     """
     calls_rummikub: _builtins.bool
     """Calls the win. Required with the last tiles if win_call is REQUIRED; otherwise it has no effect."""
+    knocks: _builtins.bool
+    """Knocks with the tiles that are left, after the play (knock_limit). It has no effect with the last tiles."""
     @_builtins.property
     def table(self) -> _meld_pb2.Table:
         """All melds: existing ones, changed or not, and new ones. At most 128 melds."""
@@ -48,10 +51,11 @@ class PlayTiles(_message.Message):
         table: _meld_pb2.Table | None = ...,
         river_index: _builtins.int | None = ...,
         calls_rummikub: _builtins.bool = ...,
+        knocks: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_river_index", b"_river_index", "river_index", b"river_index", "table", b"table"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_river_index", b"_river_index", "calls_rummikub", b"calls_rummikub", "river_index", b"river_index", "table", b"table"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_river_index", b"_river_index", "calls_rummikub", b"calls_rummikub", "knocks", b"knocks", "river_index", b"river_index", "table", b"table"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__river_index: _TypeAlias = _typing.Literal["river_index"]  # noqa: Y015
     _WhichOneofArgType__river_index: _TypeAlias = _typing.Literal["_river_index", b"_river_index"]  # noqa: Y015
@@ -78,9 +82,7 @@ Global___DrawTile: _TypeAlias = DrawTile  # noqa: Y015
 
 @_typing.final
 class Pass(_message.Message):
-    """Passes when the pool is empty, or ends a turn in which a tile was drawn (turn_play_after_draw), or after a play that
-    allows a knock (knock_limit).
-    """
+    """Passes when the pool is empty, or ends a turn in which a tile was drawn (turn_play_after_draw)."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -119,7 +121,7 @@ Global___LayOnRiver: _TypeAlias = LayOnRiver  # noqa: Y015
 
 @_typing.final
 class Knock(_message.Message):
-    """Ends the round with few points left on the rack, after a draw or a play (knock_limit)."""
+    """Ends the round with few points left on the rack, after a draw (knock_limit). PlayTiles.knocks does so after a play."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -219,16 +219,16 @@ export type RecordedMove = Message<"rummikub.v1.RecordedMove"> & {
   tiles: Tile[];
 
   /**
-   * The table after MOVE_KIND_PLAY, the table of MOVE_KIND_SHOW, or the draft that MOVE_KIND_TIME_OUT committed. A meld
-   * declares a face for each of its jokers, or none. In a record of the service, also one converted from text, every meld
-   * has its kind; melds of MOVE_KIND_SHOW have the one that the player stated.
+   * The table after MOVE_KIND_PLAY or the play of MOVE_KIND_KNOCK, the table of MOVE_KIND_SHOW, or the draft that
+   * MOVE_KIND_TIME_OUT committed. A meld declares a face for each of its jokers, or none. In a record of the service, also
+   * one converted from text, every meld has its kind; melds of MOVE_KIND_SHOW have the one that the player stated.
    *
    * @generated from field: rummikub.v1.Table table = 6;
    */
   table?: Table | undefined;
 
   /**
-   * The oldest tile of the River that MOVE_KIND_PLAY pulled; see PlayTiles.river_index.
+   * The oldest tile of the River that MOVE_KIND_PLAY or MOVE_KIND_KNOCK pulled; see PlayTiles.river_index.
    *
    * @generated from field: optional uint32 river_index = 7;
    */
@@ -545,7 +545,7 @@ export enum MoveKind {
   SHOW_INDICATOR = 18,
 
   /**
-   * Knocked, which ended the round.
+   * Knocked, which ended the round; with a table, after a play.
    *
    * @generated from enum value: MOVE_KIND_KNOCK = 19;
    */
