@@ -1,8 +1,10 @@
 """The Conan recipe of the C++ client, for the archive of a release: `conan create .`."""
 
+from pathlib import Path
+
 from conan import ConanFile
 from conan.tools.cmake import CMake, cmake_layout
-from conan.tools.files import load
+from conan.tools.files import copy, load
 
 
 class RummikubClient(ConanFile):
@@ -28,7 +30,7 @@ class RummikubClient(ConanFile):
 
     def set_version(self) -> None:
         """Takes the version from CMakeLists.txt."""
-        self.version = load(self, "CMakeLists.txt").partition(" VERSION ")[2].split()[0]
+        self.version = load(self, Path(self.recipe_folder) / "CMakeLists.txt").partition(" VERSION ")[2].split()[0]
 
     def layout(self) -> None:
         """Uses the folders of CMake."""
@@ -41,8 +43,9 @@ class RummikubClient(ConanFile):
         cmake.build()
 
     def package(self) -> None:
-        """Installs it."""
+        """Installs it, with its license."""
         CMake(self).install()
+        copy(self, "LICENSE", self.source_folder, Path(self.package_folder) / "licenses")
 
     def package_info(self) -> None:
         """Names the targets as the installation of CMake does."""
