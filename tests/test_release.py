@@ -3,9 +3,11 @@
 import gzip
 import hashlib
 import json
+import os
 import re
 import shutil
 import subprocess
+import tarfile
 import tomllib
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,7 +24,7 @@ from tools.release.__main__ import main as release_main
 from tools.release.bill import LicenseError, check_license
 from tools.release.checks import problems
 from tools.release.frozen import BASELINE, BUF
-from tools.release.packages import PAGES, Release, require, sums, with_whole_links
+from tools.release.packages import PAGES, Release, require, sums, with_whole_links, write_archive
 from tools.release.provenance import FILE, LOCKS, statement
 from tools.revisions import GIT, GOLDEN, last_tag, write_tree
 
@@ -255,6 +257,23 @@ def test_the_service_depends_on_the_other_distributions_of_its_version(tmp_path:
     require(manifest, ["rummikub-engine", "rummikub-client"], VERSION)
     after = tomllib.loads(manifest.read_text())["project"]["dependencies"]
     assert after == [f"rummikub-engine=={VERSION}", f"rummikub-client=={VERSION}", *before]
+
+
+def test_an_archive_of_the_same_files_has_the_same_bytes_at_another_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, written = tmp_path / "source", tmp_path / "client.tar.gz"
+    (source / "src").mkdir(parents=True)
+    (source / "src" / "client.cpp").write_text("int main() {}\n")
+    found = set()
+    for now in (1_000_000_000, 2_000_000_000):
+        monkeypatch.setattr("time.time", lambda now=now: now)
+        os.utime(source / "src" / "client.cpp", (now, now))
+        write_archive(written, source, "client-1.2.3")
+        found.add(written.read_bytes())
+    assert len(found) == 1
+    with tarfile.open(written) as archive:
+        assert archive.getnames() == ["client-1.2.3/src/client.cpp"]
 
 
 def dist_with(folder: Path, *ecosystems: str) -> Release:

@@ -1,5 +1,6 @@
 """The packages of a release, built from a copy of the committed files in which every README is complete by itself."""
 
+import gzip
 import hashlib
 import json
 import os
@@ -26,6 +27,8 @@ PAGES: Final = (*PYTHON, *NPM, "clients/go", "clients/rust", "clients/java", "cl
 """The folders of the packages. Each has a README."""
 EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 """The time of every file in an archive, so that the same commit gives the same bytes."""
+SECONDS: Final = "315532800"
+"""EPOCH in seconds since 1970, as SOURCE_DATE_EPOCH."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +111,12 @@ def python(release: Release) -> None:
     options = ("--quiet", "--no-build-isolation", "--no-create-gitignore", "--python", BIN / "python")
     to = ("--out-dir", release.folder("python"))
     for folder in PYTHON:
-        run(BIN / "uv", "build", *options, *to, release.tree / folder, folder=release.tree)
+        run(BIN / "uv", "build", *options, *to, release.tree / folder, folder=release.tree, SOURCE_DATE_EPOCH=SECONDS)
+    for archive in release.folder("python").glob("*.tar.gz"):  # setuptools writes the time of the build into these
+        name = archive.name.removesuffix(".tar.gz")
+        with tarfile.open(archive) as built:
+            built.extractall(release.tree / "build", filter="data")
+        write_archive(archive, release.tree / "build" / name, name)
 
 
 def require(manifest: Path, distributions: Sequence[str], version: str) -> None:
@@ -175,12 +183,20 @@ def cpp(release: Release) -> None:
     source, name = release.tree / "clients" / "cpp", f"rummikub-client-cpp-{release.version}"
     shutil.copytree(release.tree / "proto", source / "contract", dirs_exist_ok=True)
     shutil.copy(release.tree / "clients" / "service_config.json", source)
-    with tarfile.open(release.folder("cpp") / f"{name}.tar.gz", "w:gz", format=tarfile.PAX_FORMAT) as archive:
+    write_archive(release.folder("cpp") / f"{name}.tar.gz", source, name)
+
+
+def write_archive(archive: Path, source: Path, folder: str) -> None:
+    """Writes the files of a folder as .tar.gz without times and owners; in the archive, the folder has a name."""
+    with (
+        gzip.GzipFile(archive, "wb", mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as written,
+    ):
         for path in files_of(source):
-            entry = archive.gettarinfo(path, f"{name}/{path.relative_to(source)}")
+            entry = written.gettarinfo(path, f"{folder}/{path.relative_to(source)}")
             entry.mtime, entry.uid, entry.gid, entry.uname, entry.gname = 0, 0, 0, "", ""
             with path.open("rb") as file:
-                archive.addfile(entry, file)
+                written.addfile(entry, file)
 
 
 BUILDERS: Final[Mapping[str, tuple[Callable[[Release], None], str]]] = {
