@@ -444,7 +444,7 @@ def table_of(results: dict[str, Result]) -> Table:
 
 def report(results: dict[str, Result], required: set[str]) -> bool:
     """Prints the table and what went wrong; returns whether nothing did."""
-    Console(width=140).print(table_of(results))  # else narrow terminals break the names of checks
+    Console(width=150).print(table_of(results))  # else narrow terminals break the names of checks
     for name, result in results.items():
         for check in CHECKS:
             verdict, text = result.checks.get(check, ("FAIL", "0 the program printed no line for it"))

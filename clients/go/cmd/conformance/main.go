@@ -58,9 +58,7 @@ func main() {
 	flag.Parse()
 	var file struct{ Calls []call }
 	check(json.Unmarshal(must(os.ReadFile(*wire)), &file))
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	defer cancel()
-	s := suite{ctx, *target, must(rummikub.Connect(*target)), must(rummikub.Connect(*validation)), file.Calls,
+	s := suite{context.Background(), *target, must(rummikub.Connect(*target)), must(rummikub.Connect(*validation)), file.Calls,
 		strings.Split(*games, ",")}
 	failed := 0
 	for _, part := range []struct {

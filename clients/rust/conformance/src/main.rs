@@ -90,18 +90,13 @@ fn option(name: &str) -> Result<String, String> {
 /// Runs a check, prints its line, and returns whether it passed.
 async fn check(name: &str, outcome: impl Future<Output = Outcome>) -> bool {
     let start = Instant::now();
-    let result = tokio::time::timeout(Duration::from_secs(120), outcome).await;
+    let result = outcome.await;
     let seconds = start.elapsed().as_secs_f64();
-    let failure = match result {
-        Ok(Ok(())) => {
-            println!("PASS {name} {seconds:.2}");
-            return true;
-        }
-        Ok(Err(error)) => error.to_string().replace('\n', " "),
-        Err(_) => "the check takes too long".to_owned(),
-    };
-    println!("FAIL {name} {seconds:.2} {failure}");
-    false
+    match &result {
+        Ok(()) => println!("PASS {name} {seconds:.2}"),
+        Err(error) => println!("FAIL {name} {seconds:.2} {}", error.to_string().replace('\n', " ")),
+    }
+    result.is_ok()
 }
 
 impl Service {
