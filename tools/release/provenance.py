@@ -31,7 +31,7 @@ VERSION_OF: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def write_provenance(release: Release, revision: str, command: str, ecosystems: Iterable[str]) -> None:
-    """Writes the statement about all files in dist/. It has no times: the same commit gives the same statement.
+    """Writes the statement about all files in dist/. It has no times of its own.
 
     Args:
         release: The release, whose packages are built.
