@@ -101,7 +101,7 @@ func (l Legal) Fallback() *pb.PlayTurnRequest {
 		tile := highest(view.Turn.TilesDrawn, pb.Tile_TILE_UNSPECIFIED)
 		request.Action = &pb.PlayTurnRequest_LayOnRiver{LayOnRiver: &pb.LayOnRiver{Tile: tile}}
 		return request
-	case step == pb.TurnStep_TURN_STEP_DRAWN || step == pb.TurnStep_TURN_STEP_PLAYED:
+	case step == pb.TurnStep_TURN_STEP_DRAWN:
 		return Pass(view)
 	}
 	return l.Draw()

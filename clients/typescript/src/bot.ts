@@ -61,7 +61,6 @@ export class Legal {
         return create(PlayTurnRequestSchema, { gameId, etag, action });
       }
       case TurnStep.DRAWN:
-      case TurnStep.PLAYED:
         return this.pass();
       default:
         return this.draw();

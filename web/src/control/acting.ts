@@ -37,14 +37,14 @@ export class Acting {
     arranging.onDiscard = (tile, isFinish) => void (isFinish ? this.finish(tile) : this.discard(tile));
   }
 
-  play(callsRummikub = false): Promise<void> {
+  play(options: { callsRummikub?: boolean; knocks?: boolean } = {}): Promise<void> {
     const { arrangement } = this.#arranging;
     const { riverIndex } = arrangement;
     return this.#turn({
       case: "play",
       value: {
         table: tableOf(arrangement),
-        callsRummikub,
+        ...options,
         ...(riverIndex !== undefined && { riverIndex }),
       } as PlayTiles,
     });
@@ -58,8 +58,10 @@ export class Acting {
     return this.#turn({ case: "passTurn", value: {} });
   }
 
+  /** Knocks, with a play of the tiles that are laid on the table, if any. */
   knock(): Promise<void> {
-    return this.#turn({ case: "knock", value: {} });
+    const isPlay = placed(this.#arranging.arrangement).length > 0;
+    return isPlay ? this.play({ knocks: true }) : this.#turn({ case: "knock", value: {} });
   }
 
   lay(tile: Tile): Promise<void> {

@@ -450,6 +450,7 @@ export const texts: Texts["texts"] = {
   mvLay: "{name} legt {tiles} auf den River",
   mvPass: "{name} passt",
   mvKnock: "{name} klopft",
+  mvPlayKnock: "{name} spielt {tiles} und klopft",
   mvShow: "{name} zeigt einen ungültigen Zug",
   mvClaim: "{name} erhebt Einspruch",
   mvObject: "{name} lässt den Zug gelten",

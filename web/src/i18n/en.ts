@@ -445,6 +445,7 @@ export const en = {
   mvLay: "{name} lays {tiles} on the River",
   mvPass: "{name} passes",
   mvKnock: "{name} knocks",
+  mvPlayKnock: "{name} plays {tiles} and knocks",
   mvShow: "{name} shows an illegal play",
   mvClaim: "{name} objects to the play",
   mvObject: "{name} accepts the play",

@@ -450,6 +450,7 @@ export const texts: Texts["texts"] = {
   mvLay: "{name} coloca {tiles} en el río",
   mvPass: "{name} pasa",
   mvKnock: "{name} cierra",
+  mvPlayKnock: "{name} juega {tiles} y cierra",
   mvShow: "{name} muestra una jugada no válida",
   mvClaim: "{name} protesta la jugada",
   mvObject: "{name} acepta la jugada",

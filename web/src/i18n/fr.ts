@@ -450,6 +450,7 @@ export const texts: Texts["texts"] = {
   mvLay: "{name} pose {tiles} dans la rivière",
   mvPass: "{name} passe",
   mvKnock: "{name} frappe",
+  mvPlayKnock: "{name} joue {tiles} et frappe",
   mvShow: "{name} montre un coup non valable",
   mvClaim: "{name} conteste le coup",
   mvObject: "{name} accepte le coup",

@@ -450,6 +450,7 @@ export const texts: Texts["texts"] = {
   mvLay: "{name} מניח {tiles} בנהר",
   mvPass: "{name} מוותר על התור",
   mvKnock: "{name} דופק",
+  mvPlayKnock: "{name} משחק {tiles} ודופק",
   mvShow: "{name} מציג מהלך לא תקין",
   mvClaim: "{name} מתנגד למהלך",
   mvObject: "{name} מקבל את המהלך",

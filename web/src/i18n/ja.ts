@@ -450,6 +450,7 @@ export const texts: Texts["texts"] = {
   mvLay: "{name}が{tiles}をリバーに置く",
   mvPass: "{name}がパス",
   mvKnock: "{name}がノック",
+  mvPlayKnock: "{name}が{tiles}を出してノック",
   mvShow: "{name}が正しくない手を見せる",
   mvClaim: "{name}が異議を唱える",
   mvObject: "{name}が手を認める",

@@ -450,6 +450,7 @@ export const texts: Texts["texts"] = {
   mvLay: "{name} legt {tiles} in de rivier",
   mvPass: "{name} past",
   mvKnock: "{name} klopt",
+  mvPlayKnock: "{name} speelt {tiles} en klopt",
   mvShow: "{name} toont een ongeldige zet",
   mvClaim: "{name} maakt bezwaar",
   mvObject: "{name} aanvaardt de zet",

@@ -450,6 +450,7 @@ export const texts: Texts["texts"] = {
   mvLay: "{name} kładzie do rzeki {tiles}",
   mvPass: "{name} pasuje",
   mvKnock: "{name} puka",
+  mvPlayKnock: "{name} zagrywa {tiles} i puka",
   mvShow: "{name} pokazuje niepoprawny ruch",
   mvClaim: "{name} zgłasza sprzeciw",
   mvObject: "{name} przyjmuje ruch",

@@ -450,6 +450,7 @@ export const texts: Texts["texts"] = {
   mvLay: "{name} coloca {tiles} no rio",
   mvPass: "{name} passa",
   mvKnock: "{name} bate",
+  mvPlayKnock: "{name} joga {tiles} e bate",
   mvShow: "{name} mostra uma jogada inválida",
   mvClaim: "{name} contesta a jogada",
   mvObject: "{name} aceita a jogada",

@@ -450,6 +450,7 @@ export const texts: Texts["texts"] = {
   mvLay: "{name} nehre bırakıyor: {tiles}",
   mvPass: "{name} pas geçiyor",
   mvKnock: "{name} vuruyor",
+  mvPlayKnock: "{name} oynuyor: {tiles} ve vuruyor",
   mvShow: "{name} geçersiz bir oyun gösteriyor",
   mvClaim: "{name} itiraz ediyor",
   mvObject: "{name} kabul ediyor",

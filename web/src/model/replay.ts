@@ -131,6 +131,8 @@ function after(before: Position, move: RecordedMove, { hasRiver, hasBoard }: Rul
       };
     case MoveKind.PLAY:
       return play(still, move);
+    case MoveKind.KNOCK:
+      return move.table !== undefined ? play(still, move) : still;
     case MoveKind.DRAW:
       return { ...draw(still, move), choice: hasRiver && move.tiles.length === 2 ? move.tiles : [] };
     case MoveKind.LAY_ON_RIVER:

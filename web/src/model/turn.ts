@@ -27,7 +27,9 @@ export interface Choices {
   readonly mayPlay: boolean;
   readonly mayDraw: boolean;
   readonly mayPass: boolean;
-  /** Whether the game has a knock and the turn has come to it; the service checks the points. */
+  /** Whether the player may knock with the tiles left after a play; the service checks the points. */
+  readonly mayKnockWithPlay: boolean;
+  /** Whether the player may also knock without a play. */
   readonly mayKnock: boolean;
   /** The drawn tiles of which one has to be laid on the River. */
   readonly toLay: readonly Tile[];
@@ -74,15 +76,14 @@ export function choices(game: Game): Choices {
   const step = isMine && game.discardBoard === undefined ? turn?.step : undefined;
   const goesOn = step === TurnStep.OPEN || step === TurnStep.DRAWING;
   const shown = turn?.shownPlay;
+  const mayPlay = step === TurnStep.DRAWN || step === TurnStep.DRAWING || (step === TurnStep.OPEN && !beginsWithDraw(game));
+  const mayKnockWithPlay = mayPlay && (ruleset?.turn?.knockLimit ?? 0) > 0;
   return {
-    mayPlay: step === TurnStep.DRAWN || step === TurnStep.DRAWING || (step === TurnStep.OPEN && !beginsWithDraw(game)),
+    mayPlay,
     mayDraw: goesOn && game.poolCount > 0,
-    mayPass: step === TurnStep.DRAWN || step === TurnStep.PLAYED || (goesOn && game.poolCount === 0),
-    mayKnock:
-      (ruleset?.turn?.knockLimit ?? 0) > 0 &&
-      step !== undefined &&
-      step !== TurnStep.CHOOSING &&
-      (step !== TurnStep.OPEN || game.poolCount === 0),
+    mayPass: step === TurnStep.DRAWN || (goesOn && game.poolCount === 0),
+    mayKnockWithPlay,
+    mayKnock: mayKnockWithPlay && (step !== TurnStep.OPEN || game.poolCount === 0),
     toLay: step === TurnStep.CHOOSING ? (turn?.tilesDrawn ?? []) : [],
     mayPull: step === TurnStep.OPEN && river.length > 0,
     mayClaim:

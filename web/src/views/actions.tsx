@@ -65,12 +65,12 @@ export function Actions({ game, session }: { game: Game; session: GameSession })
         {t("play")}
       </button>
       {may.mustCall && goesOut && (
-        <button type="button" class="primary" disabled={!isReady} onClick={() => session.acting.play(true)}>
+        <button type="button" class="primary" disabled={!isReady} onClick={() => session.acting.play({ callsRummikub: true })}>
           {t("callWin")}
         </button>
       )}
-      {may.mayKnock && (
-        <button type="button" disabled={!isReady} onClick={() => session.acting.knock()}>
+      {may.mayKnockWithPlay && (
+        <button type="button" disabled={!isReady || (laid === 0 && !may.mayKnock)} onClick={() => session.acting.knock()}>
           {t("knock")}
         </button>
       )}

@@ -488,7 +488,8 @@ function nameAt({ players, moves }: GameRecord, at: number, seat: number | undef
 }
 
 function moveText({ move, played }: Frame, name: string): string {
-  const key = MOVE_TEXTS[move.kind];
+  const isKnockWithPlay = move.kind === MoveKind.KNOCK && played.length > 0;
+  const key = isKnockWithPlay ? "mvPlayKnock" : MOVE_TEXTS[move.kind];
   if (key === undefined) return "";
   const isFoot = move.kind === MoveKind.FOOT;
   return t(key, { name, seat: move.seat ?? 0, tiles: tilesList(played.length > 0 && !isFoot ? played : move.tiles) });

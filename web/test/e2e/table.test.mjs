@@ -382,7 +382,7 @@ async function playCarousel(page) {
   const lay = button(page, "Lay it like this");
   for (let turn = 0; await myTurn(page); turn++) {
     assert.ok(turn < 100, "the round ends");
-    // A turn begins with a draw; before it nobody knocks.
+    // A turn begins with a draw; no player knocks before it.
     if ((await knock.count()) === 0) {
       await drawOrPass(page);
       continue;
@@ -400,7 +400,10 @@ async function playCarousel(page) {
     if (await lay.count()) {
       await lay.click();
       await page.locator(".turn-message.good").waitFor();
-      await act(page, () => button(page, "Play").click());
+      const { rack } = await tilesOf(page);
+      const isKnock = rack.length > 0 && pointsOf(rack) <= KNOCK_LIMIT;
+      await act(page, () => (isKnock ? knock : button(page, "Play")).click());
+      if (isKnock) return true;
     } else await drawOrPass(page);
   }
   return false;
@@ -428,7 +431,28 @@ test("a round of Carousel is played by clicks and ended with a knock, which the 
   await inspect(page, "carousel-over");
   await button(page, "Replay").click();
   await button(page, "Last").click();
-  await page.locator(".move-text", { hasText: "Ann knocks" }).waitFor();
+  await page.locator(".move-text", { hasText: /Ann (plays .* and )?knocks/ }).waitFor();
+  await leave(page);
+});
+
+test("a knock sends what is laid as a play, is refused with too many points, and is replayed with the play", async () => {
+  const page = await world.open();
+  const racks = [["R4", "R5", "R6", "B13", "K13", "O13", "B5"], ["R1", "B10"]];
+  await beginAt(page, { racks, options: { turn: { knockLimit: 5 } } });
+  const knock = button(page, "Knock");
+  assert.ok(await knock.isDisabled(), "no tile is drawn or laid");
+  await layMeld(page, ["R4", "R5", "R6"]);
+  await knock.click();
+  await page.locator(".turn-message[role=alert]", { hasText: "44 points are left on your rack" }).waitFor();
+  await layMeld(page, ["B13", "K13", "O13"]);
+  await page.locator(".turn-message.good").waitFor();
+  await act(page, () => knock.click());
+  await page.getByText("A player knocked. The fewest points on the rack win.").waitFor();
+  await button(page, "Replay").click();
+  await button(page, "Last").click();
+  await page.locator(".move-text", { hasText: /Ann plays .*red 4.* and knocks/ }).waitFor();
+  assert.equal(await page.locator(".felt [data-tile]").count(), 6);
+  assert.equal(await page.locator(".open-racks .has-turn .small-tiles [data-tile]").count(), 1);
   await leave(page);
 });
 

@@ -106,12 +106,15 @@ test("the choices follow the step of the turn, the pool and the River", () => {
   assert.deepEqual([again.mayPlay, again.mayDraw, again.mayPass], [true, true, false]);
   const last = choices(game({ step: TurnStep.DRAWING }, 0, TurnDraw.ONE_OR_TWO));
   assert.deepEqual([last.mayPlay, last.mayDraw, last.mayPass], [true, false, true]);
-  const steps = [TurnStep.OPEN, TurnStep.DRAWING, TurnStep.DRAWN, TurnStep.PLAYED];
-  const knocks = (limit: number) => steps.map((step) => choices(game({ step }, 10, TurnDraw.ONE_TO_THREE, limit)).mayKnock);
-  assert.deepEqual([knocks(0), knocks(5)], [[false, false, false, false], [false, true, true, true]]);
-  assert.equal(choices(game({ step: TurnStep.OPEN }, 0, TurnDraw.ONE_TO_THREE, 5)).mayKnock, true);
-  const played = choices(game({ step: TurnStep.PLAYED }, 10, TurnDraw.ONE_TO_THREE, 5));
-  assert.deepEqual([played.mayPlay, played.mayDraw, played.mayPass], [false, false, true]);
+  const knocks = (draw: TurnDraw, poolCount: number, limit: number) =>
+    [TurnStep.OPEN, TurnStep.DRAWING, TurnStep.DRAWN, TurnStep.CHOOSING].map((step) => {
+      const { mayKnock, mayKnockWithPlay } = choices(game({ step }, poolCount, draw, limit));
+      return mayKnock ? "knock" : mayKnockWithPlay ? "only with a play" : "no";
+    });
+  assert.deepEqual(knocks(TurnDraw.ONE_TO_THREE, 10, 0), ["no", "no", "no", "no"]);
+  assert.deepEqual(knocks(TurnDraw.ONE_TO_THREE, 10, 5), ["no", "knock", "knock", "no"]);
+  assert.deepEqual(knocks(TurnDraw.ONE_TO_THREE, 0, 5), ["knock", "knock", "knock", "no"]);
+  assert.deepEqual(knocks(TurnDraw.ONE, 10, 5), ["only with a play", "knock", "knock", "no"]);
   const others = choices(game({ step: TurnStep.OPEN, seat: 2 }, 10));
   assert.deepEqual([others.mayPlay, others.mayDraw, others.mayPass], [false, false, false]);
 });

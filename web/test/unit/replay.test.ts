@@ -107,6 +107,18 @@ test("plays, draws, penalties and time-outs move tiles", () => {
   );
 });
 
+test("a knock may have a play; without one the table stays", () => {
+  assert.deepEqual(
+    replay(
+      TurnDraw.ONE_TO_THREE,
+      { kind: MoveKind.PLAY, seat: 1, table: { melds: melds("[R1 R2 R3]") } },
+      { kind: MoveKind.KNOCK, seat: 2 },
+      { kind: MoveKind.KNOCK, seat: 1, table: { melds: melds("[R1 R2 R3 K9]") } },
+    ),
+    ["[R1 R2 R3] / K9 / B1 B2 / 6 / ", "[R1 R2 R3] / K9 / B1 B2 / 6 / ", "[R1 R2 R3 K9] /  / B1 B2 / 6 / "],
+  );
+});
+
 test("a time-out commits a draft", () => {
   const [frame] = replay(TurnDraw.ONE, { kind: MoveKind.TIME_OUT, seat: 1, table: { melds: melds("[R1 R2 R3]") } });
   assert.equal(frame, "[R1 R2 R3] / K9 / B1 B2 / 6 / ");

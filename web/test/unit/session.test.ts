@@ -380,6 +380,28 @@ test("after a play the player waits until the watch has its result", async () =>
   session.stop();
 });
 
+test("a knock plays what the player has laid; with nothing laid it is a knock alone", async () => {
+  const sent: object[] = [];
+  const { session, push } = world({
+    playTurn: ({ action }) => {
+      const { table, knocks } = action.value as PlayTiles;
+      sent.push([action.case, knocks, meldsText(table?.melds ?? [])]);
+      return { game: { revision: 5 } };
+    },
+  });
+  await push({ case: "snapshot", value: game() });
+  await session.acting.knock();
+  session.arranging.move(rackIds(session, 3), { to: "new" });
+  await session.acting.knock();
+  await session.acting.play();
+  assert.deepEqual(sent, [
+    ["knock", undefined, "."],
+    ["play", true, "[R5 R6 R7] | [R1 R2 R3]"],
+    ["play", false, "[R5 R6 R7] | [R1 R2 R3]"],
+  ]);
+  session.stop();
+});
+
 /** Returns a game of 101 Okey in which seat 1 has taken R3 of the pool, B5 O5 B7 lie on the table, and O5 is the okey. */
 function gameWithTable(changes: Exclude<MessageInitShape<typeof GameSchema>, Game> = {}): Game {
   return game({
