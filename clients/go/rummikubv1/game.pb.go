@@ -4689,14 +4689,14 @@ const file_rummikub_v1_game_proto_rawDesc = "" +
 	"\x10BOT_LEVEL_MEDIUM\x10\x03\x12\x12\n" +
 	"\x0eBOT_LEVEL_HARD\x10\x04\x12\x14\n" +
 	"\x10BOT_LEVEL_EXPERT\x10\x05\x12\x14\n" +
-	"\x10BOT_LEVEL_MASTER\x10\x06*\x97\x01\n" +
+	"\x10BOT_LEVEL_MASTER\x10\x06*\xaf\x01\n" +
 	"\bTurnStep\x12\x19\n" +
 	"\x15TURN_STEP_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eTURN_STEP_OPEN\x10\x01\x12\x16\n" +
 	"\x12TURN_STEP_CHOOSING\x10\x02\x12\x13\n" +
 	"\x0fTURN_STEP_DRAWN\x10\x03\x12\x18\n" +
 	"\x14TURN_STEP_DISCARDING\x10\x04\x12\x15\n" +
-	"\x11TURN_STEP_DRAWING\x10\x05*\xa0\x01\n" +
+	"\x11TURN_STEP_DRAWING\x10\x05\"\x04\b\x06\x10\x06*\x10TURN_STEP_PLAYED*\xa0\x01\n" +
 	"\vChangeCause\x12\x1c\n" +
 	"\x18CHANGE_CAUSE_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13CHANGE_CAUSE_PLAYER\x10\x01\x12\x14\n" +
