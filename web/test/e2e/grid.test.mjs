@@ -45,7 +45,8 @@ function cellsOf(page) {
 }
 
 /** Scrolls a cell into the middle of the table, and returns its middle in the window. */
-function pointOf(page, { x, y }) {
+async function pointOf(page, { x, y }) {
+  await page.locator(".felt .grid-view .plane").waitFor(); // a part of the page that is loaded later
   return page.evaluate(
     ({ x, y }) => {
       const view = document.querySelector(".felt .grid-view");

@@ -49,7 +49,7 @@ async function takeTurn(page, onLegal = async () => {}) {
     hasLaid = true;
   }
   if (hasLaid) {
-    await page.locator(".turn-message.good").waitFor();
+    await page.locator(".turn-message.good").waitFor({ timeout: 15_000 }); // a tile that fell beside its place stays there
     await onLegal();
     await act(page, () => button(page, "Play").click());
   } else {
