@@ -178,7 +178,7 @@ class Stage:
         async with grpc.aio.insecure_channel(f"127.0.0.1:{relay.port}", options=options) as channel:
             for number, ask in enumerate(asks):
                 await answer(channel, ask, (*viewer.metadata, (REQUEST_ID, f"wire-{number}")))
-            taken = relay.taken()
+            taken = relay.taken([2 * number + 1 for number, ask in enumerate(asks) if ask.updates is not None])
         await self._settled(len(asks))
         return taken
 

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections import defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -32,9 +32,13 @@ class Relay:
         """Forgets what was sent. The next connection must be the only one until `taken`."""
         self._sent.clear()
 
-    def taken(self) -> bytes:
-        """Returns what calls have received since `begin`: the bytes of headers and data of each stream."""
-        return repr(sorted(bytes_of_streams(self._sent).items())).encode()
+    def taken(self, canceled: Collection[int] = ()) -> bytes:
+        """Returns what calls have received since `begin`: the bytes of headers and data of each stream.
+
+        Args:
+            canceled: The streams that their client has canceled. It depends on the moment whether trailers come.
+        """
+        return repr(sorted(bytes_of_streams(self._sent, canceled).items())).encode()
 
     async def relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Forwards a connection."""
@@ -65,14 +69,18 @@ async def relaying(target: int) -> AsyncIterator[Relay]:
         server.close()
 
 
-def bytes_of_streams(sent: bytes | bytearray) -> dict[tuple[int, int], bytes]:
-    """Returns the payloads of headers and of data by stream, joined: in how many frames they come is of no account."""
+def bytes_of_streams(sent: bytes | bytearray, canceled: Collection[int] = ()) -> dict[tuple[int, int], bytes]:
+    """Returns the payloads of headers and of data by stream, joined: in how many frames they come is of no account.
+
+    Of canceled streams it has no trailers.
+    """
     found: defaultdict[tuple[int, int], bytes] = defaultdict(bytes)
     place = 0
     while place + FRAME_HEADER <= len(sent):
         length, kind = int.from_bytes(sent[place : place + 3], "big"), sent[place + 3]
         stream = int.from_bytes(sent[place + 5 : place + FRAME_HEADER], "big")
-        if kind in {DATA, HEADERS, CONTINUATION}:
+        is_trailer = kind == HEADERS and stream in canceled and (stream, HEADERS) in found
+        if kind in {DATA, HEADERS, CONTINUATION} and not is_trailer:
             payload = bytes(sent[place + FRAME_HEADER : place + FRAME_HEADER + length])
             found[stream, DATA if kind == DATA else HEADERS] += payload
         place += FRAME_HEADER + length

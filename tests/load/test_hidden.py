@@ -91,6 +91,15 @@ def test_bytes_of_a_stream_are_joined() -> None:
     assert bytes_of_streams(sent + b"cut") == {(1, 1): b"h", (1, 0): b"ab"}
 
 
+def test_trailers_of_a_canceled_stream_are_of_no_account() -> None:
+    initial, update, trailers = (
+        bytes([0, 0, 1, kind, 0, 0, 0, 0, 9]) + payload for kind, payload in ((1, b"i"), (0, b"u"), (1, b"t"))
+    )
+    assert bytes_of_streams(initial + update + trailers) == {(9, 1): b"it", (9, 0): b"u"}
+    for sent in (initial + update, initial + update + trailers):
+        assert bytes_of_streams(sent, [9]) == {(9, 1): b"i", (9, 0): b"u"}
+
+
 async def test_every_rpc_is_in_a_pair() -> None:
     """No RPC is left out but those of operators that show racks; they are asked with a wrong token, too."""
     rng, asked = random.Random(0), set()
