@@ -8,7 +8,7 @@ from typing import Final
 from service.admin_program.command import AdminError, cancel_on_signals
 from service.admin_program.store_url import HELP as STORE
 from service.admin_program.store_url import store_url
-from service.operator.backup import BackupError, Saved, backup
+from service.operator.backup import NOTHING, BackupError, Saved, backup, kept_of
 
 NAME: Final = "backup"
 HELP: Final = "write all of a store to standard output, or to a file, while servers use it"
@@ -24,6 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="a new file, which only its owner may read; it is whole once it has this name",
     )
+    parser.add_argument(
+        "--resume", action="store_true", help="go on with what an interrupted backup has left of --to FILE"
+    )
 
 
 async def run(arguments: argparse.Namespace) -> int:
@@ -31,7 +34,11 @@ async def run(arguments: argparse.Namespace) -> int:
     cancel_on_signals()
     try:
         async with store_url(arguments.source) as url:
-            saved = await (_to_file(url, arguments.target) if arguments.target else _to_output(url))
+            if arguments.resume and not arguments.target:
+                raise AdminError("--resume goes on with a file: name it by --to FILE")
+            saved = await (
+                _to_file(url, arguments.target, resume=arguments.resume) if arguments.target else _to_output(url)
+            )
     except (BackupError, OSError) as error:
         raise AdminError(str(error)) from error
     _report(f"{saved.games} games in {saved.seconds:.1f} s")
@@ -44,15 +51,22 @@ async def _to_output(url: str) -> Saved:
     return saved
 
 
-async def _to_file(url: str, target: Path) -> Saved:
+async def _to_file(url: str, target: Path, *, resume: bool) -> Saved:
     """Writes a backup to a file that gets its name at the end. Raises AdminError if there is one with this name."""
     if target.exists():  # noqa: ASYNC240 - nothing else runs
         raise AdminError(f"{target} exists: give another name, or move it away")
     partial = target.with_name(f"{target.name}.partial")
-    partial.unlink(missing_ok=True)
+    if not resume:
+        partial.unlink(missing_ok=True)
+    elif not partial.exists():
+        raise AdminError(f"{partial} does not exist: begin without --resume")
     partial.touch(mode=0o600)
-    with partial.open("wb") as file:
-        saved = await backup(url, file.write, _report)
+    with partial.open("r+b") as file:
+        kept = kept_of(file) if resume else NOTHING
+        file.seek(kept.size)
+        file.truncate()
+        _report(f"going on after {len(kept.games)} games") if resume else None
+        saved = await backup(url, file.write, _report, kept)
     partial.rename(target)
     return saved
 

@@ -6,21 +6,25 @@ other while they are played. The deadlines are read first, so none is later than
 get a deadline at once: a server that checks a game too early finds nothing to do. Lists are read last; a list repairs
 itself when it is read (service/app/sweeper.py).
 
+A backup that was interrupted goes on after its last whole game, a restore after the last lines that it knows to have
+written.
+
 Not in a backup: drafts and presence, which live for moments, and the change log, whose readers begin anew.
 """
 
 import base64
+import hashlib
 import itertools
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 from redis import exceptions
 
-from service.operator.content import BATCH, SCANNED, Content, Keyspace
+from service.operator.content import BATCH, SCANNED, Content, Keyspace, is_key_of_game
 from service.runtime.redis_url import RedisUrlError
 from service.storage.lists import game_of_member
 from service.storage.redis.keys import (
@@ -57,6 +61,52 @@ class Saved:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What an interrupted backup has of whole games.
+
+    Attributes:
+        size: How many of its bytes these take, with what comes before.
+        games: The ids of the games.
+        keys: How many keys they have.
+        store: The store's name in it (_name_of).
+    """
+
+    size: int = 0
+    games: frozenset[str] = frozenset()
+    keys: int = 0
+    store: str = ""
+
+
+NOTHING: Final = Kept()
+
+
+def kept_of(lines: Iterable[bytes]) -> Kept:
+    """Returns what can be kept of an interrupted backup: all games but the last one, which may lack keys.
+
+    Raises BackupError if it is none.
+    """
+    raw, copied = itertools.tee(lines)
+    left = _parsed(copied)
+    head = next(left, {})
+    _check_head(head)
+    size, games, keys, game, kept = len(next(raw)), set[str](), 0, "", NOTHING
+    for line, written in zip(left, raw, strict=False):
+        another = _game_of(line["key"]) if "key" in line else ""
+        if game not in {"", another}:
+            games.add(game)
+            kept = Kept(size, frozenset(games), keys, head.get("store", ""))
+        if games and not another:
+            break
+        size, keys, game = size + len(written), keys + bool(another), another
+    return kept
+
+
+def _game_of(key: str) -> str:
+    """Returns the id of the game that a key is of; "" for others."""
+    return key.partition("{")[2].partition("}")[0] if is_key_of_game(key) else ""
+
+
 @asynccontextmanager
 async def _opened(url: str) -> AsyncIterator[Keyspace]:
     """Yields the store at a URL. Turns failures of Redis into BackupError."""
@@ -70,23 +120,27 @@ async def _opened(url: str) -> AsyncIterator[Keyspace]:
         raise BackupError(f"the store does not reply: {type(error).__name__}: {error}") from error
 
 
-async def backup(url: str, write: Callable[[bytes], object], progress: Progress) -> Saved:
-    """Writes all of a store to a stream, while servers use it; returns what was written. Raises BackupError.
+async def backup(url: str, write: Callable[[bytes], object], progress: Progress, kept: Kept = NOTHING) -> Saved:
+    """Writes all of a store to a stream, while servers use it; returns what it has then. Raises BackupError.
 
     Args:
         url: The store, in any form of RUMMIKUB_REDIS_URL.
         write: Receives the bytes, in lines.
         progress: Receives what is being done.
+        kept: What the stream has already.
     """
     async with _opened(url) as store:
         await _check_source(store)
         began = time.monotonic()
         pace = _Pace(progress)
-        games = keys = 0
-        write(_line({"rummikub_backup": FORM, "made_ms": int(time.time() * 1000)}))
-        async for line in _list_of(store, DEADLINES):
-            write(_line(line))
-        async for content in _single_keys(store):
+        games, keys, name = len(kept.games), kept.keys, await _name_of(store)
+        if kept is not NOTHING and kept.store != name:
+            raise BackupError(f"the interrupted backup is of another store than {store.shown}: begin anew")
+        if kept is NOTHING:
+            write(_line({"rummikub_backup": FORM, "made_ms": int(time.time() * 1000), "store": name}))
+            async for line in _list_of(store, DEADLINES):
+                write(_line(line))
+        async for content in _single_keys(store, kept.games):
             write(_line(_of_content(content)))
             keys += 1
             games += content.key.endswith("}:game")
@@ -104,9 +158,14 @@ async def _check_source(store: Keyspace) -> None:
             raise BackupError(f"{store.shown} {sign}: make the backup of the store that servers use")
 
 
-async def _single_keys(store: Keyspace) -> AsyncIterator[Content]:
-    """Yields the keys of all games, but drafts and presence, then the secret, names and the lists of players."""
-    for batch in _batches((await store.keys()).games):
+async def _name_of(store: Keyspace) -> str:
+    """Returns what distinguishes a store from others: a hash of its secret."""
+    return hashlib.sha256(await store.client.get(SECRET) or b"").hexdigest()
+
+
+async def _single_keys(store: Keyspace, kept: Set[str]) -> AsyncIterator[Content]:
+    """Yields the keys of other games, but drafts and presence, then the secret, names and the lists of players."""
+    for batch in _batches((await store.keys()).games - kept):
         for content in await store.games(batch):
             if content.kind != "none" and not _is_passing(content.key):
                 yield content
@@ -153,8 +212,9 @@ async def _list_of(store: Keyspace, name: str) -> AsyncIterator[Line]:
 async def restore(lines: Iterable[bytes], url: str, progress: Progress) -> Saved:
     """Writes a backup into a store without games; returns what was written.
 
-    Until all of it is there, the store has a mark and no server uses it; a restore that failed can be repeated. Raises
-    BackupError, which says why: the store has games, or the backup is cut off, damaged or of a newer form.
+    Until all of it is there, the store has a mark and no server uses it. An interrupted restore goes on if it is
+    repeated with the same backup; one that failed is begun anew. Raises BackupError, which says why: the store has
+    games, or the backup is cut off, damaged, of a newer form, or not the one that was interrupted.
 
     Args:
         lines: The lines of a backup.
@@ -163,40 +223,72 @@ async def restore(lines: Iterable[bytes], url: str, progress: Progress) -> Saved
     """
     async with _opened(url) as store:
         began = time.monotonic()
-        left = _parsed(lines)
+        digest = hashlib.sha256()
+        left = _parsed(_digested(lines, digest))
         _check_head(next(left, {}))
-        await _prepare(store, progress)
-        writing = _Restore(store, _Pace(progress))
-        end = await writing.write(left)
-        if end is None:
-            raise BackupError(
-                f"the backup is cut off after {writing.games} games; {url} stays unused: restore a whole one"
-            )
-        if (end.get("games"), end.get("keys")) != (writing.games, writing.keys):
-            raise BackupError(
-                f"the backup lacks lines: it has {writing.games} games, and its end names {end.get('games')}"
-            )
+        writing = _Restore(store, _Pace(progress), digest, await _prepare(store, progress))
+        try:
+            _check_end(await writing.write(left), writing)
+        except BackupError:
+            await store.client.set(UNFINISHED, "")  # the next restore begins anew
+            raise
         await writing.make_due()
         await store.client.delete(UNFINISHED)
         return Saved(writing.games, writing.keys, time.monotonic() - began)
 
 
-async def _prepare(store: Keyspace, progress: Progress) -> None:
-    """Marks a store as unfinished, and empties what a failed restore has left. Raises BackupError if it has games."""
-    if await store.client.get(UNFINISHED) is not None:
+def _check_end(end: Line | None, writing: "_Restore") -> None:
+    """Raises BackupError if a backup has not ended as it should."""
+    if end is None:
+        raise BackupError(
+            f"the backup is cut off after {writing.games} games; the store stays unused: restore a whole one"
+        )
+    if (end.get("games"), end.get("keys")) != (writing.games, writing.keys):
+        raise BackupError(f"the backup lacks lines: it has {writing.games} games, and its end names {end.get('games')}")
+
+
+def _digested(lines: Iterable[bytes], digest: "hashlib._Hash") -> Iterator[bytes]:
+    for line in lines:
+        digest.update(line)
+        yield line
+
+
+async def _prepare(store: Keyspace, progress: Progress) -> "_Written":
+    """Marks a store as unfinished; returns what an interrupted restore has written.
+
+    Empties what a failed one has left. Raises BackupError if the store has games.
+    """
+    mark = await store.client.get(UNFINISHED)
+    if mark:
+        lines, digest = mark.decode().split()
+        progress(f"going on after {lines} lines of an interrupted restore")
+        for part in store.parts:
+            await store.client.delete(outbox_key(part))
+        return _Written(int(lines), digest)
+    if mark is not None:
         progress("deleting what an unfinished restore has left")
         await store.erase()
     elif (await store.keys()).games or await store.client.get(MARK) is not None:
         raise BackupError(f"{store.shown} has games already, or was moved away from: restore into an empty store")
     await store.client.set(UNFINISHED, "")
+    return _Written(0, "")
+
+
+class _Written(NamedTuple):
+    """How many lines after the first a restore has written, and the SHA-256 of all lines so far."""
+
+    lines: int
+    digest: str
 
 
 class _Restore:
     """A restore under way: what was written."""
 
-    def __init__(self, store: Keyspace, pace: "_Pace") -> None:
+    def __init__(self, store: Keyspace, pace: "_Pace", digest: "hashlib._Hash", written: _Written) -> None:
         self._store = store
         self._pace = pace
+        self._digest = digest
+        self._written = written
         self._ids: list[str] = []
         self.keys = 0
 
@@ -208,16 +300,24 @@ class _Restore:
     async def write(self, lines: Iterator[Line]) -> Line | None:
         """Writes lines until the last one, which is returned; None if there is none."""
         batch: list[Content] = []
-        for line in lines:
+        for number, line in enumerate(lines, 1):
+            is_written = number <= self._written.lines
+            if (number == self._written.lines and self._digest.hexdigest() != self._written.digest) or (
+                is_written and "end" in line
+            ):
+                raise BackupError("another backup was interrupted here: repeat the restore, and it begins anew")
             if "key" in line:
-                content = _content_of(line)
-                batch.append(content)
                 self.keys += 1
-                if content.key.endswith("}:game"):
-                    self._ids.append(content.key.partition("{")[2].partition("}")[0])
+                if line["key"].endswith("}:game"):
+                    self._ids.append(_game_of(line["key"]))
+            if is_written:
+                continue
+            if "key" in line:
+                batch.append(_content_of(line))
                 if len(batch) == BATCH:
                     await self._store.write(batch)
                     batch = []
+                    await self._store.client.set(UNFINISHED, f"{number} {self._digest.hexdigest()}")
                     self._pace.report(f"{self.games} games")
             elif "list" in line:
                 await self._add_members(line)

@@ -142,7 +142,7 @@ class Keyspace:
             key = found.decode()
             if key.startswith((_NAME_PREFIX, PLAYER_PREFIX)):
                 keys.names.add(key)
-            elif not _is_key_of_game(key):
+            elif not is_key_of_game(key):
                 keys.shared.add(key)
             elif key.endswith("}:game"):
                 keys.games.add(key.removeprefix(_GAME_PREFIX).partition("}")[0])
@@ -231,7 +231,7 @@ def _client(options: Options) -> "redis.Redis":
     return redis.Redis.from_pool(redis.ConnectionPool(**options))
 
 
-def _is_key_of_game(key: str) -> bool:
+def is_key_of_game(key: str) -> bool:
     """Returns whether a key belongs to one game; the hash tags of parts and probes are shorter than a game's id."""
     return key.startswith(_GAME_PREFIX) and len(key.removeprefix(_GAME_PREFIX).partition("}")[0]) == ID_LENGTH
 

@@ -1,6 +1,7 @@
 """`rummikub-admin backup` and `restore`: a store that is lost comes back in any other, whatever program holds it."""
 
 import asyncio
+import base64
 import io
 import json
 import os
@@ -14,6 +15,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import orjson
 import pytest
 
 from rummikub.v1 import game_pb2
@@ -25,7 +27,7 @@ from service.operator.forgetting import forget_in_game
 from service.operator.migration import migrate
 from service.storage.embedded import EmbeddedStore
 from service.storage.redis.deployment import HALF_MOVED, find_move
-from service.storage.redis.keys import UNFINISHED, deadlines_key, keys_of
+from service.storage.redis.keys import SECRET, UNFINISHED, deadlines_key, keys_of, outbox_key
 from support.commits import GAME, creation, joining, put_everywhere
 from support.grpc_play import Fleet, history, play_game
 from support.harness import ROOT, new_id, redis_store, running_redis, running_server, server_settings
@@ -247,3 +249,101 @@ async def test_the_commands_save_the_folder_of_a_running_store_and_restore_into_
     assert (await new.games.load(GAME)).record == creation().record
     await new.close()
     await store.stop()
+
+
+MANY = BATCH
+"""Games, so that a restore writes several batches of keys."""
+
+
+async def stored_games(server: RedisServer) -> None:
+    """Stores MANY games."""
+    store = redis_store(server.url)
+    for number in range(MANY):
+        await store.games.commit(creation(f"{number:032x}"))
+    await store.close()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.05, 0.5, 0.93, 0.99])
+async def test_an_interrupted_backup_goes_on_after_its_last_whole_game(
+    source: RedisServer, other: RedisServer, tmp_path: Path, share: float
+) -> None:
+    await stored_games(source)
+    file, cut = tmp_path / "games.backup", tmp_path / "games.backup.partial"
+    lines = await saved_lines(source.url)
+    whole = b"".join(lines)
+    cut.write_bytes(whole[: max(len(lines[0]), round(share * len(whole)))])
+    store = redis_store(source.url)
+    await store.games.commit(creation("f" * 32))  # meanwhile
+    resumed = await asyncio.to_thread(admin, "backup", "--from", source.url, "--to", file, "--resume")
+    assert resumed.returncode == 0, resumed.stderr
+    assert f"{MANY + 1} games in".encode() in resumed.stderr
+    assert not cut.exists()
+    with file.open("rb") as backed_up:
+        assert (await restore(backed_up, other.url, silent)).games == MANY + 1
+    back = redis_store(other.url)
+    for game in (*(f"{number:032x}" for number in range(MANY)), "f" * 32):
+        assert (await back.games.load(game)).record == creation(game).record
+    for one in (store, back):
+        await one.close()
+
+
+async def test_only_an_interrupted_backup_of_the_same_store_is_continued(
+    source: RedisServer, other: RedisServer, tmp_path: Path
+) -> None:
+    for server in (source, other):
+        await stored_games(server)
+        server.execute("SET", SECRET, server.url)
+    file, cut = tmp_path / "games.backup", tmp_path / "games.backup.partial"
+    for arguments, error in (((), b"--resume goes on with a file"), (("--to", file), b"does not exist: begin without")):
+        refused = await asyncio.to_thread(admin, "backup", "--from", source.url, *arguments, "--resume")
+        assert (refused.returncode, error in refused.stderr) == (1, True), refused.stderr
+    half = b"".join(await saved_lines(other.url))[:-2_000]
+    for content, error in ((half, b"of another store"), (b"{}\n", b"no backup")):
+        cut.write_bytes(content)
+        refused = await asyncio.to_thread(admin, "backup", "--from", source.url, "--to", file, "--resume")
+        assert (refused.returncode, error in refused.stderr) == (1, True), refused.stderr
+
+
+class InputError(Exception):
+    """The restore's input has failed."""
+
+
+def until_interrupted(lines: list[bytes], after: int) -> Iterator[bytes]:
+    """Yields some lines, then fails."""
+    yield from lines[:after]
+    raise InputError
+
+
+async def test_an_interrupted_restore_goes_on_and_doubles_nothing(source: RedisServer, other: RedisServer) -> None:
+    await stored_games(source)
+    lines = await saved_lines(source.url)
+    outbox = lines.pop()
+    game = base64.b64encode(b"0" * 32).decode()
+    lines += [orjson.dumps({"outbox": [base64.b64encode(b"game").decode(), game]}) + b"\n", outbox]
+    for after in (len(lines) // 2, len(lines) - 1):
+        with pytest.raises(InputError):
+            await restore(until_interrupted(lines, after), other.url, silent)
+    said: list[str] = []
+    assert (await restore(lines, other.url, said.append)).games == MANY
+    assert said[0].startswith("going on after ")
+    assert int(said[0].split()[3]) >= BATCH
+    back = redis_store(other.url)
+    for number in range(MANY):
+        assert (await back.games.load(f"{number:032x}")).record == creation(f"{number:032x}").record
+    assert other.execute("XLEN", outbox_key("rummikub:")) == 1
+    await back.close()
+
+
+async def test_an_interrupted_restore_does_not_go_on_with_another_backup(
+    source: RedisServer, other: RedisServer
+) -> None:
+    await stored_games(source)
+    lines = await saved_lines(source.url)
+    for another in ([lines[0], *lines[2:]], [lines[0], lines[-1]]):
+        with pytest.raises(InputError):
+            await restore(until_interrupted(lines, len(lines) - 1), other.url, silent)
+        with pytest.raises(BackupError, match="another backup was interrupted here"):
+            await restore(another, other.url, silent)
+    said: list[str] = []
+    assert (await restore(lines, other.url, said.append)).games == MANY
+    assert said[0].startswith("deleting")
