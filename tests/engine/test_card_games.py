@@ -17,12 +17,13 @@ from engine.melding.melds import Meld, read_meld
 from engine.melding.moves import actions, move_of
 from engine.melding.notation import parse_melds
 from engine.melding.presets import PRESETS
+from engine.melding.record_text import MoveText
 from engine.melding.review import to_review
 from engine.melding.round import Drawing, Drawn
 from engine.melding.ruleset import SABRA, Preset, Ruleset, TurnDraw, TurnPlayAfterDraw, tile_count, with_options
 from engine.melding.solver import Objective, best_turn
-from engine.moves import MoveKind, Played
-from engine.notation import parse_tile, parse_tiles
+from engine.moves import Move, MoveKind, Played
+from engine.notation import Piece, parse_tile, parse_tiles
 from engine.seats import BotLevel
 from engine.sight import see
 from engine.tiles import tile_set
@@ -219,6 +220,14 @@ def test_a_knock_after_a_play_is_one_move_which_is_reviewed_as_the_play() -> Non
     reviewed = to_review(5, Played(move, game, after.game))
     assert reviewed is not None
     assert reviewed.played == (3, 21)
+
+
+def test_a_knock_after_a_play_has_its_table_in_the_text_of_a_record() -> None:
+    knocked = Move(12, NOW, MoveKind.KNOCK, 1, table=play(1, "group[R7 B7 K7]").table)
+    text = MoveText(CAROUSEL)
+    assert text.format(knocked) == "[R7 B7 K7]"
+    for move in (knocked, replace(knocked, table=None)):
+        assert text.parse(replace(move, table=None), Piece(text.format(move)), 1) == move
 
 
 def test_a_knock_with_more_points_is_refused() -> None:  # C4
