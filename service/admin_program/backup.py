@@ -65,7 +65,8 @@ async def _to_file(url: str, target: Path, *, resume: bool) -> Saved:
         kept = kept_of(file) if resume else NOTHING
         file.seek(kept.size)
         file.truncate()
-        _report(f"going on after {len(kept.games)} games") if resume else None
+        if resume:
+            _report(f"going on after {len(kept.games)} games")
         saved = await backup(url, file.write, _report, kept)
     partial.rename(target)
     return saved

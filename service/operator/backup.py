@@ -63,10 +63,10 @@ class Saved:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What an interrupted backup has of whole games.
+    """The whole games of an interrupted backup.
 
     Attributes:
-        size: How many of its bytes these take, with what comes before.
+        size: How many bytes it has up to the end of these games.
         games: The ids of the games.
         keys: How many keys they have.
         store: The store's name in it (_name_of).
@@ -223,10 +223,10 @@ async def restore(lines: Iterable[bytes], url: str, progress: Progress) -> Saved
     """
     async with _opened(url) as store:
         began = time.monotonic()
-        digest = hashlib.sha256()
-        left = _parsed(_digested(lines, digest))
+        read = _Digested(lines)
+        left = _parsed(read)
         _check_head(next(left, {}))
-        writing = _Restore(store, _Pace(progress), digest, await _prepare(store, progress))
+        writing = _Restore(store, _Pace(progress), read, await _prepare(store, progress))
         try:
             _check_end(await writing.write(left), writing)
         except BackupError:
@@ -247,10 +247,22 @@ def _check_end(end: Line | None, writing: "_Restore") -> None:
         raise BackupError(f"the backup lacks lines: it has {writing.games} games, and its end names {end.get('games')}")
 
 
-def _digested(lines: Iterable[bytes], digest: "hashlib._Hash") -> Iterator[bytes]:
-    for line in lines:
-        digest.update(line)
-        yield line
+class _Digested:
+    """Lines, with the SHA-256 of those that were read."""
+
+    def __init__(self, lines: Iterable[bytes]) -> None:
+        self._lines = lines
+        self._sha256 = hashlib.sha256()
+
+    def __iter__(self) -> Iterator[bytes]:
+        for line in self._lines:
+            self._sha256.update(line)
+            yield line
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the lines that were read, in hexadecimal digits."""
+        return self._sha256.hexdigest()
 
 
 async def _prepare(store: Keyspace, progress: Progress) -> "_Written":
@@ -284,10 +296,10 @@ class _Written(NamedTuple):
 class _Restore:
     """A restore under way: what was written."""
 
-    def __init__(self, store: Keyspace, pace: "_Pace", digest: "hashlib._Hash", written: _Written) -> None:
+    def __init__(self, store: Keyspace, pace: "_Pace", read: _Digested, written: _Written) -> None:
         self._store = store
         self._pace = pace
-        self._digest = digest
+        self._read = read
         self._written = written
         self._ids: list[str] = []
         self.keys = 0
@@ -302,7 +314,7 @@ class _Restore:
         batch: list[Content] = []
         for number, line in enumerate(lines, 1):
             is_written = number <= self._written.lines
-            if (number == self._written.lines and self._digest.hexdigest() != self._written.digest) or (
+            if (number == self._written.lines and self._read.digest != self._written.digest) or (
                 is_written and "end" in line
             ):
                 raise BackupError("another backup was interrupted here: repeat the restore, and it begins anew")
@@ -317,7 +329,7 @@ class _Restore:
                 if len(batch) == BATCH:
                     await self._store.write(batch)
                     batch = []
-                    await self._store.client.set(UNFINISHED, f"{number} {self._digest.hexdigest()}")
+                    await self._store.client.set(UNFINISHED, f"{number} {self._read.digest}")
                     self._pace.report(f"{self.games} games")
             elif "list" in line:
                 await self._add_members(line)
